@@ -1,0 +1,221 @@
+"""aot: a C, C++ or CUDA function of MindSpore's C ABI, called through one XLA custom call.
+
+Corresponds to ``mindspore.ops.Custom(func_type="aot")``, 2.7.2.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from msops import _jax_seam as seam
+from msops._dtypes import BY_TYPE_ID
+from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_native_call
+from msops._op_info import OpInfo
+from msops._operator import Options, Request
+from msops._paths import get_include
+from msops._toolchain import Library, check_allowed, require_symbol, resolve
+from msops.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    BackendError,
+    InferenceValueError,
+    explain,
+)
+
+_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".cu")
+
+_log = logging.getLogger("msops.aot")
+
+
+@dataclasses.dataclass(frozen=True)
+class AotSource:
+    """Where a kernel comes from: a source or library file, and the symbol in it."""
+
+    path: Path
+    symbol: str
+
+
+@dataclasses.dataclass(frozen=True)
+class AotKernel:
+    """A kernel ready to run: the library by content, and the symbol in it."""
+
+    library: Library
+    symbol: str
+
+
+class AotBackend:
+    """Runs on CPU and CUDA, guarded by the rows of the platform lowered for (decision 7)."""
+
+    func_type = "aot"
+    platforms = ("cpu", "cuda", "rocm")
+    may_have_no_outputs = False
+    runs_on_host = False
+
+    def read(self, func: Any, options: Options, who: str) -> AotSource:
+        """Splits ``"path:Symbol"`` and checks that the file exists and may be used."""
+        if options.writable:
+            raise ArgumentValueError(
+                explain(
+                    who,
+                    "option writable is for func_type 'pyfunc'; this op is aot",
+                    "Leave writable out: an aot kernel must not write to its inputs.",
+                )
+            )
+        path, symbol = split_func(func, who)
+        check_allowed(path, who)
+        if not path.is_file():
+            raise ArgumentValueError(
+                explain(
+                    who,
+                    f"there is no file {path}",
+                    "Paths are relative to the working directory, now "
+                    f"{Path.cwd()}; pass an absolute path to be independent of it.",
+                )
+            )
+        return AotSource(path, symbol)
+
+    def resolve(self, source: AotSource, options: Options, who: str) -> AotKernel:
+        """Builds or copies the library, and finds the symbol in it."""
+        library = resolve(
+            source.path, who, include_dirs=(Path(get_include()),), cxx11_abi=options.cxx11_abi
+        )
+        require_symbol(library, source.symbol, who)
+        return AotKernel(library, source.symbol)
+
+    def infer(
+        self, kernel: AotKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
+    ) -> Any:
+        """Asks ``<symbol>InferShape`` or ``<symbol>InferType`` in the library."""
+        companion = f"{kernel.symbol}Infer{'Shape' if half == 'shape' else 'Type'}"
+        if companion not in kernel.library.exports:
+            raise InferenceValueError(
+                explain(
+                    who,
+                    f"out_{half} is None, and {kernel.library.name} has no {companion}",
+                    f'Pass out_{half}, or define extern "C" {companion} in the library.',
+                )
+            )
+        # Decision 16: which of the two C++ return types a companion has cannot be seen in the
+        # library, only in the op info.
+        multiple = any(
+            len(info.outputs) > 1 or any(port.kind == "dynamic" for port in info.outputs)
+            for info in infos
+        )
+        call = _native_call(kernel, request)
+        if half == "shape":
+            return infer_shapes(call, request.inputs, multiple, who)
+        type_ids = infer_type_ids(call, request.inputs, multiple, who)
+        unknown = [number for number in type_ids if number not in BY_TYPE_ID]
+        if unknown:
+            raise InferenceValueError(
+                explain(
+                    who,
+                    f"expected TypeId numbers of dtypes from {companion}; got {unknown}",
+                    "Return one of the numbers: "
+                    + ", ".join(f"{row.type_id} {row.name}" for row in BY_TYPE_ID.values())
+                    + ".",
+                )
+            )
+        dtypes = tuple(BY_TYPE_ID[number] for number in type_ids)
+        return dtypes if multiple else dtypes[0]
+
+    def guard_target(self, platform: str) -> str:
+        """Returns the target of the platform lowered for."""
+        return "CPU" if platform == "cpu" else "GPU"
+
+    def lower(self, kernel: AotKernel, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
+        """Lowers to the custom call; on a GPU, a host kernel only by ``host=True``."""
+        on_gpu = request.platform != "cpu"
+        runs_on_gpu = kernel.library.has_device_code or request.guarded
+        if on_gpu and request.options.host:
+            return _lower_through_host(request, ctx, operands)
+        if on_gpu and not runs_on_gpu:
+            raise BackendError(
+                explain(
+                    request.who,
+                    f"{kernel.library.name} holds no GPU code",
+                    "Pass Custom(..., host=True) to run it on the host with a copy each way, "
+                    "give a .cu kernel, or register op info for target 'GPU' if the library does "
+                    "launch on the GPU.",
+                )
+            )
+        if not on_gpu and kernel.library.has_device_code and not request.guarded:
+            raise BackendError(
+                explain(
+                    request.who,
+                    f"{kernel.library.name} holds GPU code, and the program runs on the CPU",
+                    "Place the arrays on a GPU, or register op info for target 'CPU' if "
+                    f"{kernel.symbol} is a host function of that library.",
+                )
+            )
+        return lower_native_call(
+            _native_call(kernel, request),
+            request.platform,
+            request.inputs,
+            request.outputs.structs,
+            request.options.stateful,
+            request.who,
+            ctx,
+            operands,
+        )
+
+
+def _lower_through_host(request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
+    """Lowers to a host callback that runs the op's own CPU program."""
+    _log.warning("%s: runs on the host, with a copy of its arrays each way", request.who)
+
+    def run(*arrays: Any) -> list[np.ndarray]:
+        values = [np.asarray(array) for array in arrays]
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+            return [np.asarray(result) for result in request.bind(values)]
+
+    structs = list(request.outputs.structs)
+    return seam.lower_as(ctx, lambda *arrays: jax.pure_callback(run, structs, *arrays), operands)
+
+
+def split_func(func: Any, who: str) -> tuple[Path, str]:
+    """Returns the absolute path and the symbol of ``"path:Symbol"``."""
+    path, colon, symbol = func.rpartition(":") if isinstance(func, str) else ("", "", "")
+    if not colon or not path:
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected func 'library.so:Symbol' or 'source.cc:Symbol' for func_type 'aot'; "
+                f"got {func!r}",
+                "Name the file and the function, with a colon between them.",
+            )
+        )
+    if not (symbol.isascii() and symbol.isidentifier()):
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected the name of a C function after the colon of func; got {symbol!r}",
+                "Name a function that is exported with extern \"C\", e.g. './add.cc:Add'.",
+            )
+        )
+    if not (path.endswith(_SOURCES) or ".so" in Path(path).name):
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected a library (.so) or a source ({', '.join(_SOURCES)}); got {path!r}",
+                "Rename the file, or build it to a shared library first.",
+            )
+        )
+    return Path(path).expanduser().absolute(), symbol
+
+
+def _native_call(kernel: AotKernel, request: Request) -> NativeCall:
+    return NativeCall(
+        op=request.op,
+        library=kernel.library,
+        symbol=kernel.symbol,
+        attributes=(*request.prim_attrs, *request.attributes),
+        reentrant=request.options.reentrant,
+    )

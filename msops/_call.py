@@ -1,0 +1,163 @@
+"""One call's structure: which arguments are tensors, which lists of tensors, which attributes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from msops._dtypes import is_known
+from msops._op_info import OpInfo, bind_attributes, call_attribute_names
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """The static part of a call of an op.
+
+    Attributes:
+      layout: per tensor argument None, or the length of a list ("dynamic" input).
+      given: values of the attributes passed after the tensors, in order.
+      tensors: whether the call came through MindSpore's face (Tensors in, Tensors out).
+    """
+
+    layout: tuple[int | None, ...]
+    given: tuple[Hashable, ...] = ()
+    tensors: bool = False
+
+    def group(self, flat: Iterable[Any]) -> list[Any]:
+        """Returns one entry per tensor argument; lists of tensors are lists again."""
+        values = iter(flat)
+        return [
+            next(values) if length is None else [next(values) for _ in range(length)]
+            for length in self.layout
+        ]
+
+    def arguments(self, flat: Iterable[Any]) -> list[Any]:
+        """Returns one entry per call argument, attributes included."""
+        return [*self.group(flat), *self.given]
+
+    def __repr__(self) -> str:
+        shown = ["x" if length is None else f"[{length}]" for length in self.layout]
+        return f"({', '.join([*shown, *map(repr, self.given)])})"
+
+
+def sort_arguments(
+    args: Sequence[Any], info: OpInfo | None, tensors: bool, who: str
+) -> tuple[Call, list[Any]]:
+    """Sorts call arguments into tensors and attributes.
+
+    Args:
+      args: what the op was called with, Tensors already unwrapped.
+      info: op info that names inputs and attributes (any target: they agree), or None.
+      tensors: whether the call came through MindSpore's face.
+      who: the op, for messages.
+
+    Returns:
+      The call's structure and its flat list of arrays.
+
+    Raises:
+      ArgumentTypeError: an argument is neither an array nor a named attribute.
+      ArgumentValueError: too few or too many arguments.
+    """
+    count = _count_tensors(args, info, who)
+    layout: list[int | None] = []
+    flat: list[Any] = []
+    for position, value in enumerate(args[:count]):
+        if isinstance(value, (list, tuple)):
+            layout.append(len(value))
+            flat += [
+                _as_array(item, f"element {index} of input {position}", who)
+                for index, item in enumerate(value)
+            ]
+        else:
+            layout.append(None)
+            flat.append(_as_array(value, f"input {position}", who))
+    given: tuple[Hashable, ...] = ()
+    if info is not None and (count < len(args) or info.attributes):
+        bound = dict(bind_attributes(info, tuple(args[count:]), who))
+        names = call_attribute_names(info)[: len(args) - count]
+        given = tuple(bound[name] for name in names)
+    return Call(tuple(layout), given, tensors), flat
+
+
+def _count_tensors(args: Sequence[Any], info: OpInfo | None, who: str) -> int:
+    """Returns how many leading arguments are tensors, or lists of tensors."""
+    if info is None or not call_attribute_names(info):
+        most = len(info.inputs) if info is not None and info.inputs else len(args)
+        if len(args) > most:
+            _refuse_count(len(args), info, who)
+        return len(args)
+    most = len(info.inputs) or len(args)
+    least = sum(port.kind != "optional" for port in info.inputs)
+    leading = 0
+    while leading < min(len(args), most) and _is_tensor_argument(args[leading]):
+        leading += 1
+    # A required input may be a plain number; an optional one may not, or `op(x, 0.5)` with an
+    # optional input and an attribute would be ambiguous.
+    count = max(leading, min(least, len(args)))
+    if count < least:
+        _refuse_count(count, info, who)
+    return count
+
+
+def _refuse_count(count: int, info: OpInfo | None, who: str) -> NoReturn:
+    ports = info.inputs if info is not None else ()
+    names = ", ".join(port.name for port in ports)
+    raise ArgumentValueError(
+        explain(
+            who,
+            f"expected {len(ports)} input(s) ({names}) as its op info lists; got {count}",
+            "Pass one argument per input, in that order; attributes follow the inputs.",
+        )
+    )
+
+
+def _is_tensor_argument(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(map(_is_tensor_argument, value))
+    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic)
+
+
+def _as_array(value: Any, what: str, who: str) -> Any:
+    """Returns `value` as something jit takes: native byte order, numeric."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        if is_known(value.dtype):
+            native = value.dtype.newbyteorder("=")
+            return value if value.dtype == native else value.astype(native)
+    elif isinstance(value, (bool, int, float, complex)) or hasattr(value, "__jax_array__"):
+        return value
+    elif hasattr(value, "shape") and hasattr(value, "dtype"):
+        return value
+    shown = repr(value)
+    raise ArgumentTypeError(
+        explain(
+            who,
+            f"expected an array for {what}; got {type(value).__name__} "
+            f"{shown if len(shown) < 60 else shown[:57] + '...'}",
+            "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op "
+            "info (reg_info=CustomRegOp()...attr(...)) and follow the inputs.",
+        )
+    )
+
+
+def freeze_attribute(value: Any, name: str, who: str) -> Hashable:
+    """Returns an attribute's value with lists as tuples.
+
+    Raises:
+      ArgumentTypeError: `value` is not bool, int, float, str, or a list of these.
+    """
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(freeze_attribute(item, name, who) for item in value)
+    raise ArgumentTypeError(
+        explain(
+            who,
+            f"expected attribute '{name}' to be bool, int, float, str or a list of these; "
+            f"got {type(value).__name__}",
+            "Convert it, e.g. with .tolist().",
+        )
+    )

@@ -1,0 +1,32 @@
+"""Environment variables, each read where it is used and through this module alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def cache_dir() -> Path:
+    """Returns the folder of built libraries: ``MSOPS_CACHE_DIR``, else the XDG cache folder."""
+    explicit = os.environ.get("MSOPS_CACHE_DIR")
+    if explicit:
+        return Path(explicit).expanduser().resolve()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser().resolve() / "msops"
+
+
+def library_path() -> list[Path]:
+    """Returns the folders of ``MSOPS_LIBRARY_PATH`` that hold libraries for loaded programs."""
+    text = os.environ.get("MSOPS_LIBRARY_PATH", "")
+    return [Path(part).expanduser().resolve() for part in text.split(os.pathsep) if part]
+
+
+def aot_white_list() -> Path | None:
+    """Returns the folder aot libraries and sources must lie in (``MS_CUSTOM_AOT_WHITE_LIST``)."""
+    text = os.environ.get("MS_CUSTOM_AOT_WHITE_LIST")
+    return Path(text).expanduser().resolve() if text else None
+
+
+def cuda_arch() -> str | None:
+    """Returns the architecture to build ``.cu`` files for (``MSOPS_CUDA_ARCH``, e.g. ``sm_90``)."""
+    return os.environ.get("MSOPS_CUDA_ARCH") or None

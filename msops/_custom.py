@@ -1,0 +1,256 @@
+"""`Custom`: the one object through which a user brings a kernel."""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from msops import _jax_seam as seam
+from msops import errors
+from msops._backends import BACKENDS
+from msops._call import Call, freeze_attribute, sort_arguments
+from msops._fingerprint import ByValue
+from msops._inference import read_inference, refuse_64_bit
+from msops._op_info import OpInfo, format_rows, read_reg_info
+from msops._operator import Definition, Operator, Options, share_operator
+from msops._tensor import Tensor, holds, unwrap, wrap
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+# Resolving reads sources and shares operators; one op's bprop may hold further ops.
+_resolving_lock = threading.RLock()
+
+
+class Custom:
+    """A kernel of your own as a JAX operator.
+
+    Corresponds to ``mindspore.ops.Custom``. The op is its own JAX primitive: it works eagerly, under
+    `jax.jit`, `jax.grad`, `jax.vmap`, `jax.lax.scan` and `jax.checkpoint`. Given `jax.Array`s or
+    numpy arrays it returns `jax.Array`s; given a `Tensor` it returns Tensors, and 64-bit types are
+    kept. Ops of equal definition share one primitive and one compilation.
+
+    Args:
+      func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"`` (aot; a source is
+        compiled on first use), or a Python function over numpy arrays (pyfunc).
+      out_shape: shape of the output, a tuple of shapes for several outputs, or a function that gets
+        the shape of each input (and the value of each attribute) and returns one of these. None
+        asks the kernel (aot: ``SymbolInferShape``). ``()`` for both this and `out_dtype` makes a
+        pyfunc without output.
+      out_dtype: dtype of the output, or likewise. None asks the kernel (aot: ``SymbolInferType``).
+      func_type: "aot" or "pyfunc"; None chooses by `func`.
+      bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per input,
+        None where there is none. Several outputs make `out` and `dout` tuples.
+      reg_info: op info (`CustomRegOp`): a dict, its JSON text, or a list of them, one per target.
+        Outranks the decorator `custom_info_register`.
+      stateful: the kernel has effects or draws unseeded random numbers: equal calls are not merged
+        and unused ones not dropped. Refused inside `jax.checkpoint`.
+      reentrant: False if the kernel may not run in two threads at once; serialises its library.
+      writable: pyfunc: hand over writable copies of the inputs instead of read-only views.
+      host: aot: on a GPU, run the CPU kernel on the host with a copy of the arrays each way.
+      cxx11_abi: aot: which ``_GLIBCXX_USE_CXX11_ABI`` the library was built with, where its imports
+        do not tell.
+
+    Raises:
+      ArgumentTypeError, ArgumentValueError: an argument cannot be used.
+      OpInfoTypeError, OpInfoValueError: `reg_info` is malformed.
+
+    Example:
+      >>> import jax, jax.numpy as jnp, numpy as np, msops
+      >>> op = msops.Custom(np.square, lambda x: x, lambda x: x,
+      ...                   bprop=lambda x, out, dout: (2 * x * dout,))
+      >>> jax.jit(jax.grad(lambda x: op(x).sum()))(jnp.array([1.0, 4.0]))
+      Array([2., 8.], dtype=float32)
+
+    Source: MindSpore 2.7.2, ``mindspore.ops.Custom``.
+    """
+
+    def __init__(
+        self,
+        func: Any,
+        out_shape: Any = None,
+        out_dtype: Any = None,
+        func_type: str | None = None,
+        bprop: Callable[..., Any] | None = None,
+        reg_info: Any = None,
+        *,
+        stateful: bool = False,
+        reentrant: bool = True,
+        writable: bool = False,
+        host: bool = False,
+        cxx11_abi: bool | None = None,
+    ):
+        self.name = self.__name__ = _name_of(func)
+        self._who = f"Custom '{self.name}'"
+        if bprop is not None and not callable(bprop):
+            raise ArgumentTypeError(
+                explain(
+                    self._who,
+                    f"expected a function for bprop; got {type(bprop).__name__}",
+                    "Pass bprop=lambda x, out, dout: (dx,).",
+                )
+            )
+        self.func_type = _choose_func_type(func, func_type, self._who)
+        self._backend = BACKENDS[self.func_type]
+        self._options = Options(stateful, reentrant, writable, host, cxx11_abi)
+        self._source = self._backend.read(func, self._options, self._who)
+        self._inference = read_inference(
+            out_shape, out_dtype, self._backend.may_have_no_outputs, self._who
+        )
+        infos = read_reg_info(reg_info, func, self.func_type, self._who)
+        self._infos: tuple[OpInfo, ...] = tuple(infos[target] for target in sorted(infos))
+        self._bprop = bprop
+        self._prim_attrs: dict[str, Any] = {}
+        self._operator: Operator | None = None
+        self._is_resolving = False
+        # Compiled calls by number of arguments, where that number tells the whole structure.
+        self._eager: dict[int, Callable[..., Any]] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        """Calls the op.
+
+        Args:
+          *args: the inputs, each an array, a `Tensor`, a number, or a list of these where op info
+            says "dynamic"; then the attributes, in the order in which op info names them.
+
+        Returns:
+          One array, or a tuple of arrays; Tensors if an input is a Tensor. An op without outputs
+          returns None, and on MindSpore's face ``Tensor([0], Int32)`` as MindSpore does.
+        """
+        compiled = self._eager.get(len(args))
+        if compiled is not None:
+            for arg in args:
+                if type(arg) is not seam.ARRAY_TYPE:
+                    break
+            else:
+                return _run(compiled, args)
+        if holds(Tensor, args):
+            with jax.enable_x64(True):
+                result = self._call(unwrap(args), tensors=True)
+                return Tensor([0], jnp.int32) if result is None else wrap(result)
+        return self._call(args, tensors=False)
+
+    def _call(self, args: Sequence[Any], tensors: bool) -> Any:
+        call, flat = sort_arguments(args, next(iter(self._infos), None), tensors, self._who)
+        if not tensors:
+            for index, value in enumerate(flat):
+                refuse_64_bit(getattr(value, "dtype", None), f"input {index}", self._who)
+        operator = self._resolve()
+        if any(map(seam.is_tracer, flat)):
+            arrays = [jnp.asarray(value) for value in flat]
+            outputs = operator.outputs(call, [jax.typeof(array) for array in arrays])
+            return outputs.pack(operator.function(call)(*arrays))
+        compiled = operator.compiled(call)
+        if not tensors and not call.given and set(call.layout) <= {None}:
+            self._eager[len(args)] = compiled
+        return _run(compiled, flat)
+
+    def _resolve(self) -> Operator:
+        """Returns the op's operator; builds the kernel at the first call."""
+        if self._operator is not None:
+            return self._operator
+        with _resolving_lock:
+            if self._operator is None:
+                self._is_resolving = True
+                try:
+                    self._operator = share_operator(self._define())
+                finally:
+                    self._is_resolving = False
+            return self._operator
+
+    def _define(self) -> Definition:
+        return Definition(
+            name=self.name,
+            backend=self._backend,
+            kernel=self._backend.resolve(self._source, self._options, self._who),
+            inference=self._inference,
+            infos=self._infos,
+            bprop=None if self._bprop is None else ByValue(self._bprop),
+            options=self._options,
+            prim_attrs=tuple(self._prim_attrs.items()),
+        )
+
+    def __msops_key__(self) -> Any:
+        # A bprop that calls its own op would ask for the very key that is being made.
+        return id(self) if self._is_resolving else self._resolve().definition
+
+    def add_prim_attr(self, name: str, value: Any) -> Custom:
+        """Adds an attribute that every call of the op has, as MindSpore's primitives do.
+
+        An aot kernel reads it through ``AotExtra``; other kernels do not see it.
+
+        Args:
+          name: the attribute's name.
+          value: bool, int, float, str, or a (nested) list of these.
+
+        Returns:
+          The op.
+
+        Raises:
+          ArgumentTypeError: `value` has another type.
+
+        Source: MindSpore 2.7.2, ``mindspore.ops.Primitive.add_prim_attr``.
+        """
+        self._prim_attrs[name] = freeze_attribute(value, name, self._who)
+        self._operator = None
+        self._eager.clear()
+        return self
+
+    def __repr__(self) -> str:
+        rows = [f"  {info.target}: {row}" for info in self._infos for row in format_rows(info)]
+        return "\n".join([f"Custom('{self.name}', func_type='{self.func_type}')", *rows])
+
+
+def _name_of(func: Any) -> str:
+    if isinstance(func, str):
+        return func.rpartition(":")[2] or func
+    while isinstance(func, functools.partial):
+        func = func.func
+    return getattr(func, "__name__", type(func).__name__)
+
+
+def _choose_func_type(func: Any, func_type: Any, who: str) -> str:
+    """Returns the func_type given, or the one that `func` tells."""
+    if func_type is None:
+        if isinstance(func, str):
+            return "aot"
+        func_type = "hybrid" if getattr(func, "ms_kernel_flag", False) else "pyfunc"
+    if not isinstance(func_type, str):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected a str for func_type; got {type(func_type).__name__}",
+                f"Pass one of {', '.join(map(repr, sorted(BACKENDS)))}, or leave it out.",
+            )
+        )
+    if func_type not in BACKENDS:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected func_type to be one of {', '.join(map(repr, sorted(BACKENDS)))}; "
+                f"got {func_type!r}",
+                "Pass one of these, or leave func_type out: a str func is aot, a function pyfunc.",
+            )
+        )
+    return func_type
+
+
+# XLA reports an error of a kernel as text; ours starts with the op, behind the class's name when
+# it went through Python.
+_OWN_ERROR = re.compile(r"(?:msops\.errors\.(\w+): )?(Custom '.*)", re.DOTALL)
+
+
+def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:
+    """Runs a compiled call; an error of the kernel comes out as msops's."""
+    try:
+        return compiled(*flat)
+    except jax.errors.JaxRuntimeError as error:
+        own = _OWN_ERROR.search(str(error))
+        if own is None:
+            raise
+        family = getattr(errors, own[1] or "", errors.KernelError)
+        raise family(own[2]) from None

@@ -1,0 +1,114 @@
+"""The dtype table: one row per dtype, with every name it goes by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from msops.errors import ArgumentTypeError, explain
+
+
+class DType:
+    """A MindSpore dtype, usable wherever numpy and JAX take one.
+
+    Attributes:
+      name: numpy's name, also the text a kernel and op info see, e.g. ``"float32"``.
+      title: the name MindSpore prints, e.g. ``"Float32"``.
+      type_id: the number of MindSpore 2.7.2's ``TypeId``, which ``NameInferType`` returns.
+      dtype: the numpy dtype; the attribute is what makes ``np.dtype(ms.float32)`` work.
+    """
+
+    __slots__ = ("dtype", "name", "title", "type_id")
+
+    def __init__(self, name: str, title: str, type_id: int, dtype: Any):
+        self.name = name
+        self.title = title
+        self.type_id = type_id
+        self.dtype = np.dtype(dtype)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DType):
+            return self is other
+        if isinstance(other, (np.dtype, type)):
+            try:
+                return self.dtype == np.dtype(other)
+            except TypeError:
+                return False
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __str__(self) -> str:
+        return self.title
+
+    def __repr__(self) -> str:
+        return f"msops.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_dtype, (self.name,)
+
+
+DTYPES = tuple(
+    DType(name, title, type_id, dtype)
+    for name, title, type_id, dtype in (
+        ("bool", "Bool", 30, np.bool_),
+        ("int8", "Int8", 32, np.int8),
+        ("int16", "Int16", 33, np.int16),
+        ("int32", "Int32", 34, np.int32),
+        ("int64", "Int64", 35, np.int64),
+        ("uint8", "UInt8", 37, np.uint8),
+        ("uint16", "UInt16", 38, np.uint16),
+        ("uint32", "UInt32", 39, np.uint32),
+        ("uint64", "UInt64", 40, np.uint64),
+        ("float16", "Float16", 42, np.float16),
+        ("float32", "Float32", 43, np.float32),
+        ("float64", "Float64", 44, np.float64),
+        ("bfloat16", "BFloat16", 45, ml_dtypes.bfloat16),
+        ("complex64", "Complex64", 51, np.complex64),
+        ("complex128", "Complex128", 52, np.complex128),
+    )
+)
+BY_NAME = {row.name: row for row in DTYPES}
+BY_TYPE_ID = {row.type_id: row for row in DTYPES}
+_BY_DTYPE = {row.dtype: row for row in DTYPES}
+_BY_TITLE = {row.title: row for row in DTYPES}
+
+
+def as_dtype(value: Any) -> DType:
+    """Returns the `DType` that `value` names.
+
+    Args:
+      value: a `DType`, anything ``np.dtype`` accepts (``jnp.float32`` included), or MindSpore's
+        printed name such as ``"Float32"``.
+
+    Raises:
+      ArgumentTypeError: `value` names no dtype of the table.
+    """
+    if isinstance(value, DType):
+        return value
+    row = None
+    if isinstance(value, str) and value in _BY_TITLE:
+        row = _BY_TITLE[value]
+    elif value is not None:
+        try:
+            # Byte order is a property of a buffer, not of the dtype an op is declared with.
+            row = _BY_DTYPE.get(np.dtype(value).newbyteorder("="))
+        except TypeError:
+            row = None
+    if row is None:
+        raise ArgumentTypeError(
+            explain(
+                "dtype",
+                f"expected one of {', '.join(BY_NAME)}; got {value!r}",
+                "Pass a dtype such as msops.float32, jnp.float32 or 'float32'.",
+            )
+        )
+    return row
+
+
+def is_known(dtype: np.dtype) -> bool:
+    """Tells whether `dtype`, of either byte order, is in the table."""
+    return dtype.newbyteorder("=") in _BY_DTYPE

@@ -1,0 +1,201 @@
+"""The only module that touches `jax.ffi`, `jax.interpreters` and private JAX names.
+
+Each function is a thin verb over one JAX mechanism, so that a JAX upgrade is one diff. Checked on
+JAX 0.10.2 and 0.12.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.ffi
+from jax._src import dispatch, effects
+from jax._src import xla_bridge as _xla_bridge
+from jax._src.array import ArrayImpl
+from jax._src.interpreters.mlir import _uncacheable_primitives
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jaxlib import xla_client as _xla_client
+
+ARRAY_TYPE = ArrayImpl
+"""The type of a concrete `jax.Array`; comparing with it is the cheapest test there is."""
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+"""JAX's names of the platforms an op has a lowering rule for."""
+
+# What XLA calls a platform when a custom call target is registered.
+_XLA_PLATFORM = {"cpu": "cpu", "cuda": "CUDA", "rocm": "ROCM"}
+
+
+class RunsForEffect(effects.Effect):
+    """Marks an op whose calls may be neither merged, dropped nor recomputed.
+
+    JAX prints it when it refuses the op (inside `jax.checkpoint`, say), so its text is the advice.
+    """
+
+    def __init__(self, advice: str):
+        self._advice = advice
+
+    def __repr__(self) -> str:
+        return self._advice
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunsForEffect) and self._advice == other._advice
+
+    def __hash__(self) -> int:
+        return hash(self._advice)
+
+
+# Not remat_allowed_effects: a recomputed effect would happen twice.
+for _allowed in (
+    effects.lowerable_effects,
+    effects.control_flow_allowed_effects,
+    effects.custom_derivatives_allowed_effects,
+):
+    _allowed.add_type(RunsForEffect)
+
+
+def is_tracer(value: Any) -> bool:
+    """Tells whether `value` is being traced by a JAX transformation."""
+    return isinstance(value, jax.core.Tracer)
+
+
+def x64_enabled() -> bool:
+    """Tells whether 64-bit types are enabled here (the flag, or a surrounding context)."""
+    return bool(jax.config.jax_enable_x64)
+
+
+def shaped_array(struct: jax.ShapeDtypeStruct) -> Any:
+    """Returns the abstract value of an array of `struct`'s shape and dtype."""
+    return jax.core.ShapedArray(struct.shape, struct.dtype)
+
+
+def new_primitive(
+    name: str,
+    *,
+    abstract_eval: Callable[..., tuple[list[Any], set[effects.Effect]]],
+    lower: Callable[..., Sequence[Any]],
+    batch: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
+    jvp: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
+    static: Sequence[str],
+    runs_on_host: bool,
+) -> Primitive:
+    """Returns a new primitive with several results and the given rules.
+
+    Args:
+      name: what jaxprs show.
+      abstract_eval: ``(*avals, **params) -> (avals, effects)``.
+      lower: ``(ctx, *operands, platform, **params) -> results``.
+      batch: ``(args, dims, **params) -> (results, dims)``.
+      jvp: ``(primals, tangents, **params) -> (results, tangents)``.
+      static: names of the parameters of the primitive; their values are hashable.
+      runs_on_host: whether it lowers to a host callback, which needs the devices and an own copy
+        of its lowering at each use.
+    """
+    primitive = Primitive(name)
+    primitive.multiple_results = True
+    primitive.def_effectful_abstract_eval(abstract_eval)
+
+    # Compiling the one call is what makes eager use fast; jit keeps the executable.
+    def call(*arrays: Any, **params: Any) -> Any:
+        return primitive.bind(*arrays, **params)
+
+    call.__name__ = name
+    primitive.def_impl(jax.jit(call, static_argnames=tuple(static)))
+    for platform in PLATFORMS:
+        mlir.register_lowering(
+            primitive,
+            functools.partial(lower, platform=platform),
+            platform=platform,
+            **({"cacheable": False} if runs_on_host else {}),
+        )
+    if runs_on_host:
+        dispatch.prim_requires_devices_during_lowering.add(primitive)
+    batching.primitive_batchers[primitive] = batch
+    ad.primitive_jvps[primitive] = jvp
+    return primitive
+
+
+def forget_primitive(primitive: Primitive) -> None:
+    """Drops `primitive` from JAX's rule tables, which would keep it and its rules forever."""
+    for table in (
+        mlir._lowerings,
+        *mlir._platform_specific_lowerings.values(),
+        batching.fancy_primitive_batchers,
+        ad.primitive_jvps,
+    ):
+        table.pop(primitive, None)
+    dispatch.prim_requires_devices_during_lowering.discard(primitive)
+    _uncacheable_primitives.discard(primitive)
+
+
+def zero_tangent(aval: Any) -> Any:
+    """Returns the symbolic zero tangent of a value with abstract value `aval`."""
+    return ad.Zero(aval.to_tangent_aval())
+
+
+def lower_as(
+    ctx: Any, function: Callable[..., Sequence[Any]], operands: Sequence[Any]
+) -> Sequence[Any]:
+    """Lowers an equation as the JAX code of `function` on its operands."""
+    return mlir.lower_fun(function, multiple_results=True)(ctx, *operands)
+
+
+def custom_call(
+    ctx: Any,
+    operands: Sequence[Any],
+    target: str,
+    attributes: Mapping[str, Any],
+    has_side_effect: bool,
+) -> Sequence[Any]:
+    """Lowers an equation to one XLA custom call with typed attributes, row-major operands."""
+    rule = jax.ffi.ffi_lowering(target, has_side_effect=has_side_effect)
+    return rule(ctx, *operands, **attributes)
+
+
+_registered: set[tuple[str, str]] = set()
+_registration_lock = threading.Lock()
+
+
+def register_custom_calls(platform: str, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Registers the custom call types and targets of `rows` with XLA, once per process.
+
+    Args:
+      platform: JAX's platform name.
+      rows: dicts with ``kind`` ("type" or "target"), ``name``, ``platform`` (XLA's name) and
+        ``capsules`` (stage or id to PyCapsule), types before the targets that use them.
+
+    Returns:
+      Whether XLA has them now. False when the platform's backend has not started: XLA would queue
+      them and flush targets before types, and the backend's start would fail.
+    """
+    xla_platform = _XLA_PLATFORM[platform]
+    with _registration_lock:
+        if platform == "cpu":
+            # The CPU client installs these two at its start and tolerates finding them. Doing it
+            # here lets types and targets register at any time without starting a backend.
+            _xla_client.register_custom_call_handler(
+                "cpu", _xla_client._xla.register_custom_call_target
+            )
+            _xla_client.register_custom_type_handler("cpu", _xla_client._xla.register_custom_type)
+        elif platform not in _started_platforms():
+            return False
+        for row in rows:
+            key = (row["name"], row["platform"])
+            if row["platform"] != xla_platform or key in _registered:
+                continue
+            if row["kind"] == "type":
+                jax.ffi.register_ffi_type(row["name"], row["capsules"], platform=xla_platform)
+            else:
+                jax.ffi.register_ffi_target(row["name"], row["capsules"], platform=xla_platform)
+            _registered.add(key)
+        return True
+
+
+def _started_platforms() -> set[str]:
+    """Returns JAX's names of the platforms whose backend runs; starts none."""
+    return set(_xla_bridge.backends()) if _xla_bridge.backends_are_initialized() else set()

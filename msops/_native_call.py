@@ -1,0 +1,223 @@
+"""The FFI seam: one call form for everything that runs in a shared library.
+
+A call names its library by content hash, base name and symbol, never by path or pointer (decision
+13), so that equal programs are equal in every process and the persistent compilation cache and
+`jax.export` can keep them. The path is found in the process: what it built or loaded, then
+``MSOPS_LIBRARY_PATH``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+
+from msops import _config, _toolchain
+from msops import _jax_seam as seam
+from msops._dtypes import as_dtype
+from msops.errors import ArgumentValueError, BuildError, KernelError, MsopsError, explain
+
+AOT_TARGET = "msops_aot"
+
+
+@dataclasses.dataclass(frozen=True)
+class NativeCall:
+    """One call into a library.
+
+    Attributes:
+      op: name of the op, for the messages of the handler.
+      library: the library, by content.
+      symbol: the function in it.
+      attributes: every attribute by name.
+      reentrant: False serialises all calls into the library.
+    """
+
+    op: str
+    library: _toolchain.Library
+    symbol: str
+    attributes: tuple[tuple[str, Any], ...]
+    reentrant: bool
+
+
+def lower_native_call(
+    call: NativeCall,
+    platform: str,
+    inputs: Sequence[jax.ShapeDtypeStruct],
+    outputs: Sequence[jax.ShapeDtypeStruct],
+    has_side_effect: bool,
+    who: str,
+    ctx: Any,
+    operands: Sequence[Any],
+) -> Sequence[Any]:
+    """Lowers an equation to the custom call.
+
+    Args:
+      call: what to call.
+      platform: JAX's platform name.
+      inputs: shapes and dtypes of the operands.
+      outputs: shapes and dtypes of the results.
+      has_side_effect: whether XLA may neither merge nor drop the call.
+      who: the op and where it runs, for messages.
+      ctx: JAX's lowering context.
+      operands: the operands' values in the program.
+
+    Raises:
+      BuildError: the library cannot be opened in this process.
+    """
+    _remember(call.library)
+    if _register(platform):
+        with _reported(BuildError, who, f"{call.library.name} cannot be opened"):
+            _native().open_library(call.library.hash)
+    arrays = (*inputs, *outputs)
+    attributes = {
+        "op": call.op,
+        "library": call.library.hash,
+        "library_name": call.library.name,
+        "symbol": call.symbol,
+        "ranks": np.array([len(array.shape) for array in arrays], np.int64),
+        "dims": np.array([dim for array in arrays for dim in array.shape], np.int64),
+        "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
+        "attributes": {name: _ffi_value(value) for name, value in call.attributes},
+        "reentrant": call.reentrant,
+    }
+    return seam.custom_call(ctx, operands, AOT_TARGET, attributes, has_side_effect)
+
+
+def infer_shapes(
+    call: NativeCall, inputs: Sequence[jax.ShapeDtypeStruct], multiple: bool, who: str
+) -> list[Any]:
+    """Returns what ``<symbol>InferShape`` answers: a shape, or a list of them if `multiple`."""
+    shapes = [list(array.shape) for array in inputs]
+    dtypes = [as_dtype(array.dtype).name for array in inputs]
+    _remember(call.library)
+    with _reported(KernelError, who, f"{call.symbol}InferShape failed"):
+        answer = _native().infer_shape(
+            call.library.hash, call.symbol, shapes, dtypes, dict(call.attributes), multiple
+        )
+    return answer if multiple else answer[0]
+
+
+def infer_type_ids(
+    call: NativeCall, inputs: Sequence[jax.ShapeDtypeStruct], multiple: bool, who: str
+) -> list[int]:
+    """Returns the TypeId numbers that ``<symbol>InferType`` answers, one per output."""
+    type_ids = [as_dtype(array.dtype).type_id for array in inputs]
+    _remember(call.library)
+    with _reported(KernelError, who, f"{call.symbol}InferType failed"):
+        return _native().infer_type(
+            call.library.hash, call.symbol, type_ids, dict(call.attributes), multiple
+        )
+
+
+def register_ffi_targets(platform: str = "cpu") -> bool:
+    """Registers msops's custom call targets, for programs that were lowered elsewhere.
+
+    Ops register what they need when they are lowered. A program that comes from another process
+    (`jax.export`) needs this call first. It also reads ``MSOPS_LIBRARY_PATH``, the folders in which
+    the libraries of such programs are looked for by their content. It starts no backend.
+
+    Args:
+      platform: JAX's platform name: "cpu", "cuda" or "rocm".
+
+    Returns:
+      Whether XLA has the targets now; False on a GPU platform whose backend has not started:
+      call again after the first JAX computation.
+
+    Raises:
+      ArgumentValueError: `platform` is none of the three.
+
+    Example:
+      >>> import msops
+      >>> msops.register_ffi_targets()
+      True
+    """
+    if platform not in ("cpu", "cuda", "rocm"):
+        raise ArgumentValueError(
+            explain(
+                "msops.register_ffi_targets",
+                f"expected platform 'cpu', 'cuda' or 'rocm'; got {platform!r}",
+                "Pass the platform the program was lowered for.",
+            )
+        )
+    for folder in _config.library_path():
+        for content, path in _toolchain.index(folder).items():
+            if content not in _remembered:
+                old = _toolchain.uses_old_strings(_toolchain.read_elf(path).imports)
+                _native().register_library(content, str(path), str(path), old)
+                _remembered.add(content)
+    return _register(platform)
+
+
+_remembered: set[str] = set()
+
+
+def _remember(library: _toolchain.Library) -> None:
+    """Makes the library known to the handlers by its hash."""
+    _native().register_library(
+        library.hash, str(library.path), str(library.origin), library.old_string_abi
+    )
+    _remembered.add(library.hash)
+
+
+def _register(platform: str) -> bool:
+    return seam.register_custom_calls(platform, _registrations())
+
+
+@functools.cache
+def _registrations() -> list[dict[str, Any]]:
+    return _native().registrations()
+
+
+@functools.cache
+def _native() -> ModuleType:
+    """Returns the C++ module; imported at first use, as `import msops` must be quick."""
+    try:
+        from msops import _native
+    except ImportError as error:
+        raise BuildError(
+            explain(
+                "msops",
+                f"its C++ module does not load: {error}",
+                "Build it: pip install . in the checkout (make setup), with the Python you run.",
+            )
+        ) from error
+    return _native
+
+
+@contextlib.contextmanager
+def _reported(family: type[MsopsError], who: str, problem: str) -> Iterator[None]:
+    """Turns an error of the C++ module into one of `family`, with the op's name."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise family(
+            explain(who, problem, "See the library's source.", [str(error)])
+        ) from error
+
+
+def _ffi_value(value: Any) -> Any:
+    """Returns an attribute as the FFI carries it; see ffi_attributes.cc for the other side."""
+    if isinstance(value, float):
+        return np.float64(value)
+    if not isinstance(value, tuple):
+        return value
+    if all(isinstance(item, tuple) for item in value) and value:
+        data = _number_array([item for row in value for item in row])
+        if data is not None:
+            return {"data": data, "splits": np.array([len(row) for row in value], np.int64)}
+    array = _number_array(value)
+    # Lists of text or bool have no getter in AotExtra; the kernel sees that they are there.
+    return {str(i): _ffi_value(item) for i, item in enumerate(value)} if array is None else array
+
+
+def _number_array(values: Sequence[Any]) -> np.ndarray | None:
+    kinds = {type(value) for value in values}
+    if not kinds <= {int, float}:
+        return None
+    return np.array(values, np.float64 if float in kinds else np.int64)

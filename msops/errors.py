@@ -1,0 +1,110 @@
+"""Every error msops raises.
+
+    MsopsError
+    |-- ArgumentError            what was passed to msops (arguments, options, names)
+    |   |-- ArgumentTypeError      also a TypeError
+    |   `-- ArgumentValueError     also a ValueError
+    |-- OpInfoError              op info that is malformed, or that a call does not match
+    |   |-- OpInfoTypeError        also a TypeError
+    |   `-- OpInfoValueError       also a ValueError
+    |-- InferenceError           out_shape / out_dtype, and what a kernel returned against them
+    |   |-- InferenceTypeError     also a TypeError
+    |   `-- InferenceValueError    also a ValueError
+    |-- GradientError            bprop, and differentiation without one
+    |   |-- GradientTypeError      also a TypeError
+    |   `-- GradientValueError     also a ValueError
+    |-- BackendError             a func_type, target or device that cannot serve the call (RuntimeError)
+    |-- BuildError               a source that does not compile, a library that does not load (RuntimeError)
+    `-- KernelError              a kernel that failed while it ran (RuntimeError)
+
+The builtin bases are those MindSpore raises in the same place, so an ``except`` written for
+MindSpore still catches. Messages follow one template, see `explain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class MsopsError(Exception):
+    """Root of every error raised by msops."""
+
+
+class ArgumentError(MsopsError):
+    """An argument, option or name given to msops is wrong."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument has a type msops cannot use."""
+
+
+class ArgumentValueError(ArgumentError, ValueError):
+    """An argument has a value msops cannot use."""
+
+
+class OpInfoError(MsopsError):
+    """Op info is malformed, or a call does not match it."""
+
+
+class OpInfoTypeError(OpInfoError, TypeError):
+    """Op info holds a value of a wrong type, or no row of it matches the dtypes of a call."""
+
+
+class OpInfoValueError(OpInfoError, ValueError):
+    """Op info holds a wrong value, count or name."""
+
+
+class InferenceError(MsopsError):
+    """Output shapes or dtypes could not be inferred, or the kernel returned others."""
+
+
+class InferenceTypeError(InferenceError, TypeError):
+    """An infer function, or a kernel, returned something of a wrong type."""
+
+
+class InferenceValueError(InferenceError, ValueError):
+    """An infer function, or a kernel, returned a wrong shape, dtype or number of outputs."""
+
+
+class GradientError(MsopsError):
+    """A gradient is missing, or a bprop returned a wrong one."""
+
+
+class GradientTypeError(GradientError, TypeError):
+    """An op without bprop was differentiated, or a bprop returned a wrong type."""
+
+
+class GradientValueError(GradientError, ValueError):
+    """A bprop returned a wrong number of gradients, or one of a wrong shape or dtype."""
+
+
+class BackendError(MsopsError, RuntimeError):
+    """A func_type, target or device cannot serve the call."""
+
+
+class BuildError(MsopsError, RuntimeError):
+    """A source did not compile, or a library could not be loaded.
+
+    Attributes:
+      output: all that the compiler said, empty if none ran.
+    """
+
+    output: str = ""
+
+
+class KernelError(MsopsError, RuntimeError):
+    """A kernel failed while it ran."""
+
+
+def explain(who: str, problem: str, remedy: str, details: Iterable[str] = ()) -> str:
+    """Formats a message: who, what was expected and what came, where, and what to do.
+
+    Args:
+      who: the op or function, with its place, e.g. ``"Custom 'add' on CPU"``.
+      problem: expected and got, one sentence without its full stop.
+      remedy: what the reader can do, one or more whole sentences.
+      details: lines shown indented between problem and remedy.
+    """
+    lines = [f"  {line}" for text in details for line in str(text).splitlines()]
+    head = f"{who}: {problem}{':' if lines else '.'}"
+    return "\n".join([head, *lines, remedy])
