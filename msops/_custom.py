@@ -241,7 +241,7 @@ def _choose_func_type(func: Any, func_type: Any, who: str) -> str:
 
 # XLA reports an error of a kernel as text; ours starts with the op, behind the class's name when
 # it went through Python.
-_OWN_ERROR = re.compile(r"(?:msops\.errors\.(\w+): )?(Custom '.*)", re.DOTALL)
+_OWN_ERROR = re.compile(r"(?:(\w+): )?(Custom '.*)", re.DOTALL)
 
 
 def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:

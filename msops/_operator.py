@@ -260,7 +260,7 @@ def _lower(
             info,
             [tuple(item) if isinstance(item, list) else item for item in inputs],
             [as_dtype(struct.dtype).name for struct in outputs.structs],
-            who,
+            operator.who,
         )
     request = operator.request(call, ctx.avals_in, platform, outputs)
     # Calls through MindSpore's face may be lowered after their x64 context has ended.

@@ -1,0 +1,23 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+KERNELS = ROOT / "tests" / "kernels"
+
+# One cache for all test processes: content-addressed, so a kernel is built once per edit of it.
+os.environ["MSOPS_CACHE_DIR"] = os.environ.get(
+    "MSOPS_TEST_CACHE_DIR", str(ROOT / "build" / "test-cache")
+)
+os.environ.pop("MS_CUSTOM_AOT_WHITE_LIST", None)
+
+
+@pytest.fixture
+def kernels() -> Path:
+    """The folder of kernel sources that tests share."""
+    return KERNELS

@@ -1,0 +1,176 @@
+"""The library store: found by hash, opened from a private path, kept to the allow-list."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+
+import jax
+import numpy as np
+import pytest
+from native_harness import (
+    PREAMBLE,
+    Call,
+    Library,
+    build,
+    compile_library,
+    failure,
+    register,
+    run,
+)
+
+from msops import _native
+
+SOURCE = (
+    PREAMBLE
+    + """
+KERNEL(Value) {
+  *static_cast<float *>(params[1]) = VALUE;
+  return 0;
+}
+"""
+)
+SCALAR = jax.ShapeDtypeStruct((), np.float32)
+
+
+def library_of(directory, value, name="value"):
+    return build(directory, SOURCE.replace("VALUE", str(value)), name)
+
+
+def value_of(library):
+    (out,) = run(Call(library, "Value", (SCALAR,)), np.float32(0))
+    return float(out)
+
+
+def test_unknown_hash_is_an_error_that_names_where_it_looked(tmp_path):
+    unknown = Library(tmp_path / "libfar.so", "0123456789ab" + "0" * 52)
+    text = failure(Call(unknown, "Value", (SCALAR,)), np.float32(0))
+    assert "Library libfar.so (0123456789ab): expected to find it by its hash" in text
+    assert unknown.hash in text
+    for place in ("that this process built or loaded", "MSOPS_LIBRARY_PATH"):
+        assert place in text
+    assert "call msops.register_ffi_targets()" in text
+    with pytest.raises(RuntimeError, match="expected to find it by its hash"):
+        _native.open_library(unknown.hash)
+    with pytest.raises(RuntimeError, match="expected to find it by its hash"):
+        _native.infer_type(unknown.hash, "Value", [], {}, False)
+
+
+def test_libraries_with_equal_symbols_do_not_meet(tmp_path):
+    one, two = library_of(tmp_path, 1, "one"), library_of(tmp_path, 2, "two")
+    assert (value_of(one), value_of(two), value_of(one)) == (1, 2, 1)
+
+
+def test_library_is_private_to_the_module(tmp_path):
+    library = library_of(tmp_path, 31)
+    assert value_of(library) == 31
+    with pytest.raises(AttributeError):
+        _ = ctypes.CDLL(None).Value
+
+
+def test_library_moved_before_it_was_opened_is_found_when_registered_again(tmp_path):
+    library = library_of(tmp_path, 41)
+    moved = tmp_path / "moved.so"
+    shutil.move(library.path, moved)
+    assert "cannot open shared object file" in failure(
+        Call(library, "Value", (SCALAR,)), np.float32(0)
+    )
+    assert register(moved).hash == library.hash
+    assert value_of(library) == 41
+
+
+def test_file_that_is_no_library_is_an_error(tmp_path):
+    path = tmp_path / "text.so"
+    path.write_text("not a library")
+    library = register(path)
+    text = failure(Call(library, "Value", (SCALAR,)), np.float32(0))
+    assert f"Library text.so ({library.hash[:12]}): expected a library that can be opened" in text
+    with pytest.raises(RuntimeError, match="expected a library that can be opened"):
+        _native.open_library(library.hash)
+
+
+def test_library_with_an_unresolved_symbol_is_refused_when_opened(tmp_path):
+    source = PREAMBLE + "extern int elsewhere();\nKERNEL(Value) { return elsewhere(); }\n"
+    with pytest.raises(RuntimeError, match="undefined symbol"):
+        _native.open_library(build(tmp_path, source, "unresolved").hash)
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """A folder that is allowed, and a private copy elsewhere for libraries to be opened from."""
+    allowed = tmp_path / "allowed"
+    for name in ("allowed", "allowed-not", "private"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("MS_CUSTOM_AOT_WHITE_LIST", str(allowed))
+    return tmp_path
+
+
+def registered_from(places, origin, value):
+    path = compile_library(places / "private", SOURCE.replace("VALUE", str(value)), f"v{value}")
+    return register(path, origin=origin)
+
+
+def test_allow_list_judges_where_the_library_came_from(places):
+    inside = places / "allowed" / "deep" / "v.cc"
+    assert value_of(registered_from(places, inside, 51)) == 51
+
+
+@pytest.mark.parametrize("outside", ["allowed-not/v.cc", "v.cc", "allowed/../v.cc"])
+def test_library_from_outside_the_allow_list_is_refused(places, outside):
+    library = registered_from(places, places / outside, 52)
+    text = failure(Call(library, "Value", (SCALAR,)), np.float32(0))
+    assert "expected a file in the allowed folder, got one outside it" in text
+    assert f"MS_CUSTOM_AOT_WHITE_LIST is {places / 'allowed'}" in text
+    with pytest.raises(RuntimeError, match="allowed folder"):
+        _native.infer_shape(library.hash, "Value", [], [], {}, False)
+
+
+def test_link_out_of_the_allow_list_is_refused(places):
+    target = places / "allowed-not" / "v.so"
+    target.touch()
+    (places / "allowed" / "link.so").symlink_to(target)
+    library = registered_from(places, places / "allowed" / "link.so", 53)
+    assert "got one outside it" in failure(Call(library, "Value", (SCALAR,)), np.float32(0))
+
+
+def test_allow_list_is_read_again_for_a_library_that_is_open(places, monkeypatch):
+    library = registered_from(places, places / "v.cc", 54)
+    monkeypatch.delenv("MS_CUSTOM_AOT_WHITE_LIST")
+    assert value_of(library) == 54
+    monkeypatch.setenv("MS_CUSTOM_AOT_WHITE_LIST", str(places / "allowed"))
+    with pytest.raises(RuntimeError, match="allowed folder"):
+        _native.open_library(library.hash)
+    # Once it was registered from an allowed place too, its content is as good as allowed.
+    register(library.path, origin=places / "allowed" / "v.cc")
+    _native.open_library(library.hash)
+
+
+@pytest.mark.parametrize("form", ["{}/", "~/allowed"])
+def test_forms_of_the_allow_list(places, monkeypatch, form):
+    monkeypatch.setenv("HOME", str(places))
+    monkeypatch.setenv("MS_CUSTOM_AOT_WHITE_LIST", form.format(places / "allowed"))
+    assert value_of(registered_from(places, places / "allowed" / "v.cc", 55)) == 55
+
+
+def test_registrations_list_types_before_the_targets_that_use_them():
+    rows = [(row["kind"], row["platform"], row["name"]) for row in _native.registrations()]
+    assert rows == [
+        ("type", "cpu", "msops_aot_cpu"),
+        ("target", "cpu", "msops_aot"),
+        ("type", "CUDA", "msops_aot_cuda"),
+        ("target", "CUDA", "msops_aot"),
+        ("type", "ROCM", "msops_aot_rocm"),
+        ("target", "ROCM", "msops_aot"),
+    ]
+    for row in _native.registrations():
+        names = {"type": {"type_id", "type_info"}, "target": {"instantiate", "execute"}}
+        assert set(row["capsules"]) == names[row["kind"]]
+
+
+def test_registering_a_target_twice_is_allowed(tmp_path):
+    library = library_of(tmp_path, 61)
+    value_of(library)
+    for row in _native.registrations():
+        if (row["kind"], row["platform"]) == ("target", "cpu"):
+            jax.ffi.register_ffi_target(row["name"], row["capsules"], platform="cpu")
+    assert value_of(library) == 61

@@ -1,0 +1,277 @@
+"""pyfunc: what the function gets, what it may return, effects and errors."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from custom_ops import first
+
+from msops import Custom, errors
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def test_function_gets_read_only_numpy_arrays() -> None:
+    seen = []
+
+    def look(x: Any) -> Any:
+        seen.append((type(x), x.flags.writeable, x.copy()))
+        return x
+
+    Custom(look, first, first)(X)
+    (kind, writable, value), *_ = seen
+    assert kind is np.ndarray
+    assert not writable
+    np.testing.assert_array_equal(value, X)
+
+
+def test_writable_copies_leave_the_inputs_alone() -> None:
+    def clear(x: Any) -> Any:
+        x[...] = 0
+        return x
+
+    x = jnp.asarray(X)
+    assert not np.any(Custom(clear, first, first, writable=True)(x))
+    np.testing.assert_array_equal(x, X)
+    with pytest.raises(errors.KernelError, match="read-only"):
+        Custom(clear, first, first)(x)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint32", "int32", "float16", "bfloat16", "float32", "complex64"]
+)
+def test_every_dtype_arrives_and_comes_back(dtype: str) -> None:
+    x = jnp.asarray(X).astype(dtype)
+    seen = []
+
+    def same(x: Any) -> Any:
+        seen.append(x.dtype)
+        return x
+
+    got = Custom(same, first, first)(x)
+    assert got.dtype == x.dtype == seen[0]
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(x))
+
+
+def test_several_outputs_of_different_shapes_and_dtypes() -> None:
+    op = Custom(
+        lambda x: (x.sum(1), x > 2, x.astype(np.int32)),
+        lambda x: ((x[0],), x, x),
+        lambda x: (x, bool, np.int32),
+    )
+    sums, mask, ints = jax.jit(op)(X)
+    np.testing.assert_allclose(sums, X.sum(1))
+    np.testing.assert_array_equal(mask, X > 2)
+    np.testing.assert_array_equal(ints, X.astype(np.int32))
+    assert (mask.dtype, ints.dtype) == (bool, np.int32)
+
+
+def test_one_output_in_a_tuple_is_a_tuple() -> None:
+    op = Custom(lambda x: (x + 1,), lambda x: (x,), lambda x: (x,))
+    (got,) = op(X)
+    np.testing.assert_array_equal(got, X + 1)
+
+
+def test_scalar_output_takes_numpy_and_python_scalars() -> None:
+    for function in (np.sum, lambda x: float(x.sum()), lambda x: int(x.sum())):
+        got = Custom(function, (), np.float32)(X)
+        assert got.shape == ()
+        assert got.dtype == np.float32
+        assert got == X.sum()
+
+
+def test_values_may_stand_for_infer_functions() -> None:
+    op = Custom(lambda x: np.full((2, 2), x.sum()), [2, 2], "float32")
+    np.testing.assert_array_equal(op(X), np.full((2, 2), 15.0))
+
+
+def test_callables_of_every_kind_are_functions() -> None:
+    class Scale:
+        def __call__(self, x: Any) -> Any:
+            return 2 * x
+
+        def method(self, x: Any) -> Any:
+            return 3 * x
+
+    kinds = {np.square: X**2, Scale(): 2 * X, Scale().method: 3 * X}
+    kinds[functools.partial(np.multiply, np.float32(4))] = 4 * X
+    for function, expected in kinds.items():
+        np.testing.assert_array_equal(Custom(function, first, first)(X), expected)
+
+
+def test_function_without_output_runs_each_time() -> None:
+    seen: list[float] = []
+    op = Custom(lambda x: seen.append(float(x.sum())), (), ())
+    assert op(X) is None
+    assert op(X) is None
+    jax.effects_barrier()
+    assert seen == [15.0, 15.0]
+
+    @jax.jit
+    def program(x: Any) -> Any:
+        op(x)
+        op(x)
+        return x + 1
+
+    program(X)
+    jax.effects_barrier()
+    assert seen == [15.0] * 4
+
+
+def test_function_without_output_runs_in_loops_and_under_vmap_and_grad() -> None:
+    seen: list[float] = []
+    op = Custom(lambda x: seen.append(float(x)), (), ())
+
+    def body(total: Any, x: Any) -> Any:
+        op(x)
+        return total + x, None
+
+    jax.jit(lambda xs: jax.lax.scan(body, 0.0, xs))(jnp.arange(3.0))
+    jax.effects_barrier()
+    assert sorted(seen) == [0.0, 1.0, 2.0]
+    seen.clear()
+    jax.vmap(op)(jnp.arange(3.0))
+    jax.effects_barrier()
+    assert sorted(seen) == [0.0, 1.0, 2.0]
+    seen.clear()
+    slope = jax.grad(lambda x: (op(x), x**2)[1])(3.0)
+    jax.effects_barrier()
+    assert seen == [3.0]
+    assert slope == 6.0
+
+
+def test_function_without_output_is_refused_in_checkpoint() -> None:
+    op = Custom(lambda x: None, (), ())
+    with pytest.raises(NotImplementedError) as caught:
+        jax.grad(jax.checkpoint(lambda x: (op(x), jnp.sin(x))[1]))(1.0)
+    assert (
+        "Custom '<lambda>' has no output: it runs once per call, so it cannot be recomputed. Move "
+        "the call out of jax.checkpoint" in str(caught.value)
+    )
+
+
+def test_only_one_empty_half_is_a_scalar_not_an_effect() -> None:
+    assert Custom(np.sum, (), np.float32)(X).shape == ()
+    with pytest.raises(errors.InferenceTypeError, match="expected a dtype"):
+        Custom(np.sum, [2], ())
+
+
+def test_stateful_calls_are_neither_merged_nor_dropped() -> None:
+    counts: list[int] = []
+
+    def count(x: Any) -> Any:
+        counts.append(1)
+        return x
+
+    op = Custom(count, first, first, stateful=True)
+    jax.jit(lambda x: (op(x), op(x), x)[2])(X)
+    jax.effects_barrier()
+    assert len(counts) == 2
+
+
+def test_exception_names_the_op_and_keeps_the_original_traceback() -> None:
+    def divide(x: Any) -> Any:
+        return x / (1 // 0)
+
+    op = Custom(divide, first, first)
+    with pytest.raises(errors.KernelError) as caught:
+        op(X)
+    text = str(caught.value)
+    assert text.startswith("Custom 'divide' on CPU: its function raised ZeroDivisionError: ")
+    assert "return x / (1 // 0)" in text
+    assert text.rstrip().endswith("Mend the function; it was called with float32[2, 3].")
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"Custom 'divide' on CPU: its function"):
+        jax.block_until_ready(jax.jit(lambda x: op(x) + 1)(X))
+
+
+@pytest.mark.parametrize(
+    ("returned", "family", "problem"),
+    [
+        (
+            X.astype(np.float64),
+            errors.InferenceTypeError,
+            "expected dtype float32 for output 0, as out_dtype says; its function returned float64",
+        ),
+        (
+            X[:1],
+            errors.InferenceValueError,
+            "expected shape (2, 3) for output 0, as out_shape says; its function returned (1, 3)",
+        ),
+        (
+            None,
+            errors.InferenceTypeError,
+            "expected dtype float32 for output 0, as out_dtype says; its function returned object",
+        ),
+        (
+            1j,
+            errors.InferenceTypeError,
+            "expected dtype float32 for output 0, as out_dtype says; its function returned "
+            "complex128",
+        ),
+    ],
+)
+def test_wrong_output_says_which_expected_and_got(
+    returned: Any, family: type[Exception], problem: str
+) -> None:
+    with pytest.raises(family) as caught:
+        Custom(lambda x: returned, first, first)(X)
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("returned", "got"), [((X,), "1 values"), (X, "float32[2, 3]"), ((X, X, X), "3 values")]
+)
+def test_wrong_number_of_outputs_is_an_error(returned: Any, got: str) -> None:
+    op = Custom(lambda x: returned, lambda x: (x, x), lambda x: (x, x))
+    with pytest.raises(errors.InferenceValueError) as caught:
+        op(X)
+    assert f"expected a tuple of 2 outputs, as out_shape says; its function returned {got}" in str(
+        caught.value
+    )
+
+
+def test_out_shape_and_out_dtype_are_required() -> None:
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        Custom(np.sin)(X)
+    assert str(caught.value) == (
+        "Custom 'sin': out_shape is required for func_type 'pyfunc'; got None.\n"
+        "Pass out_shape as a value or as a function of the inputs', e.g. lambda x: x."
+    )
+
+
+def test_options_of_aot_are_refused() -> None:
+    with pytest.raises(errors.ArgumentValueError, match="option host is for func_type 'aot'"):
+        Custom(np.sin, first, first, host=True)
+
+
+def test_function_may_call_jax_and_start_threads() -> None:
+    def with_jax(x: Any) -> Any:
+        result: list[Any] = []
+        worker = threading.Thread(target=lambda: result.append(np.asarray(jnp.sin(x))))
+        worker.start()
+        worker.join(timeout=20)
+        return result[0]
+
+    np.testing.assert_allclose(Custom(with_jax, first, first)(X), np.sin(X), rtol=1e-6)
+
+
+def test_big_arrays_do_not_deadlock() -> None:
+    x = jnp.ones(1 << 22, jnp.float32)
+    op = Custom(lambda x: x + 1, first, first)
+    assert float(jax.jit(lambda x: op(op(x)) + op(x))(x)[-1]) == 5.0
+
+
+def test_lambda_seen_by_grad_of_unused_output_gets_zeros() -> None:
+    op = Custom(
+        lambda x: (x, 2 * x),
+        lambda x: (x, x),
+        lambda x: (x, x),
+        bprop=lambda x, out, dout: (dout[0] + 2 * dout[1],),
+    )
+    np.testing.assert_array_equal(jax.grad(lambda x: op(x)[1].sum())(X), np.full_like(X, 2))

@@ -1,0 +1,208 @@
+"""Ops of equal definition are one primitive and one compilation; different ones never are."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from custom_ops import FLOAT_OPS, aot, first
+
+from msops import Custom
+from msops._fingerprint import by_live_value, by_value
+
+X = jnp.arange(4.0)
+SCALE = 2.0
+
+
+def operator_of(op: Custom, *args: Any) -> Any:
+    op(*(args or (X,)))
+    return op._resolve()
+
+
+def test_equal_ops_share_one_operator() -> None:
+    make = lambda: aot(  # noqa: E731
+        "Multiply",
+        lambda x, _: x,
+        lambda x, _: x,
+        bprop=lambda x, y, out, dout: (dout * y, dout * x),
+    )
+    assert operator_of(make(), X, X) is operator_of(make(), X, X)
+
+
+def test_re_creation_compiles_nothing_and_keeps_memory_flat() -> None:
+    def make() -> Custom:
+        backward = aot("Multiply", lambda x, _: x, lambda x, _: x)
+        return aot(
+            "Multiply",
+            lambda x, _: x,
+            lambda x, _: x,
+            bprop=lambda x, y, out, dout: (backward(dout, y), backward(dout, x)),
+        )
+
+    def use(op: Custom) -> None:
+        op(X, X)
+        jax.grad(lambda x: op(x, X).sum())(X)
+
+    use(make())
+    with jax.log_compiles(True), pytest.MonkeyPatch.context() as patch:
+        compiled: list[str] = []
+        patch.setattr(
+            "jax._src.compiler.compile_or_get_cached",
+            lambda *args, **kwargs: compiled.append("compiled") or pytest.fail("compiled"),
+        )
+        for _ in range(20):
+            make()(X, X)
+        assert compiled == []
+    gc.collect()
+    tracemalloc.start()
+    for _ in range(1000):
+        make()(X, X)
+    gc.collect()
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 10e6
+
+
+def test_different_ops_are_different() -> None:
+    base = operator_of(Custom(np.sin, first, first))
+    others = [
+        Custom(np.cos, first, first),
+        Custom(np.sin, lambda x: [4], first),
+        Custom(np.sin, first, first, bprop=lambda x, out, dout: (dout,)),
+        Custom(np.sin, first, first, stateful=True),
+        Custom(np.sin, first, first, writable=True),
+    ]
+    operators = [operator_of(op) for op in others]
+    assert len({id(operator) for operator in [base, *operators]}) == 6
+
+
+def test_infer_functions_that_see_other_values_are_different() -> None:
+    make = lambda n: Custom(lambda x: np.ones(n, np.float32), lambda x: [n], first)  # noqa: E731
+    assert make(2)(X).shape == (2,)
+    assert make(3)(X).shape == (3,)
+    assert make(2)(X).shape == (2,)
+
+
+def test_changed_global_of_an_infer_function_is_seen_by_a_new_op() -> None:
+    scope: dict[str, Any] = {"Custom": Custom, "np": np, "N": 2}
+    source = "op = Custom(lambda x: np.ones(N, np.float32), lambda x: [N], lambda x: x)"
+    for size in (2, 5, 2):
+        scope["N"] = size
+        exec(source, scope)
+        assert scope["op"](X).shape == (size,)
+
+
+def test_rebound_closure_is_not_shared() -> None:
+    def make(n: int) -> tuple[Custom, Any]:
+        def set_n(value: int) -> None:
+            nonlocal n
+            n = value
+
+        return Custom(lambda x: np.ones(n, np.float32), lambda x: [n], first), set_n
+
+    op, set_n = make(2)
+    assert op(X).shape == (2,)
+    set_n(7)
+    fresh, _ = make(2)
+    assert fresh(X).shape == (2,)
+
+
+def test_counters_in_closures_stay_apart() -> None:
+    def make() -> tuple[Custom, list[int]]:
+        count = 0
+        seen: list[int] = []
+
+        def kernel(x: Any) -> Any:
+            nonlocal count
+            count += 1
+            seen.append(count)
+            return x
+
+        return Custom(kernel, first, first), seen
+
+    (one, ones), (two, twos) = make(), make()
+    one(X), one(X), two(X)
+    jax.effects_barrier()
+    assert ones == [1, 2]
+    assert twos == [1]
+
+
+def test_edited_source_at_the_same_path_is_another_kernel(tmp_path: Any) -> None:
+    source = tmp_path / "constant.cc"
+    template = (
+        'extern "C" int F(int n, void **p, int *, long **, const char **, void *, void *) '
+        "{{ static_cast<float *>(p[1])[0] = {}; return 0; }}"
+    )
+    ops = []
+    for value in (1, 2, 1):
+        source.write_text(template.format(value))
+        op = Custom(f"{source}:F", [1], np.float32)
+        assert float(op(X)[0]) == value
+        ops.append(op)
+    assert [float(op(X)[0]) for op in ops] == [1, 2, 1]
+    assert ops[0]._resolve() is ops[2]._resolve()
+
+
+def test_dead_operators_leave_the_rule_tables() -> None:
+    from jax.interpreters import ad
+
+    def make(k: float) -> None:
+        op = Custom(lambda x: x * np.float32(k), first, first)
+        op(X)
+
+    before = len(ad.primitive_jvps)
+    for k in range(100):
+        make(float(k))
+    jax.clear_caches()
+    gc.collect()
+    # The latest operators are kept for re-run cells.
+    assert len(ad.primitive_jvps) - before <= 70
+
+
+def test_fingerprints_compare_by_value_and_end_on_cycles() -> None:
+    def outer(n: Any) -> Any:
+        def recursive(x: Any) -> Any:
+            return recursive(x) if x > n else x
+
+        return recursive
+
+    assert by_value(outer(1)) == by_value(outer(1))
+    assert by_value(outer(1)) != by_value(outer(1.0))
+    assert by_value(outer(0.0)) != by_value(outer(-0.0))
+    shared: list[Any] = []
+    shared.append(shared)
+    assert by_value(outer(shared)) == by_value(outer(shared))
+    assert by_value(outer([1])) != by_value(outer([1]))
+    assert by_live_value(outer(1)) != by_live_value(outer(1))
+    plain = [(lambda x: x + 1) for _ in range(2)]
+    assert by_live_value(plain[0]) == by_live_value(plain[1])
+
+
+def test_global_functions_are_read_too() -> None:
+    scope: dict[str, Any] = {}
+    define = "def helper(x):\n    return x[:{}]\nrule = lambda x: helper(x)"
+    keys = []
+    for size in (1, 2, 1):
+        exec(define.format(size), scope)
+        keys.append(by_value(scope["rule"]))
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_scale_of_this_module_is_part_of_the_key() -> None:
+    rule = lambda x: SCALE  # noqa: E731
+    before = by_value(rule)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "SCALE", 3.0)
+        assert by_value(rule) != before
+    assert by_value(rule) == before
+
+
+def test_paths_of_one_library_are_one_kernel() -> None:
+    absolute = Custom(f"{FLOAT_OPS}:Multiply", first, first)
+    again = Custom(f"{FLOAT_OPS.parent}/../kernels/float_ops.cc:Multiply", first, first)
+    np.testing.assert_array_equal(absolute(X, X), again(X, X))

@@ -1,0 +1,206 @@
+#include "aot_handlers.h"
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "attributes.h"
+#include "call_site.h"
+#include "ffi_attributes.h"
+#include "frame_check.h"
+#include "message.h"
+#include "workspace_pool.h"
+
+namespace msops {
+namespace {
+
+namespace ffi = xla::ffi;
+
+// The platforms. Each has a state type of its own, since a platform in a plugin numbers its types
+// by itself.
+struct Cpu {
+  static constexpr char kName[] = "cpu";
+  static constexpr char kStateType[] = "msops_aot_cpu";
+  static constexpr char kShownName[] = "CPU";
+};
+struct Cuda {
+  static constexpr char kName[] = "CUDA";
+  static constexpr char kStateType[] = "msops_aot_cuda";
+  static constexpr char kShownName[] = "GPU";
+};
+struct Rocm {
+  static constexpr char kName[] = "ROCM";
+  static constexpr char kStateType[] = "msops_aot_rocm";
+  static constexpr char kShownName[] = "GPU";
+};
+
+// What instantiate leaves for execute.
+template <typename Platform>
+struct State {
+  explicit State(CallSpec spec) : site(std::move(spec)), check(site.Who(), site.spec()) {}
+
+  static ffi::TypeId id;
+  static constexpr XLA_FFI_TypeInfo kInfo = ffi::MakeTypeInfo<State>();
+
+  CallSite site;
+  const FrameCheck check;
+};
+template <typename Platform>
+ffi::TypeId State<Platform>::id = {};
+
+using Int64s = ffi::Span<const int64_t>;
+
+template <typename Platform>
+ffi::ErrorOr<std::unique_ptr<State<Platform>>> Instantiate(std::string_view op,
+                                                           std::string_view library,
+                                                           std::string_view library_name,
+                                                           std::string_view symbol, Int64s ranks,
+                                                           Int64s dims, std::string_view dtypes,
+                                                           Attributes attributes, bool reentrant) {
+  try {
+    CallSpec spec;
+    spec.op = op;
+    spec.platform = Platform::kShownName;
+    spec.library_hash = library;
+    spec.library_name = library_name;
+    spec.symbol = symbol;
+    spec.shapes = SplitRows(std::vector<int64_t>(dims.begin(), dims.end()),
+                            std::vector<int64_t>(ranks.begin(), ranks.end()));
+    spec.dtypes = SplitDtypes(std::string(dtypes));
+    spec.attributes = std::move(attributes);
+    spec.reentrant = reentrant;
+    return std::make_unique<State<Platform>>(std::move(spec));
+  } catch (const std::exception& error) {
+    return ffi::Unexpected(ffi::Error(ffi::ErrorCode::kInvalidArgument, error.what()));
+  }
+}
+
+// The pointers of one call: on the stack unless they are many.
+class Parameters {
+ public:
+  explicit Parameters(size_t count) {
+    if (count > kInlineCount) {
+      overflow_ = std::make_unique<void*[]>(count);
+      data_ = overflow_.get();
+    }
+  }
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
+
+  void** data() { return data_; }
+
+ private:
+  static constexpr size_t kInlineCount = 32;
+
+  void* inline_[kInlineCount];
+  std::unique_ptr<void*[]> overflow_;
+  void** data_ = inline_;
+};
+
+// Runs `body`, which may throw; a failed call names itself in its message.
+template <typename Body>
+ffi::Error Reported(Body&& body) {
+  try {
+    body();
+    return ffi::Error::Success();
+  } catch (const std::exception& error) {
+    return ffi::Error(ffi::ErrorCode::kInternal, error.what());
+  }
+}
+
+ffi::Error ExecuteOnHost(State<Cpu>* state, ffi::RemainingArgs inputs, ffi::RemainingRets outputs) {
+  return Reported([&] {
+    CallSite& site = state->site;
+    Parameters parameters(site.parameter_count());
+    state->check.Fill(inputs, outputs, parameters.data());
+    // Buffers without elements come without memory; kernels may yet look for null pointers.
+    alignas(WorkspacePool::kAlignment) static char nothing[WorkspacePool::kAlignment];
+    for (size_t i = 0; i < site.spec().shapes.size(); ++i) {
+      if (!parameters.data()[i]) parameters.data()[i] = nothing;
+    }
+    const WorkspaceLease workspace(site.workspace_bytes());
+    site.PlaceWorkspaces(workspace.data(), parameters.data());
+    site.Run(parameters.data(), nullptr);
+  });
+}
+
+template <typename Platform>
+ffi::Error ExecuteOnDevice(void* stream, ffi::ScratchAllocator scratch, State<Platform>* state,
+                           ffi::RemainingArgs inputs, ffi::RemainingRets outputs) {
+  return Reported([&] {
+    CallSite& site = state->site;
+    Parameters parameters(site.parameter_count());
+    state->check.Fill(inputs, outputs, parameters.data());
+    if (const size_t size_bytes = site.workspace_bytes()) {
+      const std::optional<void*> block = scratch.Allocate(size_bytes, WorkspacePool::kAlignment);
+      if (!block || !*block) {
+        throw std::runtime_error(
+            Explain(site.Who(),
+                    "no device memory for workspaces of " + std::to_string(size_bytes) + " bytes",
+                    {}, "Ask for less in Init, or leave XLA more memory to allocate from."));
+      }
+      site.PlaceWorkspaces(static_cast<char*>(*block), parameters.data());
+    }
+    site.Run(parameters.data(), stream);
+  });
+}
+
+template <typename Platform>
+auto InstantiateBinding() {
+  return ffi::Ffi::BindInstantiate()
+      .template Attr<std::string_view>("op")
+      .template Attr<std::string_view>("library")
+      .template Attr<std::string_view>("library_name")
+      .template Attr<std::string_view>("symbol")
+      .template Attr<Int64s>("ranks")
+      .template Attr<Int64s>("dims")
+      .template Attr<std::string_view>("dtypes")
+      .template Attr<Attributes>("attributes")
+      .template Attr<bool>("reentrant");
+}
+
+auto HostBinding() {
+  return ffi::Ffi::BindExecute().Ctx<ffi::State<State<Cpu>>>().RemainingArgs().RemainingRets();
+}
+
+template <typename Platform>
+auto DeviceBinding() {
+  return ffi::Ffi::BindExecute()
+      .template Ctx<ffi::PlatformStream<void*>>()
+      .template Ctx<ffi::ScratchAllocator>()
+      .template Ctx<ffi::State<State<Platform>>>()
+      .RemainingArgs()
+      .RemainingRets();
+}
+
+template <typename Platform>
+AotHandlers Handlers(XLA_FFI_Handler* execute) {
+  XLA_FFI_DEFINE_HANDLER(instantiate, Instantiate<Platform>, InstantiateBinding<Platform>());
+  return {Platform::kName,         Platform::kStateType, &State<Platform>::id,
+          &State<Platform>::kInfo, instantiate,          execute};
+}
+
+template <typename Platform>
+AotHandlers DeviceHandlers() {
+  XLA_FFI_DEFINE_HANDLER(execute, ExecuteOnDevice<Platform>, DeviceBinding<Platform>());
+  return Handlers<Platform>(execute);
+}
+
+}  // namespace
+
+AotHandlers CpuAotHandlers() {
+  XLA_FFI_DEFINE_HANDLER(execute, ExecuteOnHost, HostBinding());
+  return Handlers<Cpu>(execute);
+}
+
+AotHandlers CudaAotHandlers() { return DeviceHandlers<Cuda>(); }
+
+AotHandlers RocmAotHandlers() { return DeviceHandlers<Rocm>(); }
+
+}  // namespace msops

@@ -1,0 +1,120 @@
+#include "call_site.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "message.h"
+
+namespace msops {
+namespace {
+
+// MindSpore's allocators round sizes up so, and kernels in the wild lean on it.
+constexpr size_t kWorkspaceUnitBytes = 512;
+
+// A workspace of no bytes still gets a pointer of its own.
+size_t RoundedWorkspaceBytes(size_t size_bytes) {
+  const size_t units = size_bytes / kWorkspaceUnitBytes + (size_bytes % kWorkspaceUnitBytes != 0);
+  return std::max<size_t>(units, 1) * kWorkspaceUnitBytes;
+}
+
+}  // namespace
+
+CallSite::CallSite(CallSpec spec)
+    : spec_(std::move(spec)),
+      library_(LibraryStore::Get().Open(spec_.library_hash, spec_.library_name)),
+      kernel_(reinterpret_cast<Kernel>(library_.Find(spec_.symbol))),
+      extra_(MakeExtra(spec_.attributes, library_.has_old_string_abi())),
+      init_table_(spec_.shapes, spec_.dtypes, spec_.shapes.size()),
+      table_(spec_.shapes, spec_.dtypes, spec_.shapes.size()) {
+  if (!kernel_) {
+    throw std::runtime_error(Explain(Who(), "expected a function in a library, found none",
+                                     {Place(spec_.symbol)},
+                                     "Declare the kernel extern \"C\", and spell its name in func "
+                                     "as in its source."));
+  }
+  if (!spec_.reentrant) library_.Serialise();
+  const std::string init = spec_.symbol + "Init";
+  if (auto* const function = reinterpret_cast<Init>(library_.Find(init))) RunInit(function);
+  LayOutWorkspaces();
+  has_kernel_data_ = extra_->has_kernel_data();
+}
+
+std::string CallSite::Who() const { return "Custom '" + spec_.op + "' on " + spec_.platform; }
+
+std::string CallSite::Place(const std::string& symbol) const {
+  return "symbol " + symbol + " of library " + library_.Label();
+}
+
+void CallSite::RunInit(Init init) {
+  const std::string name = spec_.symbol + "Init";
+  std::unique_lock<std::mutex> library_lock(library_.call_mutex(), std::defer_lock);
+  if (library_.is_serialised()) library_lock.lock();
+  int code = 0;
+  try {
+    code = init(init_table_.ndims(), init_table_.shapes(), init_table_.dtypes(), extra_->pointer());
+  } catch (...) {
+    throw std::runtime_error(Explain(Who(), "Init threw an exception, expected it to return 0",
+                                     {DescribeCurrentException(), Place(name)},
+                                     "Pass what Init asks for, or handle the case in its source."));
+  }
+  if (code != 0) {
+    throw std::runtime_error(
+        Explain(Who(), "Init returned " + std::to_string(code) + ", expected 0", {Place(name)},
+                "The value is the kernel's own error code; see its source."));
+  }
+}
+
+void CallSite::LayOutWorkspaces() {
+  const std::vector<size_t>& sizes = extra_->workspace_sizes_bytes();
+  for (size_t size_bytes : sizes) {
+    const size_t rounded = RoundedWorkspaceBytes(size_bytes);
+    // Leaves room for the rounding of the whole block, too.
+    constexpr size_t kLimit = std::numeric_limits<size_t>::max() / 2;
+    if (rounded < size_bytes || rounded > kLimit - workspace_bytes_) {
+      throw std::runtime_error(
+          Explain(Who(), "Init asked for a workspace of " + std::to_string(size_bytes) + " bytes",
+                  {Place(spec_.symbol + "Init")},
+                  "Pass sizes in bytes to SetWorkSpace, none of them negative."));
+    }
+    workspace_offsets_.push_back(workspace_bytes_);
+    workspace_bytes_ += rounded;
+  }
+  parameter_count_ = spec_.shapes.size() + sizes.size();
+  if (!sizes.empty()) table_ = CallTable(spec_.shapes, spec_.dtypes, parameter_count_);
+}
+
+void CallSite::PlaceWorkspaces(char* block, void** parameters) const {
+  void** next = parameters + spec_.shapes.size();
+  for (size_t offset : workspace_offsets_) *next++ = block + offset;
+}
+
+int CallSite::Call(void** parameters, void* stream) {
+  // Both locks are taken in this order everywhere, so calls cannot wait for each other in a ring.
+  std::unique_lock<std::mutex> library_lock(library_.call_mutex(), std::defer_lock);
+  std::unique_lock<std::mutex> data_lock(data_mutex_, std::defer_lock);
+  if (library_.is_serialised()) library_lock.lock();
+  if (has_kernel_data_) data_lock.lock();
+  return kernel_(static_cast<int>(parameter_count_), parameter_count_ ? parameters : nullptr,
+                 table_.ndims(), table_.shapes(), table_.dtypes(), stream, extra_->pointer());
+}
+
+void CallSite::Run(void** parameters, void* stream) {
+  int code = 0;
+  try {
+    code = Call(parameters, stream);
+  } catch (...) {
+    throw std::runtime_error(
+        Explain(Who(), "kernel threw an exception, expected it to return 0",
+                {DescribeCurrentException(), Place(spec_.symbol)},
+                "Pass what the kernel asks for, or handle the case in its source."));
+  }
+  if (code != 0) {
+    throw std::runtime_error(Explain(
+        Who(), "kernel returned " + std::to_string(code) + ", expected 0", {Place(spec_.symbol)},
+        "The value is the kernel's own error code; see its source."));
+  }
+}
+
+}  // namespace msops

@@ -1,0 +1,96 @@
+#include "frame_check.h"
+
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "message.h"
+
+namespace msops {
+namespace {
+
+namespace ffi = xla::ffi;
+
+constexpr std::pair<const char*, ffi::DataType> kDtypes[] = {
+    {"bool", ffi::DataType::PRED},       {"int8", ffi::DataType::S8},
+    {"int16", ffi::DataType::S16},       {"int32", ffi::DataType::S32},
+    {"int64", ffi::DataType::S64},       {"uint8", ffi::DataType::U8},
+    {"uint16", ffi::DataType::U16},      {"uint32", ffi::DataType::U32},
+    {"uint64", ffi::DataType::U64},      {"float16", ffi::DataType::F16},
+    {"bfloat16", ffi::DataType::BF16},   {"float32", ffi::DataType::F32},
+    {"float64", ffi::DataType::F64},     {"complex64", ffi::DataType::C64},
+    {"complex128", ffi::DataType::C128},
+};
+
+ffi::DataType FindDtype(const std::string& name, const std::string& who) {
+  for (const auto& [known, dtype] : kDtypes) {
+    if (name == known) return dtype;
+  }
+  throw std::runtime_error(Explain(who, "'" + name + "' is no dtype that kernels are given", {},
+                                   "Cast to a dtype of msops.common.dtype."));
+}
+
+template <typename Shape>
+std::string Describe(ffi::DataType dtype, const Shape& shape) {
+  std::ostringstream text;
+  text << dtype << "(";
+  for (size_t i = 0; i < shape.size(); ++i) text << (i ? ", " : "") << shape[i];
+  text << ")";
+  return text.str();
+}
+
+constexpr char kRemedy[] =
+    "The program was changed after it was lowered, by partitioning for example. Wrap the call in "
+    "jax.shard_map, or lower it again for these arrays.";
+
+}  // namespace
+
+FrameCheck::FrameCheck(std::string who, const CallSpec& spec) : who_(std::move(who)) {
+  if (spec.shapes.size() != spec.dtypes.size()) {
+    throw std::runtime_error(Explain(who_,
+                                     "the program lists " + std::to_string(spec.shapes.size()) +
+                                         " shapes and " + std::to_string(spec.dtypes.size()) +
+                                         " dtypes, expected equal counts",
+                                     {}, "Lower the program again with this version of msops."));
+  }
+  for (size_t i = 0; i < spec.shapes.size(); ++i) {
+    arrays_.push_back({FindDtype(spec.dtypes[i], who_), spec.shapes[i]});
+  }
+}
+
+void* FrameCheck::Take(const ffi::AnyBuffer& buffer, size_t position) const {
+  const Array& expected = arrays_[position];
+  const auto dims = buffer.dimensions();
+  if (XLA_FFI_PREDICT_FALSE(
+          buffer.element_type() != expected.dtype ||
+          !std::equal(dims.begin(), dims.end(), expected.shape.begin(), expected.shape.end()))) {
+    throw std::runtime_error(Explain(who_,
+                                     "array " + std::to_string(position) + " is " +
+                                         Describe(buffer.element_type(), dims) + ", expected " +
+                                         Describe(expected.dtype, expected.shape),
+                                     {}, kRemedy));
+  }
+  return buffer.untyped_data();
+}
+
+void FrameCheck::Fill(const ffi::RemainingArgs& inputs, const ffi::RemainingRets& outputs,
+                      void** parameters) const {
+  const size_t count = inputs.size() + outputs.size();
+  if (XLA_FFI_PREDICT_FALSE(count != arrays_.size())) {
+    throw std::runtime_error(Explain(who_,
+                                     "got " + std::to_string(count) +
+                                         " inputs and outputs, expected " +
+                                         std::to_string(arrays_.size()),
+                                     {}, kRemedy));
+  }
+  size_t position = 0;
+  for (size_t i = 0; i < inputs.size(); ++i, ++position) {
+    parameters[position] = Take(inputs.get<ffi::AnyBuffer>(i).value(), position);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i, ++position) {
+    parameters[position] = Take(*outputs.get<ffi::AnyBuffer>(i).value(), position);
+  }
+}
+
+}  // namespace msops

@@ -1,0 +1,41 @@
+// frame_check.h: takes the buffers of XLA's call frame, which must be those that were promised.
+#ifndef MSOPS_FRAME_CHECK_H_
+#define MSOPS_FRAME_CHECK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "call_site.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace msops {
+
+// The arrays of a call as its program describes them. XLA may hand over others: it cuts buffers
+// when it partitions a program by itself. A kernel that was told the old shapes would then write
+// out of bounds, so every call compares.
+class FrameCheck {
+ public:
+  // Throws std::runtime_error if the program's description does not agree with itself.
+  FrameCheck(std::string who, const CallSpec& spec);
+
+  // Writes the pointers of inputs, then outputs, to `parameters`, as they come. Throws
+  // std::runtime_error if count, dtype or shape of a buffer is not the described one.
+  void Fill(const xla::ffi::RemainingArgs& inputs, const xla::ffi::RemainingRets& outputs,
+            void** parameters) const;
+
+ private:
+  struct Array {
+    xla::ffi::DataType dtype;
+    std::vector<int64_t> shape;
+  };
+
+  void* Take(const xla::ffi::AnyBuffer& buffer, size_t position) const;
+
+  const std::string who_;
+  std::vector<Array> arrays_;
+};
+
+}  // namespace msops
+
+#endif  // MSOPS_FRAME_CHECK_H_

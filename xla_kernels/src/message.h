@@ -1,0 +1,20 @@
+// message.h: the one form that error messages have, as msops.errors.explain on the Python side.
+#ifndef MSOPS_MESSAGE_H_
+#define MSOPS_MESSAGE_H_
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace msops {
+
+// Formats "<who>: <problem>", the details indented below it, and what to do.
+std::string Explain(std::string_view who, std::string_view problem,
+                    std::initializer_list<std::string> details, std::string_view remedy);
+
+// Describes the exception being handled, with its type. Call it inside a catch block only.
+std::string DescribeCurrentException();
+
+}  // namespace msops
+
+#endif  // MSOPS_MESSAGE_H_

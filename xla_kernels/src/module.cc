@@ -1,0 +1,100 @@
+// module.cc: the Python module msops._native, and the table of what it has XLA register.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "aot_handlers.h"
+#include "infer.h"
+#include "library_store.h"
+#include "python_attributes.h"
+
+namespace msops {
+namespace {
+
+namespace py = pybind11;
+
+// The target's name is part of every lowered program: it never changes.
+constexpr char kAotTarget[] = "msops_aot";
+
+template <typename Pointer>
+py::capsule Capsule(Pointer pointer) {
+  return py::capsule(reinterpret_cast<const void*>(pointer));
+}
+
+py::dict Row(const char* kind, const char* name, const char* platform, py::dict capsules) {
+  py::dict row;
+  row["kind"] = kind;
+  row["name"] = name;
+  row["platform"] = platform;
+  row["capsules"] = std::move(capsules);
+  return row;
+}
+
+// One row per registration. A type stands before the target whose state has it: XLA refuses the
+// target otherwise.
+py::list Registrations() {
+  py::list rows;
+  for (const AotHandlers& handlers : {CpuAotHandlers(), CudaAotHandlers(), RocmAotHandlers()}) {
+    py::dict type;
+    type["type_id"] = Capsule(handlers.type_id);
+    type["type_info"] = Capsule(handlers.type_info);
+    rows.append(Row("type", handlers.state_type, handlers.platform, std::move(type)));
+    py::dict target;
+    target["instantiate"] = Capsule(handlers.instantiate);
+    target["execute"] = Capsule(handlers.execute);
+    rows.append(Row("target", kAotTarget, handlers.platform, std::move(target)));
+  }
+  return rows;
+}
+
+void RegisterLibrary(const std::string& hash, const std::string& path, const std::string& origin,
+                     bool old_string_abi) {
+  LibraryStore::Get().Register(hash, path, origin, old_string_abi);
+}
+
+void OpenLibrary(const std::string& hash) { LibraryStore::Get().Open(hash, "library"); }
+
+InferSpec Spec(const std::string& hash, const std::string& symbol, const py::dict& attributes,
+               bool multiple) {
+  return {hash, symbol, ReadAttributes(attributes), multiple};
+}
+
+std::vector<std::vector<int64_t>> PyInferShape(
+    const std::string& hash, const std::string& symbol,
+    const std::vector<std::vector<int64_t>>& input_shapes,
+    const std::vector<std::string>& input_dtypes, const py::dict& attributes, bool multiple) {
+  return InferShape(Spec(hash, symbol, attributes, multiple), input_shapes, input_dtypes);
+}
+
+std::vector<int> PyInferType(const std::string& hash, const std::string& symbol,
+                             const std::vector<int>& input_type_ids, const py::dict& attributes,
+                             bool multiple) {
+  return InferType(Spec(hash, symbol, attributes, multiple), input_type_ids);
+}
+
+}  // namespace
+}  // namespace msops
+
+PYBIND11_MODULE(_native, module) {
+  using pybind11::arg;
+  module.doc() = "Native part of msops: FFI handlers for aot kernels, and the libraries they run.";
+  pybind11::register_exception<msops::MissingCompanion>(module, "MissingCompanionError",
+                                                        PyExc_RuntimeError);
+  module.def("registrations", &msops::Registrations,
+             "Returns what to register with jax.ffi, one dict a registration, in this order.");
+  module.def("register_library", &msops::RegisterLibrary, arg("hash"), arg("path"), arg("origin"),
+             arg("old_string_abi"),
+             "Makes the library with this content hash known; it is opened when first used.");
+  module.def("open_library", &msops::OpenLibrary, arg("hash"),
+             "Opens a registered library, so that what is wrong with it is said now.");
+  module.def("infer_shape", &msops::PyInferShape, arg("hash"), arg("symbol"), arg("input_shapes"),
+             arg("input_dtypes"), arg("attributes"), arg("multiple"),
+             "Returns the output shapes that <symbol>InferShape tells.");
+  module.def("infer_type", &msops::PyInferType, arg("hash"), arg("symbol"), arg("input_type_ids"),
+             arg("attributes"), arg("multiple"),
+             "Returns the output TypeIds that <symbol>InferType tells.");
+}
