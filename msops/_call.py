@@ -21,11 +21,16 @@ class Call:
       layout: per tensor argument None, or the length of a list ("dynamic" input).
       given: values of the attributes passed after the tensors, in order.
       tensors: whether the call came through MindSpore's face (Tensors in, Tensors out).
+      given_text: `given` as text, which is compared: 0.0 == -0.0 in Python, not in a kernel.
     """
 
     layout: tuple[int | None, ...]
-    given: tuple[Hashable, ...] = ()
+    given: tuple[Hashable, ...] = dataclasses.field(default=(), compare=False)
     tensors: bool = False
+    given_text: str = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "given_text", repr(self.given))
 
     def group(self, flat: Iterable[Any]) -> list[Any]:
         """Returns one entry per tensor argument; lists of tensors are lists again."""

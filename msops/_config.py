@@ -28,5 +28,5 @@ def aot_white_list() -> Path | None:
 
 
 def cuda_arch() -> str | None:
-    """Returns the architecture to build ``.cu`` files for (``MSOPS_CUDA_ARCH``, e.g. ``sm_90``)."""
+    """Returns the architecture to build ``.cu`` files for (``MSOPS_CUDA_ARCH``, ``sm_90``)."""
     return os.environ.get("MSOPS_CUDA_ARCH") or None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import logging
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
@@ -24,6 +25,8 @@ from msops._dtypes import as_dtype
 from msops.errors import ArgumentValueError, BuildError, KernelError, MsopsError, explain
 
 AOT_TARGET = "msops_aot"
+
+_log = logging.getLogger("msops")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,10 +150,13 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
         )
     for folder in _config.library_path():
         for content, path in _toolchain.index(folder).items():
-            if content not in _remembered:
-                old = _toolchain.uses_old_strings(_toolchain.read_elf(path).imports)
-                _native().register_library(content, str(path), str(path), old)
-                _remembered.add(content)
+            if content in _remembered:
+                continue
+            # One library that is damaged or not allowed must not keep the others from being found.
+            try:
+                _remember(_toolchain.resolve(path, f"MSOPS_LIBRARY_PATH {folder}"))
+            except MsopsError as error:
+                _log.warning("%s", error)
     return _register(platform)
 
 

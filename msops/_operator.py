@@ -70,16 +70,24 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Definition:
-    """Everything that makes an op what it is; equal definitions are the same operator."""
+    """Everything that makes an op what it is; equal definitions are the same operator.
+
+    `infos` and `prim_attrs` are compared as text: 0.0 == -0.0 and 1 == True in Python, and a kernel
+    tells them apart.
+    """
 
     name: str
     backend: Backend
     kernel: Any
     inference: Inference
-    infos: tuple[OpInfo, ...]
     bprop: ByValue | None
     options: Options
-    prim_attrs: tuple[tuple[str, Any], ...]
+    infos: tuple[OpInfo, ...] = dataclasses.field(compare=False)
+    prim_attrs: tuple[tuple[str, Any], ...] = dataclasses.field(compare=False)
+    static_text: str = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "static_text", repr((self.infos, self.prim_attrs)))
 
     def is_current(self) -> bool:
         """Tells whether its functions still see what they saw when the op was first used."""

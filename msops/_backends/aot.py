@@ -20,7 +20,7 @@ from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_n
 from msops._op_info import OpInfo
 from msops._operator import Options, Request
 from msops._paths import get_include
-from msops._toolchain import Library, check_allowed, require_symbol, resolve
+from msops._toolchain import Library, check_allowed, require_file, require_symbol, resolve
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -70,15 +70,7 @@ class AotBackend:
             )
         path, symbol = split_func(func, who)
         check_allowed(path, who)
-        if not path.is_file():
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"there is no file {path}",
-                    "Paths are relative to the working directory, now "
-                    f"{Path.cwd()}; pass an absolute path to be independent of it.",
-                )
-            )
+        require_file(path, who)
         return AotSource(path, symbol)
 
     def resolve(self, source: AotSource, options: Options, who: str) -> AotKernel:

@@ -1,0 +1,23 @@
+"""Op info: what a custom op accepts, from MindSpore's builders to the guard that checks a call."""
+
+from msops._op_info.attributes import bind_attributes as bind_attributes
+from msops._op_info.attributes import call_attribute_names as call_attribute_names
+from msops._op_info.builders import CustomRegOp as CustomRegOp
+from msops._op_info.builders import RegOp as RegOp
+from msops._op_info.data_type import DataType as DataType
+from msops._op_info.decorators import custom_info_register as custom_info_register
+from msops._op_info.decorators import op_info_register as op_info_register
+from msops._op_info.guard import format_rows as format_rows
+from msops._op_info.guard import match as match
+from msops._op_info.kernel_builders import AiCPURegOp as AiCPURegOp
+from msops._op_info.kernel_builders import AkgAscendRegOp as AkgAscendRegOp
+from msops._op_info.kernel_builders import AkgCpuRegOp as AkgCpuRegOp
+from msops._op_info.kernel_builders import AkgGpuRegOp as AkgGpuRegOp
+from msops._op_info.kernel_builders import AkgRegOp as AkgRegOp
+from msops._op_info.kernel_builders import CpuRegOp as CpuRegOp
+from msops._op_info.model import Attribute as Attribute
+from msops._op_info.model import OpInfo as OpInfo
+from msops._op_info.model import Port as Port
+from msops._op_info.model import Row as Row
+from msops._op_info.parse import read_reg_info as read_reg_info
+from msops._op_info.tbe_builder import TBERegOp as TBERegOp

@@ -1,0 +1,120 @@
+"""``python -m msops run script.py``: runs a script with ``mindspore`` meaning msops."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import traceback
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msops import _context
+from msops._names import describe_missing
+
+
+class MindSporeFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Answers ``import mindspore.x.y`` with the module msops.x.y itself.
+
+    It stands before the path finders, so a MindSpore that is installed is never reached.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Any = None, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Claims ``mindspore`` and everything below it."""
+        if fullname.partition(".")[0] != "mindspore":
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        """Returns the module of msops, or raises ImportError naming what is missing."""
+        name = "msops" + spec.name[len("mindspore") :]
+        try:
+            module = importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not name.startswith(error.name):
+                raise
+            parent, _, last = name.rpartition(".")
+            known = vars(sys.modules[parent]) if parent in sys.modules else {}
+            raise ModuleNotFoundError(
+                describe_missing(parent, last, known), name=spec.name
+            ) from None
+        # Importing gives a module the spec it is imported by; this one has its own already.
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Leaves the module, which has run, as it was."""
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
+
+
+def run_script(path: Path, arguments: Sequence[str]) -> None:
+    """Runs a script as ``__main__``, as ``python script.py`` does.
+
+    Args:
+      path: the script.
+      arguments: what follows it in ``sys.argv``.
+    """
+    sys.meta_path.insert(0, MindSporeFinder())
+    sys.argv = [str(path), *arguments]
+    sys.path[0] = str(path.parent.resolve())
+    sys.excepthook = _script_excepthook(str(path))
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__file__=str(path), __builtins__=__builtins__)
+    # The script's classes are pickled as __main__'s, so it has to be findable as that.
+    sys.modules["__main__"] = module
+    exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+
+
+def _script_excepthook(path: str) -> Any:
+    """Returns an excepthook that shows the traceback from the script's own frame on."""
+
+    def show(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        own = trace
+        while own is not None and own.tb_frame.f_code.co_filename != path:
+            own = own.tb_next
+        traceback.print_exception(kind, error, own)
+        missing = getattr(error, "name_from", None)
+        if missing is not None and str(error.name).partition(".")[0] == "msops":
+            namespace = vars(sys.modules[error.name])  # type: ignore[attr-defined]
+            print(describe_missing(error.name, missing, namespace), file=sys.stderr)  # type: ignore[attr-defined]
+
+    return show
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line of ``python -m msops``.
+
+    Args:
+      arguments: what follows ``python -m msops``; None takes ``sys.argv``.
+    """
+    parser = argparse.ArgumentParser(prog="python -m msops", description=__doc__)
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    run = commands.add_parser(
+        "run",
+        help="run a MindSpore script on msops",
+        description="Runs a script in which `mindspore` means msops.",
+    )
+    run.add_argument(
+        "--device",
+        choices=_context.TARGETS,
+        help="device to run on, whatever device_target the script sets",
+    )
+    run.add_argument("script", type=Path, help="the script to run")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on to the script")
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        raise SystemExit(2)
+    if not options.script.is_file():
+        run.error(f"no such script: {options.script}")
+    if options.device is not None:
+        _context.fix_device(options.device)
+    run_script(options.script, options.arguments)

@@ -1,0 +1,46 @@
+"""From a kernel's source, or a user's library, to a shared library that is safe to open.
+
+`resolve` is the entrance; each module holds one idea:
+
+    libraries.py     resolve: the dispatch between source and library, and the memo in front of it
+    allow_list.py    MS_CUSTOM_AOT_WHITE_LIST
+    builder.py       one cached build: key, look-up, lock, compile, record
+    languages.py     the languages of sources: compiler, flags, how to get the compiler
+    compilers.py     which compiler, who it is, which command line
+    nvcc_paths.py    paths that nvcc can handle
+    cuda.py          the architectures of the CUDA devices present
+    manifest.py      what the compiler read, and whether it is still the same
+    inputs.py        reading a file that a user named
+    stamps.py        what a file held, without reading it again
+    store.py         the cache folder: verified objects, locks, scratch folders
+    private_copy.py  a user's library under a name that cannot change, with its $ORIGIN
+    elf.py           the ELF reader
+    symbols.py       exported names: missing ones, and the std::string ABI they tell
+
+Nothing here imports JAX, starts a device or opens a library.
+"""
+
+from msops._toolchain.allow_list import check_allowed
+from msops._toolchain.builder import build
+from msops._toolchain.elf import ElfInfo, read_elf
+from msops._toolchain.inputs import require_file
+from msops._toolchain.libraries import Library, index, resolve
+from msops._toolchain.private_copy import open_copy
+from msops._toolchain.store import Built
+from msops._toolchain.symbols import near_names, require_symbol, uses_old_strings
+
+__all__ = [
+    "Built",
+    "ElfInfo",
+    "Library",
+    "build",
+    "check_allowed",
+    "index",
+    "near_names",
+    "open_copy",
+    "read_elf",
+    "require_file",
+    "require_symbol",
+    "resolve",
+    "uses_old_strings",
+]

@@ -1,0 +1,45 @@
+"""The folder that libraries and sources must lie in, if ``MS_CUSTOM_AOT_WHITE_LIST`` names one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msops import _config
+from msops.errors import ArgumentTypeError, explain
+
+
+def check_allowed(path: str | os.PathLike[str], who: str) -> None:
+    """Raises unless `path` really lies in the allow-listed folder, or none is set.
+
+    Corresponds to the check in MindSpore's ``Custom._check_aot_func``, which tests for a substring;
+    here symbolic links and ``..`` are resolved and whole path components are compared, so
+    ``/allowed-evil`` does not pass for ``/allowed``.
+
+    Args:
+      path: a source or a library.
+      who: the op the message names.
+
+    Raises:
+      ArgumentTypeError: it lies elsewhere (MindSpore raises TypeError here).
+    """
+    if not os.environ.get("MS_CUSTOM_AOT_WHITE_LIST"):
+        return
+    folder = _config.aot_white_list()
+    if folder is None:
+        return
+    try:
+        real = Path(path).resolve()
+    except (OSError, RuntimeError):
+        # A loop of links leads nowhere, so not into the folder.
+        real = Path(os.devnull)
+    if real.is_relative_to(folder):
+        return
+    raise ArgumentTypeError(
+        explain(
+            who,
+            f"expected a file in {folder}, the folder MS_CUSTOM_AOT_WHITE_LIST allows; "
+            f"got {os.fspath(path)}, which is {real}",
+            "Move the file there, or change the variable.",
+        )
+    )

@@ -1,0 +1,263 @@
+"""One cached build: from a source to a library in the store, compiled only if nothing like it is.
+
+A look-up costs the source's hash, a stat of every header and one read of the library. Compilers run
+in the source's folder on its base name, so ``__FILE__``, and with it the library and its content
+hash, are the same wherever the folder lies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import re
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from msops._toolchain import compilers, nvcc_paths
+from msops._toolchain.elf import parse_elf
+from msops._toolchain.inputs import read_input
+from msops._toolchain.languages import CUDA, LANGUAGES
+from msops._toolchain.manifest import (
+    Result,
+    find_result,
+    header_names,
+    list_folders,
+    parse_depfile,
+    record_result,
+)
+from msops._toolchain.stamps import Stamp, take_stamp
+from msops._toolchain.store import Built, Store, open_store
+from msops.errors import ArgumentValueError, BuildError, explain
+
+# Part of every key: raise it when the same key would name something built differently.
+_KEY_FORMAT = 1
+_ATTEMPTS = 3
+# The clock that file systems take a file's times from; it stands still for some milliseconds.
+_CLOCK_REALTIME_COARSE = 5
+_SHOWN_LINES = 12
+_ERROR_LINE = re.compile(
+    r"\b(fatal|error)\b|undefined reference|cannot find|multiple definition", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A build before it runs.
+
+    Attributes:
+      source: the source as it was read.
+      command: all of the command line but the outputs.
+      folders: where quoted and angled headers are searched first.
+      key: hash of everything that determines the result and is known before compiling.
+      uses_nvcc: the compiler is nvcc.
+    """
+
+    source: Stamp
+    command: tuple[str, ...]
+    folders: tuple[str, ...]
+    key: str
+    uses_nvcc: bool
+
+    @property
+    def folder(self) -> Path:
+        """The source's folder, in which the command runs."""
+        return Path(self.source.path).parent
+
+    @property
+    def library_name(self) -> str:
+        """The base name of the library."""
+        return f"{Path(self.source.path).stem}.so"
+
+
+def build(
+    source: Path, *, flags: tuple[str, ...] = (), include_dirs: tuple[Path, ...] = (), who: str
+) -> Built:
+    """Returns the library built from one source file, compiling it unless the cache has it.
+
+    Args:
+      source: a .c, .cc, .cpp, .cxx or .cu file.
+      flags: added to the end of the command line; relative paths in them start at the source's
+        folder.
+      include_dirs: searched for headers after the source's folder.
+      who: the op that messages name.
+
+    Raises:
+      ArgumentValueError: the suffix is none of the above.
+      BuildError: there is no compiler, it failed (its whole output is the error's ``output``), the
+        library is for another machine, or the cache cannot be written.
+    """
+    return build_recorded(source, flags, include_dirs, who)[0]
+
+
+def build_recorded(
+    source: Path, flags: tuple[str, ...], include_dirs: tuple[Path, ...], who: str
+) -> tuple[Built, bytes, Stamp, Result]:
+    """Does what `build` does; returns also the library's content and what the build read."""
+    store = open_store(who)
+    plan = make_plan(source, flags, include_dirs, who)
+    found = _find(store, plan)
+    if found is None:
+        with store.lock(plan.key):
+            found = _find(store, plan) or _compile(store, plan, flags)
+    result, data = found
+    path = store.object_path(result.library, plan.library_name)
+    return Built(path, result.library, source.name), data, plan.source, result
+
+
+def make_plan(
+    source: Path, flags: tuple[str, ...], include_dirs: tuple[Path, ...], who: str
+) -> Plan:
+    """Returns how `source` would be built; runs nothing but ``--version``."""
+    source = source.absolute()
+    language = LANGUAGES.get(source.suffix)
+    if language is None:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected a source ending in {', '.join(LANGUAGES)} or a library ending "
+                f"in .so; got {source.name}",
+                "Rename the file after the language it is written in.",
+            )
+        )
+    stamp = read_input(source, who)[1]
+    compiler = compilers.find_compiler(language, flags, source, who)
+    headers = tuple(os.fspath(folder.absolute()) for folder in include_dirs)
+    # A name that starts with a dash or an at sign would be read as an option.
+    name = source.name if source.name[0] not in "-@" else f"./{source.name}"
+    command = compilers.command_line(compiler, language, name, flags, headers)
+    identity = (
+        _KEY_FORMAT,
+        os.fspath(source),
+        stamp.sha256,
+        command,
+        compiler.identity,
+        compilers.processor_identity((*compiler.command, *flags)),
+        [os.environ.get(variable) for variable in compilers.SEARCH_VARIABLES],
+    )
+    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+    folders = (os.fspath(source.parent), *headers, *_flag_folders(flags, source.parent))
+    return Plan(stamp, command, folders, key, language is CUDA)
+
+
+def _find(store: Store, plan: Plan) -> tuple[Result, bytes] | None:
+    """Returns a recorded result that holds and whose library is undamaged, with its content."""
+    result = find_result(store, plan.key)
+    if result is None:
+        return None
+    data = store.load(result.library, plan.library_name)
+    return None if data is None else (result, data)
+
+
+def _compile(store: Store, plan: Plan, flags: tuple[str, ...]) -> tuple[Result, bytes]:
+    """Compiles, and records the result under what was read, which must not move meanwhile."""
+    known = {plan.source.path: plan.source}
+    for _ in range(_ATTEMPTS):
+        started_ns = _next_tick()
+        data, paths = _run_compiler(store, plan)
+        paths = (*paths, *_linked_files(flags, plan.folder))
+        stamps = {path: take_stamp(path) for path in paths if path != plan.source.path}
+        at_rest = all(
+            known.get(path) == stamp or stamp.ctime_ns <= started_ns
+            for path, stamp in stamps.items()
+        )
+        if at_rest and plan.source.refreshed():
+            inputs = tuple(stamps.values())
+            digest = hashlib.sha256(data).hexdigest()
+            result = Result(digest, inputs, list_folders(plan.folders, header_names(inputs)))
+            store.add(data, plan.library_name)
+            record_result(store, plan.key, result)
+            return result, data
+        known.update(stamps)
+    raise BuildError(
+        explain(
+            store.who,
+            f"{plan.source.path}, or a header it includes, changed while it was being compiled",
+            "Build it again when nothing writes to these files.",
+        )
+    )
+
+
+def _next_tick() -> int:
+    """Waits until files that change from now on get later times than this one, and returns it."""
+    now_ns = time.time_ns()
+    while time.clock_gettime_ns(_CLOCK_REALTIME_COARSE) <= now_ns:
+        time.sleep(0.0005)
+    return now_ns
+
+
+def _run_compiler(store: Store, plan: Plan) -> tuple[bytes, tuple[str, ...]]:
+    """Returns the library's content and the absolute paths of all files the compiler read."""
+    with store.scratch() as scratch, contextlib.ExitStack() as stack:
+        folder, command = scratch, plan.command
+        links: dict[str, str] = {}
+        if plan.uses_nvcc:
+            folder = stack.enter_context(nvcc_paths.plain_folder(scratch))
+            command, links = nvcc_paths.put_links(plan.command, plan.folder, folder)
+            # Intermediates that are kept have names without the process id: without this the
+            # library would have another content, and so another hash, each time it is built.
+            command = (*command, "--keep", "--keep-dir", os.fspath(folder))
+        library, depfile = folder / "out.so", folder / "out.d"
+        outputs = ("-MD", "-MT", "out", "-MF", os.fspath(depfile), "-o", os.fspath(library))
+        done = compilers.run_quietly((*command, *outputs), plan.folder, temporary=folder)
+        if done.returncode != 0 or not library.exists():
+            raise _compile_error(store, plan, done.stdout)
+        data = library.read_bytes()
+        rule = depfile.read_text(encoding="utf-8", errors="surrogateescape")
+    parse_elf(data, plan.source.path, store.who)
+    paths = (nvcc_paths.behind_links(path, links) for path in parse_depfile(rule))
+    return data, tuple(os.path.join(plan.folder, path) for path in paths)
+
+
+def _compile_error(store: Store, plan: Plan, output: str) -> BuildError:
+    """Returns the error for a failed compilation, with the compiler's first words on it."""
+    if "No space left on device" in output:
+        error = store.unwritable("No space left on device")
+    else:
+        lines = output.splitlines()
+        first = next((i for i, line in enumerate(lines) if _ERROR_LINE.search(line)), None)
+        if first is None:
+            first = max(0, len(lines) - _SHOWN_LINES)
+        shown = lines[first : first + _SHOWN_LINES] or ["(the compiler said nothing)"]
+        program = Path(plan.command[0]).name
+        error = BuildError(
+            explain(
+                store.who,
+                f"{program} could not build {plan.source.path}",
+                f"Correct the source or the flags. The command was, in {plan.folder}:\n"
+                f"  {shlex.join(plan.command)}\n"
+                "All that the compiler said is in the attribute 'output' of this error.",
+                shown,
+            )
+        )
+    error.output = output
+    return error
+
+
+def _flag_folders(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """Returns the absolute folders that the caller's flags add to the search for headers."""
+    found = []
+    for flag, following in itertools.pairwise((*flags, "")):
+        for option in ("-I", "-iquote", "-isystem"):
+            if flag.startswith(option):
+                found.append(os.fspath(folder / (flag[len(option) :] or following)))
+                break
+    return tuple(found)
+
+
+def _linked_files(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """Returns the files that the caller's flags bring into the link, which no depfile lists."""
+    libraries = [flag[2:] for flag in flags if flag.startswith("-l")]
+    searched = [folder / flag[2:] for flag in flags if flag.startswith("-L")]
+    named = [folder / part for flag in flags for part in re.split("[=,@]", flag) if part]
+    named += [
+        base / f"lib{library}{suffix}"
+        for base in searched
+        for library in libraries
+        for suffix in (".so", ".a")
+    ]
+    return tuple(os.fspath(path) for path in named if path.is_file())

@@ -1,0 +1,222 @@
+"""Which compiler builds a source, who that compiler is, and the command line it gets."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from msops import _config
+from msops._toolchain.cuda import device_architectures
+from msops._toolchain.languages import CUDA, Language
+from msops.errors import BuildError, explain
+
+OLDEST_GCC = 11
+# Everything in the environment that changes what a compiler makes of the same command line.
+SEARCH_VARIABLES = (
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "LD_RUN_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "SOURCE_DATE_EPOCH",
+    "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS",
+    "NVCC_CCBIN",
+)
+CHOICE_VARIABLES = ("PATH", "CC", "CXX", "CUDA_HOME", "MSOPS_CUDA_ARCH")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler on this machine.
+
+    Attributes:
+      command: the words that start it.
+      identity: all that its ``--version`` says, and for nvcc what its host compiler's says.
+      is_gcc: it is GNU's.
+    """
+
+    command: tuple[str, ...]
+    identity: str
+    is_gcc: bool
+
+
+_versions: dict[tuple[object, ...], str] = {}
+
+
+def find_compiler(language: Language, flags: tuple[str, ...], source: Path, who: str) -> Compiler:
+    """Returns the compiler for a source of `language`.
+
+    Raises:
+      BuildError: there is none, it does not run, or it is a gcc older than 11.
+    """
+    command = _chosen_command(language)
+    program = shutil.which(command[0])
+    if program is None:
+        raise BuildError(
+            explain(
+                who,
+                f"building {source} needs the {language.title} compiler {command[0]}, which is "
+                "not installed or not on PATH",
+                language.remedy,
+            )
+        )
+    command = (program, *command[1:])
+    identity = _version_text(command, who)
+    is_gcc = "Free Software Foundation" in identity
+    if is_gcc:
+        _check_gcc_is_new_enough(command, identity, source, language, who)
+    if language is CUDA:
+        identity += _host_compiler_version(flags, who)
+    return Compiler(command, identity, is_gcc)
+
+
+def command_line(
+    compiler: Compiler,
+    language: Language,
+    source_name: str,
+    flags: tuple[str, ...],
+    include_dirs: tuple[str, ...],
+) -> tuple[str, ...]:
+    """Returns the command that compiles `source_name`, run in the folder of the source.
+
+    The caller's flags come last: there they override ours, and libraries they name are linked.
+    """
+    return (
+        *compiler.command,
+        *language.standard_flags,
+        *(language.gcc_flags if compiler.is_gcc else ()),
+        *(_architecture_flags() if language is CUDA else ()),
+        "-I.",
+        *(f"-I{folder}" for folder in include_dirs),
+        source_name,
+        *flags,
+    )
+
+
+def processor_identity(flags: tuple[str, ...]) -> str:
+    """Returns the CPU a library is built for: its model if a flag says ``native``, its kind if not.
+
+    What ``-march=native`` resolves to is a function of the compiler and of this text.
+    """
+    kind = os.uname().machine
+    if not any("native" in flag for flag in flags):
+        return kind
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        first_processor = file.read(1 << 16).partition("\n\n")[0]
+    named = re.findall(
+        r"^(?:vendor_id|cpu family|model|model name|stepping|flags|Features|CPU \w+)\s*:.*$",
+        first_processor,
+        re.MULTILINE,
+    )
+    return "\n".join((kind, *named))
+
+
+def run_quietly(
+    command: tuple[str, ...], folder: Path, temporary: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in `folder` without a shell; its outputs come back as one text, in English.
+
+    Temporary files go to `temporary`, so that they are swept with it if this process is killed.
+    """
+    environment = {
+        key: text for key, text in os.environ.items() if key not in ("LC_ALL", "LANGUAGE")
+    }
+    environment |= {"LC_MESSAGES": "C", "GCC_COLORS": ""}
+    if temporary is not None:
+        environment["TMPDIR"] = os.fspath(temporary)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+
+
+def _chosen_command(language: Language) -> tuple[str, ...]:
+    """Returns the words of the command that the environment asks for."""
+    chosen = os.environ.get(language.variable, "").strip()
+    if language is not CUDA:
+        return tuple(shlex.split(chosen)) or (language.program,)
+    bundled = os.path.join(chosen, "bin", language.program)
+    return (bundled,) if chosen and os.access(bundled, os.X_OK) else (language.program,)
+
+
+def _version_text(command: tuple[str, ...], who: str) -> str:
+    """Returns what ``--version`` says, asked once per process and file."""
+    found = os.stat(os.path.realpath(command[0]))
+    memo_key = (command, found.st_mtime_ns, found.st_size, found.st_ino)
+    if memo_key not in _versions:
+        try:
+            done = run_quietly((*command, "--version"), Path("/"))
+            failure = done.stdout.strip() if done.returncode else None
+        except OSError as error:
+            failure = str(error)
+        if failure is not None:
+            raise BuildError(
+                explain(
+                    who,
+                    f"the compiler {shlex.join(command)} does not run",
+                    "Repair it, or name another with CC, CXX or CUDA_HOME.",
+                    [failure],
+                )
+            )
+        _versions[memo_key] = done.stdout
+    return _versions[memo_key]
+
+
+def _check_gcc_is_new_enough(
+    command: tuple[str, ...], identity: str, source: Path, language: Language, who: str
+) -> None:
+    """Raises if GNU's compiler is older than the oldest this package is tested with."""
+    version = re.search(r"\)\s+((\d+)\.\d\S*)", identity)
+    if version is None or int(version[2]) >= OLDEST_GCC:
+        return
+    raise BuildError(
+        explain(
+            who,
+            f"building {source} needs {language.program} {OLDEST_GCC} or newer; "
+            f"{command[0]} is {version[1]}",
+            f"Install a newer one, or name it with {language.variable}, for example "
+            f"{language.variable}={language.program}-12.",
+        )
+    )
+
+
+def _host_compiler_version(flags: tuple[str, ...], who: str) -> str:
+    """Returns who compiles the host half of a .cu file, as far as nvcc lets one tell."""
+    chosen = os.environ.get("NVCC_CCBIN") or "g++"
+    for flag, following in itertools.pairwise((*flags, "")):
+        name, _, value = flag.partition("=")
+        if name in ("-ccbin", "--compiler-bindir"):
+            chosen = value or following
+    if os.path.isdir(chosen):
+        chosen = os.path.join(chosen, "g++")
+    program = shutil.which(chosen)
+    return _version_text((program,), who) if program else chosen
+
+
+def _architecture_flags() -> tuple[str, ...]:
+    """Returns nvcc's architecture flags: the variable's, else the devices', else its default."""
+    chosen = _config.cuda_arch()
+    if chosen:
+        return (f"-arch={chosen}",)
+    devices = device_architectures()
+    if not devices:
+        return ()
+    if len(devices) == 1:
+        return (f"-arch={devices[0]}",)
+    return tuple(f"-gencode=arch={name.replace('sm', 'compute')},code={name}" for name in devices)

@@ -1,0 +1,47 @@
+"""Reading a file that a user named."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+
+from msops._toolchain.stamps import Stamp, read_stamped
+from msops.errors import BuildError, explain
+
+
+def read_input(path: Path, who: str) -> tuple[bytes, Stamp]:
+    """Returns the content and the stamp of a source or a library.
+
+    Raises:
+      BuildError: there is no such file, or it cannot be read.
+    """
+    require_file(path, who)
+    try:
+        return read_stamped(path)
+    except OSError as error:
+        raise BuildError(
+            explain(
+                who,
+                f"{path} cannot be read ({error.strerror})",
+                "Name a file that can be read.",
+            )
+        ) from error
+
+
+def require_file(path: Path, who: str) -> None:
+    """Raises BuildError if there is nothing at `path`."""
+    if not path.exists():
+        raise BuildError(explain(who, f"there is no file {path}", _remedy_for_missing(path)))
+
+
+def _remedy_for_missing(path: Path) -> str:
+    """Returns what to do about a file that is not there, with names that are close to its own."""
+    try:
+        names = os.listdir(path.parent)
+    except OSError:
+        return f"There is no folder {path.parent} either; relative paths start at {os.getcwd()}."
+    near = difflib.get_close_matches(path.name, names, n=3)
+    if near:
+        return f"That folder has {' and '.join(near)}."
+    return f"Check the path; relative paths start at {os.getcwd()}."

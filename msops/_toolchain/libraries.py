@@ -1,0 +1,171 @@
+"""From the file in ``Custom("file:Name")`` to a library that is safe to open."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from msops._toolchain.allow_list import check_allowed
+from msops._toolchain.builder import build_recorded
+from msops._toolchain.compilers import CHOICE_VARIABLES, SEARCH_VARIABLES
+from msops._toolchain.elf import ElfInfo, parse_elf
+from msops._toolchain.manifest import Listing, Result, header_names, list_folders
+from msops._toolchain.private_copy import copy_library
+from msops._toolchain.stamps import Stamp, take_stamp
+from msops._toolchain.store import Built
+from msops._toolchain.symbols import uses_old_strings
+
+_LIBRARY_NAME = re.compile(r".+\.so(\.\d+)*")
+_STORE_VARIABLES = ("MSOPS_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
+_ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *_STORE_VARIABLES)
+# Headers that come with the system or the compiler are compared once per process, not per call.
+_SYSTEM_FOLDERS = ("/usr/", "/opt/", "/lib/")
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library ready to be opened.
+
+    Attributes:
+      hash: SHA-256 of its content, in hexadecimal; what programs refer to it by.
+      name: base name of the source or library the user named.
+      path: the file to open, whose content never changes.
+      origin: absolute path of the file the user named.
+      old_string_abi: it was built with ``_GLIBCXX_USE_CXX11_ABI=0``.
+      exports: the symbols it exports.
+      has_device_code: it carries GPU code, or is linked with a GPU runtime.
+    """
+
+    hash: str
+    name: str
+    path: Path
+    origin: Path
+    old_string_abi: bool
+    exports: frozenset[str]
+    has_device_code: bool
+
+
+@dataclass(frozen=True)
+class _Memo:
+    """A library, with what it was resolved from."""
+
+    library: Library
+    stamps: tuple[Stamp, ...]
+    listing: Listing
+    header_names: frozenset[str]
+
+
+_memos: dict[tuple[object, ...], _Memo] = {}
+_indexed: dict[str, Stamp] = {}
+
+
+def resolve(
+    path: str | os.PathLike[str],
+    who: str,
+    *,
+    include_dirs: tuple[Path, ...] = (),
+    flags: tuple[str, ...] = (),
+    cxx11_abi: bool | None = None,
+) -> Library:
+    """Returns the library that a source or library file stands for, built or copied if needed.
+
+    Cheap when nothing changed since the last call: some stat calls.
+
+    Args:
+      path: a .c, .cc, .cpp, .cxx or .cu source, or a .so library; a relative path starts at the
+        working directory.
+      who: the op that messages name.
+      include_dirs: where sources find msops's headers.
+      flags: added to the compiler's command line; a library ignores them.
+      cxx11_abi: which std::string the library was built with; None asks the library.
+
+    Raises:
+      ArgumentTypeError: the file lies outside ``MS_CUSTOM_AOT_WHITE_LIST``.
+      ArgumentValueError: the suffix is none of the above.
+      BuildError: it is missing, does not compile, or is no library for this machine.
+    """
+    origin = Path(path).absolute()
+    check_allowed(origin, who)
+    environment = tuple(map(os.environ.get, _ENVIRONMENT))
+    memo_key = (os.fspath(origin), include_dirs, flags, cxx11_abi, environment)
+    memo = _memos.get(memo_key)
+    if memo is not None:
+        memo = _refreshed(memo)
+    if memo is None:
+        memo = _resolve_file(origin, who, include_dirs, flags, cxx11_abi)
+    _memos[memo_key] = memo
+    return memo.library
+
+
+def index(folder: str | os.PathLike[str]) -> dict[str, Path]:
+    """Returns the libraries in one folder of ``MSOPS_LIBRARY_PATH``, by content hash.
+
+    Args:
+      folder: its regular files named ``*.so`` count; one that is not there has none.
+    """
+    try:
+        paths = sorted(Path(folder).glob("*.so"))
+    except OSError:
+        return {}
+    found: dict[str, Path] = {}
+    for path in paths:
+        # What cannot be read, or goes away, is not there.
+        with contextlib.suppress(OSError):
+            if path.is_file():
+                known = _indexed.get(os.fspath(path))
+                stamp = (known and known.refreshed()) or take_stamp(path)
+                _indexed[os.fspath(path)] = stamp
+                found.setdefault(stamp.sha256, path)
+    return found
+
+
+def _resolve_file(
+    origin: Path,
+    who: str,
+    include_dirs: tuple[Path, ...],
+    flags: tuple[str, ...],
+    cxx11_abi: bool | None,
+) -> _Memo:
+    """Builds a source or copies a library, and says what that depended on."""
+    if _LIBRARY_NAME.fullmatch(origin.name):
+        built, info, stamp = copy_library(origin, who)
+        return _Memo(_library(built, info, origin, cxx11_abi), (stamp,), (), frozenset())
+    built, data, stamp, result = build_recorded(origin, flags, include_dirs, who)
+    info = parse_elf(data, built.path, who)
+    library = _library(built, info, origin, cxx11_abi)
+    names = header_names(result.inputs)
+    return _Memo(library, (stamp, *_own_headers(result)), result.listing, names)
+
+
+def _library(built: Built, info: ElfInfo, origin: Path, cxx11_abi: bool | None) -> Library:
+    """Puts together what is known of a library."""
+    old = uses_old_strings(info.imports) if cxx11_abi is None else not cxx11_abi
+    return Library(
+        built.hash, built.name, built.path, origin, old, info.exports, info.has_device_code
+    )
+
+
+def _own_headers(result: Result) -> tuple[Stamp, ...]:
+    """Returns the inputs of a build that lie where the user, not the system, keeps headers."""
+    own = tuple(f"{folder}/" for folder, _ in result.listing)
+    return tuple(
+        stamp
+        for stamp in result.inputs
+        if stamp.path.startswith(own) or not stamp.path.startswith(_SYSTEM_FOLDERS)
+    )
+
+
+def _refreshed(memo: _Memo) -> _Memo | None:
+    """Returns the memo with stamps as of now, or None if it no longer holds."""
+    stamps = tuple(stamp.refreshed() for stamp in memo.stamps)
+    folders = tuple(folder for folder, _ in memo.listing)
+    if (
+        None in stamps
+        or not memo.library.path.exists()
+        or list_folders(folders, memo.header_names) != memo.listing
+    ):
+        return None
+    return replace(memo, stamps=tuple(filter(None, stamps)))

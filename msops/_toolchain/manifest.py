@@ -1,0 +1,152 @@
+"""What a build read, recorded so that the next one can tell without compiling that it still holds.
+
+This is the direct mode of ccache: under a key of everything known before compiling (source, flags,
+compiler, architecture) lie the results so far, each with the stamps of the files the compiler
+opened. A result holds while all of them hold the same content, and while no folder that is searched
+for headers gained an entry that could now be found before one of them. Not covered, as in ccache:
+a header that appears where ``__has_include`` found none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from msops._toolchain.stamps import Stamp
+from msops._toolchain.store import Store
+from msops.errors import BuildError
+
+_RESULTS_KEPT = 16
+Listing = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One outcome of a build.
+
+    Attributes:
+      library: content hash of the library it made.
+      inputs: the files it read beside the source.
+      listing: the folders searched for headers, each with the entries it had that share a name
+        with a header that was read.
+    """
+
+    library: str
+    inputs: tuple[Stamp, ...]
+    listing: Listing
+
+    def refreshed(self) -> Result | None:
+        """Returns the result with stamps as of now (`self` if nothing moved), None if stale."""
+        stamps = []
+        for stamp in self.inputs:
+            fresh = stamp.refreshed()
+            if fresh is None:
+                return None
+            stamps.append(fresh)
+        folders = tuple(folder for folder, _ in self.listing)
+        if list_folders(folders, header_names(self.inputs)) != self.listing:
+            return None
+        if all(old is new for old, new in zip(self.inputs, stamps, strict=True)):
+            return self
+        return replace(self, inputs=tuple(stamps))
+
+
+def header_names(inputs: tuple[Stamp, ...]) -> frozenset[str]:
+    """Returns every part of every path: the name a header is included by starts with one."""
+    return frozenset(part for stamp in inputs for part in stamp.path.split("/"))
+
+
+def list_folders(folders: tuple[str, ...], names: frozenset[str]) -> Listing:
+    """Returns each folder with those of `names`, sorted, that it has an entry for."""
+    return tuple((folder, tuple(sorted(names & _entries(folder)))) for folder in folders)
+
+
+def _entries(folder: str) -> frozenset[str]:
+    """Returns the names in a folder; none if it cannot be read, as for a compiler."""
+    try:
+        return frozenset(os.listdir(folder))
+    except OSError:
+        return frozenset()
+
+
+def find_result(store: Store, key: str) -> Result | None:
+    """Returns the recorded result of the build `key` that still holds, if there is one."""
+    for result in _read(store, key):
+        fresh = result.refreshed()
+        if fresh is result:
+            return result
+        if fresh is not None:
+            # Fresh times save reading the files next time; a read-only cache is still a cache.
+            with contextlib.suppress(BuildError):
+                record_result(store, key, fresh)
+            return fresh
+    return None
+
+
+def record_result(store: Store, key: str, result: Result) -> None:
+    """Records `result`, before the older ones of the same build."""
+    others = [old for old in _read(store, key) if not _same(old, result)]
+    rows = [_encode(row) for row in (result, *others)[:_RESULTS_KEPT]]
+    store.write(_path(store, key), json.dumps(rows).encode())
+
+
+def _path(store: Store, key: str) -> Path:
+    return store.root / "manifests" / key[:2] / f"{key}.json"
+
+
+def _same(one: Result, other: Result) -> bool:
+    """Whether two results were made from the same contents, whatever their times."""
+    return [(s.path, s.sha256) for s in one.inputs] == [(s.path, s.sha256) for s in other.inputs]
+
+
+def _encode(result: Result) -> dict[str, Any]:
+    return {
+        "library": result.library,
+        "inputs": [astuple(stamp) for stamp in result.inputs],
+        "listing": result.listing,
+    }
+
+
+def _read(store: Store, key: str) -> list[Result]:
+    """Returns the results recorded for a build; what cannot be read counts as never written."""
+    try:
+        return [
+            Result(
+                library=str(row["library"]),
+                inputs=tuple(Stamp(*fields) for fields in row["inputs"]),
+                listing=tuple((str(path), tuple(names)) for path, names in row["listing"]),
+            )
+            for row in json.loads(_path(store, key).read_bytes())
+        ]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+
+
+def parse_depfile(text: str) -> tuple[str, ...]:
+    """Returns the prerequisites in the make rule that gcc, clang and nvcc write for ``-MD``.
+
+    Args:
+      text: one rule; in a path, a space is written ``\\ ``, ``#`` as ``\\#`` and ``$`` as ``$$``.
+    """
+    _, _, body = text.replace("\\\n", " ").partition(":")
+    paths: list[str] = []
+    current = ""
+    position = 0
+    while position < len(body):
+        pair = body[position : position + 2]
+        if pair in ("\\ ", "\\#", "$$"):
+            current += pair[1]
+            position += 2
+            continue
+        if pair[0].isspace():
+            paths.append(current)
+            current = ""
+        else:
+            current += pair[0]
+        position += 1
+    paths.append(current)
+    return tuple(dict.fromkeys(path for path in paths if path))

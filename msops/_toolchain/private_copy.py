@@ -1,0 +1,116 @@
+"""A user's library under a name that cannot change, in a place where ``$ORIGIN`` keeps its meaning.
+
+The dynamic linker knows a library by its path and inode: open a path again after the file was
+rebuilt and the old code answers. So what is opened is a copy, named by its content.
+
+A library may look for others beside itself, through ``$ORIGIN`` in its RUNPATH. Its copy then lies
+at the end of the original's whole path, below a folder of its own, with links to just those
+libraries, and to those they look for in the same way. However many ``..`` follow ``$ORIGIN``, the
+search stays below that folder:
+
+    origins/cd/cd34.../home/u/lib/libop.so        the copy of /home/u/lib/libop.so
+    origins/cd/cd34.../home/u/deps/libdep.so      a link, found by RUNPATH=$ORIGIN/../deps
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from msops._toolchain.elf import ElfInfo, parse_elf, read_elf
+from msops._toolchain.inputs import read_input
+from msops._toolchain.stamps import Stamp
+from msops._toolchain.store import Built, Store, open_store, read_verified, write_flushed
+from msops.errors import BuildError
+
+
+def open_copy(path: Path, who: str) -> Built:
+    """Returns a private copy of a shared library, made unless the cache has it.
+
+    Raises:
+      BuildError: `path` is no shared library for this machine, or the cache cannot be written.
+    """
+    return copy_library(path, who)[0]
+
+
+def copy_library(path: Path, who: str) -> tuple[Built, ElfInfo, Stamp]:
+    """Does what `open_copy` does; returns also what the library says of itself, and its stamp."""
+    path = path.absolute()
+    # One read: what is hashed, checked and copied is the same even while a linker writes the file.
+    data, stamp = read_input(path, who)
+    info = parse_elf(data, path, who)
+    store = open_store(who)
+    links = _links_for(path, info)
+    copy = _add_with_links(store, path, data, links) if links else store.add(data, path.name)
+    return Built(copy, stamp.sha256, path.name), info, stamp
+
+
+def _add_with_links(store: Store, path: Path, data: bytes, links: dict[str, str]) -> Path:
+    """Returns the copy of a library inside its own folder, with `links` beside it."""
+    digest = hashlib.sha256(data).hexdigest()
+    place = _below_root(os.path.join(os.path.realpath(path.parent), path.name))
+    key = hashlib.sha256(json.dumps([digest, place, links], sort_keys=True).encode()).hexdigest()
+    final = store.root / "origins" / key[:2] / key
+    with store.writing(), store.scratch() as scratch, store.lock(key):
+        if not _is_whole(final, place, digest, links):
+            tree = scratch / "tree"
+            (tree / place).parent.mkdir(parents=True)
+            write_flushed(tree / place, data)
+            for link, target in links.items():
+                (tree / link).parent.mkdir(parents=True, exist_ok=True)
+                os.symlink(target, tree / link)
+            final.parent.mkdir(parents=True, exist_ok=True)
+            if final.exists():
+                os.rename(final, scratch / "damaged")
+            os.rename(tree, final)
+    return final / place
+
+
+def _is_whole(final: Path, place: str, digest: str, links: dict[str, str]) -> bool:
+    """Returns whether a copy with links is there and undamaged."""
+    return read_verified(final / place, digest) is not None and all(
+        os.path.islink(final / link) and os.readlink(final / link) == target
+        for link, target in links.items()
+    )
+
+
+def _links_for(path: Path, info: ElfInfo) -> dict[str, str]:
+    """Returns the links a copy of the library needs: place below the folder -> real file."""
+    origin = os.path.realpath(path.parent)
+    links: dict[str, str] = {}
+    _collect(origin, info, (), links)
+    links.pop(_below_root(os.path.join(origin, path.name)), None)
+    return links
+
+
+def _collect(origin: str, info: ElfInfo, inherited: tuple[str, ...], links: dict[str, str]) -> None:
+    """Adds the libraries that one in the folder `origin` finds through $ORIGIN, and then theirs."""
+    # As ld.so(8): RUNPATH serves the library alone and hides RPATH, which serves its needs too.
+    rpath = inherited if info.runpath else (*_expand(info.rpath, origin), *inherited)
+    searched = _expand(info.runpath, origin) or rpath
+    for needed in info.needed:
+        places = [f"{folder}/{needed}" for folder in searched if "/" not in needed]
+        found = next(filter(os.path.isfile, (*_expand((needed,), origin), *places)), None)
+        if found is None or _below_root(found) in links:
+            continue
+        links[_below_root(found)] = os.path.realpath(found)
+        # A need that is no library is not ours to judge: opening says what is wrong with it.
+        with contextlib.suppress(BuildError):
+            _collect(os.path.dirname(found), read_elf(found), rpath, links)
+
+
+def _expand(entries: tuple[str, ...], origin: str) -> tuple[str, ...]:
+    """Returns those of `entries` that mention $ORIGIN, with its value in its place."""
+    return tuple(
+        entry.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
+        for entry in entries
+        if "$ORIGIN" in entry or "${ORIGIN}" in entry
+    )
+
+
+def _below_root(path: str) -> str:
+    """Returns an absolute path relative to the root of the file system, without ``..``."""
+    return os.path.normpath(path).lstrip("/")

@@ -1,0 +1,191 @@
+"""The cache folder. Everything in it can be deleted at any time; nothing in it is changed in place.
+
+    <MSOPS_CACHE_DIR, else ~/.cache/msops>/
+      objects/ab/ab12.../add.so    a library, in a folder named by the SHA-256 of its content
+      origins/cd/cd34.../home/...  a library that finds others through $ORIGIN (private_copy.py)
+      manifests/ef/ef56....json    what builds of one source and command read and made (manifest.py)
+      locks/ef                     one of 256 files for flock; their existence means nothing
+      scratch/x1y2/                a build under way; its owner holds a flock on it
+
+- A file or folder gets its name by an atomic rename of something complete and flushed.
+- What is read is checked against the hash in its path, so a damaged entry is as good as absent.
+- A lock only saves doing the same work twice. The kernel releases it when its process ends, in
+  whatever way, and correctness does not lean on it: without it two builds write the same names.
+- Scratch folders of processes that were killed are swept by later builds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from msops import _config
+from msops.errors import BuildError, explain
+
+# An orphaned compiler may still write after its Python process was killed; not for this long.
+_ABANDONED_AFTER_S = 3600
+_held: set[int] = set()
+_swept: set[Path] = set()
+
+
+@dataclass(frozen=True)
+class Built:
+    """A library in the cache.
+
+    Attributes:
+      path: the file to open; what it holds never changes.
+      hash: SHA-256 of its content, in hexadecimal.
+      name: base name of the source or library it comes from.
+    """
+
+    path: Path
+    hash: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Store:
+    """The cache folder, and the op on whose behalf it is used."""
+
+    root: Path
+    who: str
+
+    def object_path(self, digest: str, name: str) -> Path:
+        """Returns where the library with content hash `digest` lies under the name `name`."""
+        return self.root / "objects" / digest[:2] / digest / name
+
+    def load(self, digest: str, name: str) -> bytes | None:
+        """Returns the content of an object, or None if it is absent or damaged."""
+        return read_verified(self.object_path(digest, name), digest)
+
+    def add(self, data: bytes, name: str) -> Path:
+        """Returns the path of an object with content `data`, written unless it is there."""
+        digest = hashlib.sha256(data).hexdigest()
+        path = self.object_path(digest, name)
+        if read_verified(path, digest) is None:
+            self.write(path, data)
+        return path
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Writes a file so that a reader, or a crash, sees all of it or none of it."""
+        with self.writing(), self.scratch() as scratch:
+            write_flushed(scratch / "file", data)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(scratch / "file", path)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Turns an operating system's refusal inside the block into an error with the remedy."""
+        try:
+            yield
+        except OSError as error:
+            raise self.unwritable(error.strerror or str(error)) from error
+
+    def unwritable(self, reason: str) -> BuildError:
+        """Returns the error for a cache folder that cannot be written."""
+        return BuildError(
+            explain(
+                self.who,
+                f"the cache folder {self.root} cannot be written ({reason})",
+                "Set MSOPS_CACHE_DIR to a folder that can be written and has space.",
+            )
+        )
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """Yields a new empty folder on the cache's file system, deleted at the end."""
+        with self.writing():
+            base = self.root / "scratch"
+            base.mkdir(parents=True, exist_ok=True)
+            self._sweep(base)
+            folder = Path(tempfile.mkdtemp(dir=base))
+            handle = os.open(folder, os.O_RDONLY)
+        try:
+            with _flocked(handle):
+                yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _sweep(self, base: Path) -> None:
+        """Deletes scratch folders whose process is gone, once per process."""
+        if base in _swept:
+            return
+        _swept.add(base)
+        for folder in base.iterdir():
+            # Another process may sweep, or end, at the same time: whatever vanishes is done.
+            with contextlib.suppress(OSError):
+                if time.time() - folder.stat().st_mtime < _ABANDONED_AFTER_S:
+                    continue
+                handle = os.open(folder, os.O_RDONLY)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
+                finally:
+                    os.close(handle)
+
+    @contextlib.contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        """Holds the lock of the build `key`, waiting while another thread or process does."""
+        with self.writing():
+            folder = self.root / "locks"
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(folder / key[:2], os.O_RDWR | os.O_CREAT, 0o666)
+        with _flocked(handle):
+            yield
+
+
+def open_store(who: str) -> Store:
+    """Returns the cache folder that the environment names now."""
+    return Store(_config.cache_dir(), who)
+
+
+def read_verified(path: Path, digest: str) -> bytes | None:
+    """Returns a file's content if its SHA-256 is `digest`, else None."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    return data if hashlib.sha256(data).hexdigest() == digest else None
+
+
+def write_flushed(path: Path, data: bytes) -> None:
+    """Writes a file and waits until it is on the disk, so that a rename cannot overtake it."""
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def _flocked(handle: int) -> Iterator[None]:
+    """Holds an exclusive flock on an open file and closes it at the end."""
+    _held.add(handle)
+    try:
+        # Some network file systems have no locks; the store is correct without.
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        # Closing is not enough: a process forked meanwhile shares the lock until this releases it.
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)
+        _held.discard(handle)
+        os.close(handle)
+
+
+def _drop_inherited_locks() -> None:
+    """Closes in a forked child what would keep the locks held after its parent was killed."""
+    for handle in _held:
+        os.close(handle)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_drop_inherited_locks)

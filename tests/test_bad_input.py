@@ -1,0 +1,383 @@
+"""Every wrong use has an error that says who, expected, got and what to do; nothing crashes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from custom_ops import FLOAT_OPS, aot, first, scale_sum_info
+
+from msops import Custom, errors
+from msops._op_info import CustomRegOp, DataType
+
+X = jnp.array([1.0, 2.0, 4.0])
+M = jnp.ones((2, 3))
+SOME_FUNCTION = np.sin
+
+
+def scale_sum() -> Custom:
+    return aot("ScaleSum", lambda x, scale: x[:1], first, reg_info=scale_sum_info())
+
+
+def guarded() -> Custom:
+    info = (
+        CustomRegOp()
+        .input(0, "x")
+        .input(1, "y")
+        .output(0, "out")
+        .dtype_format(DataType.F32_Default, DataType.F32_Default, DataType.F32_Default)
+        .target("CPU")
+        .get_op_info()
+    )
+    return aot("Multiply", reg_info=info)
+
+
+CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "missing file": (
+        lambda: Custom("/nowhere/add.cc:Add", first, first),
+        errors.BuildError,
+        "Custom 'Add': there is no file /nowhere/add.cc.\n"
+        "There is no folder /nowhere either; relative paths start at {cwd}.",
+    ),
+    "missing symbol": (
+        lambda: aot("Multipl")(X, X),
+        errors.BuildError,
+        "Custom 'Multipl': float_ops.cc exports no function Multipl, but does export:\n"
+        "  Multiply\n"
+        "Name one of these, or check the spelling in the source.",
+    ),
+    "no C identifier": (
+        lambda: Custom("add.cc:a-b", first, first),
+        errors.ArgumentValueError,
+        "Custom 'a-b': expected the name of a C function after the colon of func; got 'a-b'.\n"
+        "Name a function that is exported with extern \"C\", e.g. './add.cc:Add'.",
+    ),
+    "no colon": (
+        lambda: Custom("add.cc", first, first),
+        errors.ArgumentTypeError,
+        "Custom 'add.cc': expected func 'library.so:Symbol' or 'source.cc:Symbol' for func_type "
+        "'aot'; got 'add.cc'.\n"
+        "Name the file and the function, with a colon between them.",
+    ),
+    "unknown suffix": (
+        lambda: Custom("add.f90:Add", first, first),
+        errors.ArgumentValueError,
+        "Custom 'Add': expected a library (.so) or a source (.c, .cc, .cpp, .cxx, .cu); got "
+        "'add.f90'.\n"
+        "Rename the file, or build it to a shared library first.",
+    ),
+    "function as aot": (
+        lambda: Custom(SOME_FUNCTION, first, first, func_type="aot"),
+        errors.ArgumentTypeError,
+        "Custom 'sin': expected func 'library.so:Symbol' or 'source.cc:Symbol' for func_type "
+        "'aot'; got <ufunc 'sin'>.\n"
+        "Name the file and the function, with a colon between them.",
+    ),
+    "text as pyfunc": (
+        lambda: Custom("add.cc:Add", first, first, func_type="pyfunc"),
+        errors.ArgumentTypeError,
+        "Custom 'Add': expected a function for func_type 'pyfunc'; got str.\n"
+        "Pass a Python function over numpy arrays; a str such as './add.cc:Add' is "
+        "func_type='aot'.",
+    ),
+    "object as func": (
+        lambda: Custom(3, first, first),
+        errors.ArgumentTypeError,
+        "Custom 'int': expected a function for func_type 'pyfunc'; got int.\n"
+        "Pass a Python function over numpy arrays; a str such as './add.cc:Add' is "
+        "func_type='aot'.",
+    ),
+    "object as func_type": (
+        lambda: Custom(SOME_FUNCTION, first, first, func_type=object()),
+        errors.ArgumentTypeError,
+        "Custom 'sin': expected a str for func_type; got object.\n"
+        "Pass one of 'aot', 'pyfunc', or leave it out.",
+    ),
+    "unknown func_type": (
+        lambda: Custom(SOME_FUNCTION, first, first, func_type="julia"),
+        errors.ArgumentValueError,
+        "Custom 'sin': expected func_type to be one of 'aot', 'pyfunc'; got 'julia'.\n"
+        "Pass one of these, or leave func_type out: a str func is aot, a function pyfunc.",
+    ),
+    "arity of out_shape": (
+        lambda: aot("Multiply", lambda x: x)(X, X),
+        errors.ArgumentTypeError,
+        "Custom 'Multiply': out_shape function (x) cannot take the call's 2 argument(s).\n"
+        "Give out_shape one parameter per call argument, attributes included.",
+    ),
+    "arity of out_dtype": (
+        lambda: aot("Multiply", first, lambda a, b, c: a)(X, X),
+        errors.ArgumentTypeError,
+        "Custom 'Multiply': out_dtype function (a, b, c) cannot take the call's 2 argument(s).\n"
+        "Give out_dtype one parameter per call argument, attributes included.",
+    ),
+    "text as shape": (
+        lambda: aot("Multiply", lambda x, y: "abc")(X, X),
+        errors.InferenceValueError,
+        "Custom 'Multiply': expected a shape from its out_shape function, a list or tuple of "
+        "non-negative int, or a tuple of shapes for several outputs; got 'abc'.\n"
+        "Return for example [2, 3], or ([2, 3], [2]) for two outputs; shapes are static here, so "
+        "-1 and None are not sizes.",
+    ),
+    "negative size": (
+        lambda: aot("Multiply", [-1]),
+        errors.InferenceValueError,
+        "Custom 'Multiply': expected a shape from out_shape, a list or tuple of non-negative int, "
+        "or a tuple of shapes for several outputs; got [-1].\n"
+        "Return for example [2, 3], or ([2, 3], [2]) for two outputs; shapes are static here, so "
+        "-1 and None are not sizes.",
+    ),
+    "float size": (
+        lambda: aot("Multiply", lambda x, y: [2.0])(X, X),
+        errors.InferenceValueError,
+        "Custom 'Multiply': expected a shape from its out_shape function, a list or tuple of "
+        "non-negative int, or a tuple of shapes for several outputs; got [2.0].\n"
+        "Return for example [2, 3], or ([2, 3], [2]) for two outputs; shapes are static here, so "
+        "-1 and None are not sizes.",
+    ),
+    "no dtype": (
+        lambda: aot("Multiply", first, lambda x, y: None)(X, X),
+        errors.InferenceTypeError,
+        "Custom 'Multiply': expected a dtype from its out_dtype function, or a tuple of dtypes for "
+        "several outputs; got None.\n"
+        "Return for example msops.float32, or (msops.float32, msops.bool_) for two outputs.",
+    ),
+    "two shapes, one dtype": (
+        lambda: aot("Multiply", lambda x, y: (x, y), first)(X, X),
+        errors.InferenceValueError,
+        "Custom 'Multiply': expected as many shapes as dtypes; got ((3,), (3,)) from out_shape and "
+        "Float32 from out_dtype.\n"
+        "Give both as one value for a single output, or both as tuples of equal length.",
+    ),
+    "kernel infers nonsense": (
+        lambda: Custom(f"{FLOAT_OPS}:Nonsense", None, np.float32)(X),
+        errors.InferenceValueError,
+        "Custom 'Nonsense': expected a shape from the kernel's own shape inference, a list or "
+        "tuple of non-negative int, or a tuple of shapes for several outputs; got [-3].\n"
+        "Return for example [2, 3], or ([2, 3], [2]) for two outputs; shapes are static here, so "
+        "-1 and None are not sizes.",
+    ),
+    "kernel infers no dtype": (
+        lambda: Custom(f"{FLOAT_OPS}:Nonsense", first)(X),
+        errors.InferenceValueError,
+        "Custom 'Nonsense': expected TypeId numbers of dtypes from NonsenseInferType; got [7].\n"
+        "Return one of the numbers: 30 bool, 32 int8, 33 int16, 34 int32, 35 int64, 37 uint8, 38 "
+        "uint16, 39 uint32, 40 uint64, 42 float16, 43 float32, 44 float64, 45 bfloat16, 51 "
+        "complex64, 52 complex128.",
+    ),
+    "kernel cannot infer": (
+        lambda: Custom(f"{FLOAT_OPS}:Fails")(X),
+        errors.InferenceValueError,
+        "Custom 'Fails': out_shape is None, and float_ops.cc has no FailsInferShape.\n"
+        'Pass out_shape, or define extern "C" FailsInferShape in the library.',
+    ),
+    "too many inputs": (
+        lambda: guarded()(X, X, X),
+        errors.ArgumentValueError,
+        "Custom 'Multiply': expected 2 input(s) (x, y) as its op info lists; got 3.\n"
+        "Pass one argument per input, in that order; attributes follow the inputs.",
+    ),
+    "too few inputs": (
+        lambda: guarded()(X),
+        errors.OpInfoValueError,
+        "Custom 'Multiply' on CPU: expected 2 inputs (x, y), as its op info lists; got 1.\n"
+        "Pass as many, or list each input in the op info with .input(index, name).",
+    ),
+    "dtype outside the op info": (
+        lambda: guarded()(X.astype(jnp.float16), X),
+        errors.OpInfoTypeError,
+        "Custom 'Multiply' on CPU: input dtypes (float16, float32) match no row of its op info:\n"
+        "  (float32, float32) -> float32\n"
+        "Cast the inputs, or register the row with .dtype_format(DataType.F16_Default, ...).",
+    ),
+    "attribute missing": (
+        lambda: scale_sum()(M),
+        errors.OpInfoValueError,
+        "Custom 'ScaleSum': expected a value for the required attribute 'scale' (float); got "
+        "none.\n"
+        "Pass it after the tensors, in the order of the op info, or give it a default with "
+        ".attr(..., default_value=...).",
+    ),
+    "attribute of wrong type": (
+        lambda: scale_sum()(M, "two"),
+        errors.OpInfoTypeError,
+        "Custom 'ScaleSum': expected attribute 'scale' to be a float; got 'two' (str).\n"
+        "Pass a float, or change the attribute's value_type in the op info.",
+    ),
+    "unknown attribute": (
+        lambda: scale_sum()(M, 1.0, 2.0),
+        errors.OpInfoValueError,
+        "Custom 'ScaleSum': expected at most 1 attribute (scale) after the tensors; got 2.\n"
+        "Pass no more, or register the attribute with .attr(name, 'required', value_type) of "
+        "CustomRegOp.",
+    ),
+    "traced attribute": (
+        lambda: jax.jit(lambda s: scale_sum()(M, s))(2.0),
+        errors.OpInfoTypeError,
+        "Custom 'ScaleSum': expected attribute 'scale' to be a value known when the op is traced; "
+        "got the tracer JitTracer(~float32[]).\n"
+        "Pass a Python value, or mark the argument it comes from as static (static_argnums of "
+        "jax.jit), or make it a tensor input of the op.",
+    ),
+    "text as input": (
+        lambda: aot("Multiply")("a", X),
+        errors.ArgumentTypeError,
+        "Custom 'Multiply': expected an array for input 0; got str 'a'.\n"
+        "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op info "
+        "(reg_info=CustomRegOp()...attr(...)) and follow the inputs.",
+    ),
+    "None in a list": (
+        lambda: aot("AddAll", lambda xs: xs[0], lambda xs: xs[0])([X, None]),
+        errors.ArgumentTypeError,
+        "Custom 'AddAll': expected an array for element 1 of input 0; got NoneType None.\n"
+        "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op info "
+        "(reg_info=CustomRegOp()...attr(...)) and follow the inputs.",
+    ),
+    "64 bits with x64 off": (
+        lambda: aot("Copy")(np.arange(3)),
+        errors.InferenceTypeError,
+        "Custom 'Copy': input 0 is int64, and 64-bit types are off in JAX.\n"
+        "Set jax.config.update('jax_enable_x64', True), call inside jax.enable_x64(True), cast to "
+        "32 bits, or pass msops.Tensors, which keep their width.",
+    ),
+    "64 bits out with x64 off": (
+        lambda: aot("Copy", first, np.float64)(X),
+        errors.InferenceTypeError,
+        "Custom 'Copy': output 0 is float64, and 64-bit types are off in JAX.\n"
+        "Set jax.config.update('jax_enable_x64', True), call inside jax.enable_x64(True), cast to "
+        "32 bits, or pass msops.Tensors, which keep their width.",
+    ),
+    "kernel's own error code": (
+        lambda: jax.block_until_ready(aot("Fails")(X)),
+        errors.KernelError,
+        "Custom 'Fails' on CPU: kernel returned 42, expected 0:\n"
+        "  symbol Fails of library float_ops.cc ({hash})\n"
+        "The value is the kernel's own error code; see its source.",
+    ),
+    "kernel throws": (
+        lambda: jax.block_until_ready(aot("Throws")(X)),
+        errors.KernelError,
+        "Custom 'Throws' on CPU: kernel threw an exception, expected it to return 0:\n"
+        "  std::runtime_error: the kernel threw this\n"
+        "  symbol Throws of library float_ops.cc ({hash})\n"
+        "Pass what the kernel asks for, or handle the case in its source.",
+    ),
+    "platform of register_ffi_targets": (
+        lambda: __import__("msops").register_ffi_targets("abacus"),
+        errors.ArgumentValueError,
+        "msops.register_ffi_targets: expected platform 'cpu', 'cuda' or 'rocm'; got 'abacus'.\n"
+        "Pass the platform the program was lowered for.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_error_says_who_expected_got_and_what_to_do(name: str) -> None:
+    use, family, text = CASES[name]
+    with pytest.raises(family) as caught:
+        use()
+    hashed = aot("Multiply")
+    hashed(X, X)
+    content = hashed._resolve().definition.kernel.library.hash[:12]
+    assert str(caught.value) == text.replace("{cwd}", str(Path.cwd())).replace("{hash}", content)
+    assert isinstance(caught.value, errors.MsopsError)
+
+
+def test_process_works_on_after_all_of_them() -> None:
+    for use, family, _ in CASES.values():
+        with pytest.raises(family):
+            use()
+    np.testing.assert_array_equal(aot("Multiply")(X, X), X * X)
+
+
+def test_source_that_does_not_compile_shows_the_compiler(tmp_path: Path) -> None:
+    source = tmp_path / "broken.cc"
+    source.write_text('extern "C" int F() { return missing; }\n')
+    op = Custom(f"{source}:F", first, first)
+    with pytest.raises(errors.BuildError) as caught:
+        op(X)
+    text = str(caught.value)
+    assert text.startswith("Custom 'F': ")
+    assert "missing" in text
+    assert "not declared" in text
+    assert "g++" in text
+    source.write_text(
+        'extern "C" int F(int, void **p, int *, long **, const char **, void *, void *) '
+        "{ static_cast<float *>(p[1])[0] = 1; return 0; }"
+    )
+    assert op(X[:1])[0] == 1
+
+
+def test_missing_extern_c_is_recognised(tmp_path: Path) -> None:
+    source = tmp_path / "mangled.cc"
+    source.write_text("int Mangled(int, void **) { return 0; }\n")
+    with pytest.raises(errors.BuildError, match='extern "C"'):
+        Custom(f"{source}:Mangled", first, first)(X)
+
+
+def test_library_of_another_architecture_is_refused(tmp_path: Path) -> None:
+    library = tmp_path / "other.so"
+    subprocess.run(
+        ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(library)],
+        input=b'extern "C" int F() { return 0; }',
+        check=True,
+    )
+    data = bytearray(library.read_bytes())
+    data[18:20] = (0xB7 if data[18] == 0x3E else 0x3E).to_bytes(2, "little")
+    library.write_bytes(data)
+    with pytest.raises(errors.BuildError, match="other.so"):
+        Custom(f"{library}:F", first, first)(X)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a library", b"\x7fELF" + bytes(60)])
+def test_file_that_is_no_library_is_refused(tmp_path: Path, content: bytes) -> None:
+    library = tmp_path / "bad.so"
+    library.write_bytes(content)
+    with pytest.raises(errors.BuildError, match="bad.so"):
+        Custom(f"{library}:F", first, first)(X)
+
+
+def test_library_that_needs_a_missing_symbol_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "unresolved.cc"
+    source.write_text(
+        "int Elsewhere();\n"
+        'extern "C" int F(int, void **, int *, long **, const char **, void *, void *) '
+        "{ return Elsewhere(); }\n"
+    )
+    with pytest.raises(errors.BuildError, match="Elsewhere"):
+        Custom(f"{source}:F", first, first)(X)
+
+
+def test_infer_function_that_raises_names_the_op() -> None:
+    with pytest.raises(IndexError) as caught:
+        aot("Multiply", lambda x, y: [x[9]])(X, X)
+    note, *_ = caught.value.__notes__
+    assert note == "Custom 'Multiply': raised by its out_shape function, called with [[3], [3]]"
+
+
+def test_rank_outside_the_kernel_is_the_kernels_own_error() -> None:
+    with pytest.raises(errors.InferenceError):
+        aot("Multiply", lambda x, y: [[1], 2])(X, X)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [np.array(["a"]), np.array([object()]), np.array(["2020"], "M8[Y]"), {1}, object(), b"x"],
+    ids=["text", "objects", "dates", "set", "object", "bytes"],
+)
+def test_what_is_no_array_is_refused(value: Any) -> None:
+    with pytest.raises(errors.ArgumentTypeError, match="expected an array for input 1"):
+        aot("Multiply")(X, value)
+
+
+def test_dtypes_outside_the_table_are_refused() -> None:
+    with pytest.raises(errors.ArgumentTypeError, match="expected one of bool, int8"):
+        aot("Copy")(X.astype(jnp.float8_e5m2))
+    with pytest.raises(errors.ArgumentTypeError, match="expected one of bool, int8"):
+        aot("Copy")(jax.random.key(0))

@@ -1,0 +1,272 @@
+"""Attributes: decoding text, and binding the values of one call."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msops._op_info import CustomRegOp, bind_attributes, call_attribute_names, read_reg_info
+from msops.errors import OpInfoTypeError, OpInfoValueError
+
+WHO = "Custom 'add'"
+
+
+def make_info(*attributes):
+    builder = CustomRegOp().target("CPU")
+    for name, param_type, value_type, *default in attributes:
+        builder.attr(name, param_type, value_type, *default)
+    return read_reg_info(builder.get_op_info(), None, "aot", WHO)["CPU"]
+
+
+def bind_one(value_type, value):
+    ((_, bound),) = bind_attributes(make_info(("a", "required", value_type)), (value,), WHO)
+    return bound
+
+
+def default_of(value_type, text):
+    ((_, bound),) = bind_attributes(make_info(("a", "optional", value_type, text)), (), WHO)
+    return bound
+
+
+int64s = st.integers(-(2**63), 2**63 - 1)
+floats = st.floats(allow_nan=False)
+# Commas and brackets mean something in lists of texts, and blanks around items are dropped.
+words = st.text(st.characters(exclude_characters=",[]", exclude_categories=("C", "Z")), min_size=1)
+SCALARS = {"Int": int64s, "Float": floats, "Str": words, "Bool": st.booleans()}
+
+
+@given(int64s, floats, st.booleans(), st.text())
+def test_scalar_default_means_what_its_text_means(number, real, flag, text):
+    assert default_of("int", str(number)) == number
+    assert default_of("float", repr(real)) == real
+    assert default_of("bool", str(flag)) is flag
+    assert default_of("bool", json.dumps(flag)) is flag
+    assert default_of("str", text) == text
+
+
+@pytest.mark.parametrize("element", SCALARS)
+@given(data=st.data())
+def test_list_default_is_read_from_commas_and_from_json(element, data):
+    values = data.draw(st.lists(SCALARS[element], max_size=5))
+    expected = tuple(values)
+    for text in (",".join(map(str, values)), ", ".join(map(str, values)), json.dumps(values)):
+        assert repr(default_of(f"list{element}", text)) == repr(expected)
+
+
+@pytest.mark.parametrize("element", ["Int", "Float"])
+@given(data=st.data())
+def test_list_of_lists_default_is_read_from_json(element, data):
+    values = data.draw(st.lists(st.lists(SCALARS[element], max_size=3), max_size=3))
+    expected = tuple(map(tuple, values))
+    assert repr(default_of(f"listList{element}", json.dumps(values))) == repr(expected)
+
+
+@pytest.mark.parametrize("element", SCALARS)
+@given(data=st.data())
+def test_given_values_come_out_as_plain_hashable_python(element, data):
+    values = data.draw(st.lists(SCALARS[element], max_size=5))
+    for given_as in (list, tuple):
+        bound = bind_one(f"list{element}", given_as(values))
+        assert repr(bound) == repr(tuple(values))
+        assert isinstance(hash(bound), int)
+    for value in values:
+        assert repr(bind_one(element.lower(), value)) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("value_type", "value", "expected"),
+    [
+        ("int", np.int8(3), 3),
+        ("int", np.array(3), 3),
+        ("int", jnp.asarray([3]), 3),
+        ("float", np.float64(0.5), 0.5),
+        ("float", np.float32(0.5), 0.5),
+        ("float", ml_dtypes.bfloat16(0.5), 0.5),
+        ("float", 2, 2.0),
+        ("float", np.int64(2), 2.0),
+        ("bool", np.bool_(True), True),
+        ("str", np.str_("a"), "a"),
+        ("listInt", np.arange(3), (0, 1, 2)),
+        ("listInt", [np.int32(1), jnp.asarray(2)], (1, 2)),
+        ("listFloat", jnp.ones(2), (1.0, 1.0)),
+        ("listListInt", np.eye(2, dtype=int), ((1, 0), (0, 1))),
+        ("listListFloat", [[1], (2.5,)], ((1.0,), (2.5,))),
+    ],
+)
+def test_numpy_and_jax_values_are_taken_where_they_fit(value_type, value, expected):
+    assert repr(bind_one(value_type, value)) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    ("value_type", "value"),
+    [
+        ("int", 1.0),
+        ("int", True),
+        ("int", "1"),
+        ("int", 2**63),
+        ("int", np.uint64(2**63)),
+        ("int", np.arange(2)),
+        ("float", True),
+        ("float", "1.0"),
+        ("float", 10**400),
+        ("float", 1j),
+        ("bool", 1),
+        ("bool", np.int8(1)),
+        ("str", 1),
+        ("str", b"a"),
+        ("listInt", 1),
+        ("listInt", [1.5]),
+        ("listInt", [True]),
+        ("listInt", np.eye(2, dtype=int)),
+        ("listInt", {1: 2}),
+        ("listStr", "abc"),
+        ("listListInt", [1]),
+        ("listListFloat", [[["a"]]]),
+    ],
+)
+def test_value_of_another_type_is_refused(value_type, value):
+    with pytest.raises(OpInfoTypeError):
+        bind_one(value_type, value)
+
+
+@pytest.mark.parametrize(
+    ("value_type", "text"),
+    [
+        ("int", ""),
+        ("int", str(2**63)),
+        ("float", "one"),
+        ("bool", "1"),
+        ("listInt", "1,,2"),
+        ("listInt", "[1, true]"),
+        ("listInt", "[[1]]"),
+        ("listFloat", "[1"),
+        ("listBool", "yes"),
+        ("listStr", "[1]"),
+        ("listListInt", "1,2"),
+        ("listListInt", "[1]"),
+        ("listListInt", "[" * 100_000),
+    ],
+)
+def test_default_text_that_is_no_such_value_is_refused(value_type, text):
+    with pytest.raises(OpInfoValueError, match="default_value of attribute 'a'"):
+        make_info(("a", "optional", value_type, text))
+
+
+def test_values_defaults_fixed_and_absent_attributes_stand_in_declared_order():
+    builder = CustomRegOp().target("CPU").attr("a", "required", "int")
+    builder.attr("fixed", "required", "listInt", value="1,2").attr("b", "optional", "str")
+    builder.attr("c", "required", "bool", "true").attr("d", "optional", "float", "0.5")
+    info = read_reg_info(builder.get_op_info(), None, "aot", WHO)["CPU"]
+    assert call_attribute_names(info) == ("a", "b", "c", "d")
+    fixed = ("fixed", (1, 2))
+    assert bind_attributes(info, (7,), WHO) == (("a", 7), fixed, ("c", True), ("d", 0.5))
+    assert bind_attributes(info, (7, "x", False, 2), WHO) == (
+        ("a", 7), fixed, ("b", "x"), ("c", False), ("d", 2.0),
+    )  # fmt: skip
+    assert bind_attributes(info, (7, None, None, 2), WHO) == (
+        ("a", 7), fixed, ("c", True), ("d", 2.0),
+    )  # fmt: skip
+
+
+def test_info_without_attributes_binds_nothing():
+    assert bind_attributes(make_info(), (), WHO) == ()
+    assert call_attribute_names(make_info()) == ()
+
+
+def test_nan_finds_the_compiled_op_again():
+    first, second = (bind_one("float", float("nan")) for _ in range(2))
+    assert math.isnan(first)
+    assert ("a", first) == ("a", second)
+    assert hash(first) == hash(second)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.grad, jax.vmap])
+@pytest.mark.parametrize("value_type", ["float", "listFloat"])
+def test_tracer_is_refused_under_every_transform(transform, value_type):
+    def call(x):
+        bind_one(value_type, x)
+        return x
+
+    argument = jnp.ones(2) if transform is jax.vmap else 1.0
+    with pytest.raises(OpInfoTypeError) as info:
+        transform(call)(argument)
+    start, _, rest = str(info.value).partition("got the tracer ")
+    assert (
+        start == "Custom 'add': expected attribute 'a' to be a value known when the op is traced; "
+    )
+    assert rest.endswith(
+        ".\nPass a Python value, or mark the argument it comes from as static "
+        "(static_argnums of jax.jit), or make it a tensor input of the op."
+    )
+
+
+class Boxed:
+    """Stands for msops.Tensor, which keeps its array in `value`."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def item(self):
+        return self.value.item()
+
+
+def test_tensor_is_taken_and_tensor_of_a_tracer_refused():
+    assert bind_one("float", Boxed(jnp.ones(()))) == 1.0
+    with pytest.raises(OpInfoTypeError, match="known when the op is traced"):
+        jax.grad(lambda x: bind_one("float", Boxed(x)))(1.0)
+
+
+MESSAGES = [
+    (
+        (("a", "required", "int"), ("b", "optional", "int")),
+        (1, 2, 3),
+        OpInfoValueError,
+        "expected at most 2 attributes (a, b) after the tensors; got 3.\n"
+        "Pass no more, or register the attribute with .attr(name, 'required', value_type) of "
+        "CustomRegOp.",
+    ),
+    (
+        (),
+        (1,),
+        OpInfoValueError,
+        "expected at most 0 attributes after the tensors; got 1.\n"
+        "Pass no more, or register the attribute with .attr(name, 'required', value_type) of "
+        "CustomRegOp.",
+    ),
+    (
+        (("a", "required", "listInt"),),
+        (),
+        OpInfoValueError,
+        "expected a value for the required attribute 'a' (listInt); got none.\n"
+        "Pass it after the tensors, in the order of the op info, or give it a default with "
+        ".attr(..., default_value=...).",
+    ),
+    (
+        (("a", "required", "float"),),
+        ("1.0",),
+        OpInfoTypeError,
+        "expected attribute 'a' to be a float; got '1.0' (str).\n"
+        "Pass a float, or change the attribute's value_type in the op info.",
+    ),
+    (
+        (("a", "required", "listListInt"),),
+        ([1],),
+        OpInfoTypeError,
+        "expected attribute 'a' to be a list of lists of ints of 64 bits; got [1] (list).\n"
+        "Pass a list of lists of ints of 64 bits, or change the attribute's value_type in the op "
+        "info.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("attributes", "values", "error", "message"), MESSAGES)
+def test_call_that_does_not_fit_says_which_attribute_and_why(attributes, values, error, message):
+    with pytest.raises(error) as info:
+        bind_attributes(make_info(*attributes), values, WHO)
+    assert str(info.value) == f"{WHO}: {message}"
