@@ -1,8 +1,26 @@
 """Custom operators on JAX."""
 
+from msops import common as common
+from msops import context as context
+from msops import nn as nn
+from msops import ops as ops
+from msops._context import GRAPH_MODE as GRAPH_MODE
+from msops._context import PYNATIVE_MODE as PYNATIVE_MODE
+from msops._context import get_context as get_context
+from msops._context import set_context as set_context
+from msops._context import set_device as set_device
 from msops._custom import Custom as Custom
+from msops._gradients import grad as grad
+from msops._gradients import value_and_grad as value_and_grad
+from msops._jit import jit as jit
+from msops._names import missing_names
 from msops._native_call import register_ffi_targets as register_ffi_targets
+from msops._parameter import Parameter as Parameter
+from msops._parameter import ParameterTuple as ParameterTuple
 from msops._paths import get_include as get_include
+from msops._tensor import Tensor as Tensor
+from msops.common import dtype as dtype
+from msops.common.dtype import *  # noqa: F403
 
 
 def load_ipython_extension(shell: object) -> None:
@@ -14,3 +32,6 @@ def load_ipython_extension(shell: object) -> None:
     from msops._notebook import load_ipython_extension as load
 
     load(shell)
+
+
+__getattr__ = missing_names(__name__)

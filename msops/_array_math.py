@@ -88,7 +88,11 @@ def _divide(x: Array, y: Array) -> Array:
     return jnp.true_divide(x, y)
 
 
-_power = binary(jnp.power)
+def _raise(x: Array, y: Array) -> Array:
+    return jnp.power(x.astype(y.dtype) if _kind(x.dtype) == 0 else x, y)
+
+
+_power = binary(_raise)
 
 
 def pow(x: Array, y: Array) -> Array:

@@ -54,7 +54,7 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     Source: MindSpore 2.7.2, mindspore/common/jit.py, jit; MindSpore 2.0.0, common/api.py, jit.
     """
     function = options.pop("fn", function)
-    unknown = sorted(set(options) - WITHOUT_EFFECT)
+    unknown = sorted(set(options).difference(WITHOUT_EFFECT))
     if unknown:
         raise ArgumentTypeError(
             explain(

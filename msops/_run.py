@@ -6,7 +6,7 @@ import argparse
 import importlib
 import importlib.abc
 import importlib.machinery
-import importlib.util
+import re
 import sys
 import traceback
 import types
@@ -45,6 +45,7 @@ class MindSporeFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             raise ModuleNotFoundError(
                 describe_missing(parent, last, known), name=spec.name
             ) from None
+        _alias_loaded_modules()
         # Importing gives a module the spec it is imported by; this one has its own already.
         spec.loader_state = module.__spec__
         return module
@@ -53,6 +54,17 @@ class MindSporeFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Leaves the module, which has run, as it was."""
         assert module.__spec__ is not None
         module.__spec__ = module.__spec__.loader_state
+
+
+def _alias_loaded_modules() -> None:
+    """Makes every loaded module of msops known by MindSpore's name.
+
+    A module that is imported by a new name is bound in its package again, which would replace the
+    function ``ops.op_info_register`` by the module that has the same name.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith("msops."):
+            sys.modules.setdefault("mindspore" + name[len("msops") :], module)
 
 
 def run_script(path: Path, arguments: Sequence[str]) -> None:
@@ -81,10 +93,12 @@ def _script_excepthook(path: str) -> Any:
         while own is not None and own.tb_frame.f_code.co_filename != path:
             own = own.tb_next
         traceback.print_exception(kind, error, own)
-        missing = getattr(error, "name_from", None)
-        if missing is not None and str(error.name).partition(".")[0] == "msops":
-            namespace = vars(sys.modules[error.name])  # type: ignore[attr-defined]
-            print(describe_missing(error.name, missing, namespace), file=sys.stderr)  # type: ignore[attr-defined]
+        # Before Python 3.12 only the text tells which name an import was after.
+        missing = re.match(r"cannot import name '(\w+)'", str(error))
+        module = getattr(error, "name", None) or ""
+        if isinstance(error, ImportError) and missing and module.partition(".")[0] == "msops":
+            names = vars(sys.modules[module])
+            print(describe_missing(module, missing[1], names), file=sys.stderr)
 
     return show
 

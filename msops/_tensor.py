@@ -1,0 +1,361 @@
+"""Tensor: MindSpore's handle on a `jax.Array`, and the way in and out of it.
+
+A Tensor holds its array in `.value`, is a pytree node, and unwraps at every msops entry. All its
+operations run under 64-bit types (`jax.enable_x64`), whatever JAX's global flag says.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from msops._dtypes import DType, as_dtype
+from msops._tensor_data import array_index, as_array, concrete, holds, placeholder_shape, rebuild
+from msops._tensor_operators import attach_operators
+from msops._tensor_text import tensor_repr, tensor_str
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+
+class Tensor:
+    """An n-dimensional array with MindSpore's interface.
+
+    Corresponds to ``mindspore.Tensor``. `value` is the `jax.Array` inside (a tracer under a JAX
+    transformation); item assignment gives the handle another array and touches no other handle.
+
+    Args:
+      input_data: Tensor, `jax.Array`, numpy array (copied), number, or nested list or tuple of
+        numbers. Python ints give Int64, Python floats Float32.
+      dtype: the dtype to convert to; None keeps that of `input_data`.
+      shape: with `dtype` and without `input_data`, makes a placeholder for `Cell.set_inputs`;
+        extents may be None.
+      init: MindSpore's delayed initializers; only None.
+      const_arg: accepted for MindSpore, without effect.
+
+    Raises:
+      ArgumentTypeError: `input_data` is none of these, or holds a dtype msops does not know.
+      ArgumentValueError: `init` was given, or a placeholder's extents are no ints.
+
+    Example:
+      >>> import msops as ms
+      >>> ms.Tensor(6.0)
+      Tensor(shape=[], dtype=Float32, value= 6)
+
+    Source: MindSpore 2.7.2, mindspore/common/tensor.py, Tensor.
+    """
+
+    __slots__ = ("__weakref__", "value")
+
+    # numpy's operators leave the work to ours when a Tensor stands on the right.
+    __array_priority__ = 1000
+
+    def __new__(
+        cls, input_data: Any = None, dtype: Any = None, shape: Any = None, *_: Any, **__: Any
+    ) -> Tensor:
+        is_placeholder = cls is Tensor and input_data is None and shape is not None
+        return object.__new__(_Placeholder if is_placeholder else cls)
+
+    def __init__(
+        self,
+        input_data: Any = None,
+        dtype: Any = None,
+        shape: Any = None,
+        init: Any = None,
+        const_arg: bool = False,
+    ):
+        _refuse_init(init)
+        self.value = as_array(input_data, None if dtype is None else as_dtype(dtype))
+
+    @staticmethod
+    def from_numpy(array: np.ndarray) -> Tensor:
+        """Returns a Tensor of a numpy array's data."""
+        return Tensor(array)
+
+    # What it is.
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents."""
+        return self.value.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Dtype, a row of the dtype table."""
+        return as_dtype(self.value.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.value.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return self.value.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one entry."""
+        return self.value.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all entries."""
+        return self.value.nbytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one entry to the next along each axis, in row-major order."""
+        counts = np.cumprod((1, *self.shape[:0:-1]))[::-1] if self.ndim else ()
+        return tuple(int(count) * self.itemsize for count in counts)
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its axes reversed."""
+        return self.transpose()  # type: ignore[attr-defined]
+
+    # What it holds.
+
+    def asnumpy(self) -> np.ndarray:
+        """Returns a writable numpy copy of the data."""
+        return np.array(concrete(self.value))
+
+    numpy = asnumpy
+
+    def item(self) -> Any:
+        """Returns the one entry as a Python number.
+
+        Raises:
+          ArgumentValueError: there is not exactly one entry.
+        """
+        self._check_single("Tensor.item")
+        return self._entry().item()
+
+    def tolist(self) -> Any:
+        """Returns the data as a Python number or nested lists of them."""
+        return self.asnumpy().tolist()
+
+    def copy(self) -> Tensor:
+        """Returns another handle on the same (immutable) data."""
+        return wrap(self.value)
+
+    def __jax_array__(self) -> Any:
+        return self.value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = np.asarray(concrete(self.value))
+        return array if dtype is None else array.astype(dtype)
+
+    def __str__(self) -> str:
+        return self._text(tensor_str)
+
+    def __repr__(self) -> str:
+        return self._text(lambda array: tensor_repr(array, self.dtype.title))
+
+    def _text(self, of: Callable[[np.ndarray], str]) -> str:
+        if isinstance(self.value, jax.core.Tracer):
+            return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, value= <traced>)"
+        return of(np.asarray(self.value))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+    # A number, if it has one entry.
+
+    def _check_single(self, who: str) -> None:
+        if self.size != 1:
+            raise ArgumentValueError(
+                explain(
+                    who,
+                    f"expected one entry; got {self.size}, whose meaning is ambiguous",
+                    "Index the Tensor, or reduce it (all, any, sum).",
+                )
+            )
+
+    def _entry(self) -> Any:
+        value = concrete(self.value)
+        # A traced entry goes on as it is: JAX's error says what needed it.
+        return value if isinstance(value, jax.core.Tracer) else np.asarray(value).reshape(())
+
+    def __bool__(self) -> bool:
+        self._check_single("bool(Tensor)")
+        return bool(self._entry())
+
+    def __int__(self) -> int:
+        self._check_single("int(Tensor)")
+        return int(self._entry())
+
+    def __float__(self) -> float:
+        self._check_single("float(Tensor)")
+        return float(self._entry())
+
+    def __complex__(self) -> complex:
+        self._check_single("complex(Tensor)")
+        return complex(self._entry())
+
+    def __index__(self) -> int:
+        if self.size != 1 or self.value.dtype.kind not in "iu":
+            raise ArgumentTypeError(
+                explain(
+                    "index of a list or range",
+                    f"expected an integer Tensor of one entry; got {self!r}",
+                    "Cast it, or take one entry of it.",
+                )
+            )
+        return int(self._entry())
+
+    # A sequence.
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise ArgumentTypeError(
+                explain("len(Tensor)", "a 0-D Tensor has no length", "Use .size.")
+            )
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            raise ArgumentTypeError(
+                explain("iter(Tensor)", "a 0-D Tensor cannot be iterated over", "Use .item().")
+            )
+        return (self[row] for row in range(self.shape[0]))
+
+    def __getitem__(self, index: Any) -> Tensor:
+        with jax.enable_x64(True):
+            return wrap(self.value[array_index(index, self.shape)])
+
+    def __setitem__(self, index: Any, entries: Any) -> None:
+        with jax.enable_x64(True):
+            entries = jnp.asarray(unwrap(entries)).astype(self.value.dtype)
+            self.value = self.value.at[array_index(index, self.shape)].set(entries)
+
+    # A key and a value among others.
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __copy__(self) -> Tensor:
+        return wrap(self.value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return wrap(self.value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tensor, (self.asnumpy(),)
+
+
+def _refuse_init(init: Any) -> None:
+    if init is not None:
+        raise ArgumentValueError(
+            explain("Tensor", f"expected no init; got {init!r}", "Pass input_data.")
+        )
+
+
+class _Placeholder(Tensor):
+    """What ``Tensor(shape=..., dtype=...)`` makes: a shape for `Cell.set_inputs`, no data."""
+
+    __slots__ = ("_dtype", "_shape")
+
+    def __init__(
+        self,
+        input_data: None = None,
+        dtype: Any = None,
+        shape: Any = None,
+        init: Any = None,
+        const_arg: bool = False,
+    ):
+        _refuse_init(init)
+        self._dtype = as_dtype(dtype)
+        self._shape = placeholder_shape(shape)
+
+    @property
+    def value(self) -> Any:  # type: ignore[override]
+        raise ArgumentValueError(
+            explain(
+                "Tensor",
+                f"expected data; got the placeholder of shape {list(self._shape)}",
+                "A Tensor made of a shape alone serves Cell.set_inputs only; pass input_data.",
+            )
+        )
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._shape)
+
+    def __repr__(self) -> str:
+        return f"Tensor(shape={list(self._shape)}, dtype={self._dtype}, value= )"
+
+    __str__ = __repr__
+
+
+def is_tensor(value: object) -> bool:
+    """Tells whether `value` is a Tensor (or Parameter)."""
+    return isinstance(value, Tensor)
+
+
+def _of_leaf(leaf: Any) -> Tensor:
+    """A Tensor of anything: JAX puts placeholders of its own where arrays were."""
+    tensor = object.__new__(Tensor)
+    tensor.value = leaf
+    return tensor
+
+
+def wrap(tree: Any) -> Any:
+    """Returns `tree` with a Tensor for every `jax.Array` in it.
+
+    Args:
+      tree: an array, or tuples, lists and dicts of arrays; other leaves are kept.
+    """
+    if isinstance(tree, jax.Array):
+        return _of_leaf(tree)
+    return rebuild(wrap, tree)
+
+
+def unwrap(tree: Any) -> Any:
+    """Returns `tree` with the `jax.Array` of every Tensor in it.
+
+    Args:
+      tree: a Tensor, or tuples, lists and dicts of Tensors; other leaves are kept.
+    """
+    if isinstance(tree, Tensor):
+        return tree.value
+    return rebuild(unwrap, tree)
+
+
+def lift(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of arrays as a function on both faces.
+
+    Given a Tensor, or no array at all, it runs under 64-bit types and returns Tensors; given
+    arrays alone it runs under JAX's own settings and returns arrays.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        everything = (args, kwargs)
+        is_jax_face = not holds(Tensor, everything) and (
+            holds(jax.Array, everything) or holds(np.ndarray, everything)
+        )
+        if is_jax_face:
+            return function(*args, **kwargs)
+        with jax.enable_x64(True):
+            return wrap(function(*unwrap(args), **unwrap(kwargs)))
+
+    return call
+
+
+attach_operators(Tensor, wrap, unwrap)
+jax.tree_util.register_pytree_node(
+    Tensor, lambda tensor: ((tensor.value,), None), lambda _, leaves: _of_leaf(leaves[0])
+)

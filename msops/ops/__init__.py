@@ -1,0 +1,55 @@
+"""MindSpore's ``ops`` namespace: Custom, op info, gradients, and the operators of the table."""
+
+# The module before the function of the same name, which would otherwise be replaced by it when a
+# script imports mindspore.ops.op_info_register.
+from msops.ops import op_info_register as _op_info_register_module  # noqa: F401 isort:skip
+
+from msops._custom import Custom
+from msops._gradients import GradOperation, grad, value_and_grad
+from msops._names import missing_names
+from msops._op_info import (
+    AiCPURegOp,
+    AkgAscendRegOp,
+    AkgCpuRegOp,
+    AkgGpuRegOp,
+    AkgRegOp,
+    CpuRegOp,
+    CustomRegOp,
+    DataType,
+    RegOp,
+    TBERegOp,
+    custom_info_register,
+    op_info_register,
+)
+from msops.ops import composite, functional, operations
+from msops.ops._table import FUNCTIONS, PRIMITIVES, Primitive
+
+globals().update(FUNCTIONS)
+globals().update(PRIMITIVES)
+
+__all__ = [
+    "AiCPURegOp",
+    "AkgAscendRegOp",
+    "AkgCpuRegOp",
+    "AkgGpuRegOp",
+    "AkgRegOp",
+    "CpuRegOp",
+    "Custom",
+    "CustomRegOp",
+    "DataType",
+    "GradOperation",
+    "Primitive",
+    "RegOp",
+    "TBERegOp",
+    "composite",
+    "custom_info_register",
+    "functional",
+    "grad",
+    "op_info_register",
+    "operations",
+    "value_and_grad",
+    *FUNCTIONS,
+    *PRIMITIVES,
+]
+
+__getattr__ = missing_names(__name__)
