@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NoReturn
 
+import jax
 import numpy as np
 
 from msops._dtypes import is_known
@@ -31,6 +32,11 @@ class Call:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "given_text", repr(self.given))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing but tensors, so that their number tells the structure."""
+        return not self.given and all(length is None for length in self.layout)
 
     def group(self, flat: Iterable[Any]) -> list[Any]:
         """Returns one entry per tensor argument; lists of tensors are lists again."""
@@ -132,9 +138,9 @@ def _as_array(value: Any, what: str, who: str) -> Any:
         if is_known(value.dtype):
             native = value.dtype.newbyteorder("=")
             return value if value.dtype == native else value.astype(native)
-    elif isinstance(value, (bool, int, float, complex)) or hasattr(value, "__jax_array__"):
-        return value
-    elif hasattr(value, "shape") and hasattr(value, "dtype"):
+    elif isinstance(value, (bool, int, float, complex, jax.Array)) or hasattr(
+        value, "__jax_array__"
+    ):
         return value
     shown = repr(value)
     raise ArgumentTypeError(

@@ -13,8 +13,10 @@ from msops.errors import ArgumentTypeError, explain
 class _CellSequence(Cell):
     """Cells under the names "0", "1", ..., or under names of their own."""
 
-    def _extend(self, cells: Iterable[Any]) -> None:
-        for cell in cells:
+    def __init__(self, *cells: Any):
+        super().__init__()
+        listed = len(cells) == 1 and isinstance(cells[0], (list, tuple))
+        for cell in cells[0] if listed else cells:
             self.append(cell)
 
     def append(self, cell: Cell) -> Any:
@@ -52,14 +54,10 @@ class SequentialCell(_CellSequence):
     """
 
     def __init__(self, *cells: Any):
-        super().__init__()
-        if len(cells) == 1 and isinstance(cells[0], OrderedDict):
-            for name, cell in cells[0].items():
-                self._insert_cell(name, cell)
-        elif len(cells) == 1 and isinstance(cells[0], (list, tuple)):
-            self._extend(cells[0])
-        else:
-            self._extend(cells)
+        named = cells[0] if len(cells) == 1 and isinstance(cells[0], OrderedDict) else None
+        super().__init__(*(cells if named is None else ()))
+        for name, cell in (named or {}).items():
+            self._insert_cell(name, cell)
 
     def construct(self, input_data: Any) -> Any:
         """Returns the last Cell's result."""
@@ -82,12 +80,8 @@ class CellList(_CellSequence):
     Source: MindSpore 2.7.2, mindspore/nn/layer/container.py, CellList.
     """
 
-    def __init__(self, *cells: Any):
-        super().__init__()
-        listed = len(cells) == 1 and isinstance(cells[0], (list, tuple))
-        self._extend(cells[0] if listed else cells)
-
     def extend(self, cells: Iterable[Cell]) -> CellList:
         """Adds Cells at the end and returns the list."""
-        self._extend(cells)
+        for cell in cells:
+            self.append(cell)
         return self

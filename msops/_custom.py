@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from msops import _jax_seam as seam
 from msops import errors
 from msops._backends import BACKENDS
-from msops._call import Call, freeze_attribute, sort_arguments
+from msops._call import freeze_attribute, sort_arguments
 from msops._fingerprint import ByValue
 from msops._inference import read_inference, refuse_64_bit
 from msops._op_info import OpInfo, format_rows, read_reg_info
@@ -29,10 +29,10 @@ _resolving_lock = threading.RLock()
 class Custom:
     """A kernel of your own as a JAX operator.
 
-    Corresponds to ``mindspore.ops.Custom``. The op is its own JAX primitive: it works eagerly, under
-    `jax.jit`, `jax.grad`, `jax.vmap`, `jax.lax.scan` and `jax.checkpoint`. Given `jax.Array`s or
-    numpy arrays it returns `jax.Array`s; given a `Tensor` it returns Tensors, and 64-bit types are
-    kept. Ops of equal definition share one primitive and one compilation.
+    Corresponds to ``mindspore.ops.Custom``. The op is its own JAX primitive: it works eagerly and
+    under `jax.jit`, `jax.grad`, `jax.vmap`, `jax.lax.scan` and `jax.checkpoint`. Given
+    `jax.Array`s or numpy arrays it returns `jax.Array`s; given a `Tensor` it returns Tensors, and
+    64-bit types are kept. Ops of equal definition share one primitive and one compilation.
 
     Args:
       func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"`` (aot; a source is
@@ -43,8 +43,8 @@ class Custom:
         pyfunc without output.
       out_dtype: dtype of the output, or likewise. None asks the kernel (aot: ``SymbolInferType``).
       func_type: "aot" or "pyfunc"; None chooses by `func`.
-      bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per input,
-        None where there is none. Several outputs make `out` and `dout` tuples.
+      bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per
+        input, None where there is none. Several outputs make `out` and `dout` tuples.
       reg_info: op info (`CustomRegOp`): a dict, its JSON text, or a list of them, one per target.
         Outranks the decorator `custom_info_register`.
       stateful: the kernel has effects or draws unseeded random numbers: equal calls are not merged
@@ -107,8 +107,10 @@ class Custom:
         self._prim_attrs: dict[str, Any] = {}
         self._operator: Operator | None = None
         self._is_resolving = False
-        # Compiled calls by number of arguments, where that number tells the whole structure.
-        self._eager: dict[int, Callable[..., Any]] = {}
+        # Compiled calls by number of arguments, where that number tells the whole structure: for
+        # calls with arrays only, and with Tensors only.
+        self._of_arrays: dict[int, Callable[..., Any]] = {}
+        self._of_tensors: dict[int, Callable[..., Any]] = {}
 
     def __call__(self, *args: Any) -> Any:
         """Calls the op.
@@ -121,13 +123,20 @@ class Custom:
           One array, or a tuple of arrays; Tensors if an input is a Tensor. An op without outputs
           returns None, and on MindSpore's face ``Tensor([0], Int32)`` as MindSpore does.
         """
-        compiled = self._eager.get(len(args))
+        # An eager call must cost what a jnp call costs, so the two plain cases come first.
+        compiled = self._of_arrays.get(len(args))
         if compiled is not None:
             for arg in args:
                 if type(arg) is not seam.ARRAY_TYPE:
                     break
             else:
                 return _run(compiled, args)
+        compiled = self._of_tensors.get(len(args))
+        if compiled is not None:
+            values = [arg.value for arg in args if type(arg) is Tensor]
+            if len(values) == len(args) and {*map(type, values)} == {seam.ARRAY_TYPE}:
+                with jax.enable_x64(True):
+                    return wrap(_run(compiled, values))
         if holds(Tensor, args):
             with jax.enable_x64(True):
                 result = self._call(unwrap(args), tensors=True)
@@ -145,8 +154,8 @@ class Custom:
             outputs = operator.outputs(call, [jax.typeof(array) for array in arrays])
             return outputs.pack(operator.function(call)(*arrays))
         compiled = operator.compiled(call)
-        if not tensors and not call.given and set(call.layout) <= {None}:
-            self._eager[len(args)] = compiled
+        if operator.definition.inference.has_outputs and call.is_plain:
+            (self._of_tensors if tensors else self._of_arrays)[len(args)] = compiled
         return _run(compiled, flat)
 
     def _resolve(self) -> Operator:
@@ -197,7 +206,8 @@ class Custom:
         """
         self._prim_attrs[name] = freeze_attribute(value, name, self._who)
         self._operator = None
-        self._eager.clear()
+        self._of_arrays.clear()
+        self._of_tensors.clear()
         return self
 
     def __repr__(self) -> str:

@@ -91,7 +91,7 @@ def differentiate(
         for n, entry in zip(floats, entries, strict=True):
             filled[n] = entry
         inner = list(args)
-        for n, arg in zip(positions, structure.unflatten(filled), strict=True):
+        for n, arg in zip(positions, jax.tree_util.tree_unflatten(structure, filled), strict=True):
             inner[n] = arg
         with Frame(dict(zip(request.weights, weights, strict=True))) as frame:
             result = pack(fn(*inner, **kwargs))
@@ -121,7 +121,7 @@ def differentiate(
         wrap(gradient if weight.requires_grad else jnp.zeros_like(gradient))
         for weight, gradient in zip(request.weights, by_weight, strict=True)
     ]
-    return unpack(result), tuple(structure.unflatten(gradients)), tuple(weights)
+    return unpack(result), tuple(jax.tree_util.tree_unflatten(structure, gradients)), tuple(weights)
 
 
 def _plain(arg: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Output shapes and dtypes: from values or functions of the inputs', checked before any kernel runs.
+"""Output shapes and dtypes, from values or functions, checked before any kernel runs.
 
 `Custom`'s `out_shape` and `out_dtype` correspond to MindSpore's (2.7.2, ``mindspore.ops.Custom``):
 a value, or a function that gets one argument per call argument. None asks the kernel itself.
@@ -27,6 +27,8 @@ from msops.errors import (
 )
 
 Shape = tuple[Any, ...]
+
+_WIDE = ("int64", "uint64", "float64", "complex128")
 
 
 class ShapeList(list):
@@ -174,7 +176,7 @@ def infer(
 
 def refuse_64_bit(dtype: Any, what: str, who: str) -> None:
     """Raises when `dtype` is 64 bits wide and JAX would silently narrow it."""
-    if getattr(dtype, "name", None) in ("int64", "uint64", "float64", "complex128") and not x64_enabled():
+    if getattr(dtype, "name", None) in _WIDE and not x64_enabled():
         raise InferenceTypeError(
             explain(
                 who,
@@ -195,7 +197,9 @@ class _Answer:
 
     def __str__(self) -> str:
         shown = [str(value) for value in self.values]
-        return f"({', '.join(shown)}{',' if len(shown) == 1 else ''})" if self.is_tuple else shown[0]
+        if not self.is_tuple:
+            return shown[0]
+        return f"({shown[0]},)" if len(shown) == 1 else f"({', '.join(shown)})"
 
 
 def _answer(
@@ -247,7 +251,7 @@ def _read_shapes(value: Any, who: str, source: str) -> _Answer:
 
 
 def _read_shape(value: Sequence[Any], who: str, source: str) -> Shape:
-    dims = []
+    dims: list[Any] = []
     for dim in value:
         if is_symbolic_dim(dim):
             dims.append(dim)

@@ -7,6 +7,7 @@ JAX 0.10.2 and 0.12.
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -20,6 +21,8 @@ from jax._src.interpreters.mlir import _uncacheable_primitives
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxlib import xla_client as _xla_client
+
+from msops.errors import MsopsError
 
 ARRAY_TYPE = ArrayImpl
 """The type of a concrete `jax.Array`; comparing with it is the cheapest test there is."""
@@ -59,6 +62,17 @@ for _allowed in (
     _allowed.add_type(RunsForEffect)
 
 
+class _NotOurs(logging.Filter):
+    """Keeps errors of ours out of JAX's callback log: they reach the caller as exceptions."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, MsopsError)
+
+
+logging.getLogger("jax._src.callback").addFilter(_NotOurs())
+
+
 def is_tracer(value: Any) -> bool:
     """Tells whether `value` is being traced by a JAX transformation."""
     return isinstance(value, jax.core.Tracer)
@@ -66,7 +80,7 @@ def is_tracer(value: Any) -> bool:
 
 def x64_enabled() -> bool:
     """Tells whether 64-bit types are enabled here (the flag, or a surrounding context)."""
-    return bool(jax.config.jax_enable_x64)
+    return jax.dtypes.canonicalize_dtype("int64") == "int64"
 
 
 def shaped_array(struct: jax.ShapeDtypeStruct) -> Any:
@@ -122,12 +136,13 @@ def new_primitive(
 
 def forget_primitive(primitive: Primitive) -> None:
     """Drops `primitive` from JAX's rule tables, which would keep it and its rules forever."""
-    for table in (
+    tables: list[dict[Primitive, Any]] = [
         mlir._lowerings,
         *mlir._platform_specific_lowerings.values(),
         batching.fancy_primitive_batchers,
         ad.primitive_jvps,
-    ):
+    ]
+    for table in tables:
         table.pop(primitive, None)
     dispatch.prim_requires_devices_during_lowering.discard(primitive)
     _uncacheable_primitives.discard(primitive)

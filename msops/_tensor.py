@@ -334,6 +334,11 @@ def unwrap(tree: Any) -> Any:
     return rebuild(unwrap, tree)
 
 
+def _is_jax_face(arguments: Any) -> bool:
+    """Tells whether there are arrays and no Tensors among the arguments."""
+    return not holds(Tensor, arguments) and holds((jax.Array, np.ndarray), arguments)
+
+
 def lift(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function of arrays as a function on both faces.
 
@@ -343,14 +348,12 @@ def lift(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        everything = (args, kwargs)
-        is_jax_face = not holds(Tensor, everything) and (
-            holds(jax.Array, everything) or holds(np.ndarray, everything)
-        )
-        if is_jax_face:
+        # The usual call, Tensors by position, is told by its first argument.
+        if not (args and isinstance(args[0], Tensor)) and _is_jax_face((args, kwargs)):
             return function(*args, **kwargs)
         with jax.enable_x64(True):
-            return wrap(function(*unwrap(args), **unwrap(kwargs)))
+            inputs = [arg.value if isinstance(arg, Tensor) else unwrap(arg) for arg in args]
+            return wrap(function(*inputs, **unwrap(kwargs)) if kwargs else function(*inputs))
 
     return call
 

@@ -15,7 +15,7 @@ from msops._tensor_methods import ARITHMETIC_OPERATORS, COMPARISONS, METHODS, UN
 
 
 def attach_operators(
-    tensor_class: type, wrap: Callable[[Any], Any], unwrap: Callable[[Any], Any]
+    tensor_class: type[Any], wrap: Callable[[Any], Any], unwrap: Callable[[Any], Any]
 ) -> None:
     """Gives `tensor_class` its methods and operators.
 

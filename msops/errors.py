@@ -13,9 +13,9 @@
     |-- GradientError            bprop, and differentiation without one
     |   |-- GradientTypeError      also a TypeError
     |   `-- GradientValueError     also a ValueError
-    |-- BackendError             a func_type, target or device that cannot serve the call (RuntimeError)
-    |-- BuildError               a source that does not compile, a library that does not load (RuntimeError)
-    `-- KernelError              a kernel that failed while it ran (RuntimeError)
+    |-- BackendError             a func_type, target or device cannot serve it; a RuntimeError
+    |-- BuildError               a source or library cannot be used; also a RuntimeError
+    `-- KernelError              a kernel failed while it ran; also a RuntimeError
 
 The builtin bases are those MindSpore raises in the same place, so an ``except`` written for
 MindSpore still catches. Messages follow one template, see `explain`.

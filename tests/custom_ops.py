@@ -11,7 +11,7 @@ import numpy as np
 from conftest import KERNELS
 
 from msops import Custom
-from msops._op_info import CustomRegOp, DataType
+from msops.ops import CustomRegOp, DataType
 
 FLOAT_OPS = KERNELS / "float_ops.cc"
 

@@ -14,7 +14,8 @@ import pytest
 from custom_ops import FLOAT_OPS, aot, first, scale_sum_info
 
 from msops import Custom, errors, get_include
-from msops._op_info import CustomRegOp
+from msops._dtypes import BY_NAME
+from msops.ops import CustomRegOp
 
 X = jnp.array([1.0, 2.0, 4.0])
 
@@ -98,8 +99,7 @@ def test_library_of_either_string_abi_reads_attributes(tmp_path: Path, abi: int)
 
 @pytest.mark.parametrize(
     "dtype",
-    ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-    + ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"],
+    [*BY_NAME],
 )
 def test_kernel_sees_every_dtype_by_its_name(dtype: str) -> None:
     with jax.enable_x64(True):

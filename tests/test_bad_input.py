@@ -14,7 +14,7 @@ import pytest
 from custom_ops import FLOAT_OPS, aot, first, scale_sum_info
 
 from msops import Custom, errors
-from msops._op_info import CustomRegOp, DataType
+from msops.ops import CustomRegOp, DataType
 
 X = jnp.array([1.0, 2.0, 4.0])
 M = jnp.ones((2, 3))
@@ -331,7 +331,7 @@ def test_library_of_another_architecture_is_refused(tmp_path: Path) -> None:
     data = bytearray(library.read_bytes())
     data[18:20] = (0xB7 if data[18] == 0x3E else 0x3E).to_bytes(2, "little")
     library.write_bytes(data)
-    with pytest.raises(errors.BuildError, match="other.so"):
+    with pytest.raises(errors.BuildError, match=r"other\.so"):
         Custom(f"{library}:F", first, first)(X)
 
 
@@ -339,7 +339,7 @@ def test_library_of_another_architecture_is_refused(tmp_path: Path) -> None:
 def test_file_that_is_no_library_is_refused(tmp_path: Path, content: bytes) -> None:
     library = tmp_path / "bad.so"
     library.write_bytes(content)
-    with pytest.raises(errors.BuildError, match="bad.so"):
+    with pytest.raises(errors.BuildError, match=r"bad\.so"):
         Custom(f"{library}:F", first, first)(X)
 
 

@@ -123,7 +123,7 @@ def test_scan_runs_the_op_at_each_step(case: Case) -> None:
         return total + weighted_sum(result), result
 
     steps = jnp.stack([inputs[0], inputs[0] * 2])
-    total, results = jax.jit(lambda xs: jax.lax.scan(body, 0.0, xs))(steps)
+    _, results = jax.jit(lambda xs: jax.lax.scan(body, 0.0, xs))(steps)
     rows = [case.numpy(np.asarray(x), *map(np.asarray, inputs[1:])) for x in steps]
     assert_same(results, jax.tree.map(lambda *parts: np.stack(parts), *rows))
     slope = jax.grad(lambda xs: jax.lax.scan(body, 0.0, xs)[0])(steps)

@@ -51,9 +51,7 @@ def custom_calls(lowered: jax.stages.Lowered) -> Iterator[dict[str, Any]]:
     def visit(op: Any) -> ir.WalkResult:
         if op.name == "stablehlo.custom_call":
             config = op.attributes["mhlo.backend_config"]
-            found.append(
-                {"target": op.attributes["call_target_name"].value, **plain(config)}
-            )
+            found.append({"target": op.attributes["call_target_name"].value, **plain(config)})
         return ir.WalkResult.ADVANCE
 
     lowered.compiler_ir("stablehlo").operation.walk(visit)
@@ -179,7 +177,8 @@ def test_the_runner_passes_a_right_operator(check: Check) -> None:
     row = run_check(check, jax.devices("cpu")[0])
     assert row.failure == ""
     assert row.error == 0.0
-    assert row.call_us is not None and row.call_us > 0
+    assert row.call_us is not None
+    assert row.call_us > 0
 
 
 @pytest.mark.parametrize(

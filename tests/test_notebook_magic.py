@@ -410,10 +410,20 @@ def test_the_tutorials_own_int64_is_accepted(notebook):
     np.testing.assert_array_equal(notebook["One"](X), [1, 1, 1])
 
 
+def test_cells_obey_the_white_list(notebook, tmp_path, monkeypatch):
+    monkeypatch.setenv("MS_CUSTOM_AOT_WHITE_LIST", str(tmp_path))
+    with pytest.raises(ArgumentTypeError, match="MS_CUSTOM_AOT_WHITE_LIST"):
+        notebook.run(f"%%aot Square\n{SQUARE}")
+    assert "set MSOPS_CACHE_DIR to a folder in there" in notebook.shown
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "cache"))
+    notebook.run(f"%%aot Square\n{SQUARE}")
+    np.testing.assert_array_equal(notebook["Square"](X), X * X)
+
+
 def test_a_cuda_cell_asks_for_nvcc(notebook, monkeypatch):
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(BuildError, match="cell.cu needs the CUDA compiler nvcc"):
+    with pytest.raises(BuildError, match=r"cell\.cu needs the CUDA compiler nvcc"):
         notebook.run(f"%%aot --cuda\n{SQUARE}")
 
 

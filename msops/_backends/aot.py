@@ -54,7 +54,7 @@ class AotBackend:
     """Runs on CPU and CUDA, guarded by the rows of the platform lowered for (decision 7)."""
 
     func_type = "aot"
-    platforms = ("cpu", "cuda", "rocm")
+    platforms: tuple[str, ...] = ("cpu", "cuda", "rocm")
     may_have_no_outputs = False
     runs_on_host = False
 

@@ -49,7 +49,7 @@ class PyfuncBackend:
     """Lowers to a host callback on every platform; guarded by the "CPU" rows (decision 7)."""
 
     func_type = "pyfunc"
-    platforms = seam.PLATFORMS
+    platforms: tuple[str, ...] = seam.PLATFORMS
     may_have_no_outputs = True
     runs_on_host = True
 
@@ -156,9 +156,8 @@ class HostFunction:
             return []
         results = result if outputs.is_tuple else (result,)
         if not isinstance(results, (tuple, list)) or len(results) != len(outputs.structs):
-            got = (
-                f"{len(results)} values" if isinstance(results, (tuple, list)) else _describe(result)
-            )
+            several = isinstance(results, (tuple, list))
+            got = f"{len(results)} values" if several else _describe(result)
             raise InferenceValueError(
                 explain(
                     self.request.who,

@@ -27,11 +27,11 @@ from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, Msop
 _FIRST_LINE = "// The cell below %%aot.\n"
 
 
-def load_ipython_extension(shell: InteractiveShell) -> None:
+def load_ipython_extension(shell: Any) -> None:
     """Registers the magics of msops; IPython calls this for ``%load_ext msops``.
 
     Args:
-      shell: the running IPython.
+      shell: the running `InteractiveShell`.
     """
     shell.register_magics(AotMagics)
 
@@ -198,6 +198,9 @@ def _build(path: Path) -> Library:
         return resolve(path, WHO, include_dirs=(Path(get_include()),))
     except BuildError as error:
         error.add_note(f"Lines are numbered as in the cell: the one with {WHO} is line 1.")
+        raise
+    except ArgumentTypeError as error:
+        error.add_note("Cells are stored in the cache: set MSOPS_CACHE_DIR to a folder in there.")
         raise
 
 

@@ -35,11 +35,12 @@ def check_allowed(path: str | os.PathLike[str], who: str) -> None:
         real = Path(os.devnull)
     if real.is_relative_to(folder):
         return
+    link = "" if real == Path(path) else f", which is {real}"
     raise ArgumentTypeError(
         explain(
             who,
             f"expected a file in {folder}, the folder MS_CUSTOM_AOT_WHITE_LIST allows; "
-            f"got {os.fspath(path)}, which is {real}",
+            f"got {os.fspath(path)}{link}",
             "Move the file there, or change the variable.",
         )
     )

@@ -1,0 +1,132 @@
+"""The timing code of the benchmarks, and one short run of each that takes no time."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+
+needs_bench_extras = pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None, reason="pip install .[bench]"
+)
+
+
+def load(name: str):
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+timing = load("timing")
+report = load("report")
+
+
+def run_benchmarks(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCHMARKS / "run.py"), *args, "--results", str(folder)]
+    surroundings = {**os.environ, "PYTHONPATH": str(ROOT), **env}
+    return subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=300)
+
+
+def test_every_contender_has_one_turn_a_round():
+    log: list[str] = []
+
+    def contender(name):
+        def call():
+            log.append(name)
+            time.sleep(2.1e-3)  # longer than a batch, so that a turn is one call
+
+        return call
+
+    times = timing.take_turns({name: contender(name) for name in "abc"}, rounds=8)
+    turns = log[-8 * 3 :]
+    rounds = [tuple(turns[i : i + 3]) for i in range(0, 24, 3)]
+    assert all(sorted(order) == ["a", "b", "c"] for order in rounds)
+    assert len(set(rounds)) > 1  # the order changes
+    assert all(len(times[name].seconds) == 8 for name in "abc")
+    assert all(min(times[name].seconds) >= 2.1e-3 for name in "abc")
+
+
+def test_seconds_are_those_of_one_call_however_many_make_a_batch():
+    times = timing.take_turns({"nap": lambda: time.sleep(2e-4)}, rounds=9)["nap"]
+    assert 2e-4 <= times.microseconds.low * 1e-6 < 1e-3
+
+
+def test_ratios_are_taken_round_by_round():
+    # A machine that slows down to a tenth in the second round leaves the ratio alone.
+    ours, baseline = timing.Times((2.0, 20.0, 2.0)), timing.Times((1.0, 10.0, 1.0))
+    assert ours.over(baseline) == timing.Spread(2.0, 2.0, 2.0)
+
+
+@given(st.lists(st.floats(1e-9, 1e3), min_size=2, max_size=50))
+def test_spread_is_numpys_median_and_quartiles(values):
+    spread = timing.spread_of(values)
+    expected = np.percentile(values, [50, 25, 75])
+    np.testing.assert_allclose([spread.median, spread.low, spread.high], expected, rtol=1e-12)
+
+
+def test_a_verdict_names_what_missed_its_target():
+    assert report.judge("fast", {"here": 1.0, "there": 1.2}, 1.05).endswith(
+        "**missed: 1.200 at there**"
+    )
+    assert report.judge("fast", {"here": 1.0, "there": 1.05}, 1.05).endswith(
+        "**met (at most 1.050)**"
+    )
+
+
+@needs_bench_extras
+def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path):
+    result = run_benchmarks(
+        tmp_path,
+        "aot_call",
+        "pyfunc_call",
+        "tensor_face",
+        "--rounds",
+        "2",
+        "--counts",
+        "20",
+        "1024",
+    )
+    assert result.returncode == 0, result.stderr
+    names = ("aot_call.md", "aot_call.png", "pyfunc_call.md", "pyfunc_call.png", "tensor_face.md")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    written = (tmp_path / "aot_call.md").read_text()
+    assert written in result.stdout
+    assert re.search(r"^- Machine: .+ cores", written, re.M)
+    for table in written.split("### ")[1:]:
+        rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]
+        assert [row[0].strip() for row in rows[2:]] == ["20", "1 Ki"]
+        assert len({len(row) for row in rows}) == 1
+        assert all(re.fullmatch(r" +[\d,.]+ \([\d,.]+-[\d,.]+\) ", cell) for cell in rows[2][1:])
+
+
+@needs_bench_extras
+@pytest.mark.parametrize("python", ["/no/such/python", sys.executable], ids=["missing", "without"])
+def test_a_python_without_mindspore_is_named(tmp_path, python):
+    result = run_benchmarks(
+        tmp_path, "aot_call", "--rounds", "2", "--counts", "20", MSOPS_BENCH_MINDSPORE=python
+    )
+    assert result.returncode == 1
+    assert f"MSOPS_BENCH_MINDSPORE: cannot run {python}" in result.stderr or (
+        f"MSOPS_BENCH_MINDSPORE: {python} failed with status 1" in result.stderr
+        and "No module named 'mindspore'" in result.stderr
+    )
+
+
+@needs_bench_extras
+def test_an_unknown_benchmark_is_answered_with_those_there_are(tmp_path):
+    result = run_benchmarks(tmp_path, "no_such")
+    assert result.returncode == 2
+    assert "no benchmark 'no_such'; there are creation, aot_call" in result.stderr

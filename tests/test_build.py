@@ -1,0 +1,326 @@
+"""What is built: the source and binary distributions, the module, the tasks, the build notes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+import msops
+from msops._toolchain import ElfInfo, read_elf
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGED = ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", ".gitignore")
+# Left by other builds in the source tree, or by Python; none may reach a user.
+STALE = ("msops/_native.cpython-39-x86_64-linux-gnu.so", "msops/include/old.h", "msops/old.pyc")
+
+needs_tasks = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist, and the wheel built from that, of a copy of the checkout."""
+    for module in ("build", "cmake", "ninja", "pybind11", "scikit_build_core"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed: pip install -e .[dev]")
+    checkout = tmp_path_factory.mktemp("checkout")
+    for name in PACKAGED:
+        shutil.copy(ROOT / name, checkout)
+    for name in ("msops", "xla_kernels"):
+        ignored = shutil.ignore_patterns("*.so", "__pycache__")
+        shutil.copytree(ROOT / name, checkout / name, ignore=ignored)
+    for name in STALE:
+        (checkout / name).parent.mkdir(exist_ok=True)
+        (checkout / name).write_bytes(b"stale")
+    # The pinned jaxlib is for released builds; headers of the installed one do here.
+    command = [sys.executable, "-m", "build", "--no-isolation", "--skip-dependency-check"]
+    environment = {**os.environ, "PATH": f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        command, cwd=checkout, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return checkout / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions: Path) -> zipfile.ZipFile:
+    (path,) = distributions.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def checkout_files(*patterns: str) -> set[str]:
+    return {
+        path.relative_to(ROOT).as_posix() for pattern in patterns for path in ROOT.glob(pattern)
+    }
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    modules = {name for name in names if name.startswith("msops/_native.")}
+    assert modules == {f"msops/_native{sysconfig.get_config_var('EXT_SUFFIX')}"}
+    assert names - modules == {
+        *checkout_files("msops/**/*.py", "msops/py.typed"),
+        "msops/include/custom_aot_extra.h",
+    }
+
+
+def test_the_wheel_says_what_it_needs_and_its_licence(wheel: zipfile.ZipFile) -> None:
+    (metadata,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    text = wheel.read(metadata).decode()
+    assert f"Requires-Python: {PROJECT['project']['requires-python']}\n" in text
+    required = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", text, re.MULTILINE)
+    assert sorted(required) == ["jax", "jaxlib", "numpy", "pybind11"]
+    assert "License-Expression: Apache-2.0\n" in text
+    (licence,) = (name for name in wheel.namelist() if name.endswith("/LICENSE"))
+    assert wheel.read(licence) == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_sdist_holds_the_sources_and_no_builds(distributions: Path) -> None:
+    (path,) = distributions.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "CMakeLists.txt", "LICENSE"} <= names
+    assert checkout_files("msops/**/*.py", "xla_kernels/**/*.*") <= names
+    assert names.isdisjoint(STALE)
+
+
+def test_an_installed_wheel_builds_and_runs_a_kernel(
+    wheel: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    wheel.extractall(tmp_path / "site")
+    (tmp_path / "scale.cc").write_text(
+        '#include "custom_aot_extra.h"\n'
+        'extern "C" int Scale(int, void** p, int*, int64_t**, const char**, void*, void* extra) {\n'
+        '  const float by = static_cast<AotExtra*>(extra)->Attr<float>("by");\n'
+        "  for (int i = 0; i < 3; ++i) "
+        "static_cast<float*>(p[1])[i] = by * static_cast<const float*>(p[0])[i];\n"
+        "  return 0;\n"
+        "}\n"
+    )
+    script = (
+        "import jax.numpy as jnp, msops\n"
+        "print(msops.__file__)\n"
+        "print(msops.get_include())\n"
+        "op = msops.Custom('scale.cc:Scale', lambda x: x, lambda x: x)\n"
+        "print(op.add_prim_attr('by', 2.5)(jnp.arange(3.0)).tolist())\n"
+    )
+    # -S leaves out .pth files, by which an editable install would come first.
+    paths = [str(tmp_path / "site"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    package = tmp_path / "site" / "msops"
+    assert done.stdout.splitlines() == [
+        str(package / "__init__.py"),
+        str(package / "include"),
+        "[0.0, 2.5, 5.0]",
+    ]
+
+
+@pytest.fixture
+def module() -> ElfInfo:
+    from msops import _native
+
+    return read_elf(_native.__file__)
+
+
+def test_the_module_exports_only_its_entry_and_needs_only_the_toolchains_libraries(
+    module: ElfInfo,
+) -> None:
+    assert module.exports == {"PyInit__native"}
+    named = {name.partition(".so")[0] for name in module.needed}
+    # Neither Python, nor jaxlib, nor CUDA: one build serves them all.
+    assert named <= {
+        "libstdc++",
+        "libgcc_s",
+        "libc",
+        "libm",
+        "libdl",
+        "libpthread",
+        "ld-linux-x86-64",
+    }
+
+
+def test_get_include_has_the_header_of_the_sources() -> None:
+    header = Path(msops.get_include()) / "custom_aot_extra.h"
+    source = ROOT / "xla_kernels" / "include" / "custom_aot_extra.h"
+    assert header.read_bytes() == source.read_bytes()
+
+
+def test_released_builds_use_the_headers_of_the_oldest_supported_jaxlib() -> None:
+    (pinned,) = (r for r in PROJECT["build-system"]["requires"] if r.startswith("jaxlib"))
+    (supported,) = (r for r in PROJECT["project"]["dependencies"] if r.startswith("jax>"))
+    assert pinned.removeprefix("jaxlib==") == re.findall(r">=([\d.]+)", supported)[0]
+
+
+@needs_tasks
+def test_make_lists_every_task() -> None:
+    done = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = set(re.findall(r"^make (\S+) +\S", done.stdout, re.MULTILINE))
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert listed == set(phony.split())
+
+
+def test_ci_runs_what_a_developer_runs() -> None:
+    text = (ROOT / ".ci" / "run").read_text()
+    assert "set -euo pipefail\n" in text
+    assert text.endswith("\nmake lint test\n")
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def tools_folder(folder: Path, **scripts: str) -> Path:
+    """Returns a folder for PATH with the shell's usual tools and the scripts given."""
+    folder.mkdir()
+    for name in ("dirname", "grep", "id", "make", "sh"):
+        (folder / name).symlink_to(shutil.which(name) or "/bin/false")
+    for name, body in scripts.items():
+        path = folder / name.replace("__", "++").replace("_", "-")
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+    return folder
+
+
+def check_prerequisites(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(ROOT / "tools" / "check_prerequisites.sh"), *arguments],
+        env={"PATH": str(folder), "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@needs_tasks
+def test_prerequisites_that_are_there_are_found(tmp_path: Path) -> None:
+    folder = tools_folder(
+        tmp_path / "bin", g__="echo 12.2.0", python3=f'exec {sys.executable} "$@"'
+    )
+    done = check_prerequisites(folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{folder}/python3\n"
+    assert [line.split()[0] for line in done.stderr.splitlines()] == ["found"] * 5
+
+
+@needs_tasks
+@pytest.mark.parametrize(
+    ("scripts", "line"),
+    [
+        (
+            {"python3": "exit 1", "apt_get": ""},
+            "MISSING  Python 3.11 or newer: {sudo}apt-get install python3 python3-venv python3-dev",
+        ),
+        ({"python3": "exit 1", "dnf": ""}, "{sudo}dnf install python3 python3-devel"),
+        ({"apt_get": ""}, "MISSING  g++: {sudo}apt-get install g++"),
+        ({}, "MISSING  g++: install g++ (Debian, Ubuntu) or gcc-c++ (Fedora) with your package"),
+        (
+            {
+                "g__": 'case $1 in --version) echo "Free Software Foundation";; *) echo 9.4.0;; esac',
+                "apt_get": "",
+            },
+            "MISSING  g++ 11 or newer (found 9.4.0): {sudo}apt-get install g++-12, then make "
+            "CXX=g++-12",
+        ),
+    ],
+    ids=["python", "fedora", "compiler", "other_system", "old_compiler"],
+)
+def test_a_missing_prerequisite_is_one_line_with_its_fix(
+    scripts: dict[str, str], line: str, tmp_path: Path
+) -> None:
+    working = {"python3": f'exec {sys.executable} "$@"'}
+    if "python3" in scripts:
+        working["g__"] = "echo 12.2.0"
+    done = check_prerequisites(tools_folder(tmp_path / "bin", **{**working, **scripts}))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    missing = [text for text in done.stderr.splitlines() if text.startswith("MISSING")]
+    assert len(missing) == 1
+    assert line.format(sudo="" if os.getuid() == 0 else "sudo ") in missing[0]
+
+
+@needs_tasks
+def test_a_python_that_was_named_and_does_not_serve_is_an_error(tmp_path: Path) -> None:
+    done = check_prerequisites(tools_folder(tmp_path / "bin", g__="echo 12.2.0"), "python2")
+    assert done.returncode == 1
+    assert "MISSING  Python 3.11 or newer (PYTHON=python2 is none): " in done.stderr
+
+
+OVERRUNNING_KERNEL = """\
+#include <cstdint>
+
+extern "C" int Add(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                   void* stream, void* extra) {
+  const auto* x = static_cast<const float*>(params[0]);
+  const auto* y = static_cast<const float*>(params[1]);
+  auto* z = static_cast<float*>(params[2]);
+  for (int64_t i = 0; i <= shapes[2][0]; ++i) z[i] = x[i] + y[i];
+  return 0;
+}
+"""
+
+
+def run_from_build_notes(mark: str, folder: Path) -> str:
+    """Runs the command block of BUILD_NOTES.md that holds `mark`; returns all it printed."""
+    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "BUILD_NOTES.md").read_text(), re.DOTALL)
+    (block,) = (block for block in blocks if mark in block)
+    (folder / "add.cc").write_text(OVERRUNNING_KERNEL)
+    (folder / "use_add.py").write_text(
+        "import jax.numpy as jnp, msops, sys\n"
+        "add = msops.Custom(f'./{sys.argv[1]}:Add', lambda x, _: x, lambda x, _: x)\n"
+        "print(add(jnp.arange(64.0), jnp.ones(64)))\n"
+    )
+    scripts = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-e"],
+        input=block,
+        cwd=folder,
+        env={**os.environ, "PATH": scripts, "MSOPS_CACHE_DIR": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def sanitizer_is_there() -> bool:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        return False
+    command = [compiler, "-print-file-name=libasan.so"]
+    return "/" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.skipif(not sanitizer_is_there(), reason="g++ has no address sanitizer")
+@pytest.mark.parametrize(
+    "mark", ['CXX="g++ -g -fsanitize', "g++ -g -O1 -fsanitize"], ids=["source", "library"]
+)
+def test_the_sanitizer_commands_of_the_build_notes_find_an_overrun(
+    mark: str, tmp_path: Path
+) -> None:
+    output = run_from_build_notes(mark, tmp_path)
+    assert "heap-buffer-overflow" in output
+    assert re.search(r"in Add \S*add\.cc:8", output)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
+def test_the_debugger_command_of_the_build_notes_stops_in_the_kernel(tmp_path: Path) -> None:
+    output = run_from_build_notes("gdb ", tmp_path)
+    assert re.search(r"Breakpoint 1, Add \(nparam=3, .*\) at add\.cc:5", output)
+    assert '"float32"' in output

@@ -1,0 +1,121 @@
+"""The examples do what they say; their kernels are checked against numpy in float64."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import msops
+from msops.errors import KernelError
+
+ROOT = Path(__file__).resolve().parents[1]
+DIGITS = ROOT / "examples" / "digits.py"
+SOURCE = ROOT / "examples" / "activation.cc"
+
+MISSING = [name for name in ("optax", "sklearn", "tqdm") if not importlib.util.find_spec(name)]
+needs_demo_extras = pytest.mark.skipif(bool(MISSING), reason=f"pip install .[demo]: no {MISSING}")
+
+mish = msops.Custom(f"{SOURCE}:Mish", lambda x: x, lambda x: x)
+mish_grad = msops.Custom(f"{SOURCE}:MishGrad", lambda x, dy: x, lambda x, dy: x)
+
+
+def exact_mish(x: np.ndarray) -> np.ndarray:
+    return x * np.tanh(np.logaddexp(0, x))
+
+
+def run_digits(*args: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    code = f"import runpy, sys\n{before}\nrunpy.run_path({str(DIGITS)!r}, run_name='__main__')"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-c", code, *args], env=env, capture_output=True, text=True, timeout=300
+    )
+
+
+@needs_demo_extras
+def test_the_demo_trains_both_networks_to_equal_accuracy():
+    result = run_digits("--epochs", "10")
+    assert result.returncode == 0, result.stderr
+    rows = re.findall(r"^(Mish in \S+) +([\d.]+)%( +[\d.]+ s){2} +\d+ us$", result.stdout, re.M)
+    assert [name for name, *_ in rows] == ["Mish in C++", "Mish in jax.numpy"]
+    accuracies = [float(accuracy) for _, accuracy, _ in rows]
+    assert min(accuracies) > 95
+    assert abs(accuracies[0] - accuracies[1]) < 0.6
+    assert "10/10" in result.stderr  # the progress bar
+
+
+@needs_demo_extras
+def test_the_demo_fails_when_the_network_did_not_learn():
+    result = run_digits("--epochs", "0")
+    assert result.returncode == 1
+    assert "Wanted more than 95% test accuracy" in result.stderr
+
+
+@needs_demo_extras
+def test_the_demo_fails_when_a_kernel_is_wrong():
+    # A gradient of the wrong sign in C++ alone: its network cannot learn what the other one does.
+    wrong = """
+import msops
+class Wrong(msops.Custom):
+    def __init__(self, func, *args, bprop=None, **options):
+        flipped = bprop and (lambda *given: tuple(-part for part in bprop(*given)))
+        super().__init__(func, *args, bprop=flipped, **options)
+msops.Custom = Wrong
+"""
+    assert run_digits("--epochs", "10", before=wrong).returncode == 1
+
+
+@pytest.mark.parametrize("module", ["optax", "sklearn", "tqdm"])
+def test_a_missing_package_is_named_with_the_command_that_installs_it(module: str):
+    result = run_digits(before=f"sys.modules[{module!r}] = None")
+    assert result.returncode == 1
+    assert module in result.stderr
+    assert "pip install optax scikit-learn tqdm" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.floats(-(2.0**127), 2.0**127, width=32), min_size=1, max_size=70))
+def test_mish_is_exact_to_a_few_units_in_the_last_place(values: list[float]):
+    x = np.array(values, np.float32)
+    expected = exact_mish(x.astype(np.float64))
+    np.testing.assert_allclose(mish(x), expected, rtol=1e-6, atol=1e-30)
+
+
+def test_mish_gradient_agrees_with_finite_differences():
+    x = np.linspace(-90, 90, 4001, dtype=np.float32)
+    dy = np.random.default_rng(0).normal(size=x.shape).astype(np.float32)
+    wide, step = x.astype(np.float64), 1e-5
+    slope = (exact_mish(wide + step) - exact_mish(wide - step)) / (2 * step)
+    np.testing.assert_allclose(mish_grad(x, dy), dy * slope, rtol=1e-5, atol=1e-6)
+
+
+def test_mish_keeps_what_is_not_a_number_and_saturates_far_out():
+    x = jnp.array([np.nan, np.inf, -np.inf, 1e30, -1e30], jnp.float32)
+    np.testing.assert_allclose(mish(x), [np.nan, np.inf, 0, 1e30, 0], atol=1e-30)
+    np.testing.assert_allclose(mish_grad(x, jnp.ones(5)), [np.nan, 1, 0, 1, 0], atol=1e-30)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code"),
+    [
+        ((jnp.ones(3),), 1),
+        ((jnp.ones(3, jnp.int32), jnp.ones(3)), 2),
+        ((jnp.ones(3), jnp.ones(2)), 3),
+    ],
+    ids=["count", "dtype", "size"],
+)
+def test_the_kernel_refuses_what_it_cannot_do(inputs: tuple[jax.Array, ...], code: int):
+    op = msops.Custom(f"{SOURCE}:MishGrad", lambda *_: (3,), jnp.float32)
+    with pytest.raises(KernelError, match=f"kernel returned {code}, expected 0"):
+        op(*inputs).block_until_ready()

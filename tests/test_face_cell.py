@@ -1,0 +1,332 @@
+"""Cell and jit: registration, eager and compiled calls, Parameters as inputs and outputs."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from face_namespace import ms
+
+from msops import _compiled, ops
+from msops.errors import ArgumentTypeError, ArgumentValueError
+
+Tensor, Parameter, Cell = ms.Tensor, ms.Parameter, ms.nn.Cell
+
+
+@pytest.fixture
+def graph_mode():
+    ms.set_context(mode=ms.GRAPH_MODE)
+    yield
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    """Counts tracings: one entry per compiled signature that was traced."""
+    made = []
+    real = _compiled._Program.__init__
+
+    def counted(self, *args):
+        made.append(self)
+        real(self, *args)
+
+    monkeypatch.setattr(_compiled._Program, "__init__", counted)
+    return made
+
+
+class Scale(Cell):
+    def __init__(self, factor=2.0):
+        super().__init__()
+        self.factor = Parameter(Tensor(factor))
+        self.traces = []
+
+    def construct(self, x, power=1):
+        self.traces.append(1)
+        return x * self.factor**power
+
+
+class Counter(Cell):
+    """Assigns to a Parameter inside construct."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = Parameter(Tensor(0), requires_grad=False)
+
+    def construct(self, x):
+        self.count = self.count + 1
+        return x + self.count
+
+
+def test_graph_mode_compiles_once_per_signature(graph_mode):
+    net = Scale()
+    for _ in range(3):
+        assert net(Tensor([1.0, 2.0])).tolist() == [2.0, 4.0]
+    assert len(net.traces) == 1
+    net(Tensor([1.0, 2.0, 3.0]))
+    net(Tensor([1.0, 2.0], ms.float64))
+    net(Tensor([1.0, 2.0]), 2)
+    net(Tensor([1.0, 2.0]), power=2)
+    net(Tensor([1.0, 2.0]), 2.0)
+    assert len(net.traces) == 6
+    net(Tensor([5.0, 2.0]), 2)
+    assert len(net.traces) == 6
+
+
+def test_parameters_are_inputs_of_the_compiled_program(graph_mode):
+    net = Scale()
+    x = Tensor([1.0])
+    assert net(x).tolist() == [2.0]
+    net.factor.set_data(Tensor(10.0))
+    assert net(x).tolist() == [10.0]
+    assert len(net.traces) == 1
+
+
+@pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE])
+def test_assigned_parameters_come_back_out(mode):
+    net = Counter()
+    ms.set_context(mode=mode)
+    try:
+        assert [net(Tensor(10)).item() for _ in range(3)] == [11, 12, 13]
+        assert net.count.item() == 3
+        ms.grad(lambda x: net(x) * 1.0)(Tensor(1.0))
+        assert net.count.item() == 4
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+def test_nested_cells_compile_as_one(graph_mode, traced):
+    net = ms.nn.SequentialCell(Scale(2.0), ms.nn.SequentialCell(Scale(3.0), Scale(4.0)))
+    assert net(Tensor([1.0])).tolist() == [24.0]
+    assert len(traced) == 1
+
+
+def test_attributes_are_part_of_the_signature(graph_mode):
+    class Net(Cell):
+        def __init__(self):
+            super().__init__()
+            self.offset = 1.0
+
+        def construct(self, x):
+            return x + self.offset if not self.training else x
+
+    net = Net()
+    x = Tensor([1.0])
+    assert net(x).tolist() == [2.0]
+    net.offset = 5.0
+    assert net(x).tolist() == [6.0]
+    assert net.set_train()(x).tolist() == [1.0]
+
+
+def test_graph_mode_takes_and_returns_trees(graph_mode):
+    class Net(Cell):
+        def construct(self, pair, table, flag, none, text):
+            assert isinstance(pair[0], Tensor)
+            return (pair[0] + table["k"], [pair[1], 3, None]), {text: flag, "none": none}
+
+    (total, listed), table = Net()((Tensor(1.0), Tensor(2)), {"k": Tensor(5.0)}, True, None, "t")
+    assert (total.item(), listed[0].item(), listed[1:]) == (6.0, 2, [3, None])
+    assert table == {"t": True, "none": None}
+
+
+def test_a_parameter_as_argument_and_as_result(graph_mode):
+    class Net(Cell):
+        def construct(self, parameter):
+            ops.assign(parameter, parameter + 1)
+            return parameter
+
+    p = Parameter(Tensor(1.0), name="p")
+    net = Net()
+    assert net(p).item() == 2.0
+    result = net(p)
+    assert (type(result), result.item(), p.item()) == (Tensor, 3.0, 3.0)
+
+
+@pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE])
+def test_modes_agree(mode):
+    net = ms.nn.CellList([Scale(), Scale(3.0)])
+
+    class Net(Cell):
+        def __init__(self):
+            super().__init__()
+            self.parts = net
+
+        def construct(self, x):
+            for part in self.parts:
+                x = ops.tanh(part(x))
+            return x, x.sum()
+
+    x = np.array([0.1, 0.2], np.float32)
+    ms.set_context(mode=mode)
+    try:
+        y, total = Net()(Tensor(x))
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+    expected = np.tanh(3 * np.tanh(2 * x))
+    np.testing.assert_allclose(y.asnumpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(total.asnumpy(), expected.sum(), rtol=1e-6)
+
+
+def test_a_training_loop_lowers_the_loss_in_both_modes():
+    x, y = Tensor([[1.0], [2.0], [3.0]]), Tensor([[3.0], [5.0], [7.0]])
+    finals = []
+    for mode in (ms.PYNATIVE_MODE, ms.GRAPH_MODE):
+        ms.set_context(mode=mode)
+        net = ms.nn.SequentialCell(Scale(0.5))
+        offset = Parameter(Tensor(0.0), name="offset")
+        weights = [*net.trainable_params(), offset]
+
+        def loss(a, b, net=net, offset=offset):
+            return ((net(a) + offset - b) ** 2).mean()
+
+        step = ms.value_and_grad(loss, None, weights)
+        for _ in range(200):
+            _, gradients = step(x, y)
+            for weight, gradient in zip(weights, gradients, strict=True):
+                weight.set_data(weight - 0.1 * gradient)
+        finals.append([weight.item() for weight in weights])
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    np.testing.assert_allclose(finals, [[2.0, 1.0]] * 2, atol=2e-2)
+
+
+def test_jit_compiles_functions_and_methods(traced):
+    calls = []
+
+    @ms.jit
+    def scaled(x, factor):
+        calls.append(1)
+        return x * factor
+
+    assert scaled(Tensor([1.0]), 2).tolist() == [2.0]
+    assert scaled(Tensor([3.0]), 2).tolist() == [6.0]
+    assert str(scaled(Tensor([3]), 2.0).dtype) == "Float32"
+    assert len(calls) == 2
+    assert scaled.__name__ == "scaled"
+
+    class Net(Cell):
+        def __init__(self):
+            super().__init__()
+            self.w = Parameter(Tensor(2.0))
+
+        @ms.jit(capture_mode="ast", jit_level="O0")
+        def construct(self, x):
+            return x * self.w
+
+    net = Net()
+    assert net(Tensor(3.0)).item() == 6.0
+    net.w.set_data(5.0)
+    assert net(Tensor(3.0)).item() == 15.0
+    assert len(traced) == 3
+
+
+def test_jit_tells_signed_zeros_and_equal_numbers_apart():
+    f = ms.jit(lambda x, c: x / c)
+    assert f(Tensor(1.0), 0.0).item() == np.inf
+    assert f(Tensor(1.0), -0.0).item() == -np.inf
+    g = ms.jit(lambda x, c: x + c)
+    assert [str(g(Tensor(1), c).dtype) for c in (1, 1.0, True)] == ["Int64", "Float32", "Int64"]
+
+
+def test_a_jit_function_sees_parameters_it_closes_over():
+    p = Parameter(Tensor(1.0), name="p")
+    f = ms.jit(lambda x: x * p)
+    assert f(Tensor(3.0)).item() == 3.0
+    p.set_data(2.0)
+    assert f(Tensor(3.0)).item() == 6.0
+
+    @ms.jit
+    def bump(x):
+        p.set_data(p + x)
+        return p * 10
+
+    assert bump(Tensor(1.0)).item() == 30.0
+    assert p.item() == 3.0
+    assert ms.grad(f, None, p)(Tensor(3.0)).item() == 3.0
+
+
+def test_64_bit_arguments_keep_their_width_in_compiled_code(graph_mode):
+    class Net(Cell):
+        def construct(self, x):
+            return x + Tensor(1)
+
+    assert Net()(Tensor(2**40)).item() == 2**40 + 1
+
+
+def test_copies_of_a_compiled_cell_are_separate(graph_mode):
+    net = Scale()
+    x = Tensor([1.0])
+    net(x)
+    other = copy.deepcopy(net)
+    other.factor.set_data(7.0)
+    assert (net(x).tolist(), other(x).tolist()) == ([2.0], [7.0])
+    restored = pickle.loads(pickle.dumps(net))
+    restored.factor.set_data(8.0)
+    assert (net(x).tolist(), restored(x).tolist()) == ([2.0], [8.0])
+
+
+def test_set_inputs_accepts_placeholders(graph_mode):
+    net = Scale()
+    net.set_inputs(Tensor(shape=[None], dtype=ms.float32))
+    assert net(Tensor([1.0])).shape == (1,)
+    assert net(Tensor([1.0, 2.0])).shape == (2,)
+    with pytest.raises(ArgumentTypeError, match="set_inputs expected Tensors; got object"):
+        net.set_inputs(object())
+
+
+def test_deleted_and_replaced_attributes():
+    net = Scale()
+    net.factor = None
+    assert list(net.get_parameters()) == []
+    net.factor = Parameter(Tensor(1.0))
+    assert [p.name for p in net.get_parameters()] == ["factor"]
+    del net.factor
+    with pytest.raises(AttributeError, match="'Scale' has no attribute 'factor'"):
+        _ = net.factor
+
+
+class NoSuper(Cell):
+    def __init__(self):
+        self.p = Parameter(Tensor(1.0))
+
+
+@pytest.mark.parametrize(
+    ("do", "error", "text"),
+    [
+        (lambda: Cell()(Tensor(1.0)), AttributeError, "Define construct"),
+        (NoSuper, AttributeError, r"Call super\(\).__init__\(\) first"),
+        (lambda: setattr(Scale(), "factor", 3.0), TypeError, "'factor' is a Parameter; got float"),
+        (
+            lambda: setattr(ms.nn.SequentialCell(Scale()), "0", 3),
+            TypeError,
+            "'0' is a Cell; got int",
+        ),
+        (lambda: Scale().insert_param_to_cell("a.b", None), ValueError, "without dots"),
+        (lambda: Scale().insert_param_to_cell(3, None), TypeError, "a str"),
+        (lambda: Scale().insert_param_to_cell("a", 3), TypeError, "expected a Parameter"),
+        (lambda: ms.nn.CellList([1]), TypeError, "expected Cells; got int"),
+        (lambda: ms.jit(3), TypeError, "expected a function; got int"),
+        (lambda: ms.jit(lambda x: x, fast=True), TypeError, "unknown option"),
+    ],
+)
+def test_bad_use_is_explained(do, error, text):
+    with pytest.raises(error, match=text):
+        do()
+
+
+def test_bad_use_of_compiled_code_is_explained(graph_mode):
+    class Keeps(Cell):
+        def construct(self, x):
+            self.kept = x + 1
+            return x
+
+    class Makes(Cell):
+        def construct(self, x):
+            return x * Parameter(Tensor(1.0))
+
+    with pytest.raises(ArgumentValueError, match="'kept' cannot keep a Tensor"):
+        Keeps()(Tensor(1.0))
+    with pytest.raises(ArgumentValueError, match="cannot be made inside a compiled function"):
+        Makes()(Tensor(1.0))
+    with pytest.raises(ArgumentTypeError, match="must be hashable; got set"):
+        Scale()(Tensor(1.0), {1})

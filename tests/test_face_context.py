@@ -1,0 +1,136 @@
+"""set_context, set_device and what device they select."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import pytest
+from conftest import ROOT
+from face_namespace import ms
+
+from msops import _context
+from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError
+
+
+@pytest.fixture(autouse=True)
+def _fresh_context(monkeypatch):
+    monkeypatch.setattr(_context, "_state", _context._State())
+
+
+def in_new_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | environment
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_defaults_are_those_of_mindspore():
+    assert ms.get_context("mode") == ms.PYNATIVE_MODE == 1
+    assert ms.GRAPH_MODE == 0
+    assert ms.get_context("device_id") == 0
+    assert ms.get_context("device_target") == ("CPU" if jax.default_backend() == "cpu" else "GPU")
+    assert ms.get_context("save_graphs") is None
+
+
+def test_sets_and_gives_back():
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU", device_id=0, save_graphs=True)
+    assert ms.context.get_context("mode") == ms.GRAPH_MODE
+    assert ms.context.get_context("device_target") == "CPU"
+    assert ms.context.get_context("save_graphs") is True
+    ms.set_device("GPU", 1)
+    assert (ms.get_context("device_target"), ms.get_context("device_id")) == ("GPU", 1)
+    ms.set_device("CPU")
+    assert (ms.get_context("device_target"), ms.get_context("device_id")) == ("CPU", 1)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "text"),
+    [
+        ({"mod": 0}, ArgumentValueError, "Did you mean mode"),
+        ({"nonsense": 0}, ArgumentValueError, "mode, device_target, device_id; and, accepted"),
+        ({"mode": 2}, ArgumentValueError, "got 2"),
+        ({"mode": True}, ArgumentValueError, "got True"),
+        ({"device_target": "TPU"}, ArgumentValueError, "CPU, GPU, Ascend; got 'TPU'"),
+        ({"device_id": "0"}, ArgumentTypeError, "got '0'"),
+        ({"device_id": -1}, ArgumentValueError, "got -1"),
+        ({"mode": 0, "device_target": "TPU"}, ArgumentValueError, "got 'TPU'"),
+    ],
+)
+def test_a_bad_keyword_is_explained_and_changes_nothing(keywords, error, text):
+    with pytest.raises(error, match=text):
+        ms.set_context(**keywords)
+    assert ms.get_context("mode") == ms.PYNATIVE_MODE
+
+
+def test_an_unknown_keyword_cannot_be_read():
+    with pytest.raises(ArgumentValueError, match="no context keyword"):
+        ms.get_context("nonsense")
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="this machine has a GPU")
+def test_a_missing_gpu_raises_at_first_use():
+    ms.set_context(device_target="GPU")
+    with pytest.raises(BackendError, match="msops run --device CPU"):
+        ms.Tensor([1.0])
+
+
+def test_a_missing_device_number_raises_at_first_use():
+    ms.set_context(device_target="CPU", device_id=99)
+    with pytest.raises(BackendError, match="expected device_id below"):
+        ms.Tensor([1.0])
+
+
+def test_ascend_runs_on_the_default_device_and_says_so_once():
+    ms.set_context(device_target="Ascend")
+    with pytest.warns(UserWarning, match="no Ascend device"):
+        x = ms.Tensor([1.0])
+    # A second warning would be an error here.
+    assert (x + ms.Tensor(1.0)).tolist() == [2.0]
+
+
+def test_a_fixed_device_outlasts_the_script():
+    _context.fix_device("CPU")
+    ms.set_context(device_target="GPU", device_id=3, mode=ms.GRAPH_MODE)
+    ms.set_device("Ascend")
+    assert ms.get_context("device_target") == "CPU"
+    assert ms.get_context("device_id") == 0
+    assert ms.get_context("mode") == ms.GRAPH_MODE
+    assert ms.Tensor([1.0]).tolist() == [1.0]
+
+
+def test_tensors_and_results_are_on_the_selected_device():
+    code = """
+import json
+from face_namespace import ms
+ms.set_context(device_target="CPU", device_id=2)
+x = ms.Tensor([1.0, 2.0])
+class Net(ms.nn.Cell):
+    def construct(self, x):
+        return x + ms.ops.ones((2,)), ms.Tensor([1.0])
+places = [x, x + 1, ms.ops.zeros((2,)), *Net()(x), ms.grad(lambda a: a * a)(x)]
+ms.set_context(mode=ms.GRAPH_MODE)
+places += [*Net()(x), ms.grad(lambda a: a * a)(x)]
+print(json.dumps([[d.id for d in t.value.devices()] for t in places]))
+"""
+    done = in_new_process(code, XLA_FLAGS="--xla_force_host_platform_device_count=4")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [[2]] * 9
+
+
+def test_importing_the_face_starts_no_backend():
+    code = """
+import face_namespace
+from jax._src import xla_bridge
+assert not xla_bridge.backends_are_initialized()
+"""
+    done = in_new_process(code)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,177 @@
+"""``python -m msops run``: scripts that import mindspore."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+
+def msops(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "msops", *arguments],
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Writes a script and runs it."""
+
+    def write_and_run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "script.py").write_text(code)
+        return msops("run", "--device", "CPU", "script.py", *arguments, cwd=tmp_path)
+
+    return write_and_run
+
+
+def test_every_import_path_means_msops(run):
+    done = run(
+        """
+import mindspore
+import mindspore as ms
+import mindspore.nn as nn
+import mindspore.ops as ops
+import mindspore.context as context
+import mindspore.common.dtype as mstype
+from mindspore import Tensor, Parameter, context as also_context, dtype
+from mindspore.common import Tensor as CommonTensor
+from mindspore.common.api import jit
+from mindspore.common.parameter import Parameter as CommonParameter
+from mindspore.nn import Cell
+from mindspore.ops import operations as P, functional as F, composite as C
+from mindspore.ops import CustomRegOp, DataType, TBERegOp, custom_info_register
+from mindspore.ops.op_info_register import op_info_register
+from mindspore.ops.operations import _inner_ops as inner
+from mindspore.ops.composite.multitype_ops.zeros_like_impl import zeros_like
+import msops
+import msops._tensor
+assert mindspore is msops and ms.Tensor is CommonTensor is msops._tensor.Tensor
+assert mindspore.__spec__.name == "msops" and nn.__spec__.name == "msops.nn"
+assert also_context is context and dtype is mstype and CommonParameter is Parameter
+assert callable(ops.op_info_register)
+x = Tensor([1.0, 2.0])
+op = inner.ConvertToDynamic(is_dynamic_rank=True).add_prim_attr("primitive_target", "CPU")
+assert op(x) is x
+print(zeros_like(x), zeros_like((x, [x])), P.Add()(x, x), F.add(x, x), C.GradOperation().get_all)
+"""
+    )
+    assert done.stderr == ""
+    assert done.stdout == (
+        "[0. 0.] (Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  0.00000000e+00]), "
+        "[Tensor(shape=[2], dtype=Float32, value= [ 0.00000000e+00,  0.00000000e+00])]) "
+        "[2. 4.] [2. 4.] False\n"
+    )
+
+
+def test_is_main_with_its_folder_and_arguments(run, tmp_path):
+    (tmp_path / "beside.py").write_text("value = 5\n")
+    done = run(
+        """
+import pickle, sys
+import beside
+
+class Thing:
+    pass
+
+assert isinstance(pickle.loads(pickle.dumps(Thing())), Thing)
+print(__name__, sys.argv, beside.value, __file__)
+""",
+        "--flag",
+        "a b",
+    )
+    assert done.stdout == "__main__ ['script.py', '--flag', 'a b'] 5 script.py\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_the_exit_code_is_the_scripts(run, code):
+    assert run(f"import sys\nsys.exit({code})").returncode == code
+
+
+def test_a_traceback_begins_in_the_script(run):
+    done = run("def f():\n    return 1 / 0\n\nf()\n")
+    assert done.returncode == 1
+    # Which expressions are underlined differs between Python versions.
+    lines = [line for line in done.stderr.splitlines() if line.strip("~^ ")]
+    assert lines == [
+        "Traceback (most recent call last):",
+        '  File "script.py", line 4, in <module>',
+        "    f()",
+        '  File "script.py", line 2, in f',
+        "    return 1 / 0",
+        "ZeroDivisionError: division by zero",
+    ]
+
+
+def test_a_script_that_does_not_parse(run):
+    done = run("x = (\n")
+    assert done.returncode == 1
+    assert "msops" not in done.stderr
+    assert "SyntaxError" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "missing", "near"),
+    [
+        ("from mindspore.ops import Addd", "ImportError", "msops.ops.Addd", "Add"),
+        (
+            "import mindspore.ops as o; o.ReduceSums",
+            "AttributeError",
+            "msops.ops.ReduceSums",
+            "ReduceSum",
+        ),
+        ("import mindspore.opps", "ModuleNotFoundError", "msops.opps", "ops"),
+        ("from mindspore.nn import Dense", "ImportError", "msops.nn.Dense", ""),
+        ("import mindspore.dataset.vision", "ModuleNotFoundError", "msops.dataset", ""),
+        ("import mindspore as ms; ms.Tensr", "AttributeError", "msops.Tensr", "Tensor"),
+    ],
+)
+def test_what_msops_lacks_is_named(run, code, error, missing, near):
+    done = run(code)
+    assert done.returncode == 1
+    assert error in done.stderr
+    assert f"msops does not have {missing}" in done.stderr
+    assert near in done.stderr
+
+
+def test_an_installed_mindspore_is_not_reached(run, tmp_path):
+    (tmp_path / "mindspore").mkdir()
+    (tmp_path / "mindspore" / "__init__.py").write_text("raise RuntimeError('the real one')\n")
+    done = run("import mindspore; print(mindspore.__name__)")
+    assert done.stdout == "msops\n"
+
+
+def test_the_device_option_wins_over_the_script(run):
+    done = run(
+        """
+import mindspore as ms
+ms.set_context(device_target="GPU")
+ms.set_device("Ascend")
+print(ms.get_context("device_target"), ms.Tensor([1.0]))
+"""
+    )
+    assert done.stdout == "CPU [1.]\n"
+    assert done.stderr == ""
+
+
+def test_usage(tmp_path):
+    bare = msops(cwd=tmp_path)
+    assert bare.returncode == 2
+    assert "usage: python -m msops" in bare.stdout
+    missing = msops("run", "none.py", cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "no such script: none.py" in missing.stderr
+    device = msops("run", "--device", "TPU", "none.py", cwd=tmp_path)
+    assert device.returncode == 2
+    assert "'CPU', 'GPU', 'Ascend'" in device.stderr

@@ -1,0 +1,244 @@
+"""Tensor: construction, conversion, indexing, and its place between numpy, JAX and pickles."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from face_namespace import ms
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from msops import ops
+from msops._tensor import is_tensor, unwrap, wrap
+from msops.errors import ArgumentTypeError, ArgumentValueError, MsopsError
+
+Tensor = ms.Tensor
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    hnp.arrays(
+        st.sampled_from([np.float32, np.float64, np.int8, np.int64, np.uint16, np.bool_]),
+        hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+    )
+)
+def test_a_numpy_array_survives_the_round_trip(array):
+    tensor = Tensor(array)
+    assert tensor.shape == array.shape
+    assert tensor.dtype == array.dtype
+    np.testing.assert_array_equal(tensor.asnumpy(), array)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(tensor)).asnumpy(), array)
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_indexing_agrees_with_numpy(data):
+    array = np.arange(24.0).reshape(2, 3, 4)
+    index = data.draw(hnp.basic_indices(array.shape, allow_newaxis=True))
+    np.testing.assert_array_equal(Tensor(array)[index].asnumpy(), array[index])
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_item_assignment_agrees_with_numpy(data):
+    array = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    index = data.draw(hnp.basic_indices(array.shape, allow_newaxis=False))
+    tensor = Tensor(array)
+    tensor[index] = 7.9
+    array[index] = 7
+    np.testing.assert_array_equal(tensor.asnumpy(), array)
+
+
+def test_item_assignment_leaves_other_handles_alone():
+    x = Tensor([1.0, 2.0, 3.0])
+    other = x.copy()
+    x[Tensor([0, 2])] = Tensor([5.0, 6.0])
+    x[x > 5] = 0.0
+    assert x.tolist() == [5.0, 2.0, 0.0]
+    assert other.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_numpy_data_is_copied_in_and_out():
+    array = np.ones(1 << 16, np.float32)
+    tensor = Tensor(array)
+    array[:] = 7
+    out = tensor.asnumpy()
+    out[:] = 9
+    assert float(tensor.sum()) == 1 << 16
+
+
+def test_big_endian_and_strided_numpy_arrays():
+    array = np.arange(12, dtype=">i4").reshape(3, 4)[::2, ::-1]
+    tensor = Tensor(array)
+    assert str(tensor.dtype) == "Int32"
+    np.testing.assert_array_equal(tensor.asnumpy(), array)
+
+
+def test_64_bit_tensors_keep_their_width_and_jax_its_flag():
+    assert str(Tensor(1).dtype) == "Int64"
+    assert str((Tensor(1.0, ms.float64) + 1).dtype) == "Float64"
+    assert int(Tensor(2**40)) == 2**40
+    assert Tensor(2**40).item() == 2**40
+    assert [2**40 + 1][Tensor(0)] == int(Tensor(2**40) + 1)
+    assert bool(Tensor(2**40))
+    assert float(Tensor(1 / 3, ms.float64)) == 1 / 3
+    assert ops.add(Tensor(2**40), 1).item() == 2**40 + 1
+    assert Tensor([2**40])[0].item() == 2**40
+    assert not jax.config.jax_enable_x64
+    assert jnp.asarray(1).dtype == jnp.int32
+
+
+def test_both_faces_work_in_one_process():
+    array = jnp.ones(3)
+    assert isinstance(ops.add(array, 1.0), jax.Array)
+    assert ops.add(array, 1.0).dtype == jnp.float32
+    assert is_tensor(ops.add(Tensor([1.0]), array))
+    assert is_tensor(Tensor([1.0]) + array)
+    assert is_tensor(ops.add(1, 2))
+    assert isinstance(ops.ReduceSum()(array), jax.Array)
+    assert isinstance(jnp.sin(Tensor([1.0])), jax.Array)
+
+
+def test_tensors_are_pytree_nodes():
+    doubled = jax.jit(lambda tree: {"y": tree["x"] * 2})({"x": Tensor([1.0, 2.0])})
+    assert is_tensor(doubled["y"])
+    assert doubled["y"].tolist() == [2.0, 4.0]
+    p = ms.Parameter(Tensor([1.0]), name="p")
+    moved = jax.tree.map(lambda v: v + 1, p)
+    assert isinstance(moved, ms.Parameter)
+    assert (moved.name, moved.tolist()) == ("p", [2.0])
+
+
+def test_wrap_and_unwrap_trees():
+    tree = {"a": (Tensor([1.0]), 2, None), "b": [Tensor(3)]}
+    raw = unwrap(tree)
+    assert isinstance(raw["a"][0], jax.Array)
+    assert raw["a"][1:] == (2, None)
+    back = wrap(raw)
+    assert is_tensor(back["a"][0])
+    assert is_tensor(back["b"][0])
+
+
+def test_tensor_beside_numpy():
+    x = Tensor([1.0, 2.0])
+    assert is_tensor(np.ones(2, np.float32) + x)
+    np.testing.assert_allclose(np.sin(x), np.sin([1.0, 2.0]), rtol=1e-6)
+    assert np.asarray(x).dtype == np.float32
+    assert np.array(x, dtype=np.float64).dtype == np.float64
+    assert (x + np.float64(1.0)).dtype == ms.float64
+
+
+def test_copies_are_equal_and_separate():
+    x = Tensor([1.0, 2.0])
+    for other in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), Tensor(x)):
+        other[0] = 5.0
+        assert x.tolist() == [1.0, 2.0]
+    bfloat = Tensor([1.5], ms.bfloat16)
+    assert repr(pickle.loads(pickle.dumps(bfloat))) == repr(bfloat)
+
+
+def test_is_a_key_by_identity():
+    x, same = Tensor([1.0, 2.0]), Tensor([1.0, 2.0])
+    assert {x: 1}[x] == 1
+    assert len({x, same}) == 2
+    assert (x == same).tolist() == [True, True]
+
+
+def test_formats_one_entry_with_a_spec():
+    assert f"{Tensor(2.0):.3f} {Tensor([1, 2])}" == "2.000 [1 2]"
+
+
+def test_a_shape_alone_is_a_placeholder():
+    x = Tensor(shape=[4, None], dtype=ms.float32)
+    assert x.shape == (4, None)
+    assert x.dtype is ms.float32
+    assert repr(x) == "Tensor(shape=[4, None], dtype=Float32, value= )"
+    for use in (lambda: x + 1, lambda: x.asnumpy(), lambda: x[0], lambda: ops.exp(x)):
+        with pytest.raises(ArgumentValueError, match=r"placeholder of shape \[4, None\]"):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: Tensor("abc"), TypeError, "got str"),
+        (lambda: Tensor(), TypeError, "got NoneType"),
+        (lambda: Tensor(["a"]), TypeError, "expected one of bool, int8"),
+        (lambda: Tensor([[1, 2], [3]]), TypeError, "same length"),
+        (lambda: Tensor(np.array([None])), TypeError, "expected one of bool, int8"),
+        (lambda: Tensor(2**70), TypeError, "expected one of bool, int8"),
+        (lambda: Tensor(1, "float33"), TypeError, "float33"),
+        (lambda: Tensor(init=1), ValueError, "expected no init"),
+        (lambda: Tensor(shape=["a"], dtype=ms.int8), ValueError, "ints or None"),
+        (lambda: Tensor([1.0, 2.0]).item(), ValueError, "expected one entry; got 2"),
+        (lambda: bool(Tensor([1.0, 2.0])), ValueError, "ambiguous"),
+        (lambda: int(Tensor([1.0, 2.0])), ValueError, "expected one entry; got 2"),
+        (lambda: len(Tensor(1.0)), TypeError, "no length"),
+        (lambda: list(Tensor(1.0)), TypeError, "cannot be iterated"),
+        (lambda: [0][Tensor(0.0)], TypeError, "integer Tensor of one entry"),
+        (lambda: Tensor([1.0]).astype("nope"), TypeError, "nope"),
+        (lambda: ops.ReduceSum(1, 2), TypeError, r"settings \(keep_dims\)"),
+        (lambda: ops.ReduceSum(keepdims=True), TypeError, r"settings \(keep_dims\)"),
+        (lambda: ops.BroadcastTo(), TypeError, r"settings \(shape\)"),
+    ],
+)
+def test_bad_input_is_explained(make, error, text):
+    with pytest.raises(error, match=text) as caught:
+        make()
+    assert isinstance(caught.value, MsopsError)
+
+
+@pytest.mark.parametrize("index", [5, -3, (0, 3), (..., 3), (None, 2), (slice(None), -4)])
+def test_an_index_out_of_range_raises(index):
+    with pytest.raises(IndexError, match="out of range for axis"):
+        Tensor(np.zeros((2, 3)))[index]
+
+
+@pytest.mark.parametrize("index", ["a", 1.5])
+def test_what_is_no_index_raises(index):
+    with pytest.raises(IndexError, match="expected int, slice"):
+        Tensor([1.0, 2.0])[index]
+
+
+@pytest.mark.parametrize("other", [None, "a", object()])
+def test_an_operator_refuses_what_is_no_number(other):
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Tensor([1.0]) + other
+
+
+def test_parameters_change_by_assignment():
+    p = ms.Parameter(Tensor([1.0, 2.0]), name="p")
+    assert p.set_data(Tensor([5, 6])) is p
+    assert (p.dtype, p.tolist()) == (ms.float32, [5.0, 6.0])
+    assert p.assign_value(Tensor([7.0, 8.0, 9.0])).shape == (3,)
+    p[0] = 1.0
+    assert p.tolist() == [1.0, 8.0, 9.0]
+    assert type(p + 1) is Tensor
+    assert ops.assign(p, 2.0).tolist() == 2.0
+    clone = p.clone()
+    clone.set_data(3.0)
+    assert (p.item(), clone.item(), clone.name) == (2.0, 3.0, "p")
+    for other in (copy.copy(p), copy.deepcopy(p), pickle.loads(pickle.dumps(p))):
+        assert repr(other) == repr(p)
+        assert other is not p
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: ms.Parameter(1.0, name=3), "expected name str or None"),
+        (lambda: ms.Parameter("x"), "got str"),
+        (lambda: ms.Parameter(1.0).set_data(np.ones(2)), "got ndarray"),
+        (lambda: ms.ParameterTuple([1]), "expected Parameters; got int"),
+        (lambda: ops.assign(Tensor(1.0), 2.0), "expected a Parameter"),
+    ],
+)
+def test_bad_parameters_are_explained(make, text):
+    with pytest.raises(ArgumentTypeError, match=text):
+        make()

@@ -1,0 +1,73 @@
+"""The notebooks run, print what they are committed with, and are committed as they should be."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+for _module in ("nbclient", "ipykernel", "matplotlib"):
+    pytest.importorskip(_module)
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+MOST_BYTES = 100_000
+# Folders of one machine: Linux homes and temporary files, and anything of a site's packages.
+MACHINE_PATH = re.compile(r"/(home|root|tmp|work|usr|opt)/|site-packages|ipykernel_\d")
+
+pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def load_execute():
+    """Returns the function that ``make notebooks`` runs each notebook with."""
+    spec = importlib.util.spec_from_file_location("execute_notebooks", FOLDER / "execute.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.execute
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def texts(cell) -> list[str]:
+    """Returns what a cell printed and returned, as text."""
+    return [
+        output.text if output.output_type == "stream" else output.data.get("text/plain", "")
+        for output in cell.outputs
+    ]
+
+
+def test_there_are_notebooks():
+    assert [path.stem[:2] for path in NOTEBOOKS] == ["01", "02", "03"]
+
+
+@each_notebook
+def test_a_run_in_another_folder_prints_what_is_committed(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    committed = nbformat.read(path, as_version=4)
+    # A cell that raises, by one of the notebook's own assertions say, raises here.
+    executed = load_execute()(path, tmp_path)
+    for before, after in zip(code_cells(committed), code_cells(executed), strict=True):
+        if "varies" not in before.metadata.get("tags", []):
+            assert texts(after) == texts(before), before.source
+
+
+@each_notebook
+def test_it_is_committed_executed_in_order_small_and_without_traces_of_a_machine(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    cells = code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert path.stat().st_size < MOST_BYTES
+    assert notebook.cells[0].source.startswith("# ")
+    for cell in cells:
+        assert not any(output.get("name") == "stderr" for output in cell.outputs)
+        for text in [cell.source, *texts(cell)]:
+            assert not MACHINE_PATH.search(text), text
