@@ -42,6 +42,7 @@ def as_array(data: Any, dtype: DType | None) -> Any:
     """Returns a `jax.Array` of `data`, on the device the script selected.
 
     numpy data is copied: a Tensor does not change when the script goes on to write to its array.
+    (Neither `jnp.array` nor `jax.device_put` promises that: both may read it after they returned.)
     """
     if hasattr(data, "__jax_array__"):
         data = data.__jax_array__()

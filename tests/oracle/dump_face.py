@@ -48,7 +48,10 @@ def main():
         "plain": (face_cases.PLAIN, repr),
         "computed": (face_cases.COMPUTED, described),
         "gradients": (face_cases.GRADIENTS, described),
-        "promoted": (face_cases.PROMOTED, lambda value: value.asnumpy() is None or str(value.dtype)),
+        "promoted": (
+            face_cases.PROMOTED,
+            lambda value: value.asnumpy() is None or str(value.dtype),
+        ),
     }
     result = {
         table: {case: attempt(case, names, describe) for case in cases}

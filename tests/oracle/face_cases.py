@@ -3,7 +3,7 @@
 `dump_face.py` evaluates them under MindSpore, the tests under msops.
 """
 
-PRELUDE = '''
+PRELUDE = """
 ops = ms.ops
 Tensor, Parameter = ms.Tensor, ms.Parameter
 DTYPES = (
@@ -100,7 +100,7 @@ def after_append():
 
 net, pair_net, nested = Net(), PairNet(), Nested()
 trainable = net.trainable_params()
-'''
+"""
 
 # repr and str, byte for byte.
 _PRINTED = """
@@ -524,10 +524,10 @@ GRADIENTS = [
 
 _SCALARS = ("True", "2", "2.0")
 _OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "<", "==")
-DTYPE_NAMES = (
-    "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 "
-    "complex64 complex128"
-).split()
+DTYPE_NAMES = [
+    *("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "bfloat16", "complex64", "complex128"),
+]
 
 # Which dtype comes out; only the dtype is kept. Quotients and remainders of complex numbers are
 # MindSpore's own invention and left out.
