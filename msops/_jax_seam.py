@@ -17,8 +17,10 @@ import jax.ffi
 from jax._src import dispatch, effects
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.array import ArrayImpl
+
+# jax.extend.core has it too, and imports all of pallas, a seventh of `import msops`.
+from jax._src.core import Primitive
 from jax._src.interpreters.mlir import _uncacheable_primitives
-from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxlib import xla_client as _xla_client
 
