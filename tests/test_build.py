@@ -185,6 +185,9 @@ def test_ci_runs_what_a_developer_runs() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
+RUN_THIS_PYTHON = f'exec {sys.executable} "$@"'
+
+
 def tools_folder(folder: Path, **scripts: str) -> Path:
     """Returns a folder for PATH with the shell's usual tools and the scripts given."""
     folder.mkdir()
@@ -231,7 +234,7 @@ def test_prerequisites_that_are_there_are_found(tmp_path: Path) -> None:
         ({}, "MISSING  g++: install g++ (Debian, Ubuntu) or gcc-c++ (Fedora) with your package"),
         (
             {
-                "g__": 'case $1 in --version) echo "Free Software Foundation";; *) echo 9.4.0;; esac',
+                "g__": "[ $1 = --version ] && echo Free Software Foundation || echo 9.4.0",
                 "apt_get": "",
             },
             "MISSING  g++ 11 or newer (found 9.4.0): {sudo}apt-get install g++-12, then make "
@@ -243,7 +246,7 @@ def test_prerequisites_that_are_there_are_found(tmp_path: Path) -> None:
 def test_a_missing_prerequisite_is_one_line_with_its_fix(
     scripts: dict[str, str], line: str, tmp_path: Path
 ) -> None:
-    working = {"python3": f'exec {sys.executable} "$@"'}
+    working = {"python3": RUN_THIS_PYTHON}
     if "python3" in scripts:
         working["g__"] = "echo 12.2.0"
     done = check_prerequisites(tools_folder(tmp_path / "bin", **{**working, **scripts}))
@@ -277,14 +280,12 @@ extern "C" int Add(int nparam, void** params, int* ndims, int64_t** shapes, cons
 
 def run_from_build_notes(mark: str, folder: Path) -> str:
     """Runs the command block of BUILD_NOTES.md that holds `mark`; returns all it printed."""
-    blocks = re.findall(r"```bash\n(.*?)```", (ROOT / "BUILD_NOTES.md").read_text(), re.DOTALL)
+    notes = (ROOT / "BUILD_NOTES.md").read_text()
+    (script,) = re.findall(r"```python\n(.*?)```", notes, re.DOTALL)
+    blocks = re.findall(r"```bash\n(.*?)```", notes, re.DOTALL)
     (block,) = (block for block in blocks if mark in block)
     (folder / "add.cc").write_text(OVERRUNNING_KERNEL)
-    (folder / "use_add.py").write_text(
-        "import jax.numpy as jnp, msops, sys\n"
-        "add = msops.Custom(f'./{sys.argv[1]}:Add', lambda x, _: x, lambda x, _: x)\n"
-        "print(add(jnp.arange(64.0), jnp.ones(64)))\n"
-    )
+    (folder / "use_add.py").write_text(script)
     scripts = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-e"],

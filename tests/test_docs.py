@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import ROOT
 
@@ -27,6 +28,11 @@ def run_document(text: str, folder: Path) -> int:
     A cpp block whose first line names a file is that file; python blocks share one namespace; a
     text block holds what the python block before it prints.
     """
+    with np.printoptions():  # a document may set its own
+        return _run_blocks(text, folder)
+
+
+def _run_blocks(text: str, folder: Path) -> int:
     namespace: dict[str, object] = {}
     printed: str | None = None
     checked = 0

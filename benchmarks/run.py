@@ -1,0 +1,68 @@
+"""Runs the benchmarks; `make bench` does.
+
+    python benchmarks/run.py [name ...] [--long] [--rounds N] [--counts N ...] [--results FOLDER]
+
+Prints each report and writes it, with its plot, to the results folder. MSOPS_BENCH_MINDSPORE names
+a Python with MindSpore (or several, separated as in PATH) whose times become columns of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import aot_call
+import creation
+import flat_memory
+import pyfunc_call
+import tensor_face
+from machine import describe_machine
+from report import write_report
+from settings import Settings
+
+BENCHMARKS = {
+    # First, while the process is fresh: it times first calls and watches memory.
+    "creation": creation.run,
+    "aot_call": aot_call.run,
+    "pyfunc_call": pyfunc_call.run,
+    "tensor_face": tensor_face.run,
+}
+LONG_BENCHMARKS = {"flat_memory": flat_memory.run}
+ALL = {**BENCHMARKS, **LONG_BENCHMARKS}
+
+
+def main() -> None:
+    """Runs what the command line names, or all that do not take long."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(ALL)}; the default is all of them")
+    parser.add_argument("--long", action="store_true", help="run flat_memory, too: 10^6 calls")
+    parser.add_argument("--rounds", type=int, default=60, help="turns of each contender")
+    parser.add_argument(
+        "--counts",
+        type=int,
+        nargs="+",
+        default=[20, 2**10, 2**20, 2**24],
+        help="numbers of float32 elements",
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path(__file__).parent / "results",
+        help="folder of tables and plots",
+    )
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in ALL]
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(ALL)}")
+    if options.rounds < 2:
+        parser.error(f"--rounds must be at least 2, to have a spread; got {options.rounds}")
+    settings = Settings(tuple(options.counts), options.rounds, options.results)
+    for name in options.names or (ALL if options.long else BENCHMARKS):
+        machine = describe_machine()
+        report = ALL[name](settings)
+        print(report.text(machine))
+        print(f"Written to {write_report(report, machine, settings.results)}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
