@@ -49,6 +49,7 @@ class Cell:
             _prefix="",
             _revision=0,
             _compiled=None,
+            _gradients={},  # compiled gradients, by what was asked for
             training=False,
             requires_grad=False,
         )
@@ -294,7 +295,7 @@ class Cell:
 
     def __getstate__(self) -> dict[str, Any]:
         # A compiled program belongs to the Cell it was traced from.
-        return vars(self) | {"_compiled": None}
+        return vars(self) | {"_compiled": None, "_gradients": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

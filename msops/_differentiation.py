@@ -180,18 +180,27 @@ def gradient_function(
     """Returns the function of the call's arguments, compiled as a whole in GRAPH_MODE."""
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        return arrange(*differentiate(fn, request, args, kwargs))
+        return differentiate(fn, request, args, kwargs)
 
     name = getattr(fn, "__name__", type(fn).__name__)
     gradient.__name__ = gradient.__qualname__ = f"{request.who}_{name}"
-    state = fn._compile_state if isinstance(fn, Cell) else tuple
-    compiled = Compiled(gradient, lambda: request.weights, state)
+    compiled = _compiled(fn, request, gradient)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if _context.is_graph_mode():
-            return compiled(*args, **kwargs)
+            return arrange(*compiled(*args, **kwargs))
         with _context.scope():
-            return gradient(*args, **kwargs)
+            return arrange(*gradient(*args, **kwargs))
 
     call.__name__ = call.__qualname__ = gradient.__name__
     return call
+
+
+def _compiled(fn: Callable[..., Any], request: Request, gradient: Callable[..., Any]) -> Compiled:
+    """Returns `gradient` compiled; a Cell keeps it, as scripts write ``grad(net)(x)`` in loops."""
+    if not isinstance(fn, Cell):
+        return Compiled(gradient, lambda: request.weights)
+    kept = vars(fn)["_gradients"]
+    if request not in kept:
+        kept[request] = Compiled(gradient, lambda: request.weights, fn._compile_state)
+    return kept[request]

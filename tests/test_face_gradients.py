@@ -140,3 +140,20 @@ def test_bad_input_is_explained(do, error, text):
     with pytest.raises(error, match=text) as caught:
         do()
     assert isinstance(caught.value, MsopsError)
+
+
+def test_gradient_of_a_cell_in_a_loop_compiles_once(mode):
+    traced = []
+
+    class Net(ms.nn.Cell):
+        def construct(self, x):
+            traced.append(1)
+            return x * x
+
+    net = Net()
+    for step in range(4):
+        got = ms.grad(net)(ms.Tensor([float(step)]))
+        np.testing.assert_array_equal(got.asnumpy(), [2.0 * step])
+    assert len(traced) == (1 if mode == ms.GRAPH_MODE else 4)
+    value, gradient = ms.value_and_grad(net)(ms.Tensor([3.0]))
+    assert (float(value), float(gradient)) == (9.0, 6.0)
