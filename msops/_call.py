@@ -138,10 +138,10 @@ def _as_array(value: Any, what: str, who: str) -> Any:
         if is_known(value.dtype):
             native = value.dtype.newbyteorder("=")
             return value if value.dtype == native else value.astype(native)
-    elif isinstance(value, (bool, int, float, complex, jax.Array)) or hasattr(
-        value, "__jax_array__"
-    ):
+    elif isinstance(value, (bool, int, float, complex, jax.Array)):
         return value
+    elif hasattr(value, "__jax_array__"):
+        return value.__jax_array__()
     shown = repr(value)
     raise ArgumentTypeError(
         explain(

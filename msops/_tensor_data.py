@@ -44,7 +44,8 @@ def as_array(data: Any, dtype: DType | None) -> Any:
     numpy data is copied: a Tensor does not change when the script goes on to write to its array.
     (Neither `jnp.array` nor `jax.device_put` promises that: both may read it after they returned.)
     """
-    if hasattr(data, "__jax_array__"):
+    # A tracer has the attribute too, and it is None.
+    if not isinstance(data, jax.Array) and hasattr(data, "__jax_array__"):
         data = data.__jax_array__()
     if isinstance(data, jax.Array):
         if dtype is None or data.dtype == dtype.dtype:

@@ -1,0 +1,122 @@
+# The tasks of this project; `make` lists them. They need Linux, make, g++ 11 and Python 3.11, and
+# say how to get what is missing. Everything is installed below this folder, into .venv, .venv-latest
+# and build; only gpu installs the package into a Python of the machine.
+
+VENV := .venv
+LATEST := .venv-latest
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+EXTRAS := dev demo notebook bench export
+
+NATIVE_SOURCES := CMakeLists.txt $(shell find xla_kernels -type f)
+# gpu/tutorial holds other people's files, which stay as they are.
+FORMATTED := $(shell find $(wildcard xla_kernels gpu/kernels tests/kernels benchmarks examples) \
+  -name '*.cc' -o -name '*.cu' -o -name '*.h' -o -name '*.inc')
+
+# Prints the project's dependencies and those of the extras named, a line each.
+define PRINT_REQUIREMENTS
+import sys, tomllib
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+extras = project["optional-dependencies"]
+print(*project["dependencies"], *(r for name in sys.argv[1:] for r in extras[name]), sep="\n")
+endef
+export PRINT_REQUIREMENTS
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test test-all test-latest bench notebooks lint format gpu clean
+
+help: ## List the tasks
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "PYTHON=... names the Python that .venv is made from, and that make gpu uses."
+	@echo "ARGS=... is passed on to pytest, or to the script that a task runs."
+
+setup: $(STAMPS)/package ## Check what is needed, make .venv, build the package into it
+
+demo: setup ## Train a small network with a C++ activation, next to the same in plain JAX
+	$(BIN)/python examples/digits.py $(ARGS)
+
+test: setup ## Run the tests
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-all: setup ## Run the tests, the slow ones too
+	$(BIN)/python -m pytest $(ARGS)
+
+bench: setup ## Run the benchmarks; each writes a table and a plot
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+notebooks: setup ## Run the notebooks and store their outputs in them
+	$(BIN)/python notebooks/execute.py $(ARGS)
+
+lint: setup build/werror/stamp ## Check style, types and format; compile with warnings as errors
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(FORMATTED)
+
+format: setup ## Bring all sources into the format that lint wants
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(FORMATTED)
+
+# Without isolation and without .venv: the machine has JAX with CUDA, and maybe no network.
+gpu: ## Build against this machine's JAX with CUDA, run every GPU check, print the table
+	@python=$$(tools/find_python.sh $(PYTHON)) \
+	  || { echo "No Python 3.11 or newer; name one with PYTHON=..." >&2; exit 1; }; \
+	set -ex; \
+	"$$python" gpu/checks_device.py; \
+	"$$python" -m pip install --quiet --no-build-isolation --no-deps --force-reinstall .; \
+	"$$python" gpu/run_checks.py
+
+# Here the module is built as users' is: in isolation, against the oldest jaxlib. This shows that it
+# runs on the newest JAX.
+test-latest: ## Run the tests on the newest Python and JAX, if a Python 3.12 or 3.13 is there
+	@if python=$$(tools/find_python.sh python3.13 python3.12); then \
+	  $(MAKE) --no-print-directory $(LATEST)/stamp LATEST_PYTHON="$$python" \
+	  && $(LATEST)/bin/python -VV && $(LATEST)/bin/python -m pip list | grep jax \
+	  && $(LATEST)/bin/python -m pytest -m "not slow" $(ARGS); \
+	else \
+	  echo "test-latest: skipped, there is no python3.13 or python3.12 on PATH or in pyenv"; \
+	fi
+
+clean: ## Remove all that these tasks made
+	rm -rf $(VENV) $(LATEST) build dist msops/include .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f msops/_native*.so
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMPS)/venv:
+	python=$$(tools/check_prerequisites.sh $(PYTHON)) && "$$python" -m venv --clear $(VENV)
+	mkdir -p $(STAMPS)
+	touch $@
+
+$(STAMPS)/requirements: pyproject.toml | $(STAMPS)/venv
+	$(BIN)/python -c "$$PRINT_REQUIREMENTS" $(EXTRAS) > $(STAMPS)/requirements.txt
+	$(BIN)/python -m pip install --quiet --requirement $(STAMPS)/requirements.txt
+	touch $@
+
+# Editable: Python sources are used where they are, and only C++ ones need this again. The module
+# lies in .venv and comes before one that another build left in msops/.
+$(STAMPS)/package: $(NATIVE_SOURCES) $(STAMPS)/requirements
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
+	touch $@
+
+build/werror/stamp: $(NATIVE_SOURCES) $(STAMPS)/requirements
+	$(BIN)/cmake -S . -B build/werror -G Ninja -DMSOPS_WERROR=ON \
+	  -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(BIN)/ninja" -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python" \
+	  -Dpybind11_DIR="$$($(BIN)/python -m pybind11 --cmakedir)" --log-level=WARNING
+	$(BIN)/cmake --build build/werror
+	touch $@
+
+$(LATEST)/venv:
+	"$(LATEST_PYTHON)" -m venv --clear $(LATEST)
+	touch $@
+
+$(LATEST)/stamp: $(NATIVE_SOURCES) pyproject.toml | $(LATEST)/venv
+	$(LATEST)/bin/python -c "$$PRINT_REQUIREMENTS" $(EXTRAS) > $(LATEST)/requirements.txt
+	$(LATEST)/bin/python -m pip install --quiet --upgrade --requirement $(LATEST)/requirements.txt
+	$(LATEST)/bin/python -m pip install --quiet --no-deps --editable .
+	touch $@

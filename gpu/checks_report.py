@@ -1,0 +1,74 @@
+"""The table that `make gpu` prints, in Markdown, with what it was measured on."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import importlib.metadata
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterable
+
+import jax
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The outcome of one check.
+
+    Attributes:
+      name: the check.
+      error: the largest error relative to the largest value; None where text is compared.
+      call_us: median time of one jitted call in microseconds; None where it was not timed.
+      failure: what went wrong; empty for a check that passed.
+    """
+
+    name: str
+    error: float | None = None
+    call_us: float | None = None
+    failure: str = ""
+
+
+def format_report(rows: Iterable[Row]) -> str:
+    """Returns the report: versions, the table, and failures in full below it."""
+    rows = list(rows)
+    passed = sum(not row.failure for row in rows)
+    today = datetime.datetime.now(datetime.UTC).date()
+    lines = [
+        f"{today}, {passed} of {len(rows)} passed: {_machine()}.",
+        "",
+        "| check | result | largest error | median call (us) |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        result = "FAILED" if row.failure else "passed"
+        error = "" if row.error is None else f"{row.error:.1e}"
+        call = "" if row.call_us is None else f"{row.call_us:.1f}"
+        lines.append(f"| {row.name} | {result} | {error} | {call} |")
+    for row in rows:
+        if row.failure:
+            lines += ["", f"{row.name}:", *(f"    {line}" for line in row.failure.splitlines())]
+    return "\n".join(lines)
+
+
+def _machine() -> str:
+    device = jax.devices()[0]
+    parts = [
+        device.device_kind,
+        _said_by("driver", "nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
+        _said_by("nvcc", "nvcc", "--version"),
+        *(f"{name} {importlib.metadata.version(name)}" for name in ("jax", "jaxlib")),
+        f"Python {platform.python_version()}",
+        f"Linux {platform.release()}",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _said_by(title: str, *command: str) -> str:
+    """Returns the last line that a program prints, after a title; nothing if it is not there."""
+    if shutil.which(command[0]) is None:
+        return ""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    return f"{title} {lines[-1]}" if done.returncode == 0 and lines else ""

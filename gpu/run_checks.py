@@ -1,0 +1,118 @@
+"""Runs every GPU check and prints the table for BUILD_NOTES.md; `make gpu` calls this.
+
+Needs the package installed for the running Python, a CUDA device that JAX sees, and nvcc. The exit
+status is 0 if all checks passed, 1 if one failed, 2 if there is no such device.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from checks_device import cuda_device
+from checks_report import Row, format_report
+from checks_table import CHECKS, Check
+
+_WARM_UPS = 5
+_TIMED_CALLS = 200
+
+# The CUDA example of MindSpore 1.6's guide to custom operators, unchanged, and what it prints.
+TUTORIAL = Path(__file__).resolve().parent / "tutorial"
+TUTORIAL_BUILD = ("nvcc", "--shared", "-Xcompiler", "-fPIC", "-o", "add.so", "add.cu")
+_TUTORIAL_RUN = (sys.executable, "-m", "msops", "run", "test_custom_aot.py")
+_TUTORIAL_OUTPUT = "[[2. 2.]\n [4. 4.]]"
+
+
+def main() -> int:
+    """Runs all checks; returns the exit status."""
+    device = cuda_device()
+    rows = [_guarded(check.name, lambda check=check: run_check(check, device)) for check in CHECKS]
+    rows.append(_guarded("tutorial's GPU script", run_tutorial))
+    print(format_report(rows))
+    return 1 if any(row.failure for row in rows) else 0
+
+
+def run_check(check: Check, device: jax.Device) -> Row:
+    """Compares one operator with numpy, eagerly and jitted, and times the jitted call."""
+    inputs = check.inputs(np.random.default_rng(0))
+    expected = check.numpy(*inputs)
+    # Only the int64 index needs it; the other arrays keep their 32 bits.
+    with jax.enable_x64(True):
+        arrays = [jax.device_put(value, device) for value in inputs]
+        function = check.make()
+        jitted = jax.jit(function)
+        calls = (function(*arrays), jitted(*arrays))
+        error = float(np.max([_largest_error(call, expected, device) for call in calls]))
+        # Not `error > tolerance`: that would let NaN pass.
+        if not error <= check.tolerance:
+            failure = f"largest error {error:.2e} exceeds {check.tolerance:.0e}"
+            return Row(check.name, error, failure=failure)
+        return Row(check.name, error, _median_us(jitted, arrays))
+
+
+def run_tutorial() -> Row:
+    """Builds and runs the tutorial's script as its document says; compares what it prints."""
+    name = "tutorial's GPU script"
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(TUTORIAL, folder, dirs_exist_ok=True)
+        for command in (TUTORIAL_BUILD, _TUTORIAL_RUN):
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                return Row(name, failure=f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
+    printed = done.stdout.strip()
+    if printed != _TUTORIAL_OUTPUT:
+        return Row(name, failure=f"expected\n{_TUTORIAL_OUTPUT}\ngot\n{printed}")
+    return Row(name)
+
+
+def _guarded(name: str, run: Callable[[], Row]) -> Row:
+    """Returns the outcome of a check, its traceback where it raised."""
+    try:
+        return run()
+    except Exception:
+        return Row(name, failure=traceback.format_exc())
+
+
+def _largest_error(results: Any, expected: Any, device: jax.Device) -> float:
+    """Returns the largest error relative to the largest expected value, over all outputs."""
+    errors = [0.0]
+    results, expected = (
+        value if isinstance(value, tuple) else (value,) for value in (results, expected)
+    )
+    for result, truth in zip(results, expected, strict=True):
+        if result.shape != truth.shape or result.dtype != truth.dtype:
+            raise ValueError(
+                f"expected {truth.dtype}{truth.shape}; got {result.dtype}{result.shape}"
+            )
+        if result.devices() != {device}:
+            raise ValueError(f"expected the result on {device}; it is on {result.devices()}")
+        if truth.size:
+            scale = max(1.0, float(np.abs(truth).max()))
+            difference = np.abs(np.asarray(result, np.float64) - truth.astype(np.float64))
+            errors.append(float(difference.max()) / scale)
+    return float(np.max(errors))
+
+
+def _median_us(function: Callable[..., Any], arrays: list[Any]) -> float:
+    for _ in range(_WARM_UPS):
+        jax.block_until_ready(function(*arrays))
+    samples = []
+    for _ in range(_TIMED_CALLS):
+        start_ns = time.perf_counter_ns()
+        jax.block_until_ready(function(*arrays))
+        samples.append((time.perf_counter_ns() - start_ns) / 1e3)
+    return statistics.median(samples)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

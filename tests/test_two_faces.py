@@ -1,0 +1,170 @@
+"""Custom ops through both faces in one process: MindSpore's Tensors, and JAX's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from custom_ops import aot, first, multiply_bprop, scale_sum_info
+
+import msops as ms
+from msops import Custom, Tensor, errors, nn
+
+MODES = [ms.PYNATIVE_MODE, ms.GRAPH_MODE]
+
+
+@pytest.fixture(params=MODES, ids=["pynative", "graph"])
+def mode(request: pytest.FixtureRequest) -> Iterator[int]:
+    ms.set_context(mode=request.param)
+    yield request.param
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+class Net(nn.Cell):
+    """A Cell around one op and one Parameter."""
+
+    def __init__(self, op: Any) -> None:
+        super().__init__()
+        self.op = op
+        self.weight = ms.Parameter(Tensor([2.0, 3.0]), name="weight")
+
+    def construct(self, x: Any) -> Any:
+        return self.op(x, self.weight)
+
+
+def test_tensor_in_tensor_out_array_in_array_out() -> None:
+    op = aot("Multiply")
+    x = np.array([1.0, 2.0], np.float32)
+    assert type(op(Tensor(x), Tensor(x))) is Tensor
+    assert type(op(Tensor(x), x)) is Tensor
+    assert type(op(jnp.asarray(x), Tensor(x))) is Tensor
+    assert isinstance(op(x, x), jax.Array)
+    both = aot("SumAndMax", lambda x, y: (x, y), lambda x, y: (x, y))
+    assert [type(part) for part in both(Tensor(x), Tensor(x))] == [Tensor, Tensor]
+    listed = aot("AddAll", lambda xs: xs[0], lambda xs: xs[0])
+    assert type(listed([Tensor(x), Tensor(x)])) is Tensor
+
+
+def test_both_faces_keep_their_own_width_in_one_process() -> None:
+    op = Custom(lambda x: x + 1, first, first)
+    assert not jax.config.jax_enable_x64
+    wide = op(Tensor([1, 2]))
+    assert wide.dtype is ms.int64
+    np.testing.assert_array_equal(wide.asnumpy(), [2, 3])
+    assert op(Tensor(1.0, ms.float64)).dtype is ms.float64
+    with pytest.raises(errors.InferenceTypeError, match="64-bit types are off"):
+        op(np.array([1, 2]))
+    assert op(np.array([1, 2], np.int32)).dtype == np.int32
+    copied = aot("Copy")(Tensor([2**40]))
+    assert int(copied) == 2**40
+    assert not jax.config.jax_enable_x64
+
+
+def test_gradient_of_a_wide_op_stays_wide() -> None:
+    op = Custom(np.multiply, first, first, bprop=multiply_bprop)
+    x = Tensor(np.array([1 / 3]))
+    gradient = ms.grad(lambda x: op(x, x))(x)
+    assert gradient.dtype is ms.float64
+    np.testing.assert_allclose(gradient.asnumpy(), [2 / 3], rtol=1e-15)
+
+
+def test_pyfunc_gets_writable_private_copies_of_tensors() -> None:
+    def clear(x: Any) -> Any:
+        assert x.flags.writeable
+        x[...] = 0
+        return x
+
+    x = Tensor([1.0, 2.0])
+    np.testing.assert_array_equal(Custom(clear, first, first)(x).asnumpy(), [0.0, 0.0])
+    np.testing.assert_array_equal(x.asnumpy(), [1.0, 2.0])
+
+
+def test_op_without_output_gives_what_mindspore_gives() -> None:
+    seen: list[float] = []
+    op = Custom(lambda x: seen.append(float(x[0])), (), ())
+    nothing = op(Tensor([3.0]))
+    jax.effects_barrier()
+    assert seen == [3.0]
+    assert repr(nothing) == repr(Tensor([0], ms.int32))
+    assert op(np.float32([4])) is None
+
+
+def test_infer_functions_get_mindspores_dtypes_and_lists() -> None:
+    seen = []
+
+    def shape(x: Any, y: Any) -> Any:
+        seen.append((x, x == (2,), x + [1], x + (1,), [*x, 1]))
+        return x
+
+    def dtype(x: Any, y: Any) -> Any:
+        seen.append((x is ms.float32, x == jnp.float32, str(x)))
+        return x
+
+    x = Tensor([1.0, 2.0])
+    aot("Multiply", shape, dtype)(x, x)
+    assert seen[0] == ([2], True, [2, 1], [2, 1], [2, 1])
+    assert (True, True, "Float32") in seen
+
+
+def test_cell_with_an_op_runs_and_differentiates_in_both_modes(mode: int) -> None:
+    net = Net(aot("Multiply", bprop=multiply_bprop))
+    x = Tensor([5.0, 7.0])
+    np.testing.assert_array_equal(net(x).asnumpy(), [10.0, 21.0])
+    value, (dx, dw) = ms.value_and_grad(net, 0, net.trainable_params())(x)
+    np.testing.assert_array_equal(value.asnumpy(), [10.0, 21.0])
+    np.testing.assert_array_equal(dx.asnumpy(), [2.0, 3.0])
+    np.testing.assert_array_equal(dw[0].asnumpy(), [5.0, 7.0])
+
+
+def test_bprop_gets_tensors_and_may_use_ops_and_attributes(mode: int) -> None:
+    kinds = []
+
+    def bprop(x: Any, scale: Any, out: Any, dout: Any) -> Any:
+        kinds.append((type(x), scale, type(out), type(dout)))
+        return ms.ops.mul(ms.ops.ones_like(x), dout.reshape(-1, 1) * scale), ms.ops.zeros_like(scale)
+
+    op = aot("ScaleSum", lambda x, s: x[:1], first, bprop=bprop, reg_info=scale_sum_info())
+    gradient = ms.grad(lambda x: op(x, 3.0))(Tensor(np.ones((2, 3), np.float32)))
+    np.testing.assert_array_equal(gradient.asnumpy(), np.full((2, 3), 3.0))
+    assert kinds[0] == (Tensor, 3.0, Tensor, Tensor)
+
+
+def test_gradients_of_gradients_on_tensors(mode: int) -> None:
+    multiply = Custom(
+        np.multiply,
+        first,
+        first,
+        bprop=lambda x, y, out, dout: (multiply(dout, y), multiply(dout, x)),
+    )
+    cube = lambda x: multiply(x, multiply(x, x))  # noqa: E731
+    second = ms.grad(ms.grad(cube))(Tensor([2.0, 3.0]))
+    np.testing.assert_array_equal(second.asnumpy(), [12.0, 18.0])
+
+
+def test_error_of_a_kernel_is_the_same_on_tensors(mode: int) -> None:
+    class Failing(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.op = aot("Fails")
+
+        def construct(self, x: Any) -> Any:
+            return self.op(x)
+
+    with pytest.raises(RuntimeError, match="kernel returned 42, expected 0"):
+        Failing()(Tensor([1.0])).asnumpy()
+
+
+def test_tensors_of_tracers_pass_through_jax_transformations() -> None:
+    op = aot("Multiply", bprop=multiply_bprop)
+    x = jnp.array([1.0, 2.0])
+
+    def through_tensor(x: Any) -> Any:
+        return op(Tensor(x), Tensor(x)).value
+
+    np.testing.assert_array_equal(jax.jit(through_tensor)(x), x * x)
+    np.testing.assert_array_equal(jax.grad(lambda x: through_tensor(x).sum())(x), 2 * x)
+    np.testing.assert_array_equal(jax.vmap(through_tensor)(x), x * x)
