@@ -158,5 +158,3 @@ def _describe(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return f"{len(value)} gradients"
     return f"{type(value).__name__}"
-
-

@@ -202,9 +202,7 @@ def _reported(family: type[MsopsError], who: str, problem: str) -> Iterator[None
     try:
         yield
     except RuntimeError as error:
-        raise family(
-            explain(who, problem, "See the library's source.", [str(error)])
-        ) from error
+        raise family(explain(who, problem, "See the library's source.", [str(error)])) from error
 
 
 def _ffi_value(value: Any) -> Any:

@@ -190,9 +190,7 @@ class Operator:
         whole.__name__ = whole.__qualname__ = self.definition.name
         return jax.jit(whole)
 
-    def request(
-        self, call: Call, avals: Sequence[Any], platform: str, outputs: Outputs
-    ) -> Request:
+    def request(self, call: Call, avals: Sequence[Any], platform: str, outputs: Outputs) -> Request:
         """Returns a call as the backend gets it."""
         definition = self.definition
         place = f" on {TARGETS[platform]}" if platform else ""
@@ -285,8 +283,7 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call
 
     def one(elements: Sequence[Any]) -> Sequence[Any]:
         flat = [
-            arg if element is None else element
-            for arg, element in zip(args, elements, strict=True)
+            arg if element is None else element for arg, element in zip(args, elements, strict=True)
         ]
         return operator.bind(call, flat)
 
@@ -294,9 +291,7 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call
     return results, [0] * len(results)
 
 
-def _jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, operator: Operator, call: Call
-) -> Any:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operator: Operator, call: Call) -> Any:
     """Differentiates an op without bprop: only where no derivative exists to begin with."""
     results = operator.bind(call, primals)
     if any(jnp.issubdtype(result.dtype, jnp.inexact) for result in results):

@@ -95,9 +95,7 @@ CASES = [
     Case("aot_attribute_workspace", _scale_sum, ((2, 3),), lambda x: (2.5 * x).sum(1)),
     Case(
         "aot_list_input",
-        lambda: (
-            lambda op: lambda x, y: op([x, y])
-        )(
+        lambda: (lambda op: lambda x, y: op([x, y]))(
             aot(
                 "AddAll",
                 lambda xs: xs[0],

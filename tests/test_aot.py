@@ -157,7 +157,7 @@ def test_several_outputs_are_inferred_by_the_library(tmp_path: Path) -> None:
         '#include <cstring>\n#include "custom_aot_extra.h"\n'
         "enum TypeId : int {};\n"
         'extern "C" std::vector<std::vector<int64_t>> SplitInferShape(int *, int64_t **shapes, '
-        "AotExtra *extra) { int64_t at = extra->Attr<int64_t>(\"at\"); "
+        'AotExtra *extra) { int64_t at = extra->Attr<int64_t>("at"); '
         "return {{at}, {shapes[0][0] - at}}; }\n"
         'extern "C" std::vector<TypeId> SplitInferType(std::vector<TypeId> ids, AotExtra *) '
         "{ return {ids[0], ids[0]}; }\n"

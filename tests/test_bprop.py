@@ -45,9 +45,12 @@ def test_gradients_of_gradients_through_out_and_other_ops() -> None:
     with jax.enable_x64(True):
         x = jnp.array([0.3, -0.7, 1.1])
         exp = Custom(np.exp, first, first, bprop=lambda x, out, dout: (out * dout,))
-        multiply = Custom(np.multiply, first, first, bprop=lambda x, y, out, dout: (
-            multiply(dout, y), multiply(dout, x)
-        ))
+        multiply = Custom(
+            np.multiply,
+            first,
+            first,
+            bprop=lambda x, y, out, dout: (multiply(dout, y), multiply(dout, x)),
+        )
         check_grads(lambda x: multiply(exp(x), multiply(x, x)), (x,), order=3, modes=["rev"])
         third = jax.grad(jax.grad(jax.grad(lambda x: multiply(x, multiply(x, x)))))
         assert jax.jit(third)(2.0) == 6.0

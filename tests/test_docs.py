@@ -85,9 +85,7 @@ def modules() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", sorted(set(modules())))
-def test_docstring_examples_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_docstring_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = doctest.testmod(
         importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE

@@ -97,7 +97,8 @@ def test_infer_functions_get_mindspores_dtypes_and_lists() -> None:
     seen = []
 
     def shape(x: Any, y: Any) -> Any:
-        seen.append((x, x == (2,), x + [1], x + (1,), [*x, 1]))
+        added = (x + [1], x + (1,))  # noqa: RUF005
+        seen.append((x, x == (2,), *added, [*x, 1]))
         return x
 
     def dtype(x: Any, y: Any) -> Any:
@@ -125,7 +126,9 @@ def test_bprop_gets_tensors_and_may_use_ops_and_attributes(mode: int) -> None:
 
     def bprop(x: Any, scale: Any, out: Any, dout: Any) -> Any:
         kinds.append((type(x), scale, type(out), type(dout)))
-        return ms.ops.mul(ms.ops.ones_like(x), dout.reshape(-1, 1) * scale), ms.ops.zeros_like(scale)
+        return ms.ops.mul(ms.ops.ones_like(x), dout.reshape(-1, 1) * scale), ms.ops.zeros_like(
+            scale
+        )
 
     op = aot("ScaleSum", lambda x, s: x[:1], first, bprop=bprop, reg_info=scale_sum_info())
     gradient = ms.grad(lambda x: op(x, 3.0))(Tensor(np.ones((2, 3), np.float32)))

@@ -8,13 +8,13 @@
 
 namespace {
 
-int64_t Size(int index, const int *ndims, int64_t **shapes) {
+int64_t Size(int index, const int* ndims, int64_t** shapes) {
   int64_t size = 1;
   for (int i = 0; i < ndims[index]; ++i) size *= shapes[index][i];
   return size;
 }
 
-bool AllAre(const char *dtype, int count, const char **dtypes) {
+bool AllAre(const char* dtype, int count, const char** dtypes) {
   for (int i = 0; i < count; ++i) {
     if (std::strcmp(dtypes[i], dtype) != 0) return false;
   }
@@ -24,25 +24,25 @@ bool AllAre(const char *dtype, int count, const char **dtypes) {
 }  // namespace
 
 // out = a * b; 2 when a dtype is not float32.
-extern "C" int Multiply(int nparam, void **params, int *ndims, int64_t **shapes,
-                        const char **dtypes, void *stream, void *extra) {
+extern "C" int Multiply(int nparam, void** params, int* ndims, int64_t** shapes,
+                        const char** dtypes, void* stream, void* extra) {
   if (nparam != 3) return 1;
   if (!AllAre("float32", 3, dtypes)) return 2;
-  const float *a = static_cast<const float *>(params[0]);
-  const float *b = static_cast<const float *>(params[1]);
-  float *out = static_cast<float *>(params[2]);
+  const float* a = static_cast<const float*>(params[0]);
+  const float* b = static_cast<const float*>(params[1]);
+  float* out = static_cast<float*>(params[2]);
   for (int64_t i = 0; i < Size(2, ndims, shapes); ++i) out[i] = a[i] * b[i];
   return 0;
 }
 
 // total, maximum = a + b, max(a, b)
-extern "C" int SumAndMax(int nparam, void **params, int *ndims, int64_t **shapes,
-                         const char **dtypes, void *stream, void *extra) {
+extern "C" int SumAndMax(int nparam, void** params, int* ndims, int64_t** shapes,
+                         const char** dtypes, void* stream, void* extra) {
   if (nparam != 4) return 1;
-  const float *a = static_cast<const float *>(params[0]);
-  const float *b = static_cast<const float *>(params[1]);
-  float *total = static_cast<float *>(params[2]);
-  float *maximum = static_cast<float *>(params[3]);
+  const float* a = static_cast<const float*>(params[0]);
+  const float* b = static_cast<const float*>(params[1]);
+  float* total = static_cast<float*>(params[2]);
+  float* maximum = static_cast<float*>(params[3]);
   for (int64_t i = 0; i < Size(2, ndims, shapes); ++i) {
     total[i] = a[i] + b[i];
     maximum[i] = a[i] > b[i] ? a[i] : b[i];
@@ -51,13 +51,13 @@ extern "C" int SumAndMax(int nparam, void **params, int *ndims, int64_t **shapes
 }
 
 // out = sum of all inputs but the output, however many.
-extern "C" int AddAll(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
-                      void *stream, void *extra) {
-  float *out = static_cast<float *>(params[nparam - 1]);
+extern "C" int AddAll(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                      void* stream, void* extra) {
+  float* out = static_cast<float*>(params[nparam - 1]);
   const int64_t size = Size(nparam - 1, ndims, shapes);
   for (int64_t i = 0; i < size; ++i) {
     out[i] = 0;
-    for (int k = 0; k + 1 < nparam; ++k) out[i] += static_cast<const float *>(params[k])[i];
+    for (int k = 0; k + 1 < nparam; ++k) out[i] += static_cast<const float*>(params[k])[i];
   }
   return 0;
 }
@@ -69,22 +69,22 @@ class ScaleData : public AotKernelData {
   float scale;
 };
 
-extern "C" int ScaleSumInit(int *ndims, int64_t **shapes, const char **dtypes, AotExtra *extra) {
-  auto *data = new ScaleData();
+extern "C" int ScaleSumInit(int* ndims, int64_t** shapes, const char** dtypes, AotExtra* extra) {
+  auto* data = new ScaleData();
   data->scale = extra->Attr<float>("scale");
   extra->SetKernelData(data);
   extra->SetWorkSpace({static_cast<size_t>(Size(0, ndims, shapes)) * sizeof(float)});
   return 0;
 }
 
-extern "C" int ScaleSum(int nparam, void **params, int *ndims, int64_t **shapes,
-                        const char **dtypes, void *stream, void *extra_void) {
-  auto *extra = static_cast<AotExtra *>(extra_void);
+extern "C" int ScaleSum(int nparam, void** params, int* ndims, int64_t** shapes,
+                        const char** dtypes, void* stream, void* extra_void) {
+  auto* extra = static_cast<AotExtra*>(extra_void);
   if (nparam != 3) return 1;
-  const float scale = static_cast<ScaleData *>(extra->KernelData())->scale;
-  const float *x = static_cast<const float *>(params[0]);
-  float *out = static_cast<float *>(params[1]);
-  float *scratch = static_cast<float *>(params[2]);
+  const float scale = static_cast<ScaleData*>(extra->KernelData())->scale;
+  const float* x = static_cast<const float*>(params[0]);
+  float* out = static_cast<float*>(params[1]);
+  float* scratch = static_cast<float*>(params[2]);
   const int64_t rows = shapes[0][0], columns = shapes[0][1];
   for (int64_t i = 0; i < rows * columns; ++i) scratch[i] = scale * x[i];
   for (int64_t r = 0; r < rows; ++r) {
@@ -95,54 +95,54 @@ extern "C" int ScaleSum(int nparam, void **params, int *ndims, int64_t **shapes,
 }
 
 // Concatenates two vectors; infers its own shape and type.
-extern "C" std::vector<int64_t> ConcatInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {
+extern "C" std::vector<int64_t> ConcatInferShape(int* ndims, int64_t** shapes, AotExtra* extra) {
   return {shapes[0][0] + shapes[1][0]};
 }
 
 enum TypeId : int {};
 
-extern "C" TypeId ConcatInferType(std::vector<TypeId> type_ids, AotExtra *extra) {
+extern "C" TypeId ConcatInferType(std::vector<TypeId> type_ids, AotExtra* extra) {
   return type_ids[0];
 }
 
-extern "C" int Concat(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
-                      void *stream, void *extra) {
+extern "C" int Concat(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                      void* stream, void* extra) {
   const int64_t first = shapes[0][0], second = shapes[1][0];
   std::memcpy(params[2], params[0], first * sizeof(float));
-  std::memcpy(static_cast<float *>(params[2]) + first, params[1], second * sizeof(float));
+  std::memcpy(static_cast<float*>(params[2]) + first, params[1], second * sizeof(float));
   return 0;
 }
 
 // Infers nonsense: a negative size.
-extern "C" std::vector<int64_t> NonsenseInferShape(int *ndims, int64_t **shapes, AotExtra *extra) {
+extern "C" std::vector<int64_t> NonsenseInferShape(int* ndims, int64_t** shapes, AotExtra* extra) {
   return {-3};
 }
 
-extern "C" TypeId NonsenseInferType(std::vector<TypeId> type_ids, AotExtra *extra) {
+extern "C" TypeId NonsenseInferType(std::vector<TypeId> type_ids, AotExtra* extra) {
   return static_cast<TypeId>(7);
 }
 
-extern "C" int Nonsense(int nparam, void **params, int *ndims, int64_t **shapes,
-                        const char **dtypes, void *stream, void *extra) {
+extern "C" int Nonsense(int nparam, void** params, int* ndims, int64_t** shapes,
+                        const char** dtypes, void* stream, void* extra) {
   return 0;
 }
 
-extern "C" int Throws(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
-                      void *stream, void *extra) {
+extern "C" int Throws(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                      void* stream, void* extra) {
   throw std::runtime_error("the kernel threw this");
 }
 
-extern "C" int Fails(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
-                     void *stream, void *extra) {
+extern "C" int Fails(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void* extra) {
   return 42;
 }
 
 // Copies bytes of any dtype: out = in, 2 unless both dtypes are the same.
-extern "C" int Copy(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
-                    void *stream, void *extra) {
+extern "C" int Copy(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                    void* stream, void* extra) {
   if (nparam != 2) return 1;
   if (std::strcmp(dtypes[0], dtypes[1]) != 0) return 2;
-  const char *name = dtypes[0];
+  const char* name = dtypes[0];
   int64_t width = 1;
   if (std::strstr(name, "16")) width = 2;
   if (std::strstr(name, "32")) width = 4;
@@ -153,9 +153,9 @@ extern "C" int Copy(int nparam, void **params, int *ndims, int64_t **shapes, con
 }
 
 // A counter that the library keeps: out[0] = how often it ran, so merged or dropped calls show.
-extern "C" int Count(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
-                     void *stream, void *extra) {
+extern "C" int Count(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void* extra) {
   static float count = 0;
-  static_cast<float *>(params[nparam - 1])[0] = ++count;
+  static_cast<float*>(params[nparam - 1])[0] = ++count;
   return 0;
 }
