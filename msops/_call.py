@@ -22,16 +22,23 @@ class Call:
       layout: per tensor argument None, or the length of a list ("dynamic" input).
       given: values of the attributes passed after the tensors, in order.
       tensors: whether the call came through MindSpore's face (Tensors in, Tensors out).
+      batch: sizes of the leading axes that vmap added, for kernels that take whole batches; an
+        input has them too, or 1 in their place.
       given_text: `given` as text, which is compared: 0.0 == -0.0 in Python, not in a kernel.
     """
 
     layout: tuple[int | None, ...]
     given: tuple[Hashable, ...] = dataclasses.field(default=(), compare=False)
     tensors: bool = False
+    batch: tuple[int, ...] = ()
     given_text: str = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "given_text", repr(self.given))
+
+    def element(self, aval: Any) -> jax.ShapeDtypeStruct:
+        """Returns shape and dtype of an input without the axes that vmap added."""
+        return jax.ShapeDtypeStruct(aval.shape[len(self.batch) :], aval.dtype)
 
     @property
     def is_plain(self) -> bool:

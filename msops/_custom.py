@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from msops import _jax_seam as seam
 from msops import errors
 from msops._backends import BACKENDS
+from msops._batching import read_vmap
 from msops._call import freeze_attribute, sort_arguments
 from msops._fingerprint import ByValue
 from msops._inference import read_inference, refuse_64_bit
@@ -50,6 +51,11 @@ class Custom:
       stateful: the kernel has effects or draws unseeded random numbers: equal calls are not merged
         and unused ones not dropped. Refused inside `jax.checkpoint`.
       reentrant: False if the kernel may not run in two threads at once; serialises its library.
+      vmap: how the kernel batches under `jax.vmap`: "sequential" calls it once per element;
+        "expand_dims" and "broadcast_all" call it once, with a leading axis in every input (of size
+        1 where an input is not mapped, for the former) and in every output; or a rule
+        ``vmap(axis_size, in_batched, *inputs) -> (result, is_batched)``, as
+        `jax.custom_batching.custom_vmap` takes. Shapes are inferred without the added axes.
       writable: pyfunc: hand over writable copies of the inputs instead of read-only views.
       host: aot: on a GPU, run the CPU kernel on the host with a copy of the arrays each way.
       cxx11_abi: aot: which ``_GLIBCXX_USE_CXX11_ABI`` the library was built with, where its imports
@@ -80,6 +86,7 @@ class Custom:
         *,
         stateful: bool = False,
         reentrant: bool = True,
+        vmap: str | Callable[..., Any] = "sequential",
         writable: bool = False,
         host: bool = False,
         cxx11_abi: bool | None = None,
@@ -96,7 +103,14 @@ class Custom:
             )
         self.func_type = _choose_func_type(func, func_type, self._who)
         self._backend = BACKENDS[self.func_type]
-        self._options = Options(stateful, reentrant, writable, host, cxx11_abi)
+        self._options = Options(
+            stateful=stateful,
+            reentrant=reentrant,
+            vmap=read_vmap(vmap, self._who),
+            writable=writable,
+            host=host,
+            cxx11_abi=cxx11_abi,
+        )
         self._source = self._backend.read(func, self._options, self._who)
         self._inference = read_inference(
             out_shape, out_dtype, self._backend.may_have_no_outputs, self._who

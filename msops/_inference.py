@@ -63,6 +63,13 @@ class Outputs:
     structs: tuple[jax.ShapeDtypeStruct, ...]
     is_tuple: bool
 
+    def batched(self, batch: tuple[int, ...]) -> Outputs:
+        """Returns the same outputs with leading axes of these sizes."""
+        if not batch:
+            return self
+        structs = (jax.ShapeDtypeStruct((*batch, *s.shape), s.dtype) for s in self.structs)
+        return Outputs(tuple(structs), self.is_tuple)
+
     def pack(self, flat: Sequence[Any]) -> Any:
         """Returns the op's result made of one value per output; None without outputs."""
         if self.is_tuple:

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._autodiff import attach_bprop, refuse_differentiation
+from msops._batching import batch
 from msops._call import Call
 from msops._dtypes import as_dtype
 from msops._fingerprint import ByValue
@@ -66,6 +67,7 @@ class Options:
     writable: bool = False
     host: bool = False
     cxx11_abi: bool | None = None
+    vmap: str | ByValue = "sequential"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,12 +161,14 @@ class Operator:
         definition = self.definition
 
         def ask_kernel(half: str) -> Any:
-            request = self.request(call, avals, "", NO_OUTPUTS)
+            request = self.request(call, element, "", NO_OUTPUTS)
             return definition.backend.infer(
                 definition.kernel, half, request, definition.infos, self.who
             )
 
-        return infer(definition.inference, call, avals, ask_kernel, self.who)
+        element = [call.element(aval) for aval in avals]
+        outputs = infer(definition.inference, call, element, ask_kernel, self.who)
+        return outputs.batched(call.batch)
 
     def _function(self, call: Call) -> Callable[..., Any]:
         """Returns the call as a function of flat arrays, differentiable if the op has a bprop."""
@@ -275,20 +279,8 @@ def _lower(
 
 
 def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call: Call) -> Any:
-    """Runs the kernel once per element: nothing is known of a kernel but its whole call."""
-    mapped = [
-        None if dim is None else jnp.moveaxis(arg, dim, 0)
-        for arg, dim in zip(args, dims, strict=True)
-    ]
-
-    def one(elements: Sequence[Any]) -> Sequence[Any]:
-        flat = [
-            arg if element is None else element for arg, element in zip(args, elements, strict=True)
-        ]
-        return operator.bind(call, flat)
-
-    results = jax.lax.map(one, mapped)
-    return results, [0] * len(results)
+    vmap = operator.definition.options.vmap
+    return batch(vmap, operator.bind, operator.outputs, call, args, dims, operator.who)
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operator: Operator, call: Call) -> Any:

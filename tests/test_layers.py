@@ -30,6 +30,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
     3: (
         "_operator",
         "_autodiff",
+        "_batching",
         "_inference",
         "_call",
         "_fingerprint",

@@ -1,0 +1,133 @@
+"""The ways an op batches: once per element, once with leading axes, or by the author's rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from custom_ops import first
+
+from msops import Custom, errors
+
+X = jnp.arange(12.0).reshape(3, 4)
+Y = jnp.linspace(1, 2, 4)
+
+
+class Recorder:
+    """Multiplies, for any leading axes, and records the shapes it was called with."""
+
+    def __init__(self) -> None:
+        self.shapes: list[tuple[tuple[int, ...], ...]] = []
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        self.shapes.append((x.shape, y.shape))
+        return x * y
+
+    def op(self, **options: Any) -> Custom:
+        bprop = lambda x, y, out, dout: (dout * y, dout * x)  # noqa: E731
+        return Custom(self, first, first, bprop=bprop, **options)
+
+
+@pytest.mark.parametrize(
+    ("vmap", "shapes"),
+    [
+        ("sequential", [((4,), (4,))] * 3),
+        ("expand_dims", [((3, 4), (1, 4))]),
+        ("broadcast_all", [((3, 4), (3, 4))]),
+    ],
+)
+def test_kernel_is_called_as_vmap_says(vmap: str, shapes: list[Any]) -> None:
+    kernel = Recorder()
+    got = jax.vmap(kernel.op(vmap=vmap), in_axes=(0, None))(X, Y)
+    np.testing.assert_allclose(got, X * Y)
+    assert kernel.shapes == shapes
+
+
+@pytest.mark.parametrize("vmap", ["sequential", "expand_dims", "broadcast_all"])
+def test_nested_and_differentiated_batches_agree_with_numpy(vmap: str) -> None:
+    op = Recorder().op(vmap=vmap)
+    outer = jax.vmap(jax.vmap(op, in_axes=(None, 0)), in_axes=(0, None))(X, X)
+    np.testing.assert_allclose(outer, X[:, None] * X[None])
+    slope = jax.vmap(jax.grad(lambda x, y: op(x, y).sum(), argnums=1), in_axes=(0, None))(X, Y)
+    np.testing.assert_allclose(slope, X)
+    total = jax.grad(lambda y: jax.vmap(op, in_axes=(0, None))(X, y).sum())(Y)
+    np.testing.assert_allclose(total, X.sum(0))
+    moved = jax.vmap(op, in_axes=(1, None), out_axes=1)(X.T, Y)
+    np.testing.assert_allclose(moved, (X * Y).T)
+
+
+@pytest.mark.parametrize("vmap", ["expand_dims", "broadcast_all"])
+def test_shapes_are_inferred_without_the_added_axes(vmap: str) -> None:
+    op = Custom(lambda x: x.sum(-1, keepdims=True), lambda x: [1], first, vmap=vmap)
+    np.testing.assert_allclose(jax.vmap(op)(X), X.sum(1, keepdims=True))
+
+
+def test_authors_rule_is_asked() -> None:
+    seen = []
+
+    def rule(axis_size: int, in_batched: Any, x: Any, y: Any) -> Any:
+        seen.append((axis_size, in_batched, x.shape, y.shape))
+        return x * y, True
+
+    kernel = Recorder()
+    got = jax.vmap(kernel.op(vmap=rule), in_axes=(1, None))(X.T, Y)
+    np.testing.assert_allclose(got, X * Y)
+    assert seen == [(3, [True, False], (3, 4), (4,))]
+    assert kernel.shapes == []
+
+
+def test_rule_may_say_that_a_result_is_not_batched() -> None:
+    op = Custom(
+        lambda x: (x, np.float32(1)),
+        lambda x: (x, ()),
+        lambda x: (x, x),
+        vmap=lambda size, batched, x: ((x, jnp.float32(1)), (True, False)),
+    )
+    whole, one = jax.vmap(op, out_axes=(0, None))(X)
+    np.testing.assert_allclose(whole, X)
+    assert one == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "family", "problem"),
+    [
+        (X, errors.ArgumentTypeError, "expected (result, is_batched); got "),
+        (
+            (X, (True, True)),
+            errors.ArgumentTypeError,
+            "expected is_batched as True or False for each of 1 output(s), in the structure of the "
+            "result; got (True, True).",
+        ),
+        (
+            (X[:, :2], True),
+            errors.ArgumentValueError,
+            "expected results of shapes and dtypes float32[3, 4]; got float32[3, 2].",
+        ),
+        (
+            ((X, X), (True, False)),
+            errors.ArgumentValueError,
+            "expected results of shapes and dtypes float32[3, 4]; got float32[3, 4], float32[3, "
+            "4].",
+        ),
+    ],
+)
+def test_wrong_answer_of_a_rule_is_an_error(
+    answer: Any, family: type[Exception], problem: str
+) -> None:
+    op = Custom(np.sin, first, first, vmap=lambda size, batched, x: answer)
+    with pytest.raises(family) as caught:
+        jax.vmap(op)(X)
+    assert str(caught.value).startswith("vmap rule of Custom 'sin': " + problem)
+
+
+def test_unknown_way_lists_the_known() -> None:
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        Custom(np.sin, first, first, vmap="parallel")
+    assert str(caught.value) == (
+        "Custom 'sin': expected vmap to be one of 'sequential', 'expand_dims', 'broadcast_all' or "
+        "a function; got 'parallel'.\n"
+        "Pass one of these, or rule(axis_size, in_batched, *inputs) -> (result, is_batched)."
+    )
