@@ -121,7 +121,14 @@ def new_primitive(
         return primitive.bind(*arrays, **params)
 
     call.__name__ = name
-    primitive.def_impl(jax.jit(call, static_argnames=tuple(static)))
+    compiled = jax.jit(call, static_argnames=tuple(static))
+
+    def impl(*arrays: Any, **params: Any) -> Any:
+        # Under jax.disable_jit, `call` would run as Python and bind the primitive again.
+        with jax.disable_jit(False):
+            return compiled(*arrays, **params)
+
+    primitive.def_impl(impl)
     for platform in PLATFORMS:
         mlir.register_lowering(
             primitive,

@@ -42,6 +42,17 @@ def test_eager_and_jit_give_what_numpy_gives(case: Case) -> None:
 
 
 @each_case
+def test_op_runs_with_jit_disabled(case: Case) -> None:
+    op, inputs = case.make(), case.inputs()
+    expected = case.numpy(*map(np.asarray, inputs))
+    slope = jax.grad(lambda *xs: weighted_sum(op(*xs)))(*inputs)
+    with jax.disable_jit():
+        assert_same(op(*inputs), expected)
+        assert_same(jax.jit(op)(*inputs), expected)
+        assert_same(jax.grad(lambda *xs: weighted_sum(op(*xs)))(*inputs), slope)
+
+
+@each_case
 def test_jaxpr_shows_one_primitive_of_its_own_name(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     text = str(jax.make_jaxpr(op)(*inputs))
