@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 import threading
@@ -223,6 +224,13 @@ class Custom:
         self._of_arrays.clear()
         self._of_tensors.clear()
         return self
+
+    def __deepcopy__(self, memo: Any) -> Custom:
+        # Cells are copied with their ops. A kernel is what it is; only added attributes are own.
+        twin = copy.copy(self)
+        twin._prim_attrs = dict(self._prim_attrs)
+        twin._of_arrays, twin._of_tensors = {}, {}
+        return twin
 
     def __repr__(self) -> str:
         rows = [f"  {info.target}: {row}" for info in self._infos for row in format_rows(info)]

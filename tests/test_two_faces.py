@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,6 +120,24 @@ def test_cell_with_an_op_runs_and_differentiates_in_both_modes(mode: int) -> Non
     np.testing.assert_array_equal(value.asnumpy(), [10.0, 21.0])
     np.testing.assert_array_equal(dx.asnumpy(), [2.0, 3.0])
     np.testing.assert_array_equal(dw[0].asnumpy(), [5.0, 7.0])
+
+
+def test_copied_cell_keeps_its_op_and_gets_own_parameters(mode: int) -> None:
+    net = Net(aot("Multiply", bprop=multiply_bprop))
+    x = Tensor([5.0, 7.0])
+    net(x)
+    twin = copy.deepcopy(net)
+    twin.weight.set_data(Tensor([1.0, 1.0]))
+    np.testing.assert_array_equal(twin(x).asnumpy(), [5.0, 7.0])
+    np.testing.assert_array_equal(net(x).asnumpy(), [10.0, 21.0])
+
+
+def test_attributes_added_to_a_copy_are_its_own() -> None:
+    op = aot("ScaleSum", lambda x: x[:1], first).add_prim_attr("scale", 2.0)
+    x = np.ones((1, 2), np.float32)
+    assert op(x)[0] == 4
+    twin = copy.deepcopy(op).add_prim_attr("scale", 3.0)
+    assert (twin(x)[0], op(x)[0]) == (6, 4)
 
 
 def test_bprop_gets_tensors_and_may_use_ops_and_attributes(mode: int) -> None:
