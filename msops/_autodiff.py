@@ -7,7 +7,6 @@ the op, backward runs bprop on the saved inputs and output. Corresponds to MindS
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -50,7 +49,7 @@ def attach_bprop(
         douts = [_materialise(dout, value) for dout, value in zip(cotangents, out, strict=True)]
         pack = outputs([jax.typeof(value) for value in flat]).pack
         arguments = call.arguments(flat)
-        with _face(call):
+        with call.face():
             given = arguments, pack(out), pack(douts)
             inputs, whole_out, whole_dout = wrap(given) if call.tensors else given
             gradients = unwrap(bprop(*inputs, whole_out, whole_dout))
@@ -58,10 +57,6 @@ def attach_bprop(
 
     differentiable.defvjp(fwd, bwd)
     return differentiable
-
-
-def _face(call: Call) -> contextlib.AbstractContextManager[Any]:
-    return jax.enable_x64(True) if call.tensors else contextlib.nullcontext()
 
 
 def refuse_differentiation(who: str) -> GradientTypeError:

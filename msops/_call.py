@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NoReturn
@@ -35,6 +36,10 @@ class Call:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "given_text", repr(self.given))
+
+    def face(self) -> contextlib.AbstractContextManager[Any]:
+        """Returns the context its code is traced in: 64-bit types on MindSpore's face."""
+        return jax.enable_x64(True) if self.tensors else contextlib.nullcontext()
 
     def element(self, aval: Any) -> jax.ShapeDtypeStruct:
         """Returns shape and dtype of an input without the axes that vmap added."""

@@ -14,13 +14,14 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops import errors
+from msops._backend import Definition, Options
 from msops._backends import BACKENDS
 from msops._batching import read_vmap
 from msops._call import freeze_attribute, sort_arguments
 from msops._fingerprint import ByValue
 from msops._inference import read_inference, refuse_64_bit
 from msops._op_info import OpInfo, format_rows, read_reg_info
-from msops._operator import Definition, Operator, Options, share_operator
+from msops._programs import Programs, share_programs
 from msops._tensor import Tensor, holds, unwrap, wrap
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
@@ -120,7 +121,7 @@ class Custom:
         self._infos: tuple[OpInfo, ...] = tuple(infos[target] for target in sorted(infos))
         self._bprop = bprop
         self._prim_attrs: dict[str, Any] = {}
-        self._operator: Operator | None = None
+        self._programs: Programs | None = None
         self._is_resolving = False
         # Compiled calls by number of arguments, where that number tells the whole structure: for
         # calls with arrays only, and with Tensors only.
@@ -163,28 +164,29 @@ class Custom:
         if not tensors:
             for index, value in enumerate(flat):
                 refuse_64_bit(getattr(value, "dtype", None), f"input {index}", self._who)
-        operator = self._resolve()
+        programs = self._resolve()
         if any(map(seam.is_tracer, flat)):
-            arrays = [jnp.asarray(value) for value in flat]
-            outputs = operator.outputs(call, [jax.typeof(array) for array in arrays])
-            return outputs.pack(operator.function(call)(*arrays))
-        compiled = operator.compiled(call)
-        if operator.definition.inference.has_outputs and call.is_plain:
+            # Outside the gradient's rule, so that gradients are summed over what was made alike.
+            arrays = seam.vary_alike([jnp.asarray(value) for value in flat])
+            outputs = programs.operator.outputs(call, [jax.typeof(array) for array in arrays])
+            return outputs.pack(programs.function(call)(*arrays))
+        compiled = programs.compiled(call)
+        if programs.operator.definition.inference.has_outputs and call.is_plain:
             (self._of_tensors if tensors else self._of_arrays)[len(args)] = compiled
         return _run(compiled, flat)
 
-    def _resolve(self) -> Operator:
-        """Returns the op's operator; builds the kernel at the first call."""
-        if self._operator is not None:
-            return self._operator
+    def _resolve(self) -> Programs:
+        """Returns the op's programs; builds the kernel at the first call."""
+        if self._programs is not None:
+            return self._programs
         with _resolving_lock:
-            if self._operator is None:
+            if self._programs is None:
                 self._is_resolving = True
                 try:
-                    self._operator = share_operator(self._define())
+                    self._programs = share_programs(self._define())
                 finally:
                     self._is_resolving = False
-            return self._operator
+            return self._programs
 
     def _define(self) -> Definition:
         return Definition(
@@ -200,7 +202,7 @@ class Custom:
 
     def __msops_key__(self) -> Any:
         # A bprop that calls its own op would ask for the very key that is being made.
-        return id(self) if self._is_resolving else self._resolve().definition
+        return id(self) if self._is_resolving else self._resolve().operator.definition
 
     def add_prim_attr(self, name: str, value: Any) -> Custom:
         """Adds an attribute that every call of the op has, as MindSpore's primitives do.
@@ -220,7 +222,7 @@ class Custom:
         Source: MindSpore 2.7.2, ``mindspore.ops.Primitive.add_prim_attr``.
         """
         self._prim_attrs[name] = freeze_attribute(value, name, self._who)
-        self._operator = None
+        self._programs = None
         self._of_arrays.clear()
         self._of_tensors.clear()
         return self
@@ -280,7 +282,10 @@ def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:
     """Runs a compiled call; an error of the kernel comes out as msops's."""
     try:
         return compiled(*flat)
-    except jax.errors.JaxRuntimeError as error:
+    except errors.MsopsError:
+        raise
+    # jit's fast path, taken from the second call on, raises ValueError with the same text.
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
         own = _OWN_ERROR.search(str(error))
         if own is None:
             raise

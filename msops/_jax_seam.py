@@ -14,12 +14,9 @@ from typing import Any
 
 import jax
 import jax.ffi
-from jax._src import dispatch, effects
+from jax._src import core, dispatch, effects
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.array import ArrayImpl
-
-# jax.extend.core has it too, and imports all of pallas, a seventh of `import msops`.
-from jax._src.core import Primitive
 from jax._src.interpreters.mlir import _uncacheable_primitives
 from jax.interpreters import ad, batching, mlir
 from jaxlib import xla_client as _xla_client
@@ -77,7 +74,7 @@ logging.getLogger("jax._src.callback").addFilter(_NotOurs())
 
 def is_tracer(value: Any) -> bool:
     """Tells whether `value` is being traced by a JAX transformation."""
-    return isinstance(value, jax.core.Tracer)
+    return isinstance(value, core.Tracer)
 
 
 def x64_enabled() -> bool:
@@ -85,9 +82,29 @@ def x64_enabled() -> bool:
     return jax.dtypes.canonicalize_dtype("int64") == "int64"
 
 
-def shaped_array(struct: jax.ShapeDtypeStruct) -> Any:
-    """Returns the abstract value of an array of `struct`'s shape and dtype."""
-    return jax.core.ShapedArray(struct.shape, struct.dtype)
+def shaped_array(struct: jax.ShapeDtypeStruct, inputs: Sequence[Any], who: str) -> Any:
+    """Returns the abstract value of a result.
+
+    Args:
+      struct: its shape and dtype.
+      inputs: abstract values of the operands; under `jax.shard_map` the result varies over the mesh
+        axes that any of them varies over.
+      who: the op, for messages of JAX.
+    """
+    varying = core.standard_vma_rule(who, *inputs)
+    if not varying:
+        return core.ShapedArray(struct.shape, struct.dtype)
+    return core.ShapedArray(
+        struct.shape,
+        struct.dtype,
+        sharding=core.get_cur_mesh_sharding(),
+        manual_axis_type=core.ManualAxisType(varying=varying),
+    )
+
+
+def vary_alike(arrays: Sequence[Any]) -> Sequence[Any]:
+    """Returns operands that all vary over the same mesh axes, as `jax.shard_map` asks for."""
+    return core.auto_insert_reshard(*arrays)
 
 
 def new_primitive(
@@ -97,9 +114,9 @@ def new_primitive(
     lower: Callable[..., Sequence[Any]],
     batch: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
     jvp: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
-    static: Sequence[str],
+    impl: Callable[..., Sequence[Any]],
     runs_on_host: bool,
-) -> Primitive:
+) -> core.Primitive:
     """Returns a new primitive with several results and the given rules.
 
     Args:
@@ -108,25 +125,13 @@ def new_primitive(
       lower: ``(ctx, *operands, platform, **params) -> results``.
       batch: ``(args, dims, **params) -> (results, dims)``.
       jvp: ``(primals, tangents, **params) -> (results, tangents)``.
-      static: names of the parameters of the primitive; their values are hashable.
+      impl: ``(*arrays, **params) -> results``, for eager use.
       runs_on_host: whether it lowers to a host callback, which needs the devices and an own copy
         of its lowering at each use.
     """
-    primitive = Primitive(name)
+    primitive = core.Primitive(name)
     primitive.multiple_results = True
     primitive.def_effectful_abstract_eval(abstract_eval)
-
-    # Compiling the one call is what makes eager use fast; jit keeps the executable.
-    def call(*arrays: Any, **params: Any) -> Any:
-        return primitive.bind(*arrays, **params)
-
-    call.__name__ = name
-    compiled = jax.jit(call, static_argnames=tuple(static))
-
-    def impl(*arrays: Any, **params: Any) -> Any:
-        # Under jax.disable_jit, `call` would run as Python and bind the primitive again.
-        with jax.disable_jit(False):
-            return compiled(*arrays, **params)
 
     primitive.def_impl(impl)
     for platform in PLATFORMS:
@@ -143,9 +148,9 @@ def new_primitive(
     return primitive
 
 
-def forget_primitive(primitive: Primitive) -> None:
+def forget_primitive(primitive: core.Primitive) -> None:
     """Drops `primitive` from JAX's rule tables, which would keep it and its rules forever."""
-    tables: list[dict[Primitive, Any]] = [
+    tables: list[dict[core.Primitive, Any]] = [
         mlir._lowerings,
         *mlir._platform_specific_lowerings.values(),
         batching.fancy_primitive_batchers,

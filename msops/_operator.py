@@ -1,131 +1,24 @@
-"""An op as JAX sees it: one primitive, its rules, and its compiled calls.
-
-Operators are shared: ops of equal definition are one `Operator` (decision 3), so re-creating an op
-in a loop or re-running a notebook cell compiles nothing.
-"""
+"""An op as JAX sees it: one primitive and its rules."""
 
 from __future__ import annotations
 
-import collections
-import contextlib
-import dataclasses
 import functools
-import threading
 import weakref
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from msops import _jax_seam as seam
-from msops._autodiff import attach_bprop, refuse_differentiation
+from msops._autodiff import refuse_differentiation
+from msops._backend import TARGETS, Definition, Request
 from msops._batching import batch
 from msops._call import Call
 from msops._dtypes import as_dtype
-from msops._fingerprint import ByValue
-from msops._inference import NO_OUTPUTS, Inference, Outputs, infer, refuse_64_bit
+from msops._inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit
 from msops._op_info import OpInfo, bind_attributes, match
 from msops.errors import BackendError, explain
-
-TARGETS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
-"""MindSpore's target for each of JAX's platforms."""
-
-
-class Backend(Protocol):
-    """What a func_type answers, in this order, for its kernels."""
-
-    func_type: str
-    platforms: tuple[str, ...]
-    may_have_no_outputs: bool
-    runs_on_host: bool
-
-    def read(self, func: Any, options: Options, who: str) -> Any:
-        """Checks what `Custom` was given as kernel; returns it, source or library unread."""
-
-    def resolve(self, source: Any, options: Options, who: str) -> Hashable:
-        """Returns the kernel ready to run, equal for equal kernels; builds it where needed."""
-
-    def infer(
-        self, kernel: Any, half: str, request: Request, infos: Sequence[OpInfo], who: str
-    ) -> Any:
-        """Returns the kernel's own answer for "shape" or "dtype"."""
-
-    def guard_target(self, platform: str) -> str:
-        """Returns the target whose op info guards on `platform`."""
-
-    def lower(self, kernel: Any, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
-        """Lowers one call for one platform."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """Keyword options of `Custom`; see there."""
-
-    stateful: bool = False
-    reentrant: bool = True
-    writable: bool = False
-    host: bool = False
-    cxx11_abi: bool | None = None
-    vmap: str | ByValue = "sequential"
-
-
-@dataclasses.dataclass(frozen=True)
-class Definition:
-    """Everything that makes an op what it is; equal definitions are the same operator.
-
-    `infos` and `prim_attrs` are compared as text: 0.0 == -0.0 and 1 == True in Python, and a kernel
-    tells them apart.
-    """
-
-    name: str
-    backend: Backend
-    kernel: Any
-    inference: Inference
-    bprop: ByValue | None
-    options: Options
-    infos: tuple[OpInfo, ...] = dataclasses.field(compare=False)
-    prim_attrs: tuple[tuple[str, Any], ...] = dataclasses.field(compare=False)
-    static_text: str = dataclasses.field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "static_text", repr((self.infos, self.prim_attrs)))
-
-    def is_current(self) -> bool:
-        """Tells whether its functions still see what they saw when the op was first used."""
-        bprop_is_current = self.bprop is None or self.bprop.is_current()
-        return bprop_is_current and self.inference.is_current()
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """One call for one platform, as a backend sees it.
-
-    Attributes:
-      op: the op's name.
-      platform: JAX's platform name; empty while shapes are inferred.
-      guarded: whether the op has op info for that platform.
-      call: the call's structure.
-      attributes: the attributes op info names, defaults included.
-      prim_attrs: those added by ``add_prim_attr``.
-      inputs: shapes and dtypes of the flat inputs.
-      outputs: what the op returns; `NO_OUTPUTS` while shapes are inferred.
-      options: the op's options.
-      bind: binds the same call again, on flat arrays, for a nested program.
-      who: the op and where it runs, for messages.
-    """
-
-    op: str
-    platform: str
-    guarded: bool
-    call: Call
-    attributes: tuple[tuple[str, Any], ...]
-    prim_attrs: tuple[tuple[str, Any], ...]
-    inputs: tuple[jax.ShapeDtypeStruct, ...]
-    outputs: Outputs
-    options: Options
-    bind: Callable[[Sequence[Any]], Sequence[Any]]
-    who: str
 
 
 class Operator:
@@ -141,20 +34,18 @@ class Operator:
             lower=_lower,
             batch=_batch,
             jvp=_jvp,
-            static=("operator", "call"),
+            impl=_impl,
             runs_on_host=definition.backend.runs_on_host or definition.options.host,
         )
         weakref.finalize(self, seam.forget_primitive, self.primitive).atexit = False
-        # One entry per structure and attribute values; bounded, as attributes may be many.
-        self.function = functools.lru_cache(maxsize=256)(self._function)
-        self.compiled = functools.lru_cache(maxsize=256)(self._compiled)
+        self.programs: Callable[[], Any] = lambda: None
 
     def __repr__(self) -> str:
         return f"{self.definition.backend.func_type}:{self.definition.name}"
 
     def bind(self, call: Call, flat: Sequence[Any]) -> Sequence[Any]:
         """Binds the primitive."""
-        return self.primitive.bind(*flat, operator=self, call=call)
+        return self.primitive.bind(*seam.vary_alike(flat), operator=self, call=call)
 
     def outputs(self, call: Call, avals: Sequence[Any]) -> Outputs:
         """Infers what a call on inputs of these abstract values returns."""
@@ -169,30 +60,6 @@ class Operator:
         element = [call.element(aval) for aval in avals]
         outputs = infer(definition.inference, call, element, ask_kernel, self.who)
         return outputs.batched(call.batch)
-
-    def _function(self, call: Call) -> Callable[..., Any]:
-        """Returns the call as a function of flat arrays, differentiable if the op has a bprop."""
-
-        def forward(*flat: Any) -> Sequence[Any]:
-            return self.bind(call, flat)
-
-        forward.__name__ = forward.__qualname__ = self.definition.name
-        bprop = self.definition.bprop
-        if bprop is None:
-            return forward
-        outputs = functools.partial(self.outputs, call)
-        return attach_bprop(forward, bprop.function, call, outputs, self.who)
-
-    def _compiled(self, call: Call) -> Callable[..., Any]:
-        """Returns the call compiled, with the op's own result structure."""
-        function = self.function(call)
-
-        def whole(*flat: Any) -> Any:
-            avals = [jax.typeof(value) for value in flat]
-            return self.outputs(call, avals).pack(function(*flat))
-
-        whole.__name__ = whole.__qualname__ = self.definition.name
-        return jax.jit(whole)
 
     def request(self, call: Call, avals: Sequence[Any], platform: str, outputs: Outputs) -> Request:
         """Returns a call as the backend gets it."""
@@ -226,13 +93,33 @@ class Operator:
         return () if info is None else bind_attributes(info, call.given, self.who)
 
 
+def compile_bound(operator: Operator, call: Call) -> Callable[..., Sequence[Any]]:
+    """Returns the bare primitive's call, compiled."""
+
+    def bound(*flat: Any) -> Sequence[Any]:
+        return operator.bind(call, flat)
+
+    bound.__name__ = bound.__qualname__ = operator.primitive.name
+    return jax.jit(bound)
+
+
+def _impl(*arrays: Any, operator: Operator, call: Call) -> Sequence[Any]:
+    """Runs one call compiled: that is what makes eager use fast."""
+    programs = operator.programs()
+    bound = compile_bound(operator, call) if programs is None else programs.bound(call)
+    # Under jax.disable_jit the call would run as Python and bind the primitive again.
+    with jax.disable_jit(False):
+        return bound(*arrays)
+
+
 def _abstract_eval(*avals: Any, operator: Operator, call: Call) -> Any:
     for index, aval in enumerate(avals):
         as_dtype(aval.dtype)
         if not call.tensors:
             refuse_64_bit(aval.dtype, f"input {index}", operator.who)
     outputs = operator.outputs(call, avals)
-    return [seam.shaped_array(struct) for struct in outputs.structs], _effects(operator)
+    results = [seam.shaped_array(struct, avals, operator.who) for struct in outputs.structs]
+    return results, _effects(operator)
 
 
 def _effects(operator: Operator) -> set[Any]:
@@ -274,7 +161,7 @@ def _lower(
         )
     request = operator.request(call, ctx.avals_in, platform, outputs)
     # Calls through MindSpore's face may be lowered after their x64 context has ended.
-    with jax.enable_x64(True) if call.tensors else contextlib.nullcontext():
+    with call.face():
         return backend.lower(definition.kernel, request, ctx, operands)
 
 
@@ -289,22 +176,3 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operator: Operator,
     if any(jnp.issubdtype(result.dtype, jnp.inexact) for result in results):
         raise refuse_differentiation(operator.who)
     return results, [seam.zero_tangent(jax.typeof(result)) for result in results]
-
-
-_shared: weakref.WeakValueDictionary[Definition, Operator] = weakref.WeakValueDictionary()
-# Keeps the latest operators alive while a notebook cell or a loop is between two of them.
-_recent: collections.deque[Operator] = collections.deque(maxlen=64)
-_sharing_lock = threading.Lock()
-
-
-def share_operator(definition: Definition) -> Operator:
-    """Returns the operator of an equal definition, or a new one."""
-    with _sharing_lock:
-        operator = _shared.get(definition)
-        if operator is None or not operator.definition.is_current():
-            operator = Operator(definition)
-            _shared.pop(definition, None)
-            _shared[definition] = operator
-        if operator not in _recent:
-            _recent.append(operator)
-        return operator

@@ -7,6 +7,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import re
+import shlex
 import sys
 import traceback
 import types
@@ -109,12 +110,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
       arguments: what follows ``python -m msops``; None takes ``sys.argv``.
     """
-    parser = argparse.ArgumentParser(prog="python -m msops", description=__doc__)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(
+        prog="python -m msops",
+        description="Runs scripts written for MindSpore, with mindspore meaning msops.",
+    )
     commands = parser.add_subparsers(dest="command", metavar="command")
     run = commands.add_parser(
         "run",
         help="run a MindSpore script on msops",
-        description="Runs a script in which `mindspore` means msops.",
+        description="Runs a script in which mindspore means msops.",
     )
     run.add_argument(
         "--device",
@@ -123,7 +128,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     run.add_argument("script", type=Path, help="the script to run")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on to the script")
-    options = parser.parse_args(arguments)
+    if given and given[0] not in commands.choices and any(name.endswith(".py") for name in given):
+        parser.error(f"no command; did you mean: {parser.prog} run {shlex.join(given)}")
+    options = parser.parse_args(given)
     if options.command is None:
         parser.print_help()
         raise SystemExit(2)

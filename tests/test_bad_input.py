@@ -284,7 +284,7 @@ def test_error_says_who_expected_got_and_what_to_do(name: str) -> None:
         use()
     hashed = aot("Multiply")
     hashed(X, X)
-    content = hashed._resolve().definition.kernel.library.hash[:12]
+    content = hashed._resolve().operator.definition.kernel.library.hash[:12]
     assert str(caught.value) == text.replace("{cwd}", str(Path.cwd())).replace("{hash}", content)
     assert isinstance(caught.value, errors.MsopsError)
 

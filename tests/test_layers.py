@@ -28,7 +28,9 @@ LAYERS: dict[int, tuple[str, ...]] = {
     5: ("_backends",),
     4: ("_backends.aot _backends.pyfunc",),
     3: (
+        "_programs",
         "_operator",
+        "_backend",
         "_autodiff",
         "_batching",
         "_inference",

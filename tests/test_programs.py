@@ -63,7 +63,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def library_of(symbol: str) -> Path:
     op = aot(symbol)
     op(X, X)
-    return op._resolve().definition.kernel.library.path
+    return op._resolve().operator.definition.kernel.library.path
 
 
 def test_exported_program_finds_its_library_by_content(exported: Path, tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ import jax
 import numpy as np
 
 from msops import _jax_seam as seam
+from msops._backend import Options, Request
 from msops._dtypes import BY_TYPE_ID
 from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_native_call
 from msops._op_info import OpInfo
-from msops._operator import Options, Request
 from msops._paths import get_include
 from msops._toolchain import Library, check_allowed, require_file, require_symbol, resolve
 from msops.errors import (

@@ -15,9 +15,9 @@ import numpy as np
 from jax.experimental import io_callback
 
 from msops import _jax_seam as seam
+from msops._backend import Options, Request
 from msops._fingerprint import by_live_value
 from msops._op_info import OpInfo
-from msops._operator import Options, Request
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,

@@ -1,0 +1,113 @@
+"""What an op is made of, and what a func_type must answer to serve it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol
+
+import jax
+
+from msops._call import Call
+from msops._fingerprint import ByValue
+from msops._inference import Inference, Outputs
+from msops._op_info import OpInfo
+
+TARGETS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
+"""MindSpore's target for each of JAX's platforms."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Keyword options of `Custom`; see there."""
+
+    stateful: bool = False
+    reentrant: bool = True
+    writable: bool = False
+    host: bool = False
+    cxx11_abi: bool | None = None
+    vmap: str | ByValue = "sequential"
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """One call for one platform, as a backend sees it.
+
+    Attributes:
+      op: the op's name.
+      platform: JAX's platform name; empty while shapes are inferred.
+      guarded: whether the op has op info for that platform.
+      call: the call's structure.
+      attributes: the attributes op info names, defaults included.
+      prim_attrs: those added by ``add_prim_attr``.
+      inputs: shapes and dtypes of the flat inputs.
+      outputs: what the op returns; `NO_OUTPUTS` while shapes are inferred.
+      options: the op's options.
+      bind: binds the same call again, on flat arrays, for a nested program.
+      who: the op and where it runs, for messages.
+    """
+
+    op: str
+    platform: str
+    guarded: bool
+    call: Call
+    attributes: tuple[tuple[str, Any], ...]
+    prim_attrs: tuple[tuple[str, Any], ...]
+    inputs: tuple[jax.ShapeDtypeStruct, ...]
+    outputs: Outputs
+    options: Options
+    bind: Callable[[Sequence[Any]], Sequence[Any]]
+    who: str
+
+
+class Backend(Protocol):
+    """What a func_type answers, in this order, for its kernels."""
+
+    func_type: str
+    platforms: tuple[str, ...]
+    may_have_no_outputs: bool
+    runs_on_host: bool
+
+    def read(self, func: Any, options: Options, who: str) -> Any:
+        """Checks what `Custom` was given as kernel; returns it, source or library unread."""
+
+    def resolve(self, source: Any, options: Options, who: str) -> Hashable:
+        """Returns the kernel ready to run, equal for equal kernels; builds it where needed."""
+
+    def infer(
+        self, kernel: Any, half: str, request: Request, infos: Sequence[OpInfo], who: str
+    ) -> Any:
+        """Returns the kernel's own answer for "shape" or "dtype"."""
+
+    def guard_target(self, platform: str) -> str:
+        """Returns the target whose op info guards on `platform`."""
+
+    def lower(self, kernel: Any, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
+        """Lowers one call for one platform."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition:
+    """Everything that makes an op what it is; equal definitions are the same operator.
+
+    `infos` and `prim_attrs` are compared as text: 0.0 == -0.0 and 1 == True in Python, and a kernel
+    tells them apart.
+    """
+
+    name: str
+    backend: Backend
+    kernel: Any
+    inference: Inference
+    bprop: ByValue | None
+    options: Options
+    infos: tuple[OpInfo, ...] = dataclasses.field(compare=False)
+    prim_attrs: tuple[tuple[str, Any], ...] = dataclasses.field(compare=False)
+    static_text: str = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "static_text", repr((self.infos, self.prim_attrs)))
+
+    def is_current(self) -> bool:
+        """Tells whether its functions still see what they saw when the op was first used."""
+        bprop_is_current = self.bprop is None or self.bprop.is_current()
+        return bprop_is_current and self.inference.is_current()
