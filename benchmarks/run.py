@@ -2,8 +2,9 @@
 
     python benchmarks/run.py [name ...] [--long] [--rounds N] [--counts N ...] [--results FOLDER]
 
-Prints each report and writes it, with its plot, to the results folder. MSOPS_BENCH_MINDSPORE names
-a Python with MindSpore (or several, separated as in PATH) whose times become columns of their own.
+Prints each report and writes it, with its plot, to the results folder. They run in an order of
+their own, whatever order they are named in. MSOPS_BENCH_MINDSPORE names a Python with MindSpore (or
+several, separated as in PATH) whose times become columns of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from report import write_report
 from settings import Settings
 
 BENCHMARKS = {
-    # First, while the process is fresh: it times first calls and watches memory.
+    # Runs first, while the process is fresh: it times first calls and watches memory.
     "creation": creation.run,
     "aot_call": aot_call.run,
     "pyfunc_call": pyfunc_call.run,
@@ -57,7 +58,8 @@ def main() -> None:
     if options.rounds < 2:
         parser.error(f"--rounds must be at least 2, to have a spread; got {options.rounds}")
     settings = Settings(tuple(options.counts), options.rounds, options.results)
-    for name in options.names or (ALL if options.long else BENCHMARKS):
+    wanted = options.names or (ALL if options.long else BENCHMARKS)
+    for name in (name for name in ALL if name in wanted):
         machine = describe_machine()
         report = ALL[name](settings)
         print(report.text(machine))

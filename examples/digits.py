@@ -130,7 +130,8 @@ def train(name: str, activation: Callable[..., jax.Array], epochs: int) -> Resul
 
     shuffle = np.random.default_rng(1)
     start = time.perf_counter()
-    with trange(epochs, desc=name, unit="epoch") as progress:
+    # disable=None: no bar unless it goes to a terminal.
+    with trange(epochs, desc=name, unit="epoch", disable=None) as progress:
         for _ in progress:
             order = shuffle.permutation(len(training.labels))
             for first in range(0, len(order) - BATCH_SIZE + 1, BATCH_SIZE):

@@ -7,6 +7,7 @@ the op, backward runs bprop on the saved inputs and output. Corresponds to MindS
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,11 +53,30 @@ def attach_bprop(
         with call.face():
             given = arguments, pack(out), pack(douts)
             inputs, whole_out, whole_dout = wrap(given) if call.tensors else given
+            _check_arity(bprop, len(inputs), who)
             gradients = unwrap(bprop(*inputs, whole_out, whole_dout))
             return _check_gradients(gradients, call, flat, who)
 
     differentiable.defvjp(fwd, bwd)
     return differentiable
+
+
+def _check_arity(bprop: Callable[..., Any], inputs: int, who: str) -> None:
+    try:
+        signature = inspect.signature(bprop)
+    except (TypeError, ValueError):  # builtins without a signature
+        return
+    try:
+        signature.bind(*range(inputs + 2))
+    except TypeError:
+        raise GradientTypeError(
+            explain(
+                f"bprop of {who}",
+                f"{signature} cannot take {inputs} input(s), out and dout",
+                "Give it one parameter per argument of the call, attributes included, then out "
+                "and dout.",
+            )
+        ) from None
 
 
 def refuse_differentiation(who: str) -> GradientTypeError:
@@ -66,7 +86,7 @@ def refuse_differentiation(who: str) -> GradientTypeError:
             who,
             "it is being differentiated, and has no bprop",
             "Give one: Custom(..., bprop=lambda x, out, dout: (dx,)), with one gradient per "
-            "input; or put jax.lax.stop_gradient around its inputs.",
+            "input, for reverse mode (jax.grad); or put jax.lax.stop_gradient around its inputs.",
         )
     )
 
@@ -125,8 +145,10 @@ def _check_gradient(gradient: Any, value: Any, what: str, who: str) -> Any:
         return None
     try:
         shape, dtype = np.shape(gradient), jax.dtypes.result_type(gradient)
-        # A Python number has no dtype of its own and takes the input's.
-        weak = isinstance(gradient, (bool, int, float, complex))
+        # A Python number has no dtype of its own and takes the input's, if that can hold it.
+        weak = isinstance(gradient, (bool, int, float)) or (
+            isinstance(gradient, complex) and jnp.issubdtype(value.dtype, jnp.complexfloating)
+        )
     except TypeError:
         raise GradientTypeError(
             explain(

@@ -92,7 +92,7 @@ def sort_arguments(
         if isinstance(value, (list, tuple)):
             layout.append(len(value))
             flat += [
-                _as_array(item, f"element {index} of input {position}", who)
+                _as_element(item, f"element {index} of input {position}", who)
                 for index, item in enumerate(value)
             ]
         else:
@@ -144,6 +144,20 @@ def _is_tensor_argument(value: Any) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic)
 
 
+def _as_element(value: Any, what: str, who: str) -> Any:
+    """Returns an element of a list input, which holds arrays: a list of numbers is an array."""
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected an array for {what}; got the number {value!r}",
+                "A list is an input of several arrays; make one array of numbers: "
+                "jnp.array([1.0, 2.0]).",
+            )
+        )
+    return _as_array(value, what, who)
+
+
 def _as_array(value: Any, what: str, who: str) -> Any:
     """Returns `value` as something jit takes: native byte order, numeric."""
     if isinstance(value, (np.ndarray, np.generic)):
@@ -172,6 +186,16 @@ def freeze_attribute(value: Any, name: str, who: str) -> Hashable:
     Raises:
       ArgumentTypeError: `value` is not bool, int, float, str, or a list of these.
     """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected attribute '{name}' to fit 64 bits; got {value}",
+                "A kernel reads it as int64_t.",
+            )
+        )
     if isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):

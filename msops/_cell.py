@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Self
@@ -300,11 +301,17 @@ class Cell:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
 
+    def extend_repr(self) -> str:
+        """Returns what `repr` shows of the Cell beside the Cells below; subclasses define it."""
+        return ""
+
     def __repr__(self) -> str:
-        lines = [
-            f"  ({name}): " + repr(cell).replace("\n", "\n  ") for name, cell in self._cells.items()
-        ]
-        return f"{self.cls_name}(" + ("\n" + "\n".join(lines) + "\n" if lines else "") + ")"
+        own = self.extend_repr()
+        cells = [f"({name}): {cell!r}" for name, cell in self._cells.items()]
+        if not cells and "\n" not in own:
+            return f"{self.cls_name}({own})"
+        text = "\n".join([own, *cells] if own else cells)
+        return f"{self.cls_name}(\n{textwrap.indent(text, '  ', lambda line: True)}\n)"
 
 
 def _check_name(name: object) -> None:

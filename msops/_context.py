@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import os
+import sys
+import types
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -266,8 +269,19 @@ def _announce_ascend() -> None:
         warnings.warn(
             "msops: there is no Ascend device under JAX; kernels written for it run on JAX's "
             "default device, guarded by the op info registered for Ascend.",
-            stacklevel=4,
+            stacklevel=_level_of_script(),
         )
+
+
+def _level_of_script() -> int:
+    """Returns the ``stacklevel`` by which the caller's warning names the line of the script."""
+    own = (os.path.dirname(__file__) + os.sep, contextlib.__file__)
+    level = 1
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(own):
+        level += 1
+        frame = frame.f_back
+    return level
 
 
 @contextlib.contextmanager

@@ -23,7 +23,10 @@ from msops._inference import read_inference, refuse_64_bit
 from msops._op_info import OpInfo, format_rows, read_reg_info
 from msops._programs import Programs, share_programs
 from msops._tensor import Tensor, holds, unwrap, wrap
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, explain
+
+# MindSpore's func_types that have no backend here.
+_ABSENT = ("aicpu", "akg", "hybrid", "julia", "tbe")
 
 # Resolving reads sources and shares operators; one op's bprop may hold further ops.
 _resolving_lock = threading.RLock()
@@ -105,6 +108,16 @@ class Custom:
             )
         self.func_type = _choose_func_type(func, func_type, self._who)
         self._backend = BACKENDS[self.func_type]
+        for option, value in (
+            ("stateful", stateful),
+            ("reentrant", reentrant),
+            ("writable", writable),
+            ("host", host),
+        ):
+            if not isinstance(value, bool):
+                raise _wrong_option(option, "a bool", value, self._who)
+        if cxx11_abi is not None and not isinstance(cxx11_abi, bool):
+            raise _wrong_option("cxx11_abi", "a bool or None", cxx11_abi, self._who)
         self._options = Options(
             stateful=stateful,
             reentrant=reentrant,
@@ -221,22 +234,44 @@ class Custom:
 
         Source: MindSpore 2.7.2, ``mindspore.ops.Primitive.add_prim_attr``.
         """
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ArgumentValueError(
+                explain(
+                    self._who,
+                    f"expected an identifier as the name of an attribute; got {name!r}",
+                    "Use the name the kernel asks for, e.g. 'axis'.",
+                )
+            )
         self._prim_attrs[name] = freeze_attribute(value, name, self._who)
         self._programs = None
         self._of_arrays.clear()
         self._of_tensors.clear()
         return self
 
-    def __deepcopy__(self, memo: Any) -> Custom:
-        # Cells are copied with their ops. A kernel is what it is; only added attributes are own.
-        twin = copy.copy(self)
+    def __copy__(self) -> Custom:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
         twin._prim_attrs = dict(self._prim_attrs)
         twin._of_arrays, twin._of_tensors = {}, {}
         return twin
 
+    def __deepcopy__(self, memo: Any) -> Custom:
+        # Cells are copied with their ops. A kernel is what it is; only added attributes are own.
+        return copy.copy(self)
+
     def __repr__(self) -> str:
         rows = [f"  {info.target}: {row}" for info in self._infos for row in format_rows(info)]
         return "\n".join([f"Custom('{self.name}', func_type='{self.func_type}')", *rows])
+
+
+def _wrong_option(option: str, expected: str, value: Any, who: str) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        explain(
+            who,
+            f"expected {expected} for {option}; got {value!r}",
+            "See the docstring of Custom for what it does.",
+        )
+    )
 
 
 def _name_of(func: Any) -> str:
@@ -244,7 +279,8 @@ def _name_of(func: Any) -> str:
         return func.rpartition(":")[2] or func
     while isinstance(func, functools.partial):
         func = func.func
-    return getattr(func, "__name__", type(func).__name__)
+    name = getattr(func, "__name__", None)
+    return name if isinstance(name, str) else type(func).__name__
 
 
 def _choose_func_type(func: Any, func_type: Any, who: str) -> str:
@@ -252,13 +288,21 @@ def _choose_func_type(func: Any, func_type: Any, who: str) -> str:
     if func_type is None:
         if isinstance(func, str):
             return "aot"
-        func_type = "hybrid" if getattr(func, "ms_kernel_flag", False) else "pyfunc"
+        func_type = "hybrid" if getattr(func, "ms_kernel_flag", False) is True else "pyfunc"
     if not isinstance(func_type, str):
         raise ArgumentTypeError(
             explain(
                 who,
                 f"expected a str for func_type; got {type(func_type).__name__}",
                 f"Pass one of {', '.join(map(repr, sorted(BACKENDS)))}, or leave it out.",
+            )
+        )
+    if func_type in _ABSENT:
+        raise BackendError(
+            explain(
+                who,
+                f"func_type {func_type!r} is not in this version of msops",
+                f"Write the kernel as one of {', '.join(map(repr, sorted(BACKENDS)))}.",
             )
         )
     if func_type not in BACKENDS:

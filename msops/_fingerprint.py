@@ -76,7 +76,7 @@ def by_live_value(function: Callable[..., Any]) -> Hashable:
         function.__code__,
         _Identity(function.__globals__),
         by_value(function.__defaults__),
-        by_value(function.__kwdefaults__),
+        by_value(_keyword_defaults(function)),
         tuple(_Identity(cell) for cell in function.__closure__ or ()),
     )
 
@@ -84,8 +84,9 @@ def by_live_value(function: Callable[..., Any]) -> Hashable:
 def _key(value: Any, seen: dict[int, int]) -> Hashable:
     """Returns the key of `value`.
 
-    `seen` numbers the functions and containers met so far: meeting one again gives its number,
-    which ends cycles and keeps the walk linear.
+    `seen` numbers the functions met so far: meeting one again gives its number, which ends cycles
+    and keeps the walk linear. What can change in place (a list, a Cell) is what it is by identity;
+    `Operator.is_current` looks at what infer functions make of it.
     """
     if isinstance(value, float):
         return (float, value.hex())
@@ -102,15 +103,6 @@ def _key(value: Any, seen: dict[int, int]) -> Hashable:
         return ("partial", *(_key(part, seen) for part in (value.func, value.args, keywords)))
     if id(value) in seen:
         return ("seen", seen[id(value)])
-    # Two lists of equal content can drift apart, so content alone does not make them equal; and
-    # one list can change between two readings, so neither does identity alone.
-    if isinstance(value, list):
-        seen[id(value)] = len(seen)
-        return (_Identity(value), tuple(_key(item, seen) for item in value))
-    if isinstance(value, dict):
-        seen[id(value)] = len(seen)
-        items = ((_key(k, seen), _key(v, seen)) for k, v in value.items())
-        return (_Identity(value), tuple(items))
     if isinstance(value, types.FunctionType):
         seen[id(value)] = len(seen)
         return _function_key(value, seen)
@@ -137,10 +129,14 @@ def _function_key(function: types.FunctionType, seen: dict[int, int]) -> Hashabl
         function.__code__,
         _Identity(scope),
         _key(function.__defaults__, seen),
-        _key(function.__kwdefaults__, seen),
+        _key(_keyword_defaults(function), seen),
         tuple(cells),
         tuple(names),
     )
+
+
+def _keyword_defaults(function: types.FunctionType) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((function.__kwdefaults__ or {}).items()))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -28,6 +28,10 @@ from msops.errors import (
 
 Shape = tuple[Any, ...]
 
+# The widest dtype has 16 bytes, and sizes in bytes are int64; numpy's arrays have 64 dimensions.
+_MOST_ENTRIES = 2**59 - 1
+_HIGHEST_RANK = 64
+
 _WIDE = ("int64", "uint64", "float64", "complex128")
 
 
@@ -188,9 +192,9 @@ def refuse_64_bit(dtype: Any, what: str, who: str) -> None:
             explain(
                 who,
                 f"{what} is {dtype.name}, and 64-bit types are off in JAX",
-                "Set jax.config.update('jax_enable_x64', True), call inside "
-                "jax.enable_x64(True), cast to 32 bits, or pass msops.Tensors, which keep "
-                "their width.",
+                "Cast to 32 bits (x.astype(np.float32)), set "
+                "jax.config.update('jax_enable_x64', True), call inside jax.enable_x64(True), or "
+                "pass msops.Tensors, which keep their width.",
             )
         )
 
@@ -259,6 +263,7 @@ def _read_shapes(value: Any, who: str, source: str) -> _Answer:
 
 def _read_shape(value: Sequence[Any], who: str, source: str) -> Shape:
     dims: list[Any] = []
+    entries = 1
     for dim in value:
         if is_symbolic_dim(dim):
             dims.append(dim)
@@ -270,6 +275,18 @@ def _read_shape(value: Sequence[Any], who: str, source: str) -> Shape:
         if isinstance(dim, bool) or size < 0:
             raise _not_a_shape(value, who, source)
         dims.append(size)
+        # XLA ends the process on sizes it cannot count, zero-size arrays included.
+        entries *= max(size, 1)
+        if entries > _MOST_ENTRIES or len(dims) > _HIGHEST_RANK:
+            raise InferenceValueError(
+                explain(
+                    who,
+                    f"expected from {source} at most {_HIGHEST_RANK} dimensions with less than "
+                    f"2**59 entries in all; got {dims}",
+                    "Mend the shape; a kernel with several outputs infers them only if op info "
+                    "lists them.",
+                )
+            )
     return tuple(dims)
 
 

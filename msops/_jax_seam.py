@@ -18,6 +18,7 @@ from jax._src import core, dispatch, effects
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.array import ArrayImpl
 from jax._src.interpreters.mlir import _uncacheable_primitives
+from jax._src.util import weakref_cache_key_types
 from jax.interpreters import ad, batching, mlir
 from jaxlib import xla_client as _xla_client
 
@@ -146,6 +147,11 @@ def new_primitive(
     batching.primitive_batchers[primitive] = batch
     ad.primitive_jvps[primitive] = jvp
     return primitive
+
+
+def hold_weakly(kind: type) -> None:
+    """Makes JAX's caches not keep alive a parameter of primitives that is of type `kind`."""
+    weakref_cache_key_types.add(kind)
 
 
 def forget_primitive(primitive: core.Primitive) -> None:

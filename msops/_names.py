@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+# Below this, difflib finds relu near kernel and uint near mint.
+_NEAR = 0.8
+
+# What scripts ask for that msops leaves out, by a pattern of the qualified name, and what to do.
+_LEFT_OUT = {
+    r".*\.(ms_)?kernel|.*(akg|hybrid|tbe|aicpu).*": (
+        "Hybrid, akg, tbe and aicpu kernels are not in this version of msops; write the kernel as "
+        "pyfunc or aot."
+    ),
+    r"msops\.nn\..*|msops\.dataset|.*\binitializer": (
+        "msops has no layers, losses, optimizers, initializers or datasets: use flax, optax and "
+        "numpy, or write it with msops.ops."
+    ),
+}
+
 
 def near_names(name: str, names: Iterable[str]) -> list[str]:
     """Returns the public names that `name` may have been meant as."""
-    return difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], n=3)
+    public = [known for known in names if not known.startswith("_")]
+    return difflib.get_close_matches(name, public, n=3, cutoff=_NEAR)
 
 
 def describe_missing(module: str, name: str, names: Iterable[str]) -> str:
-    """Returns the message for a missing attribute: that msops lacks it, and what is near."""
+    """Returns the message for a missing attribute: that msops lacks it, and what is there."""
+    asked = f"{module}.{name}"
     near = near_names(name, names)
-    hint = f" Near names: {', '.join(near)}." if near else ""
-    return (
-        f"msops does not have {module}.{name}.{hint} "
-        "It implements MindSpore's custom operators and what scripts around them use."
-    )
+    if near:
+        advice = f"Near names: {', '.join(near)}."
+    else:
+        advice = next(
+            (text for pattern, text in _LEFT_OUT.items() if re.fullmatch(pattern, asked, re.I)),
+            "It has MindSpore's custom operators and the names their scripts use most; "
+            f"dir({module}) lists those that are here.",
+        )
+    return f"msops does not have {asked}. {advice}"
 
 
 def missing_names(module: str) -> Callable[[str], Any]:

@@ -20,6 +20,8 @@ from msops._inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit
 from msops._op_info import OpInfo, bind_attributes, match
 from msops.errors import BackendError, explain
 
+_MOST_ANSWERS = 256
+
 
 class Operator:
     """A definition with its primitive."""
@@ -39,6 +41,7 @@ class Operator:
         )
         weakref.finalize(self, seam.forget_primitive, self.primitive).atexit = False
         self.programs: Callable[[], Any] = lambda: None
+        self._answers: dict[tuple[Call, tuple[jax.ShapeDtypeStruct, ...], bool], Outputs] = {}
 
     def __repr__(self) -> str:
         return f"{self.definition.backend.func_type}:{self.definition.name}"
@@ -48,7 +51,29 @@ class Operator:
         return self.primitive.bind(*seam.vary_alike(flat), operator=self, call=call)
 
     def outputs(self, call: Call, avals: Sequence[Any]) -> Outputs:
-        """Infers what a call on inputs of these abstract values returns."""
+        """Infers what a call on inputs of these abstract values returns, once per such call."""
+        inputs = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals)
+        key = (call, inputs, seam.x64_enabled())
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = self._infer(call, inputs)
+            if len(self._answers) > _MOST_ANSWERS:
+                del self._answers[next(iter(self._answers))]
+        return answer
+
+    def is_current(self) -> bool:
+        """Tells whether its functions still see what they saw, and infer functions answer alike."""
+        if not self.definition.is_current():
+            return False
+        try:
+            return all(
+                wide != seam.x64_enabled() or self._infer(call, inputs) == answer
+                for (call, inputs, wide), answer in tuple(self._answers.items())
+            )
+        except Exception:  # what an infer function raises now, it raises for the new op too
+            return False
+
+    def _infer(self, call: Call, avals: Sequence[jax.ShapeDtypeStruct]) -> Outputs:
         definition = self.definition
 
         def ask_kernel(half: str) -> Any:
@@ -91,6 +116,9 @@ class Operator:
         # Targets agree on the names of attributes; the defaults are the target's own.
         info = self.info(platform) or next(iter(self.definition.infos), None)
         return () if info is None else bind_attributes(info, call.given, self.who)
+
+
+seam.hold_weakly(Operator)
 
 
 def compile_bound(operator: Operator, call: Call) -> Callable[..., Sequence[Any]]:

@@ -72,7 +72,7 @@ def share_programs(definition: Definition) -> Programs:
     """Returns the programs of an equal definition, or new ones."""
     with _sharing_lock:
         programs = _shared.get(definition)
-        if programs is None or not programs.operator.definition.is_current():
+        if programs is None or not programs.operator.is_current():
             programs = Programs(Operator(definition))
             _shared.pop(definition, None)
             _shared[definition] = programs

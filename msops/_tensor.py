@@ -15,7 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops._dtypes import DType, as_dtype
-from msops._tensor_data import array_index, as_array, concrete, holds, placeholder_shape, rebuild
+from msops._tensor_data import (
+    array_index,
+    as_array,
+    concrete,
+    holds,
+    placeholder_shape,
+    readable_index,
+    rebuild,
+)
 from msops._tensor_operators import attach_operators
 from msops._tensor_text import tensor_repr, tensor_str
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
@@ -121,8 +129,13 @@ class Tensor:
     # What it holds.
 
     def asnumpy(self) -> np.ndarray:
-        """Returns a writable numpy copy of the data."""
-        return np.array(concrete(self.value))
+        """Returns a writable numpy copy of the data.
+
+        Raises:
+          ArgumentTypeError: there is no data yet, because a function is being compiled; `item`,
+            `tolist`, `bool`, `int`, `float` and all else that reads data raise the same.
+        """
+        return np.array(concrete(self.value, "Tensor.asnumpy"))
 
     numpy = asnumpy
 
@@ -132,12 +145,11 @@ class Tensor:
         Raises:
           ArgumentValueError: there is not exactly one entry.
         """
-        self._check_single("Tensor.item")
-        return self._entry().item()
+        return self._entry("Tensor.item").item()
 
     def tolist(self) -> Any:
         """Returns the data as a Python number or nested lists of them."""
-        return self.asnumpy().tolist()
+        return np.asarray(concrete(self.value, "Tensor.tolist")).tolist()
 
     def copy(self) -> Tensor:
         """Returns another handle on the same (immutable) data."""
@@ -147,7 +159,7 @@ class Tensor:
         return self.value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        array = np.asarray(concrete(self.value))
+        array = np.asarray(concrete(self.value, "numpy array of a Tensor"))
         return array if dtype is None else array.astype(dtype)
 
     def __str__(self) -> str:
@@ -162,11 +174,11 @@ class Tensor:
         return of(np.asarray(self.value))
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else str(self)
+        return format(self._entry("format(Tensor)").item(), spec) if spec else str(self)
 
     # A number, if it has one entry.
 
-    def _check_single(self, who: str) -> None:
+    def _entry(self, who: str) -> np.ndarray:
         if self.size != 1:
             raise ArgumentValueError(
                 explain(
@@ -175,38 +187,31 @@ class Tensor:
                     "Index the Tensor, or reduce it (all, any, sum).",
                 )
             )
-
-    def _entry(self) -> Any:
-        value = concrete(self.value)
-        # A traced entry goes on as it is: JAX's error says what needed it.
-        return value if isinstance(value, jax.core.Tracer) else np.asarray(value).reshape(())
+        return np.asarray(concrete(self.value, who)).reshape(())
 
     def __bool__(self) -> bool:
-        self._check_single("bool(Tensor)")
-        return bool(self._entry())
+        return bool(self._entry("bool(Tensor)"))
 
     def __int__(self) -> int:
-        self._check_single("int(Tensor)")
-        return int(self._entry())
+        return int(self._entry("int(Tensor)"))
 
     def __float__(self) -> float:
-        self._check_single("float(Tensor)")
-        return float(self._entry())
+        return float(self._entry("float(Tensor)"))
 
     def __complex__(self) -> complex:
-        self._check_single("complex(Tensor)")
-        return complex(self._entry())
+        return complex(self._entry("complex(Tensor)"))
 
     def __index__(self) -> int:
+        who = "index of a list or range"
         if self.size != 1 or self.value.dtype.kind not in "iu":
             raise ArgumentTypeError(
                 explain(
-                    "index of a list or range",
+                    who,
                     f"expected an integer Tensor of one entry; got {self!r}",
                     "Cast it, or take one entry of it.",
                 )
             )
-        return int(self._entry())
+        return int(self._entry(who))
 
     # A sequence.
 
@@ -226,7 +231,7 @@ class Tensor:
 
     def __getitem__(self, index: Any) -> Tensor:
         with jax.enable_x64(True):
-            return wrap(self.value[array_index(index, self.shape)])
+            return wrap(self.value[readable_index(array_index(index, self.shape))])
 
     def __setitem__(self, index: Any, entries: Any) -> None:
         with jax.enable_x64(True):

@@ -98,14 +98,47 @@ def _placed(array: np.ndarray) -> Any:
         return jnp.asarray(array) if device is None else jax.device_put(array, device)
 
 
-def concrete(array: Any) -> Any:
-    """Returns the data of an array that is being differentiated eagerly; others unchanged."""
-    # MindSpore's PYNATIVE_MODE can read a tensor while its gradient is taken. Under jit this
-    # stays a tracer, and numpy then raises JAX's own error.
+def concrete(array: Any, who: str) -> Any:
+    """Returns the data of an array that is being differentiated eagerly; others unchanged.
+
+    Args:
+      array: what a Tensor holds.
+      who: what needs the data, for the message.
+
+    Raises:
+      ArgumentTypeError: the array has no data, as the function it is in is being compiled.
+    """
     if not isinstance(array, jax.core.Tracer):
         return array
+    # MindSpore's PYNATIVE_MODE can read a tensor while its gradient is taken.
     with jax.enable_x64(True):
-        return jax.lax.stop_gradient(array)
+        data = jax.lax.stop_gradient(array)
+    if isinstance(data, jax.core.Tracer):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"the value of a Tensor of shape {list(array.shape)}, dtype "
+                f"{as_dtype(array.dtype)} is not known while construct is compiled (GRAPH_MODE, "
+                "msops.jit) or transformed by JAX",
+                "Compute with ops instead (ops.where or ops.select for a choice), or use "
+                "PYNATIVE_MODE without msops.jit.",
+            )
+        )
+    return data
+
+
+def readable_index(entries: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns what `array_index` returned, with the data of masks: it decides a result's shape.
+
+    Raises:
+      ArgumentTypeError: a mask has no data, see `concrete`.
+    """
+    return tuple(
+        concrete(entry, "Tensor indexed by a mask")
+        if isinstance(entry, jax.core.Tracer) and entry.dtype == bool
+        else entry
+        for entry in entries
+    )
 
 
 def array_index(index: Any, shape: tuple[int, ...]) -> Any:

@@ -1,14 +1,17 @@
 """Runs notebooks from top to bottom and writes their outputs in place.
 
-    python notebooks/execute.py [NOTEBOOK ...]
+    python notebooks/execute.py [--fresh] [NOTEBOOK ...]
 
-Without arguments: all of this folder. They run by this interpreter, in a folder of their own.
+Without names: all of this folder. They run by this interpreter, in a folder of their own. A cell
+tagged `varies` (times, plots of times) runs too, but keeps the outputs that git has of it, so that
+a run changes only what an edit changed; --fresh stores the new ones.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -28,19 +31,27 @@ def execute(path: Path, folder: Path) -> nbformat.NotebookNode:
       nbclient.exceptions.CellExecutionError: a cell raised.
     """
     notebook = nbformat.read(path, as_version=4)
-    # Without folders to look in there is only the kernel of the interpreter that runs this.
-    kernels = KernelSpecManager(kernel_dirs=[])
-    client = NotebookClient(
-        notebook,
-        km=AsyncKernelManager(kernel_name="python3", kernel_spec_manager=kernels),
-        timeout=CELL_TIMEOUT_S,
-        record_timing=False,
-        coalesce_streams=True,
-        resources={"metadata": {"path": os.fspath(folder)}},
-    )
-    search = [os.fspath(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    # A manager of our own is not shut down otherwise.
-    client.execute(cleanup_kc=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(search)})
+    # Sockets are files in a folder that is this user's alone; over TCP, ipykernel warns that others
+    # on the machine could listen. Jupyter's own folder for them may be too deep for a socket.
+    with tempfile.TemporaryDirectory() as sockets:
+        manager = AsyncKernelManager(
+            kernel_name="python3",
+            # Without folders to look in there is only the kernel of this interpreter.
+            kernel_spec_manager=KernelSpecManager(kernel_dirs=[]),
+            transport="ipc",
+            ip=os.path.join(sockets, "kernel"),
+        )
+        client = NotebookClient(
+            notebook,
+            km=manager,
+            timeout=CELL_TIMEOUT_S,
+            record_timing=False,
+            coalesce_streams=True,
+            resources={"metadata": {"path": os.fspath(folder)}},
+        )
+        search = [os.fspath(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        # A manager of our own is not shut down otherwise.
+        client.execute(cleanup_kc=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(search)})
     for cell in notebook.cells:
         if cell.cell_type == "code":
             # JAX's log goes there, with paths of this machine.
@@ -49,11 +60,47 @@ def execute(path: Path, folder: Path) -> nbformat.NotebookNode:
     return notebook
 
 
+def read_committed(path: Path) -> nbformat.NotebookNode | None:
+    """Returns the notebook as git's last commit has it, or None if there is no such thing."""
+    command = ["git", "show", f"HEAD:./{path.name}"]
+    try:
+        shown = subprocess.run(
+            command, cwd=path.parent, capture_output=True, encoding="utf-8", check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return nbformat.reads(shown.stdout, as_version=4)
+
+
+def keep_committed_outputs(
+    notebook: nbformat.NotebookNode, committed: nbformat.NotebookNode
+) -> None:
+    """Gives cells tagged `varies` their committed outputs, up to the first cell that was edited.
+
+    What comes after an edited cell may follow from it, so it keeps the new outputs.
+    """
+    code, old_code = (
+        [cell for cell in book.cells if cell.cell_type == "code"] for book in (notebook, committed)
+    )
+    for cell, old in zip(code, old_code, strict=False):
+        if cell.source != old.source:
+            return
+        if "varies" in cell.metadata.get("tags", []) and old.outputs:
+            cell.outputs = old.outputs
+
+
 def main() -> None:
     """Executes the notebooks that the command line names."""
-    for path in [Path(name) for name in sys.argv[1:]] or sorted(HERE.glob("*.ipynb")):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("notebooks", nargs="*", type=Path, help="the default is all of them")
+    parser.add_argument("--fresh", action="store_true", help="store new outputs of all cells")
+    options = parser.parse_args()
+    for path in options.notebooks or sorted(HERE.glob("*.ipynb")):
         with tempfile.TemporaryDirectory() as folder:
             notebook = execute(path, Path(folder))
+        committed = None if options.fresh else read_committed(path)
+        if committed is not None:
+            keep_committed_outputs(notebook, committed)
         nbformat.write(notebook, path)
         print(path.name)
 

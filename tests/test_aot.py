@@ -274,6 +274,19 @@ def test_sources_in_c_are_compiled_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(Custom(f"{source}:Twice", first, first)(X), 2 * X)
 
 
+def test_kernel_error_after_a_success_is_the_same_error(tmp_path: Path) -> None:
+    source = tmp_path / "moody.cc"
+    source.write_text(
+        'extern "C" int F(int, void **p, int *, long **, const char **, void *, void *) '
+        "{ return static_cast<float *>(p[0])[0] < 0 ? 9 : 0; }"
+    )
+    op = Custom(f"{source}:F", first, first)
+    for _ in range(3):
+        op(np.float32([1]))
+        with pytest.raises(errors.KernelError, match="kernel returned 9, expected 0"):
+            jax.block_until_ready(op(np.float32([-1])))
+
+
 def test_white_list_admits_only_what_lies_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -100,10 +101,47 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "Pass one of 'aot', 'pyfunc', or leave it out.",
     ),
     "unknown func_type": (
-        lambda: Custom(SOME_FUNCTION, first, first, func_type="julia"),
+        lambda: Custom(SOME_FUNCTION, first, first, func_type="fortran"),
         errors.ArgumentValueError,
-        "Custom 'sin': expected func_type to be one of 'aot', 'pyfunc'; got 'julia'.\n"
+        "Custom 'sin': expected func_type to be one of 'aot', 'pyfunc'; got 'fortran'.\n"
         "Pass one of these, or leave func_type out: a str func is aot, a function pyfunc.",
+    ),
+    "func_type of a later version": (
+        lambda: Custom(SOME_FUNCTION, first, first, func_type="hybrid"),
+        errors.BackendError,
+        "Custom 'sin': func_type 'hybrid' is not in this version of msops.\n"
+        "Write the kernel as one of 'aot', 'pyfunc'.",
+    ),
+    "option of wrong type": (
+        lambda: Custom(SOME_FUNCTION, first, first, stateful="no"),
+        errors.ArgumentTypeError,
+        "Custom 'sin': expected a bool for stateful; got 'no'.\n"
+        "See the docstring of Custom for what it does.",
+    ),
+    "list of numbers": (
+        lambda: aot("Copy")([1.0, 2.0]),
+        errors.ArgumentTypeError,
+        "Custom 'Copy': expected an array for element 0 of input 0; got the number 1.0.\n"
+        "A list is an input of several arrays; make one array of numbers: jnp.array([1.0, 2.0]).",
+    ),
+    "size that XLA cannot count": (
+        lambda: aot("Copy", [2**50, 2**13, 0])(X),
+        errors.InferenceValueError,
+        "Custom 'Copy': expected from out_shape at most 64 dimensions with less than 2**59 entries "
+        "in all; got [1125899906842624, 8192].\n"
+        "Mend the shape; a kernel with several outputs infers them only if op info lists them.",
+    ),
+    "name of an added attribute": (
+        lambda: aot("Copy").add_prim_attr("", 1),
+        errors.ArgumentValueError,
+        "Custom 'Copy': expected an identifier as the name of an attribute; got ''.\n"
+        "Use the name the kernel asks for, e.g. 'axis'.",
+    ),
+    "added attribute above 64 bits": (
+        lambda: aot("Copy").add_prim_attr("n", [2**70]),
+        errors.ArgumentValueError,
+        "Custom 'Copy': expected attribute 'n' to fit 64 bits; got 1180591620717411303424.\n"
+        "A kernel reads it as int64_t.",
     ),
     "arity of out_shape": (
         lambda: aot("Multiply", lambda x: x)(X, X),
@@ -243,15 +281,15 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: aot("Copy")(np.arange(3)),
         errors.InferenceTypeError,
         "Custom 'Copy': input 0 is int64, and 64-bit types are off in JAX.\n"
-        "Set jax.config.update('jax_enable_x64', True), call inside jax.enable_x64(True), cast to "
-        "32 bits, or pass msops.Tensors, which keep their width.",
+        "Cast to 32 bits (x.astype(np.float32)), set jax.config.update('jax_enable_x64', True), "
+        "call inside jax.enable_x64(True), or pass msops.Tensors, which keep their width.",
     ),
     "64 bits out with x64 off": (
         lambda: aot("Copy", first, np.float64)(X),
         errors.InferenceTypeError,
         "Custom 'Copy': output 0 is float64, and 64-bit types are off in JAX.\n"
-        "Set jax.config.update('jax_enable_x64', True), call inside jax.enable_x64(True), cast to "
-        "32 bits, or pass msops.Tensors, which keep their width.",
+        "Cast to 32 bits (x.astype(np.float32)), set jax.config.update('jax_enable_x64', True), "
+        "call inside jax.enable_x64(True), or pass msops.Tensors, which keep their width.",
     ),
     "kernel's own error code": (
         lambda: jax.block_until_ready(aot("Fails")(X)),
@@ -361,9 +399,22 @@ def test_infer_function_that_raises_names_the_op() -> None:
     assert note == "Custom 'Multiply': raised by its out_shape function, called with [[3], [3]]"
 
 
-def test_rank_outside_the_kernel_is_the_kernels_own_error() -> None:
-    with pytest.raises(errors.InferenceError):
+def test_mixed_sizes_and_shapes_are_no_shape() -> None:
+    with pytest.raises(errors.InferenceValueError, match="expected a shape from its out_shape"):
         aot("Multiply", lambda x, y: [[1], 2])(X, X)
+
+
+def test_pipes_and_devices_are_no_libraries(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.cc")
+    (tmp_path / "zero.so").symlink_to("/dev/zero")
+    for name in ("pipe.cc", "zero.so"):
+        with pytest.raises(errors.BuildError, match="is no regular file"):
+            Custom(f"{tmp_path / name}:F", first, first)
+
+
+def test_rank_without_end_is_refused() -> None:
+    with pytest.raises(errors.InferenceValueError, match="at most 64 dimensions"):
+        aot("Copy", lambda x: [1] * 100_000)(X)
 
 
 @pytest.mark.parametrize(

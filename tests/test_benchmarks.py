@@ -113,6 +113,15 @@ def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path):
 
 
 @needs_bench_extras
+def test_creation_runs_before_all_others_and_once(tmp_path):
+    names = ("tensor_face", "creation", "creation")
+    result = run_benchmarks(tmp_path, *names, "--rounds", "2", "--counts", "20")
+    assert result.returncode == 0, result.stderr
+    written = re.findall(r"^Written to .*/(\w+)\.md$", result.stdout, re.M)
+    assert written == ["creation", "tensor_face"]
+
+
+@needs_bench_extras
 @pytest.mark.parametrize("python", ["/no/such/python", sys.executable], ids=["missing", "without"])
 def test_a_python_without_mindspore_is_named(tmp_path, python):
     result = run_benchmarks(

@@ -196,8 +196,8 @@ def test_op_without_bprop_says_how_to_give_one() -> None:
         jax.grad(lambda x: op(x, x).sum())(X)
     assert str(caught.value) == (
         "Custom 'Multiply': it is being differentiated, and has no bprop.\n"
-        "Give one: Custom(..., bprop=lambda x, out, dout: (dx,)), with one gradient per input; or "
-        "put jax.lax.stop_gradient around its inputs."
+        "Give one: Custom(..., bprop=lambda x, out, dout: (dx,)), with one gradient per input, "
+        "for reverse mode (jax.grad); or put jax.lax.stop_gradient around its inputs."
     )
 
 
@@ -208,6 +208,19 @@ def test_op_without_bprop_is_fine_where_nothing_is_differentiated() -> None:
     np.testing.assert_array_equal(got, X**2)
     argmax = Custom(lambda x: np.argmax(x).astype(np.int32), (), np.int32)
     np.testing.assert_array_equal(jax.grad(lambda x: x[argmax(x)])(X), [0.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("rule", [lambda x, out: (out,), lambda x, y, z, out, dout: (out,)])
+def test_bprop_of_wrong_arity_is_told_what_it_gets(rule: Any) -> None:
+    with pytest.raises(errors.GradientTypeError) as caught:
+        jax.grad(lambda x: pyfunc(rule)(x).sum())(X)
+    assert "cannot take 1 input(s), out and dout.\nGive it one parameter per" in str(caught.value)
+
+
+def test_complex_number_is_no_gradient_of_a_real_input() -> None:
+    op = Custom(np.square, (), np.float32, bprop=lambda x, out, dout: (1j,))
+    with pytest.raises(errors.GradientValueError, match="dtype float32; got shape"):
+        jax.grad(op)(2.0)
 
 
 def test_bprop_must_be_a_function() -> None:

@@ -186,6 +186,8 @@ def test_ci_runs_what_a_developer_runs() -> None:
 
 
 RUN_THIS_PYTHON = f'exec {sys.executable} "$@"'
+# Fails as the version check makes an old one fail, and answers what version it is.
+OLD_PYTHON = 'case "$2" in *platform*) echo 3.9.2 ;; *) exit 1 ;; esac'
 
 
 def tools_folder(folder: Path, **scripts: str) -> Path:
@@ -258,10 +260,44 @@ def test_a_missing_prerequisite_is_one_line_with_its_fix(
 
 
 @needs_tasks
-def test_a_python_that_was_named_and_does_not_serve_is_an_error(tmp_path: Path) -> None:
-    done = check_prerequisites(tools_folder(tmp_path / "bin", g__="echo 12.2.0"), "python2")
+@pytest.mark.parametrize(
+    ("scripts", "named", "line"),
+    [
+        (
+            {},
+            "python2",
+            "(PYTHON=python2 does not run): {sudo}apt-get install python3 python3-venv",
+        ),
+        (
+            {"python3": OLD_PYTHON},
+            "",
+            "(python3 is 3.9.2): {sudo}apt-get install python3.11 python3.11-venv python3.11-dev, "
+            "or a newer one in the same way",
+        ),
+        (
+            {"python3.9": OLD_PYTHON},
+            "python3.9",
+            "(PYTHON=python3.9 is 3.9.2): {sudo}apt-get install python3.11 python3.11-venv "
+            "python3.11-dev, or a newer one in the same way, then make without PYTHON=python3.9",
+        ),
+        (
+            {"python3.9": OLD_PYTHON, "python3": RUN_THIS_PYTHON},
+            "python3.9",
+            "(PYTHON=python3.9 is 3.9.2): make without PYTHON=python3.9, which finds "
+            "{folder}/python3",
+        ),
+    ],
+    ids=["none", "old_python3", "old_named", "named_beside_one_that_serves"],
+)
+def test_a_python_that_does_not_serve_is_told_with_its_version(
+    scripts: dict[str, str], named: str, line: str, tmp_path: Path
+) -> None:
+    folder = tools_folder(tmp_path / "bin", g__="echo 12.2.0", apt_get="", **scripts)
+    done = check_prerequisites(folder, *filter(None, [named]))
     assert done.returncode == 1
-    assert "MISSING  Python 3.11 or newer (PYTHON=python2 is none): " in done.stderr
+    assert done.stdout == ""
+    line = line.format(sudo="" if os.getuid() == 0 else "sudo ", folder=folder)
+    assert f"MISSING  Python 3.11 or newer {line}" in done.stderr
 
 
 OVERRUNNING_KERNEL = """\
@@ -281,17 +317,18 @@ extern "C" int Add(int nparam, void** params, int* ndims, int64_t** shapes, cons
 def run_from_build_notes(mark: str, folder: Path) -> str:
     """Runs the command block of BUILD_NOTES.md that holds `mark`; returns all it printed."""
     notes = (ROOT / "BUILD_NOTES.md").read_text()
-    (script,) = re.findall(r"```python\n(.*?)```", notes, re.DOTALL)
+    scripts = re.findall(r"```python\n(.*?)```", notes, re.DOTALL)
+    (script,) = (script for script in scripts if "sys.argv[1]" in script)
     blocks = re.findall(r"```bash\n(.*?)```", notes, re.DOTALL)
     (block,) = (block for block in blocks if mark in block)
     (folder / "add.cc").write_text(OVERRUNNING_KERNEL)
     (folder / "use_add.py").write_text(script)
-    scripts = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+    path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-e"],
         input=block,
         cwd=folder,
-        env={**os.environ, "PATH": scripts, "MSOPS_CACHE_DIR": str(folder / "cache")},
+        env={**os.environ, "PATH": path, "MSOPS_CACHE_DIR": str(folder / "cache")},
         capture_output=True,
         text=True,
         check=False,

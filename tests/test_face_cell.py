@@ -314,6 +314,97 @@ def test_bad_use_is_explained(do, error, text):
         do()
 
 
+READS = {
+    "bool(Tensor)": lambda x: x if x.sum() > 0 else -x,
+    "int(Tensor)": lambda x: x * int(x.sum()),
+    "float(Tensor)": lambda x: x * float(x.sum()),
+    "complex(Tensor)": lambda x: x * complex(x.sum()).real,
+    "index of a list or range": lambda x: x[: x.sum().astype(ms.int32)],
+    "Tensor.asnumpy": lambda x: x * Tensor(x.asnumpy()),
+    "Tensor.item": lambda x: x * x.sum().item(),
+    "Tensor.tolist": lambda x: x * x.tolist()[0],
+    "format(Tensor)": lambda x: x * float(f"{x.sum():.3f}"),
+    "numpy array of a Tensor": lambda x: x * Tensor(np.asarray(x)),
+    "Tensor indexed by a mask": lambda x: x[x > 0],
+}
+
+
+@pytest.mark.parametrize("who", READS)
+def test_data_cannot_be_read_while_compiling(who):
+    function, x = READS[who], Tensor([2.0, 3.0])
+
+    class Reads(Cell):
+        def construct(self, x):
+            return function(x)
+
+    # PYNATIVE_MODE reads it, also while it differentiates.
+    expected = Reads()(x)
+    assert ms.grad(Reads())(x).shape == x.shape
+    for call in (lambda: ms.jit(function)(x), lambda: ms.jit(ms.grad(function))(x)):
+        with pytest.raises(ArgumentTypeError, match="is not known while construct") as caught:
+            call()
+        first, remedy = str(caught.value).splitlines()
+        assert first.startswith(f"{who}: the value of a Tensor of shape [")
+        assert "ops.where or ops.select" in remedy
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        for call in (lambda: Reads()(x), lambda: ms.grad(Reads())(x)):
+            with pytest.raises(ArgumentTypeError, match=r"PYNATIVE_MODE without msops\.jit"):
+                call()
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+    assert Reads()(x).tolist() == expected.tolist()
+
+
+def test_printing_while_compiling_shows_shape_and_dtype(graph_mode, capsys):
+    class Prints(Cell):
+        def construct(self, x):
+            print(x)
+            return x
+
+    assert Prints()(Tensor([2.0, 3.0])).tolist() == [2.0, 3.0]
+    assert capsys.readouterr().out == "Tensor(shape=[2], dtype=Float32, value= <traced>)\n"
+
+
+def test_prints_the_cells_below_as_mindspore():
+    class Leaf(Cell):
+        pass
+
+    class Described(Leaf):
+        def __init__(self, text):
+            super().__init__()
+            self.text = text
+
+        def extend_repr(self):
+            return self.text
+
+    class Tree(Described):
+        def __init__(self, text=""):
+            super().__init__(text)
+            self.a = Described("n=2")
+            self.cells_below = ms.nn.CellList([Leaf(), ms.nn.SequentialCell(Leaf())])
+            self.empty = ms.nn.CellList()
+            self.gone = Leaf()
+            self.gone = None
+
+    # The text MindSpore 2.7.2 gives for the same classes.
+    below = """\
+  (a): Described(n=2)
+  (cells_below): CellList(
+    (0): Leaf()
+    (1): SequentialCell(
+      (0): Leaf()
+    )
+  )
+  (empty): CellList()
+  (gone): None
+)"""
+    assert repr(Leaf()) == "Leaf()"
+    assert str(Tree()) == "Tree(\n" + below
+    assert str(Tree("n=1")) == "Tree(\n  n=1\n" + below
+    assert repr(Described("n=1\nm=2")) == "Described(\n  n=1\n  m=2\n)"
+
+
 def test_bad_use_of_compiled_code_is_explained(graph_mode):
     class Keeps(Cell):
         def construct(self, x):

@@ -8,12 +8,13 @@ import subprocess
 import sys
 
 import jax
+import numpy as np
 import pytest
 from conftest import ROOT
 from face_namespace import ms
 
-from msops import _context
-from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError
+from msops import _context, common
+from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, MsopsError
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +96,56 @@ def test_ascend_runs_on_the_default_device_and_says_so_once():
         x = ms.Tensor([1.0])
     # A second warning would be an error here.
     assert (x + ms.Tensor(1.0)).tolist() == [2.0]
+
+
+def test_the_warning_of_ascend_names_the_line_of_the_script():
+    class Net(ms.nn.Cell):
+        def construct(self, x):
+            return x
+
+    x, net, gradient = ms.Tensor([1.0]), Net(), ms.grad(lambda a: a)
+    for use in (lambda: ms.Tensor([1.0]), lambda: net(x), lambda: gradient(x)):
+        ms.set_context(device_target="Ascend")
+        with pytest.warns(UserWarning, match="no Ascend device") as caught:
+            use()
+        assert [entry.filename for entry in caught] == [__file__]
+        assert [entry.lineno for entry in caught] == [use.__code__.co_firstlineno]
+        _context._state = _context._State()
+
+
+@pytest.fixture
+def _numpy_random_state():
+    state = np.random.get_state()
+    yield
+    np.random.set_state(state)
+
+
+@pytest.mark.usefixtures("_numpy_random_state")
+def test_set_seed_seeds_numpy_and_is_remembered():
+    common.set_seed(5)
+    # What MindSpore 2.7.2 leaves numpy to draw after set_seed(5), and after set_seed(2**32 - 1).
+    assert np.random.rand() == 0.22199317108973948
+    assert common.get_seed() == 5
+    common.set_seed(2**32 - 1)
+    assert np.random.rand() == 0.0976320289940138
+    for bad, error in (
+        (-1, ValueError),
+        (2**32, ValueError),
+        (True, TypeError),
+        (1.5, TypeError),
+        ("a", TypeError),
+        (None, TypeError),
+        (np.int64(3), TypeError),
+    ):
+        with pytest.raises(error, match="expected seed int from 0 to 4294967295; got") as caught:
+            common.set_seed(bad)
+        assert isinstance(caught.value, MsopsError)
+    assert common.get_seed() == 2**32 - 1
+
+
+def test_there_is_no_seed_at_first():
+    done = in_new_process("from msops import common; print(common.get_seed())")
+    assert done.stdout == "None\n", done.stderr
 
 
 def test_a_fixed_device_outlasts_the_script():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,7 @@ from mindspore import Tensor, Parameter, context as also_context, dtype
 from mindspore.common import Tensor as CommonTensor
 from mindspore.common.api import jit
 from mindspore.common.parameter import Parameter as CommonParameter
+from mindspore.common.seed import get_seed, set_seed
 from mindspore.nn import Cell
 from mindspore.ops import operations as P, functional as F, composite as C
 from mindspore.ops import CustomRegOp, DataType, TBERegOp, custom_info_register
@@ -135,6 +137,8 @@ def test_a_script_that_does_not_parse(run):
         ("from mindspore.nn import Dense", "ImportError", "msops.nn.Dense", ""),
         ("import mindspore.dataset.vision", "ModuleNotFoundError", "msops.dataset", ""),
         ("import mindspore as ms; ms.Tensr", "AttributeError", "msops.Tensr", "Tensor"),
+        ("import mindspore.common.initializer", "ModuleNotFoundError", "msops.common", "optax"),
+        ("import mindspore.ops as o; o.kernel", "AttributeError", "msops.ops.kernel", "or aot."),
     ],
 )
 def test_what_msops_lacks_is_named(run, code, error, missing, near):
@@ -169,9 +173,24 @@ def test_usage(tmp_path):
     bare = msops(cwd=tmp_path)
     assert bare.returncode == 2
     assert "usage: python -m msops" in bare.stdout
+    assert "`" not in bare.stdout
+    unknown = msops("walk", cwd=tmp_path)
+    assert unknown.returncode == 2
+    assert "invalid choice: 'walk'" in unknown.stderr
     missing = msops("run", "none.py", cwd=tmp_path)
     assert missing.returncode == 2
     assert "no such script: none.py" in missing.stderr
     device = msops("run", "--device", "TPU", "none.py", cwd=tmp_path)
     assert device.returncode == 2
     assert "'CPU', 'GPU', 'Ascend'" in device.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("a script.py", "--flag"), ("--device", "CPU", "script.py")],
+    ids=["bare", "device"],
+)
+def test_a_forgotten_run_is_suggested(arguments, tmp_path):
+    done = msops(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"did you mean: python -m msops run {shlex.join(arguments)}\n" in done.stderr

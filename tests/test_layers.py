@@ -33,6 +33,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_backend",
         "_autodiff",
         "_batching",
+        "_host_callback",
         "_inference",
         "_call",
         "_fingerprint",

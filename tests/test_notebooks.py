@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,11 +26,11 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path
 
 
 def load_execute():
-    """Returns the function that ``make notebooks`` runs each notebook with."""
+    """Returns the module that ``make notebooks`` runs each notebook with."""
     spec = importlib.util.spec_from_file_location("execute_notebooks", FOLDER / "execute.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.execute
+    return module
 
 
 def code_cells(notebook):
@@ -53,7 +55,7 @@ def test_a_run_in_another_folder_prints_what_is_committed(path, tmp_path, monkey
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     committed = nbformat.read(path, as_version=4)
     # A cell that raises, by one of the notebook's own assertions say, raises here.
-    executed = load_execute()(path, tmp_path)
+    executed = load_execute().execute(path, tmp_path)
     for before, after in zip(code_cells(committed), code_cells(executed), strict=True):
         if "varies" not in before.metadata.get("tags", []):
             assert texts(after) == texts(before), before.source
@@ -71,3 +73,39 @@ def test_it_is_committed_executed_in_order_small_and_without_traces_of_a_machine
         assert not any(output.get("name") == "stderr" for output in cell.outputs)
         for text in [cell.source, *texts(cell)]:
             assert not MACHINE_PATH.search(text), text
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="needs git")
+def test_a_second_run_changes_nothing_but_what_was_edited(tmp_path):
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout
+
+    def run(*options: str) -> str:
+        command = [sys.executable, str(FOLDER / "execute.py"), *options, str(path)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("book.ipynb\n", "")
+        return "".join(text for cell in nbformat.read(path, 4).cells for text in texts(cell))
+
+    def cell(source: str, tag: str = ""):
+        return nbformat.v4.new_code_cell(source, metadata={"tags": [tag]} if tag else {})
+
+    path = tmp_path / "book.ipynb"
+    time_it = cell("import time; print(time.time_ns())", "varies")
+    notebook = nbformat.v4.new_notebook(cells=[cell("print(1)"), time_it])
+    nbformat.write(notebook, path)
+    first = run()
+    assert run() != first  # git has nothing to keep
+    git("init", "--quiet")
+    git("add", "book.ipynb")
+    git("commit", "--quiet", "--message", "book")
+    committed = run()
+    assert git("status", "--short") == ""
+    assert run("--fresh") != committed
+    notebook.cells[0].source = "print(2)"
+    nbformat.write(notebook, path)
+    edited = run()
+    assert edited[0] == "2"
+    assert edited[1:] != committed[1:]

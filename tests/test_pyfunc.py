@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import threading
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from custom_ops import first
 
-from msops import Custom, errors
+from msops import Custom, Tensor, errors
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -206,13 +207,13 @@ def test_exception_names_the_op_and_keeps_the_original_traceback() -> None:
         (
             None,
             errors.InferenceTypeError,
-            "expected dtype float32 for output 0, as out_dtype says; its function returned object",
+            "expected dtype float32 for output 0, as out_dtype says; its function returned None "
+            "(did it forget to return?)",
         ),
         (
             1j,
             errors.InferenceTypeError,
-            "expected dtype float32 for output 0, as out_dtype says; its function returned "
-            "complex128",
+            "expected dtype float32 for output 0, as out_dtype says; its function returned 1j",
         ),
     ],
 )
@@ -234,6 +235,72 @@ def test_wrong_number_of_outputs_is_an_error(returned: Any, got: str) -> None:
     assert f"expected a tuple of 2 outputs, as out_shape says; its function returned {got}" in str(
         caught.value
     )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"), [("int8", 300), ("int8", 1.0), ("uint8", -1), ("float32", 1e300)]
+)
+def test_number_that_does_not_fit_is_an_error(dtype: str, number: float) -> None:
+    with pytest.raises(errors.InferenceTypeError, match=re.escape(f"returned {number!r}")):
+        Custom(lambda x: number, (), dtype)(X)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"), [("int8", -128), ("uint8", 255), ("float16", 0.1), ("float32", np.inf)]
+)
+def test_number_that_fits_takes_the_declared_dtype(dtype: str, number: float) -> None:
+    got = Custom(lambda x: number, (), dtype)(X)
+    assert got == np.asarray(number).astype(dtype)
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_leaving_from_inside_names_the_op(kind: type[BaseException]) -> None:
+    def leave(x: Any) -> Any:
+        raise kind
+
+    with pytest.raises(errors.KernelError, match=rf"Custom 'leave' .* raised {kind.__name__}"):
+        Custom(leave, first, first)(X)
+
+
+def test_error_after_a_success_is_the_same_error() -> None:
+    def moody(x: Any) -> Any:
+        if x[0] < 0:
+            raise ValueError("negative")
+        return x
+
+    op = Custom(moody, first, first)
+    for wrap in (np.asarray, Tensor):
+        good, bad = wrap(np.float32([1])), wrap(np.float32([-1]))
+        for _ in range(3):
+            op(good)
+            with pytest.raises(errors.KernelError, match="its function raised ValueError: neg"):
+                op(bad)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64", "complex128"])
+def test_wide_values_cross_whole_whatever_thread_runs_the_function(dtype: str) -> None:
+    seen = []
+
+    def look(x: Any) -> Any:
+        seen.append(x.dtype)
+        return x + x.dtype.type(1)
+
+    op = Custom(look, first, first)
+    with jax.enable_x64(True):
+        x = (jnp.arange(1 << 20) + 2**40).astype(dtype)
+        # The inputs are still being computed when the call is made.
+        got = op(op((x + 1) * 2))
+        np.testing.assert_array_equal(np.asarray(got), np.asarray((x + 1) * 2 + 2))
+        scalar = jax.jit(op)(x[3])
+        assert scalar.dtype == dtype
+        assert scalar == x[3] + 1
+        assert op(x[:0]).shape == (0,)
+    assert set(seen) == {np.dtype(dtype)}
+
+
+def test_wide_tensors_keep_their_width_inside_plain_jit() -> None:
+    op = Custom(lambda x: x + 1, first, first)
+    assert int(jax.jit(lambda t: op(t))(Tensor([2**40]))) == 2**40 + 1
 
 
 def test_out_shape_and_out_dtype_are_required() -> None:

@@ -148,20 +148,70 @@ def test_edited_source_at_the_same_path_is_another_kernel(tmp_path: Any) -> None
     assert ops[0]._resolve() is ops[2]._resolve()
 
 
-def test_dead_operators_leave_the_rule_tables() -> None:
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda op: op(X),
+        lambda op: jax.jit(lambda x: op(x) + 1)(X),
+        lambda op: jax.grad(lambda x: op(x).sum())(X),
+        lambda op: jax.vmap(op)(X),
+    ],
+    ids=["eager", "jit", "grad", "vmap"],
+)
+def test_ops_that_nobody_holds_are_freed(use: Any) -> None:
     from jax.interpreters import ad
 
     def make(k: float) -> None:
-        op = Custom(lambda x: x * np.float32(k), first, first)
-        op(X)
+        bprop = lambda x, out, dout: (dout * k,)  # noqa: E731
+        use(Custom(lambda x: x * np.float32(k), first, first, bprop=bprop))
 
     before = len(ad.primitive_jvps)
-    for k in range(100):
+    for k in range(150):
         make(float(k))
-    jax.clear_caches()
     gc.collect()
-    # The latest operators are kept for re-run cells.
+    # The latest are kept for re-run cells.
     assert len(ad.primitive_jvps) - before <= 70
+
+
+class Settings:
+    n = 2
+
+
+def readers() -> dict[str, tuple[Any, Any]]:
+    """Things an infer function may read, each with what changes it to 5."""
+    settings, array, listed = Settings(), np.array([2]), [2]
+    named: dict[str, int] = {"n": 2}
+    return {
+        "attribute": (lambda: settings.n, lambda: setattr(settings, "n", 5)),
+        "array": (lambda: int(array[0]), lambda: array.__setitem__(0, 5)),
+        "list": (lambda: listed[0], lambda: listed.__setitem__(0, 5)),
+        "dict": (lambda: named["n"], lambda: named.__setitem__("n", 5)),
+    }
+
+
+@pytest.mark.parametrize("kind", ["attribute", "array", "list", "dict"])
+def test_new_op_sees_what_its_infer_function_reads_now(kind: str) -> None:
+    read, change = readers()[kind]
+    make = lambda: aot("Count", lambda x: [read()], np.float32)  # noqa: E731
+    assert make()(X).shape == (2,)
+    change()
+    assert make()(X).shape == (5,)
+
+
+def test_keyword_only_defaults_do_not_keep_ops_apart() -> None:
+    make = lambda: Custom(np.sin, lambda x, *, k=1: x, first)  # noqa: E731
+    assert operator_of(make()) is operator_of(make())
+
+
+def test_op_in_a_bprop_may_be_reset_while_others_share() -> None:
+    inner = aot("ScaleSum", lambda x: x[:1], first).add_prim_attr("scale", 2.0)
+
+    def make() -> Custom:
+        return aot("Multiply", bprop=lambda x, y, out, dout: (inner(dout), None))
+
+    make()(X, X)
+    inner.add_prim_attr("scale", 3.0)
+    assert make()(X, X).shape == X.shape
 
 
 def test_fingerprints_compare_by_value_and_end_on_cycles() -> None:
@@ -175,7 +225,6 @@ def test_fingerprints_compare_by_value_and_end_on_cycles() -> None:
     assert by_value(outer(1)) != by_value(outer(1.0))
     assert by_value(outer(0.0)) != by_value(outer(-0.0))
     shared: list[Any] = []
-    shared.append(shared)
     assert by_value(outer(shared)) == by_value(outer(shared))
     assert by_value(outer([1])) != by_value(outer([1]))
     assert by_live_value(outer(1)) != by_live_value(outer(1))

@@ -115,8 +115,7 @@ def test_a_folder_and_an_unknown_suffix_are_errors(tmp_path: Path) -> None:
     with pytest.raises(BuildError) as caught:
         resolve(tmp_path / "dir.so", WHO)
     assert str(caught.value) == (
-        f"Custom 'op': {tmp_path}/dir.so cannot be read (Is a directory).\n"
-        "Name a file that can be read."
+        f"Custom 'op': {tmp_path}/dir.so is no regular file.\nName a source or a shared library."
     )
     with pytest.raises(ArgumentValueError, match=r"got notes.txt\."):
         resolve(tmp_path / "notes.txt", WHO)

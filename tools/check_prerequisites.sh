@@ -41,8 +41,23 @@ os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null; then
     lacks "Python.h" "$(install "python$minor-dev" "python$minor-devel")"
   fi
 else
-  lacks "Python 3.11 or newer${1:+ (PYTHON=$1 is none)}" \
-    "$(install "python3 python3-venv python3-dev" "python3 python3-devel")"
+  old=$("${1:-python3}" -c 'import platform; print(platform.python_version())' 2>/dev/null)
+  if [ -n "$1" ]; then
+    wanted="Python 3.11 or newer (PYTHON=$1 ${old:+is }${old:-does not run})"
+  else
+    wanted="Python 3.11 or newer${old:+ (python3 is $old)}"
+  fi
+  if other=$([ -n "$1" ] && "$(dirname "$0")/find_python.sh"); then
+    lacks "$wanted" "make without PYTHON=$1, which finds $other"
+  elif [ -n "$old" ]; then
+    # The system's python3 package is what is there, and it is too old.
+    lacks "$wanted" \
+      "$(install "python3.11 python3.11-venv python3.11-dev" "python3.11 python3.11-devel"), or a \
+newer one in the same way${1:+, then make without PYTHON=$1}"
+  else
+    lacks "$wanted" "$(install "python3 python3-venv python3-dev" "python3 python3-devel"); where \
+that is older, $(install "python3.11 python3.11-venv python3.11-dev" "python3.11 python3.11-devel")"
+  fi
 fi
 
 # CXX may hold options too.

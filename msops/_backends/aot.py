@@ -17,6 +17,7 @@ import numpy as np
 from msops import _jax_seam as seam
 from msops._backend import Options, Request
 from msops._dtypes import BY_TYPE_ID
+from msops._host_callback import call_on_host
 from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_native_call
 from msops._op_info import OpInfo
 from msops._paths import get_include
@@ -163,19 +164,21 @@ def _lower_through_host(request: Request, ctx: Any, operands: Sequence[Any]) -> 
     """Lowers to a host callback that runs the op's own CPU program."""
     _log.warning("%s: runs on the host, with a copy of its arrays each way", request.who)
 
-    def run(*arrays: Any) -> list[np.ndarray]:
-        values = [np.asarray(array) for array in arrays]
-        with jax.default_device(jax.local_devices(backend="cpu")[0]):
-            return [np.asarray(result) for result in request.bind(values)]
+    def run(*arrays: np.ndarray) -> list[np.ndarray]:
+        device = jax.local_devices(backend="cpu")[0]
+        with jax.default_device(device), jax.enable_x64(True):
+            return [np.asarray(result) for result in request.bind(arrays)]
 
-    structs = list(request.outputs.structs)
-    return seam.lower_as(ctx, lambda *arrays: jax.pure_callback(run, structs, *arrays), operands)
+    def program(*arrays: Any) -> Sequence[Any]:
+        return call_on_host(run, request.outputs.structs, arrays, request.options.stateful)
+
+    return seam.lower_as(ctx, program, operands)
 
 
 def split_func(func: Any, who: str) -> tuple[Path, str]:
     """Returns the absolute path and the symbol of ``"path:Symbol"``."""
     path, colon, symbol = func.rpartition(":") if isinstance(func, str) else ("", "", "")
-    if not colon or not path:
+    if not colon or not path or "\0" in func:
         raise ArgumentTypeError(
             explain(
                 who,

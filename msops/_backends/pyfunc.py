@@ -6,17 +6,18 @@ Corresponds to ``mindspore.ops.Custom(func_type="pyfunc")``, 2.7.2.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NoReturn
 
 import jax
 import numpy as np
-from jax.experimental import io_callback
 
 from msops import _jax_seam as seam
 from msops._backend import Options, Request
 from msops._fingerprint import by_live_value
+from msops._host_callback import call_on_host
 from msops._op_info import OpInfo
 from msops.errors import (
     ArgumentTypeError,
@@ -26,6 +27,10 @@ from msops.errors import (
     KernelError,
     MsopsError,
     explain,
+)
+
+_READ_ONLY_ADVICE = (
+    "Its inputs are read-only views: write to a copy, x.copy(), or pass Custom(..., writable=True)."
 )
 
 
@@ -64,8 +69,8 @@ class PyfuncBackend:
                     "func_type='aot'.",
                 )
             )
-        for option in ("host", "cxx11_abi"):
-            if getattr(options, option):
+        for option in ("host", "cxx11_abi", "reentrant"):
+            if getattr(options, option) != getattr(Options, option):
                 raise ArgumentValueError(
                     explain(
                         who,
@@ -74,8 +79,7 @@ class PyfuncBackend:
                     )
                 )
         # The decorators that carry op info change nothing of the function.
-        while hasattr(func, "reg_info") and hasattr(func, "__wrapped__"):
-            func = func.__wrapped__
+        func = inspect.unwrap(func, stop=lambda wrapper: not hasattr(wrapper, "reg_info"))
         return PyfuncKernel(func)
 
     def resolve(self, source: PyfuncKernel, options: Options, who: str) -> Hashable:
@@ -109,16 +113,12 @@ class PyfuncBackend:
         """Lowers to `jax.pure_callback`, or to an effectful callback."""
         outputs = request.outputs
         run = HostFunction(kernel.function, request)
-        structs = list(outputs.structs)
+        has_effect = request.options.stateful or not outputs.structs
 
-        def pure(*arrays: Any) -> Sequence[Any]:
-            return jax.pure_callback(run, structs, *arrays)
+        def program(*arrays: Any) -> Sequence[Any]:
+            return call_on_host(run, outputs.structs, arrays, has_effect)
 
-        def effectful(*arrays: Any) -> Sequence[Any]:
-            return io_callback(run, structs, *arrays, ordered=False)
-
-        runs_for_effect = request.options.stateful or not structs
-        return seam.lower_as(ctx, effectful if runs_for_effect else pure, operands)
+        return seam.lower_as(ctx, program, operands)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,12 +138,14 @@ class HostFunction:
             result = self.function(*arguments)
         except MsopsError:
             raise
-        except Exception as error:
+        except BaseException as error:  # SystemExit too: XLA would report it without the op
             raise KernelError(
                 explain(
                     request.who,
                     f"its function raised {type(error).__name__}: {error}",
-                    "Mend the function; it was called with "
+                    _READ_ONLY_ADVICE
+                    if "read-only" in str(error)
+                    else "Mend the function; it was called with "
                     f"{', '.join(_describe(value) for value in arguments) or 'nothing'}.",
                     [_traceback_text(error)],
                 )
@@ -186,15 +188,18 @@ def _read_only(array: Any) -> np.ndarray:
 
 def _check_output(value: Any, struct: jax.ShapeDtypeStruct, index: int, who: str) -> np.ndarray:
     array = np.asarray(value)
-    # A Python number has no width of its own: it takes the declared one if the kind allows.
+    # A Python number has no width of its own: it takes the declared one if that can hold it.
     weak = isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
-    fits = np.can_cast(array.dtype, struct.dtype, "same_kind") if weak else False
-    if array.dtype != struct.dtype and not fits:
+    if weak and _holds(struct.dtype, value):
+        array = array.astype(struct.dtype)
+    if array.dtype != struct.dtype:
+        forgotten = " (did it forget to return?)" if value is None else ""
+        shown = "None" if value is None else f"{value!r}" if weak else f"{array.dtype}"
         raise InferenceTypeError(
             explain(
                 who,
                 f"expected dtype {struct.dtype} for output {index}, as out_dtype says; its "
-                f"function returned {array.dtype}",
+                f"function returned {shown}{forgotten}",
                 f"Return result.astype(np.{struct.dtype}), or mend out_dtype.",
             )
         )
@@ -208,6 +213,22 @@ def _check_output(value: Any, struct: jax.ShapeDtypeStruct, index: int, who: str
             )
         )
     return np.asarray(array, struct.dtype, order="C")
+
+
+def _holds(dtype: np.dtype, value: complex) -> bool:
+    """Tells whether a Python number can be an entry of `dtype`; a float may be rounded."""
+    if not np.can_cast(np.asarray(value).dtype, dtype, "same_kind"):
+        return isinstance(value, int) and dtype.kind in "iu" and _holds_int(dtype, value)
+    if isinstance(value, int) and dtype.kind in "iu":
+        return _holds_int(dtype, value)
+    with np.errstate(over="ignore"):
+        rounded = np.asarray(value).astype(dtype)
+    return bool(np.isfinite(rounded) == np.isfinite(value))
+
+
+def _holds_int(dtype: np.dtype, value: int) -> bool:
+    bounds = np.iinfo(dtype)
+    return bool(bounds.min <= value <= bounds.max)
 
 
 def _describe(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import stat
 from pathlib import Path
 
 from msops._toolchain.stamps import Stamp, read_stamped
@@ -30,9 +31,17 @@ def read_input(path: Path, who: str) -> tuple[bytes, Stamp]:
 
 
 def require_file(path: Path, who: str) -> None:
-    """Raises BuildError if there is nothing at `path`."""
-    if not path.exists():
-        raise BuildError(explain(who, f"there is no file {path}", _remedy_for_missing(path)))
+    """Raises BuildError unless there is a regular file at `path`; pipes and devices never end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise BuildError(
+            explain(who, f"there is no file {path}", _remedy_for_missing(path))
+        ) from error
+    if not stat.S_ISREG(mode):
+        raise BuildError(
+            explain(who, f"{path} is no regular file", "Name a source or a shared library.")
+        )
 
 
 def _remedy_for_missing(path: Path) -> str:

@@ -1,11 +1,12 @@
-"""MindSpore's ``common`` namespace: Tensor, Parameter, dtypes and jit."""
+"""MindSpore's ``common`` namespace: Tensor, Parameter, dtypes, jit and the seed."""
 
 from msops._jit import jit
 from msops._names import missing_names
 from msops._parameter import Parameter, ParameterTuple
 from msops._tensor import Tensor
 from msops.common import dtype
+from msops.common.seed import get_seed, set_seed
 
-__all__ = ["Parameter", "ParameterTuple", "Tensor", "dtype", "jit"]
+__all__ = ["Parameter", "ParameterTuple", "Tensor", "dtype", "get_seed", "jit", "set_seed"]
 
 __getattr__ = missing_names(__name__)

@@ -1,0 +1,61 @@
+"""What test_devices.py runs in a process that has four CPU devices."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from custom_ops import aot, first, multiply_bprop
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from msops import Custom
+
+P = PartitionSpec
+MESH = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
+X = jnp.arange(8.0)
+W = jnp.array([2.0, 3.0])
+
+
+def check(op: Custom) -> None:
+    """Holds an op that multiplies against jnp."""
+    local = jax.shard_map(op, mesh=MESH, in_specs=(P("i"), P("i")), out_specs=P("i"))
+    np.testing.assert_allclose(jax.jit(local)(X, X), X * X)
+    np.testing.assert_allclose(jax.grad(lambda x: local(x, X).sum())(X), X)
+
+    # One input is sharded and one replicated: the gradient of the latter is summed.
+    mixed = jax.shard_map(op, mesh=MESH, in_specs=(P("i"), P()), out_specs=P("i"))
+    plain = jax.shard_map(jnp.multiply, mesh=MESH, in_specs=(P("i"), P()), out_specs=P("i"))
+    for position in (0, 1):
+        slope = [
+            jax.jit(jax.grad(lambda x, w, f=f: (f(x, w) * X).sum(), position))(X, W)
+            for f in (mixed, plain)
+        ]
+        np.testing.assert_allclose(*slope)
+
+    inside = jax.shard_map(
+        lambda x: jax.lax.psum(jax.grad(lambda x: op(x, x).sum())(x), "i"),
+        mesh=MESH,
+        in_specs=P("i"),
+        out_specs=P(),
+    )
+    np.testing.assert_allclose(inside(X), (2 * X).reshape(4, 2).sum(0))
+
+    try:
+        jax.shard_map(op, mesh=MESH, in_specs=(P("i"), P("i")), out_specs=P())(X, X)
+    except ValueError:
+        pass
+    else:
+        raise AssertionError("a result that varies passed for one that does not")
+
+    sharded = jax.device_put(X, NamedSharding(MESH, P("i")))
+    np.testing.assert_allclose(jax.jit(op)(sharded, sharded), X * X)
+    second = jax.device_put(X, jax.devices()[1])
+    got = op(second, second)
+    assert got.devices() == {jax.devices()[1]}
+    np.testing.assert_allclose(got, X * X)
+
+
+check(aot("Multiply", bprop=multiply_bprop))
+print("aot ok")
+check(Custom(np.multiply, first, first, bprop=multiply_bprop))
+print("pyfunc ok")

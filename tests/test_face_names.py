@@ -1,0 +1,47 @@
+"""What namespaces say of names msops does not have."""
+
+from __future__ import annotations
+
+import pytest
+
+import msops
+from msops import nn, ops
+
+HYBRID = "write the kernel as pyfunc or aot."
+LAYERS = "use flax, optax and numpy, or write it with msops.ops."
+GENERAL = "dir(msops.ops) lists those that are here."
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "advice"),
+    [
+        (ops, "kernel", HYBRID),
+        (ops, "ms_kernel", HYBRID),
+        (msops, "akg", HYBRID),
+        (ops, "TbeKernel", HYBRID),
+        (nn, "Dense", LAYERS),
+        (nn, "ReLU", LAYERS),
+        (nn, "Conv2d", LAYERS),
+        (nn, "Adam", LAYERS),
+        (nn, "SoftmaxCrossEntropyWithLogits", LAYERS),
+        (msops, "dataset", LAYERS),
+        (msops.common, "initializer", LAYERS),
+        (ops, "Conv2D", GENERAL),
+        (msops, "mint", "dir(msops) lists those that are here."),
+        # A name that is nearly there is a slip, whatever namespace it is in.
+        (ops, "TBERegOps", "Near names: TBERegOp."),
+        (nn, "SequentialCel", "Near names: SequentialCell."),
+    ],
+)
+def test_a_missing_name_gets_the_advice_that_fits(module, name, advice):
+    with pytest.raises(AttributeError) as caught:
+        getattr(module, name)
+    text = str(caught.value)
+    assert text.startswith(f"msops does not have {module.__name__}.{name}. ")
+    assert text.endswith(advice)
+    assert text.count("Near names") == advice.count("Near names")
+
+
+def test_what_advice_names_is_there():
+    assert callable(ops.where)
+    assert callable(ops.select)
