@@ -19,6 +19,7 @@ from msops._parameter import Parameter as Parameter
 from msops._parameter import ParameterTuple as ParameterTuple
 from msops._paths import get_include as get_include
 from msops._tensor import Tensor as Tensor
+from msops._version import __version__ as __version__
 from msops.common import dtype as dtype
 from msops.common.dtype import *  # noqa: F403
 

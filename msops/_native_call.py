@@ -154,7 +154,15 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
                 continue
             # One library that is damaged or not allowed must not keep the others from being found.
             try:
-                _remember(_toolchain.resolve(path, f"MSOPS_LIBRARY_PATH {folder}"))
+                library = _toolchain.resolve(path, f"MSOPS_LIBRARY_PATH {folder}")
+                _remember(library)
+                _remember(
+                    dataclasses.replace(
+                        library,
+                        hash=f"{library.hash}{_toolchain.OTHER_ABI}",
+                        old_string_abi=not library.old_string_abi,
+                    )
+                )
             except MsopsError as error:
                 _log.warning("%s", error)
     return _register(platform)

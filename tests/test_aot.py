@@ -97,6 +97,23 @@ def test_library_of_either_string_abi_reads_attributes(tmp_path: Path, abi: int)
     np.testing.assert_array_equal(op(jnp.ones((2, 3)), 2.0), [6.0, 6.0])
 
 
+def test_forced_string_abi_is_this_ops_alone(tmp_path: Path) -> None:
+    library = tmp_path / "ops.so"
+    build(FLOAT_OPS.read_text(), library, "-D_GLIBCXX_USE_CXX11_ABI=0")
+    infer = lambda x, s: x[:1]  # noqa: E731
+    told = Custom(f"{library}:ScaleSum", infer, first, reg_info=scale_sum_info())
+    forced = Custom(f"{library}:ScaleSum", infer, first, reg_info=scale_sum_info(), cxx11_abi=False)
+    wrong = Custom(f"{library}:Copy", first, first, cxx11_abi=True)
+    x = jnp.ones((2, 3))
+    for op in (told, forced):
+        np.testing.assert_array_equal(op(x, 2.0), [6.0, 6.0])
+    wrong(x)
+    kernels = [op._resolve().operator.definition.kernel for op in (told, forced, wrong)]
+    assert kernels[0].library == kernels[1].library
+    assert kernels[2].library.hash != kernels[0].library.hash
+    np.testing.assert_array_equal(told(jnp.ones((1, 3)), 2.0), [6.0])
+
+
 @pytest.mark.parametrize(
     "dtype",
     [*BY_NAME],

@@ -46,7 +46,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_tensor_text",
     ),
     2: ("_native_call", "_jax_seam _native _op_info _toolchain"),
-    1: ("_config _context _dtypes _paths",),
+    1: ("_config _context _dtypes _paths _version",),
     0: ("errors",),
 }
 ROWS = [row.split() for layer in sorted(LAYERS, reverse=True) for row in LAYERS[layer]]

@@ -24,12 +24,13 @@ from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.builder import build
 from msops._toolchain.elf import ElfInfo, read_elf
 from msops._toolchain.inputs import require_file
-from msops._toolchain.libraries import Library, index, resolve
+from msops._toolchain.libraries import OTHER_ABI, Library, index, resolve
 from msops._toolchain.private_copy import open_copy
 from msops._toolchain.store import Built
 from msops._toolchain.symbols import near_names, require_symbol, uses_old_strings
 
 __all__ = [
+    "OTHER_ABI",
     "Built",
     "ElfInfo",
     "Library",

@@ -18,6 +18,9 @@ from msops._toolchain.stamps import Stamp, take_stamp
 from msops._toolchain.store import Built
 from msops._toolchain.symbols import uses_old_strings
 
+OTHER_ABI = ".other-string-abi"
+"""Ends the hash of a library that is opened with the std::string ABI its imports do not tell."""
+
 _LIBRARY_NAME = re.compile(r".+\.so(\.\d+)*")
 _STORE_VARIABLES = ("MSOPS_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
 _ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *_STORE_VARIABLES)
@@ -142,10 +145,11 @@ def _resolve_file(
 
 def _library(built: Built, info: ElfInfo, origin: Path, cxx11_abi: bool | None) -> Library:
     """Puts together what is known of a library."""
-    old = uses_old_strings(info.imports) if cxx11_abi is None else not cxx11_abi
-    return Library(
-        built.hash, built.name, built.path, origin, old, info.exports, info.has_device_code
-    )
+    told = uses_old_strings(info.imports)
+    old = told if cxx11_abi is None else not cxx11_abi
+    # Programs find a library by its hash, so one taken for the other ABI needs a hash of its own.
+    content = built.hash if old == told else f"{built.hash}{OTHER_ABI}"
+    return Library(content, built.name, built.path, origin, old, info.exports, info.has_device_code)
 
 
 def _own_headers(result: Result) -> tuple[Stamp, ...]:
