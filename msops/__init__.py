@@ -22,6 +22,8 @@ from msops._tensor import Tensor as Tensor
 from msops._version import __version__ as __version__
 from msops.common import dtype as dtype
 from msops.common.dtype import *  # noqa: F403
+from msops.common.seed import get_seed as get_seed
+from msops.common.seed import set_seed as set_seed
 
 
 def load_ipython_extension(shell: object) -> None:
