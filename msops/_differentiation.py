@@ -23,7 +23,7 @@ from msops.errors import ArgumentValueError, GradientTypeError, GradientValueErr
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class GradientRequest:
     """What to differentiate.
 
     Attributes:
@@ -45,7 +45,7 @@ def _is_float(leaf: Any) -> bool:
     return is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.inexact)
 
 
-def _chosen(request: Request, args: tuple[Any, ...]) -> list[int]:
+def _chosen(request: GradientRequest, args: tuple[Any, ...]) -> list[int]:
     """Returns the positions to differentiate; raises if one holds nothing with a gradient."""
     if request.positions is None:
         return [n for n, arg in enumerate(args) if any(map(is_array, jax.tree.leaves(arg)))]
@@ -72,7 +72,7 @@ def _chosen(request: Request, args: tuple[Any, ...]) -> list[int]:
 
 
 def differentiate(
-    fn: Callable[..., Any], request: Request, args: tuple[Any, ...], kwargs: dict[str, Any]
+    fn: Callable[..., Any], request: GradientRequest, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     """Returns the value of ``fn(*args)``, the arguments' gradients and the weights' gradients."""
     sens: Any = None
@@ -129,7 +129,7 @@ def _plain(arg: Any) -> Any:
     return wrap(arg.value) if isinstance(arg, Parameter) else arg
 
 
-def _split(request: Request, result: Any) -> Any:
+def _split(request: GradientRequest, result: Any) -> Any:
     """Returns the part of a result that is differentiated."""
     if not request.has_aux:
         return result
@@ -144,7 +144,7 @@ def _split(request: Request, result: Any) -> Any:
     return result[0]
 
 
-def _cotangents(request: Request, result: Any, main: list[Any], sens: Any) -> list[Any]:
+def _cotangents(request: GradientRequest, result: Any, main: list[Any], sens: Any) -> list[Any]:
     """Returns the cotangent of each float output: ones, or what the caller gave as `sens`."""
     if not request.has_sens:
         return [jnp.ones_like(x) for x in main]
@@ -175,7 +175,7 @@ def _cotangents(request: Request, result: Any, main: list[Any], sens: Any) -> li
 
 
 def gradient_function(
-    fn: Callable[..., Any], request: Request, arrange: Callable[..., Any]
+    fn: Callable[..., Any], request: GradientRequest, arrange: Callable[..., Any]
 ) -> Callable[..., Any]:
     """Returns the function of the call's arguments, compiled as a whole in GRAPH_MODE."""
 
@@ -196,7 +196,9 @@ def gradient_function(
     return call
 
 
-def _compiled(fn: Callable[..., Any], request: Request, gradient: Callable[..., Any]) -> Compiled:
+def _compiled(
+    fn: Callable[..., Any], request: GradientRequest, gradient: Callable[..., Any]
+) -> Compiled:
     """Returns `gradient` compiled; a Cell keeps it, as scripts write ``grad(net)(x)`` in loops."""
     if not isinstance(fn, Cell):
         return Compiled(gradient, lambda: request.weights)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msops._cell import Cell
-from msops._differentiation import Request, gradient_function
+from msops._differentiation import GradientRequest, gradient_function
 from msops._parameter import Parameter
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
@@ -51,7 +51,7 @@ def _as_weights(who: str, weights: Any) -> tuple[Parameter, ...]:
 
 def _request(
     who: str, fn: Any, grad_position: Any, weights: Any, has_aux: bool
-) -> tuple[Request, Callable[[tuple[Any, ...], tuple[Any, ...]], Any]]:
+) -> tuple[GradientRequest, Callable[[tuple[Any, ...], tuple[Any, ...]], Any]]:
     """Returns what to differentiate, and what arranges the gradients as MindSpore returns them."""
     _check_function(who, fn)
     if grad_position is None and weights is None:
@@ -71,7 +71,7 @@ def _request(
             return inputs
         return listed if grad_position is None else (inputs, listed)
 
-    return Request(who, positions, parameters, has_aux), arrange
+    return GradientRequest(who, positions, parameters, has_aux), arrange
 
 
 def grad(
@@ -179,7 +179,7 @@ class GradOperation:
             weights = tuple(fn.trainable_params()) if isinstance(fn, Cell) else None
         parameters = _as_weights(who, weights) if self.get_by_list else ()
         positions = None if self.get_all else () if self.get_by_list else (0,)
-        request = Request(who, positions, parameters, has_sens=self.sens_param)
+        request = GradientRequest(who, positions, parameters, has_sens=self.sens_param)
 
         def arrange(_: Any, by_position: tuple[Any, ...], by_weight: tuple[Any, ...]) -> Any:
             listed = by_weight[0] if isinstance(weights, Parameter) else by_weight

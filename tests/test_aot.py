@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conftest import ROOT
 from custom_ops import FLOAT_OPS, aot, first, scale_sum_info
 
 from msops import Custom, errors, get_include
@@ -19,32 +20,8 @@ from msops.ops import CustomRegOp
 
 X = jnp.array([1.0, 2.0, 4.0])
 
-# The tutorial's add.cc: it reads nparam entries of a two-dimensional shape.
-TUTORIAL_ADD = """
-#include <string.h>
-using size_t = decltype(sizeof(int));
-using int64_t = decltype(sizeof(long));
-
-extern "C" int CustomAdd(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes, void *stream, void *extra) {
-  if (nparam != 3) return 1;
-  float *input1 = static_cast<float *>(params[0]);
-  float *input2 = static_cast<float *>(params[1]);
-  float *output = static_cast<float *>(params[2]);
-  size_t size = 1;
-  for (int i = 0; i < nparam; i++) {
-    size *= shapes[2][i];
-  }
-  for (int i = 0; i < nparam; i++) {
-    if (strcmp(dtypes[i], "float32") != 0) {
-      return 2;
-    }
-  }
-  for (int i = 0; i < size; i++) {
-    output[i] = input1[i] + input2[i];
-  }
-  return 0;
-}
-"""  # noqa: E501
+# The tutorial's kernel: it reads nparam entries of a two-dimensional shape.
+TUTORIAL_ADD = (ROOT / "tests" / "seeds" / "add.cc").read_text()
 
 CONSTANT = (
     'extern "C" int F(int n, void **p, int *, long **, const char **, void *, void *) '

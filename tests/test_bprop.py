@@ -190,6 +190,25 @@ def test_none_for_a_list_input_is_zero_for_all_of_it() -> None:
     np.testing.assert_array_equal(jax.grad(lambda x: op([x, x]).sum())(X), np.zeros(3))
 
 
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: jax.jvp(f, (X,), (X,)),
+        lambda f: jax.jacfwd(f)(X),
+        lambda f: jax.linearize(f, X)[1](X),
+        lambda f: jax.hessian(lambda x: f(x).sum())(X),
+    ],
+    ids=["jvp", "jacfwd", "linearize", "hessian"],
+)
+def test_bprop_gives_no_forward_mode(transform: Any) -> None:
+    op = pyfunc(lambda x, out, dout: (2 * x * dout,))
+    with pytest.raises(TypeError, match="forward-mode"):
+        transform(op)
+    np.testing.assert_allclose(
+        jax.jacrev(jax.grad(lambda x: op(x).sum()))(X), 2 * np.eye(3), rtol=1e-6
+    )
+
+
 def test_op_without_bprop_says_how_to_give_one() -> None:
     op = aot("Multiply")
     with pytest.raises(errors.GradientTypeError) as caught:

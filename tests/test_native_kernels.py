@@ -9,35 +9,12 @@ import jax.numpy as jnp
 import native_harness as harness
 import numpy as np
 import pytest
+from conftest import ROOT
 from native_harness import PREAMBLE, Call, build, failure, run, same
 
 # The CPU example of MindSpore 1.6's tutorial, as printed there. It reads `nparam` entries of a
 # shape of rank 2; on MindSpore 2.7.2 it prints zeros.
-TUTORIAL_ADD = """
-#include <string.h>
-using size_t = decltype(sizeof(int));
-using int64_t = decltype(sizeof(long));
-
-extern "C" int CustomAdd(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes, void *stream, void *extra) {
-  if (nparam != 3) return 1;
-  float *input1 = static_cast<float *>(params[0]);
-  float *input2 = static_cast<float *>(params[1]);
-  float *output = static_cast<float *>(params[2]);
-  size_t size = 1;
-  for (int i = 0; i < nparam; i++) {
-    size *= shapes[2][i];
-  }
-  for (int i = 0; i < nparam; i++) {
-    if (strcmp(dtypes[i], "float32") != 0) {
-      return 2;
-    }
-  }
-  for (int i = 0; i < size; i++) {
-    output[i] = input1[i] + input2[i];
-  }
-  return 0;
-}
-"""  # noqa: E501
+TUTORIAL_ADD = (ROOT / "tests" / "seeds" / "add.cc").read_text()
 
 DTYPES = ["bool", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
 DTYPES += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]

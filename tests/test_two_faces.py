@@ -14,6 +14,8 @@ from custom_ops import aot, first, multiply_bprop, scale_sum_info
 
 import msops as ms
 from msops import Custom, Tensor, errors, nn
+from msops._backends import BACKENDS
+from msops.ops import CustomRegOp, DataType
 
 MODES = [ms.PYNATIVE_MODE, ms.GRAPH_MODE]
 
@@ -138,6 +140,27 @@ def test_attributes_added_to_a_copy_are_its_own() -> None:
     assert op(x)[0] == 4
     twin = copy.deepcopy(op).add_prim_attr("scale", 3.0)
     assert (twin(x)[0], op(x)[0]) == (6, 4)
+
+
+def test_rows_of_the_platform_guard_whatever_the_device_target() -> None:
+    def rows(target: str, dtype: Any) -> dict[str, Any]:
+        info = CustomRegOp().input(0, "x").input(1, "y").output(0, "out").target(target)
+        return info.dtype_format(dtype, dtype, dtype).get_op_info()
+
+    infos = [rows("CPU", DataType.F32_Default), rows("Ascend", DataType.F16_Default)]
+    op = aot("Multiply", reg_info=infos)
+    pyfunc = Custom(np.multiply, first, first, reg_info=infos)
+    narrow = np.array([1.0], np.float16)
+    ms.set_context(device_target="Ascend")
+    try:
+        for guarded in (op, pyfunc):
+            assert guarded(np.float32([2]), np.float32([3]))[0] == 6
+            with pytest.raises(errors.OpInfoTypeError, match=r"on CPU: input dtypes \(float16"):
+                guarded(narrow, narrow)
+    finally:
+        ms.set_context(device_target="CPU")
+    assert BACKENDS["pyfunc"].guard_target("cuda") == "CPU"
+    assert BACKENDS["aot"].guard_target("cuda") == "GPU"
 
 
 def test_bprop_gets_tensors_and_may_use_ops_and_attributes(mode: int) -> None:
