@@ -180,6 +180,11 @@ def lower_as(
     return mlir.lower_fun(function, multiple_results=True)(ctx, *operands)
 
 
+def is_partitioned(ctx: Any) -> bool:
+    """Tells whether XLA is to partition the program over several devices itself."""
+    return getattr(ctx.module_context.axis_context, "num_devices", 1) > 1
+
+
 def custom_call(
     ctx: Any,
     operands: Sequence[Any],

@@ -148,6 +148,16 @@ class AotBackend:
                     f"{kernel.symbol} is a host function of that library.",
                 )
             )
+        if request.options.stateful and seam.is_partitioned(ctx):
+            raise BackendError(
+                explain(
+                    request.who,
+                    "it is stateful, and its inputs lie on several devices, over which XLA does "
+                    "not partition a call with effects",
+                    "Call it inside jax.shard_map, once per device, or move the inputs to one "
+                    "device with jax.device_put.",
+                )
+            )
         return lower_native_call(
             _native_call(kernel, request),
             request.platform,
