@@ -109,5 +109,5 @@ class Definition:
 
     def is_current(self) -> bool:
         """Tells whether its functions still see what they saw when the op was first used."""
-        bprop_is_current = self.bprop is None or self.bprop.is_current()
-        return bprop_is_current and self.inference.is_current()
+        functions = [f for f in (self.bprop, self.options.vmap) if isinstance(f, ByValue)]
+        return all(f.is_current() for f in functions) and self.inference.is_current()

@@ -145,8 +145,8 @@ class Custom:
         """Calls the op.
 
         Args:
-          *args: the inputs, each an array, a `Tensor`, a number, or a list of these where op info
-            says "dynamic"; then the attributes, in the order in which op info names them.
+          *args: the inputs, each an array, a `Tensor`, a number, or a list of arrays ("dynamic" in
+            op info); then the attributes, in the order in which op info names them.
 
         Returns:
           One array, or a tuple of arrays; Tensors if an input is a Tensor. An op without outputs

@@ -305,11 +305,6 @@ class _Placeholder(Tensor):
     __str__ = __repr__
 
 
-def is_tensor(value: object) -> bool:
-    """Tells whether `value` is a Tensor (or Parameter)."""
-    return isinstance(value, Tensor)
-
-
 def _of_leaf(leaf: Any) -> Tensor:
     """A Tensor of anything: JAX puts placeholders of its own where arrays were."""
     tensor = object.__new__(Tensor)

@@ -246,11 +246,12 @@ def test_number_that_does_not_fit_is_an_error(dtype: str, number: float) -> None
 
 
 @pytest.mark.parametrize(
-    ("dtype", "number"), [("int8", -128), ("uint8", 255), ("float16", 0.1), ("float32", np.inf)]
+    ("dtype", "number"),
+    [("int8", -128), ("uint8", 255), ("float16", 0.1), ("float32", np.inf), ("bfloat16", 0.5)],
 )
 def test_number_that_fits_takes_the_declared_dtype(dtype: str, number: float) -> None:
     got = Custom(lambda x: number, (), dtype)(X)
-    assert got == np.asarray(number).astype(dtype)
+    assert got == np.asarray(number).astype(jnp.dtype(dtype))
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])

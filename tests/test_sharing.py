@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from custom_ops import FLOAT_OPS, aot, first
 
-from msops import Custom
+from msops import Custom, Tensor
 from msops._fingerprint import by_live_value, by_value
 
 X = jnp.arange(4.0)
@@ -110,6 +110,34 @@ def test_rebound_closure_is_not_shared() -> None:
     set_n(7)
     fresh, _ = make(2)
     assert fresh(X).shape == (2,)
+
+
+def test_rebound_closure_of_a_vmap_rule_is_not_shared() -> None:
+    def make(k: float) -> tuple[Custom, Any]:
+        def set_k(value: float) -> None:
+            nonlocal k
+            k = value
+
+        rule = lambda size, batched, x: (x * k, True)  # noqa: E731
+        return Custom(np.negative, first, first, vmap=rule), set_k
+
+    op, set_k = make(2.0)
+    op(X)
+    set_k(7.0)
+    fresh, _ = make(2.0)
+    np.testing.assert_array_equal(jax.vmap(fresh)(X), 2 * X)
+
+
+def test_what_infer_functions_read_is_compared_for_both_faces() -> None:
+    settings = Settings()
+    make = lambda: aot("Count", lambda x: [settings.n], np.float32)  # noqa: E731
+    held = make()
+    assert held(X).shape == (2,)
+    assert held(Tensor(np.asarray(X))).shape == (2,)
+    settings.n = 5
+    fresh = make()
+    assert fresh(X).shape == (5,)
+    assert fresh(Tensor(np.asarray(X))).shape == (5,)
 
 
 def test_counters_in_closures_stay_apart() -> None:

@@ -217,18 +217,14 @@ def _check_output(value: Any, struct: jax.ShapeDtypeStruct, index: int, who: str
 
 def _holds(dtype: np.dtype, value: complex) -> bool:
     """Tells whether a Python number can be an entry of `dtype`; a float may be rounded."""
-    if not np.can_cast(np.asarray(value).dtype, dtype, "same_kind"):
-        return isinstance(value, int) and dtype.kind in "iu" and _holds_int(dtype, value)
     if isinstance(value, int) and dtype.kind in "iu":
-        return _holds_int(dtype, value)
+        bounds = np.iinfo(dtype)
+        return bool(bounds.min <= value <= bounds.max)
+    if not np.can_cast(np.asarray(value).dtype, dtype, "same_kind"):
+        return False
     with np.errstate(over="ignore"):
         rounded = np.asarray(value).astype(dtype)
     return bool(np.isfinite(rounded) == np.isfinite(value))
-
-
-def _holds_int(dtype: np.dtype, value: int) -> bool:
-    bounds = np.iinfo(dtype)
-    return bool(bounds.min <= value <= bounds.max)
 
 
 def _describe(value: Any) -> str:
