@@ -13,6 +13,7 @@ from msops._custom import Custom as Custom
 from msops._gradients import grad as grad
 from msops._gradients import value_and_grad as value_and_grad
 from msops._jit import jit as jit
+from msops._kernel_decorator import kernel as kernel
 from msops._names import missing_names
 from msops._native_call import register_ffi_targets as register_ffi_targets
 from msops._parameter import Parameter as Parameter

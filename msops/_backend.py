@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import jax
@@ -12,6 +12,7 @@ from msops._call import Call
 from msops._fingerprint import ByValue
 from msops._inference import Inference, Outputs
 from msops._op_info import OpInfo
+from msops._traced import Traced
 
 TARGETS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 """MindSpore's target for each of JAX's platforms."""
@@ -27,6 +28,7 @@ class Options:
     host: bool = False
     cxx11_abi: bool | None = None
     vmap: str | ByValue = "sequential"
+    compile_attrs: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,12 +63,23 @@ class Request:
 
 
 class Backend(Protocol):
-    """What a func_type answers, in this order, for its kernels."""
+    """What a func_type answers, in this order, for its kernels.
+
+    Attributes:
+      func_type: its name.
+      platforms: JAX's names of the platforms it lowers for.
+      may_have_no_outputs: whether a kernel may be called for its effect alone.
+      runs_on_host: whether it lowers to a host callback.
+      vmap: how its kernels batch unless ``Custom(vmap=)`` says otherwise.
+      compile_attrs: the keys it takes in ``Custom(compile_attrs=)``.
+    """
 
     func_type: str
     platforms: tuple[str, ...]
     may_have_no_outputs: bool
     runs_on_host: bool
+    vmap: str
+    compile_attrs: tuple[str, ...]
 
     def read(self, func: Any, options: Options, who: str) -> Any:
         """Checks what `Custom` was given as kernel; returns it, source or library unread."""
@@ -82,8 +95,36 @@ class Backend(Protocol):
     def guard_target(self, platform: str) -> str:
         """Returns the target whose op info guards on `platform`."""
 
+    def trace(self, kernel: Any, request: Request) -> Traced | None:
+        """Returns one call as JAX code, for derivatives; None if the kernel is opaque."""
+
     def lower(self, kernel: Any, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
         """Lowers one call for one platform."""
+
+    def explain(self, kernel: Any, request: Request) -> str:
+        """Tells what becomes of one call, and why."""
+
+    def stages(self, kernel: Any, request: Request) -> Mapping[str, Callable[[], str]]:
+        """Returns the texts a call goes through on its way, by name, in order."""
+
+
+class Opaque:
+    """What a backend answers whose kernels nothing is known of but how to call them."""
+
+    vmap = "sequential"
+    compile_attrs: tuple[str, ...] = ()
+
+    def trace(self, kernel: Any, request: Request) -> Traced | None:
+        """Returns None: the kernel is no JAX code."""
+        return None
+
+    def explain(self, kernel: Any, request: Request) -> str:
+        """Says that the kernel runs as it is."""
+        return f"{request.who}: the kernel runs as it is; XLA sees one call."
+
+    def stages(self, kernel: Any, request: Request) -> Mapping[str, Callable[[], str]]:
+        """Returns none."""
+        return {}
 
 
 @dataclasses.dataclass(frozen=True)

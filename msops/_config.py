@@ -30,3 +30,11 @@ def aot_white_list() -> Path | None:
 def cuda_arch() -> str | None:
     """Returns the architecture to build ``.cu`` files for (``MSOPS_CUDA_ARCH``, ``sm_90``)."""
     return os.environ.get("MSOPS_CUDA_ARCH") or None
+
+
+def debug() -> frozenset[str]:
+    """Returns the words of ``MSOPS_DEBUG``.
+
+    "ir" prints every stage of a loop kernel, "bounds" checks indices that could not be proven.
+    """
+    return frozenset(filter(None, os.environ.get("MSOPS_DEBUG", "").replace(",", " ").split()))

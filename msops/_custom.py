@@ -6,27 +6,29 @@ import copy
 import functools
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from msops import _jax_seam as seam
 from msops import errors
-from msops._backend import Definition, Options
+from msops._backend import Backend, Definition, Options
 from msops._backends import BACKENDS
 from msops._batching import read_vmap
-from msops._call import freeze_attribute, sort_arguments
+from msops._call import Call, freeze_attribute, sort_arguments
 from msops._fingerprint import ByValue
 from msops._inference import read_inference, refuse_64_bit
+from msops._inspection import explain_call, lowered_text
 from msops._op_info import OpInfo, format_rows, read_reg_info
 from msops._programs import Programs, share_programs
 from msops._tensor import Tensor, holds, unwrap, wrap
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, explain
 
 # MindSpore's func_types that have no backend here.
-_ABSENT = ("aicpu", "akg", "hybrid", "julia", "tbe")
+_ABSENT = ("aicpu", "julia", "tbe")
 
 # Resolving reads sources and shares operators; one op's bprop may hold further ops.
 _resolving_lock = threading.RLock()
@@ -42,13 +44,15 @@ class Custom:
 
     Args:
       func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"`` (aot; a source is
-        compiled on first use), or a Python function over numpy arrays (pyfunc).
+        compiled on first use), a Python function over numpy arrays (pyfunc), or a loop kernel: a
+        function decorated by `kernel` (hybrid), or one in a dialect of AKG (akg).
       out_shape: shape of the output, a tuple of shapes for several outputs, or a function that gets
         the shape of each input (and the value of each attribute) and returns one of these. None
-        asks the kernel (aot: ``SymbolInferShape``). ``()`` for both this and `out_dtype` makes a
-        pyfunc without output.
-      out_dtype: dtype of the output, or likewise. None asks the kernel (aot: ``SymbolInferType``).
-      func_type: "aot" or "pyfunc"; None chooses by `func`.
+        asks the kernel (aot: ``SymbolInferShape``; akg and hybrid: its loops). ``()`` for both this
+        and `out_dtype` makes a pyfunc without output.
+      out_dtype: dtype of the output, or likewise. None asks the kernel (aot: ``SymbolInferType``; akg and
+        hybrid: its loops).
+      func_type: "akg", "aot", "hybrid" or "pyfunc"; None chooses by `func`.
       bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per
         input, None where there is none. Several outputs make `out` and `dout` tuples.
       reg_info: op info (`CustomRegOp`): a dict, its JSON text, or a list of them, one per target.
@@ -56,8 +60,8 @@ class Custom:
       stateful: the kernel has effects or draws unseeded random numbers: equal calls are not merged
         and unused ones not dropped. Refused inside `jax.checkpoint`.
       reentrant: False if the kernel may not run in two threads at once; serialises its library.
-      vmap: how the kernel batches under `jax.vmap`: "sequential" calls it once per element;
-        "expand_dims" and "broadcast_all" call it once, with a leading axis in every input (of size
+      vmap: how the kernel batches under `jax.vmap`. None: akg and hybrid kernels are rewritten for
+        a leading axis, others are "sequential", called once per element. "expand_dims" and "broadcast_all" call it once, with a leading axis in every input (of size
         1 where an input is not mapped, for the former) and in every output; or a rule
         ``vmap(axis_size, in_batched, *inputs) -> (result, is_batched)``, as
         `jax.custom_batching.custom_vmap` takes. Shapes are inferred without the added axes.
@@ -65,6 +69,8 @@ class Custom:
       host: aot: on a GPU, run the CPU kernel on the host with a copy of the arrays each way.
       cxx11_abi: aot: which ``_GLIBCXX_USE_CXX11_ABI`` the library was built with, where its imports
         do not tell.
+      compile_attrs: akg and hybrid: ``{"lower": "xla"}`` or ``{"lower": "native"}`` forces what an
+        estimate of costs chooses otherwise: operations that XLA fuses, or C (CUDA on a GPU).
 
     Raises:
       ArgumentTypeError, ArgumentValueError: an argument cannot be used.
@@ -91,10 +97,11 @@ class Custom:
         *,
         stateful: bool = False,
         reentrant: bool = True,
-        vmap: str | Callable[..., Any] = "sequential",
+        vmap: str | Callable[..., Any] | None = None,
         writable: bool = False,
         host: bool = False,
         cxx11_abi: bool | None = None,
+        compile_attrs: Mapping[str, Any] | None = None,
     ):
         self.name = self.__name__ = _name_of(func)
         self._who = f"Custom '{self.name}'"
@@ -121,10 +128,11 @@ class Custom:
         self._options = Options(
             stateful=stateful,
             reentrant=reentrant,
-            vmap=read_vmap(vmap, self._who),
+            vmap=read_vmap(self._backend.vmap if vmap is None else vmap, self._who),
             writable=writable,
             host=host,
             cxx11_abi=cxx11_abi,
+            compile_attrs=_read_compile_attrs(compile_attrs, self._backend, self._who),
         )
         self._source = self._backend.read(func, self._options, self._who)
         self._inference = read_inference(
@@ -248,6 +256,46 @@ class Custom:
         self._of_tensors.clear()
         return self
 
+    def explain(self, *args: Any) -> str:
+        """Tells what becomes of a call: what XLA sees, and for a loop kernel why.
+
+        Args:
+          *args: what the op would be called with: arrays, or `jax.ShapeDtypeStruct`s in their
+            place. Without any, the latest call is explained.
+
+        Returns:
+          Text of several lines. For akg and hybrid: which loops are parallel, reductions or
+          order-bound, what each nest was raised to, and whether XLA operations or native code run.
+
+        Raises:
+          ArgumentValueError: no `args`, and the op has not been called.
+        """
+        return explain_call(self._resolve(), self._find_call(args))
+
+    def lower_text(self, *args: Any, stage: str = "stablehlo") -> str:
+        """Returns the text a call has at a stage of its way to machine code.
+
+        Args:
+          *args: as for `explain`.
+          stage: "jaxpr", "stablehlo" (what is handed to XLA) or "hlo" (what XLA makes of it). For
+            akg and hybrid also "ir" (the loop IR of the kernel), "raised" (its loops as they become
+            XLA operations), "marked" (as they become native code), "c" and "cuda".
+
+        Returns:
+          The text.
+
+        Raises:
+          ArgumentValueError: there is no such stage; or no `args`, and the op has not been called.
+        """
+        return lowered_text(self._resolve(), self._find_call(args), stage)
+
+    def _find_call(self, args: Sequence[Any]) -> tuple[Call, Sequence[Any]] | None:
+        if not args:
+            return None
+        tensors = holds(Tensor, args)
+        values = jax.tree.map(_stand_in, list(unwrap(args)))
+        return sort_arguments(values, next(iter(self._infos), None), tensors, self._who)
+
     def __copy__(self) -> Custom:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
@@ -272,6 +320,34 @@ def _wrong_option(option: str, expected: str, value: Any, who: str) -> ArgumentT
             "See the docstring of Custom for what it does.",
         )
     )
+
+
+def _stand_in(value: Any) -> Any:
+    """Returns an array in place of a `jax.ShapeDtypeStruct`; it takes no memory."""
+    if isinstance(value, jax.ShapeDtypeStruct):
+        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+    return value
+
+
+def _read_compile_attrs(
+    attrs: Any, backend: Backend, who: str
+) -> tuple[tuple[str, Any], ...]:
+    if attrs is None:
+        return ()
+    if not isinstance(attrs, Mapping) or not all(isinstance(key, str) for key in attrs):
+        raise _wrong_option("compile_attrs", "a dict with str keys", attrs, who)
+    unknown = sorted(set(attrs) - set(backend.compile_attrs))
+    if unknown:
+        known = ", ".join(map(repr, backend.compile_attrs)) or "none"
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected compile_attrs with keys among {known} for func_type "
+                f"{backend.func_type!r}; got {', '.join(map(repr, unknown))}",
+                "Leave the others out.",
+            )
+        )
+    return tuple(sorted(attrs.items()))
 
 
 def _name_of(func: Any) -> str:

@@ -149,6 +149,68 @@ def new_primitive(
     return primitive
 
 
+def new_linear_primitive(
+    name: str,
+    function: Callable[..., Sequence[Any]],
+    transpose: Callable[..., Sequence[Any]],
+    batch: Callable[..., Any],
+) -> core.Primitive:
+    """Makes a primitive that is linear in some of its arguments, with a transpose of its own.
+
+    Args:
+      name: what jaxprs show.
+      function: ``(*args, linear, **params) -> results`` in JAX code; `linear` counts the trailing
+        arguments in which it is linear.
+      transpose: ``(args, cotangents, **params) -> cotangents of the linear arguments``, `args`
+        without those.
+      batch: ``(args, dims, linear, **params) -> (results, dims)``.
+    """
+    primitive = core.Primitive(name)
+    primitive.multiple_results = True
+
+    def abstract_eval(*avals: Any, **params: Any) -> Any:
+        structs = jax.eval_shape(functools.partial(function, **params), *map(_as_struct, avals))
+        return [shaped_array(struct, avals, name) for struct in structs]
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return jax.jvp(
+            lambda *args: function(*args, **params),
+            tuple(primals),
+            tuple(map(ad.instantiate_zeros, tangents)),
+        )
+
+    def transpose_rule(
+        cotangents: Sequence[Any], *args: Any, linear: int, **params: Any
+    ) -> Sequence[Any]:
+        known = args[: len(args) - linear]
+        whole = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+        return [None] * len(known) + list(transpose(known, whole, linear=linear, **params))
+
+    @functools.lru_cache(maxsize=256)
+    def compiled(params: tuple[tuple[str, Any], ...]) -> Callable[..., Sequence[Any]]:
+        return jax.jit(functools.partial(function, **dict(params)))
+
+    def impl(*args: Any, **params: Any) -> Sequence[Any]:
+        return compiled(tuple(sorted(params.items())))(*args)
+
+    primitive.def_abstract_eval(abstract_eval)
+    primitive.def_impl(impl)
+    mlir.register_lowering(primitive, mlir.lower_fun(function, multiple_results=True))
+    batching.primitive_batchers[primitive] = batch
+    ad.primitive_jvps[primitive] = jvp
+    ad.primitive_transposes[primitive] = transpose_rule
+    return primitive
+
+
+def _as_struct(aval: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
+
+
+def is_zero(tangent: Any) -> bool:
+    """Tells whether a tangent is a symbolic zero."""
+    return type(tangent) is ad.Zero
+
+
 def hold_weakly(kind: type) -> None:
     """Makes JAX's caches not keep alive a parameter of primitives that is of type `kind`."""
     weakref_cache_key_types.add(kind)

@@ -39,6 +39,7 @@ class NativeCall:
       symbol: the function in it.
       attributes: every attribute by name.
       reentrant: False serialises all calls into the library.
+      workspaces: sizes in bytes of memory that the function gets behind its outputs.
     """
 
     op: str
@@ -46,6 +47,7 @@ class NativeCall:
     symbol: str
     attributes: tuple[tuple[str, Any], ...]
     reentrant: bool
+    workspaces: tuple[int, ...] = ()
 
 
 def lower_native_call(
@@ -74,9 +76,9 @@ def lower_native_call(
       BuildError: the library cannot be opened in this process.
     """
     _remember(call.library)
-    if _register(platform):
+    if register_targets(platform):
         with _reported(BuildError, who, f"{call.library.name} cannot be opened"):
-            _native().open_library(call.library.hash)
+            native_module().open_library(call.library.hash)
     arrays = (*inputs, *outputs)
     attributes = {
         "op": call.op,
@@ -88,6 +90,7 @@ def lower_native_call(
         "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
         "attributes": {name: _ffi_value(value) for name, value in call.attributes},
         "reentrant": call.reentrant,
+        "workspaces": np.array(call.workspaces, np.int64),
     }
     return seam.custom_call(ctx, operands, AOT_TARGET, attributes, has_side_effect)
 
@@ -100,7 +103,7 @@ def infer_shapes(
     dtypes = [as_dtype(array.dtype).name for array in inputs]
     _remember(call.library)
     with _reported(KernelError, who, f"{call.symbol}InferShape failed"):
-        answer = _native().infer_shape(
+        answer = native_module().infer_shape(
             call.library.hash, call.symbol, shapes, dtypes, dict(call.attributes), multiple
         )
     return answer if multiple else answer[0]
@@ -113,7 +116,7 @@ def infer_type_ids(
     type_ids = [as_dtype(array.dtype).type_id for array in inputs]
     _remember(call.library)
     with _reported(KernelError, who, f"{call.symbol}InferType failed"):
-        return _native().infer_type(
+        return native_module().infer_type(
             call.library.hash, call.symbol, type_ids, dict(call.attributes), multiple
         )
 
@@ -149,6 +152,8 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
             )
         )
     for folder in _config.library_path():
+        for content, code in _toolchain.index_cubins(folder).items():
+            native_module().register_cubin(content, code)
         for content, path in _toolchain.index(folder).items():
             if content in _remembered:
                 continue
@@ -165,7 +170,7 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
                 )
             except MsopsError as error:
                 _log.warning("%s", error)
-    return _register(platform)
+    return register_targets(platform)
 
 
 _remembered: set[str] = set()
@@ -173,23 +178,24 @@ _remembered: set[str] = set()
 
 def _remember(library: _toolchain.Library) -> None:
     """Makes the library known to the handlers by its hash."""
-    _native().register_library(
-        library.hash, str(library.path), str(library.origin), library.old_string_abi
+    native_module().register_library(
+        library.hash, str(library.path), str(library.origin or ""), library.old_string_abi
     )
     _remembered.add(library.hash)
 
 
-def _register(platform: str) -> bool:
+def register_targets(platform: str) -> bool:
+    """Registers msops's targets for a platform, once; returns whether XLA has them now."""
     return seam.register_custom_calls(platform, _registrations())
 
 
 @functools.cache
 def _registrations() -> list[dict[str, Any]]:
-    return _native().registrations()
+    return native_module().registrations()
 
 
 @functools.cache
-def _native() -> ModuleType:
+def native_module() -> ModuleType:
     """Returns the C++ module; imported at first use, as `import msops` must be quick."""
     try:
         from msops import _native

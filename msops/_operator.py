@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import weakref
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from msops._call import Call
 from msops._dtypes import as_dtype
 from msops._inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit
 from msops._op_info import OpInfo, bind_attributes, match
+from msops._traced import Traced, differentiate
 from msops.errors import BackendError, explain
 
 _MOST_ANSWERS = 256
@@ -61,6 +63,12 @@ class Operator:
                 del self._answers[next(iter(self._answers))]
         return answer
 
+    def latest_call(self) -> tuple[Call, tuple[jax.ShapeDtypeStruct, ...]] | None:
+        """Returns the call whose results were inferred last, if there was one."""
+        for call, inputs, _ in reversed(self._answers):
+            return call, inputs
+        return None
+
     def is_current(self) -> bool:
         """Tells whether its functions still see what they saw, and infer functions answer alike."""
         if not self.definition.is_current():
@@ -78,11 +86,13 @@ class Operator:
         definition = self.definition
 
         def ask_kernel(half: str) -> Any:
-            request = self.request(call, element, "", NO_OUTPUTS)
+            # The kernel is asked about one element of a batch.
+            request = self.request(one, element, "", NO_OUTPUTS)
             return definition.backend.infer(
                 definition.kernel, half, request, definition.infos, self.who
             )
 
+        one = dataclasses.replace(call, batch=())
         element = [call.element(aval) for aval in avals]
         outputs = infer(definition.inference, call, element, ask_kernel, self.who)
         return outputs.batched(call.batch)
@@ -104,6 +114,12 @@ class Operator:
             bind=functools.partial(self.bind, call),
             who=self.who + place,
         )
+
+    def traced(self, call: Call, arrays: Sequence[Any]) -> Traced | None:
+        """Returns a call on such arrays as JAX code, if its kernel can be written so."""
+        avals = [jax.typeof(array) for array in arrays]
+        request = self.request(call, avals, "", self.outputs(call, avals))
+        return self.definition.backend.trace(self.definition.kernel, request)
 
     def info(self, platform: str) -> OpInfo | None:
         """Returns the op info that guards on `platform`, if there is one."""
@@ -200,8 +216,11 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operator: Operator, call: Call) -> Any:
-    """Differentiates an op without bprop: only where no derivative exists to begin with."""
+    """Differentiates an op without bprop: as JAX code, or where no derivative exists anyway."""
     results = operator.bind(call, primals)
+    traced = operator.traced(call, primals)
+    if traced is not None:
+        return results, differentiate(traced, operator, call, primals, tangents, results)
     if any(jnp.issubdtype(result.dtype, jnp.inexact) for result in results):
         raise refuse_differentiation(operator.who)
     return results, [seam.zero_tangent(jax.typeof(result)) for result in results]

@@ -91,6 +91,7 @@ class Call:
     outputs: tuple[jax.ShapeDtypeStruct, ...]
     attributes: dict[str, Any] = field(default_factory=dict)
     reentrant: bool = True
+    workspaces: tuple[int, ...] = ()
     overrides: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, *inputs: Any) -> tuple[jax.Array, ...]:
@@ -109,6 +110,7 @@ class Call:
             "dtypes": ",".join(np.dtype(aval.dtype).name for aval in arrays),
             "attributes": self.attributes,
             "reentrant": self.reentrant,
+            "workspaces": np.array(self.workspaces, np.int64),
         }
         return attributes | self.overrides
 

@@ -2,7 +2,8 @@
 
 tests/seeds holds their text: custom_pyfunc.py, custom_aot.py and add.cc from the programming guide
 of MindSpore 1.6 (custom_operator_custom.md), pyfunc_grad.py from the advanced page of a later one,
-whose indentation was lost in print and is put back.
+whose indentation was lost in print and is put back. akg_add.py and akg_grad_16.py are the guide's,
+akg_grad_22.py and akg_grad_23.py the advanced pages' of 2.2 and 2.3.
 """
 
 from __future__ import annotations
@@ -70,3 +71,12 @@ def test_pyfunc_gradient_by_grad_operation_with_sens(tmp_path, mode):
     script = tmp_path / "sens.py"
     script.write_text(text.replace(plain, with_sens))
     assert run(script, tmp_path) == GRADIENT
+
+
+def test_akg_add(tmp_path):
+    assert run(SEEDS / "akg_add.py", tmp_path) == SUM
+
+
+@pytest.mark.parametrize("name", ["akg_grad_16", "akg_grad_22", "akg_grad_23"])
+def test_akg_gradient(tmp_path, name):
+    assert run(SEEDS / f"{name}.py", tmp_path) == GRADIENT

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from msops._backend import Backend
 from msops._backends.aot import AotBackend
+from msops._backends.loops import LoopBackend
 from msops._backends.pyfunc import PyfuncBackend
 
 BACKENDS: dict[str, Backend] = {
-    backend.func_type: backend for backend in (AotBackend(), PyfuncBackend())
+    backend.func_type: backend for backend in (
+        LoopBackend("akg"),
+        AotBackend(),
+        LoopBackend("hybrid"),
+        PyfuncBackend(),
+    )
 }

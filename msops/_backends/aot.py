@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from msops import _jax_seam as seam
-from msops._backend import Options, Request
+from msops._backend import Opaque, Options, Request
 from msops._dtypes import BY_TYPE_ID
 from msops._host_callback import call_on_host
 from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_native_call
@@ -51,7 +51,7 @@ class AotKernel:
     symbol: str
 
 
-class AotBackend:
+class AotBackend(Opaque):
     """Runs on CPU and CUDA, guarded by the rows of the platform lowered for (decision 7)."""
 
     func_type = "aot"

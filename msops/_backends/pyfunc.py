@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from msops import _jax_seam as seam
-from msops._backend import Options, Request
+from msops._backend import Opaque, Options, Request
 from msops._fingerprint import by_live_value
 from msops._host_callback import call_on_host
 from msops._op_info import OpInfo
@@ -50,7 +50,7 @@ class PyfuncKernel:
         return hash(self._key)
 
 
-class PyfuncBackend:
+class PyfuncBackend(Opaque):
     """Lowers to a host callback on every platform; guarded by the "CPU" rows (decision 7)."""
 
     func_type = "pyfunc"

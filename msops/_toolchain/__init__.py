@@ -8,7 +8,9 @@
     languages.py     the languages of sources: compiler, flags, how to get the compiler
     compilers.py     which compiler, who it is, which command line
     nvcc_paths.py    paths that nvcc can handle
-    cuda.py          the architectures of the CUDA devices present
+    cuda.py          what the CUDA driver says of itself and of the devices present
+    generated.py     generated C to libraries
+    nvrtc.py         generated CUDA C to cubins, by NVRTC
     manifest.py      what the compiler read, and whether it is still the same
     inputs.py        reading a file that a user named
     stamps.py        what a file held, without reading it again
@@ -17,14 +19,16 @@
     elf.py           the ELF reader
     symbols.py       exported names: missing ones, and the std::string ABI they tell
 
-Nothing here imports JAX, starts a device or opens a library.
+Nothing here imports JAX, starts a device or opens a library, but for NVRTC.
 """
 
 from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.builder import build
 from msops._toolchain.elf import ElfInfo, read_elf
+from msops._toolchain.generated import build_generated
 from msops._toolchain.inputs import require_file
 from msops._toolchain.libraries import OTHER_ABI, Library, index, resolve
+from msops._toolchain.nvrtc import Cubin, build_cubins, index_cubins
 from msops._toolchain.private_copy import open_copy
 from msops._toolchain.store import Built
 from msops._toolchain.symbols import near_names, require_symbol, uses_old_strings
@@ -32,11 +36,15 @@ from msops._toolchain.symbols import near_names, require_symbol, uses_old_string
 __all__ = [
     "OTHER_ABI",
     "Built",
+    "Cubin",
     "ElfInfo",
     "Library",
     "build",
+    "build_cubins",
+    "build_generated",
     "check_allowed",
     "index",
+    "index_cubins",
     "near_names",
     "open_copy",
     "read_elf",

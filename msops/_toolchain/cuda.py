@@ -1,4 +1,4 @@
-"""The architectures of the CUDA devices present, asked of the driver itself."""
+"""What the CUDA driver says of itself and of the devices present."""
 
 from __future__ import annotations
 
@@ -18,14 +18,31 @@ def device_architectures() -> tuple[str, ...]:
 
     Source: CUDA driver API, ``cuDeviceGetAttribute``.
     """
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return ()
+    driver = _open_driver()
     count = ctypes.c_int()
-    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+    if driver is None or driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return ()
     return tuple(sorted({_architecture(driver, ordinal) for ordinal in range(count.value)}))
+
+
+@functools.cache
+def driver_major() -> int | None:
+    """Returns the newest major version of CUDA whose code the driver takes; None without one.
+
+    Source: CUDA driver API, ``cuDriverGetVersion``.
+    """
+    driver = _open_driver()
+    version = ctypes.c_int()
+    if driver is None or driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
+        return None
+    return version.value // 1000
+
+
+def _open_driver() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
 
 
 def _architecture(driver: ctypes.CDLL, ordinal: int) -> str:

@@ -15,15 +15,14 @@ from msops._toolchain.elf import ElfInfo, parse_elf
 from msops._toolchain.manifest import Listing, Result, header_names, list_folders
 from msops._toolchain.private_copy import copy_library
 from msops._toolchain.stamps import Stamp, take_stamp
-from msops._toolchain.store import Built
+from msops._toolchain.store import STORE_VARIABLES, Built
 from msops._toolchain.symbols import uses_old_strings
 
 OTHER_ABI = ".other-string-abi"
 """Ends the hash of a library that is opened with the std::string ABI its imports do not tell."""
 
 _LIBRARY_NAME = re.compile(r".+\.so(\.\d+)*")
-_STORE_VARIABLES = ("MSOPS_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
-_ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *_STORE_VARIABLES)
+_ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *STORE_VARIABLES)
 # Headers that come with the system or the compiler are compared once per process, not per call.
 _SYSTEM_FOLDERS = ("/usr/", "/opt/", "/lib/")
 
@@ -36,7 +35,7 @@ class Library:
       hash: SHA-256 of its content, in hexadecimal; what programs refer to it by.
       name: base name of the source or library the user named.
       path: the file to open, whose content never changes.
-      origin: absolute path of the file the user named.
+      origin: absolute path of the file the user named; None if msops wrote the source.
       old_string_abi: it was built with ``_GLIBCXX_USE_CXX11_ABI=0``.
       exports: the symbols it exports.
       has_device_code: it carries GPU code, or is linked with a GPU runtime.
@@ -45,7 +44,7 @@ class Library:
     hash: str
     name: str
     path: Path
-    origin: Path
+    origin: Path | None
     old_string_abi: bool
     exports: frozenset[str]
     has_device_code: bool

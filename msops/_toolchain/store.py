@@ -5,6 +5,7 @@
       origins/cd/cd34.../home/...  a library that finds others through $ORIGIN (private_copy.py)
       manifests/ef/ef56....json    what builds of one source and command read and made (manifest.py)
       locks/ef                     one of 256 files for flock; their existence means nothing
+      generated/01/0123.../lu.c    C that msops wrote (generated.py)
       scratch/x1y2/                a build under way; its owner holds a flock on it
 
 - A file or folder gets its name by an atomic rename of something complete and flushed.
@@ -29,6 +30,9 @@ from pathlib import Path
 
 from msops import _config
 from msops.errors import BuildError, explain
+
+STORE_VARIABLES = ("MSOPS_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
+"""What in the environment decides where the cache folder is."""
 
 # An orphaned compiler may still write after its Python process was killed; not for this long.
 _ABANDONED_AFTER_S = 3600

@@ -6,6 +6,7 @@ from msops.ops import op_info_register as _op_info_register_module  # noqa: F401
 
 from msops._custom import Custom
 from msops._gradients import GradOperation, grad, value_and_grad
+from msops._kernel_decorator import kernel, ms_kernel
 from msops._names import missing_names
 from msops._op_info import (
     AiCPURegOp,
@@ -45,6 +46,8 @@ __all__ = [
     "custom_info_register",
     "functional",
     "grad",
+    "kernel",
+    "ms_kernel",
     "op_info_register",
     "operations",
     "value_and_grad",

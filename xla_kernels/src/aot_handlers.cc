@@ -15,12 +15,15 @@
 #include "ffi_attributes.h"
 #include "frame_check.h"
 #include "message.h"
+#include "parallel_for.h"
 #include "workspace_pool.h"
 
 namespace msops {
 namespace {
 
 namespace ffi = xla::ffi;
+
+constexpr char kTarget[] = "msops_aot";
 
 // The platforms. Each has a state type of its own, since a platform in a plugin numbers its types
 // by itself.
@@ -43,7 +46,8 @@ struct Rocm {
 // What instantiate leaves for execute.
 template <typename Platform>
 struct State {
-  explicit State(CallSpec spec) : site(std::move(spec)), check(site.Who(), site.spec()) {}
+  explicit State(CallSpec spec)
+      : site(std::move(spec)), check(site.Who(), site.spec().shapes, site.spec().dtypes) {}
 
   static ffi::TypeId id;
   static constexpr XLA_FFI_TypeInfo kInfo = ffi::MakeTypeInfo<State>();
@@ -62,7 +66,8 @@ ffi::ErrorOr<std::unique_ptr<State<Platform>>> Instantiate(std::string_view op,
                                                            std::string_view library_name,
                                                            std::string_view symbol, Int64s ranks,
                                                            Int64s dims, std::string_view dtypes,
-                                                           Attributes attributes, bool reentrant) {
+                                                           Attributes attributes, bool reentrant,
+                                                           Int64s workspaces) {
   try {
     CallSpec spec;
     spec.op = op;
@@ -72,9 +77,10 @@ ffi::ErrorOr<std::unique_ptr<State<Platform>>> Instantiate(std::string_view op,
     spec.symbol = symbol;
     spec.shapes = SplitRows(std::vector<int64_t>(dims.begin(), dims.end()),
                             std::vector<int64_t>(ranks.begin(), ranks.end()));
-    spec.dtypes = SplitDtypes(std::string(dtypes));
+    spec.dtypes = SplitNames(std::string(dtypes));
     spec.attributes = std::move(attributes);
     spec.reentrant = reentrant;
+    spec.workspace_sizes_bytes.assign(workspaces.begin(), workspaces.end());
     return std::make_unique<State<Platform>>(std::move(spec));
   } catch (const std::exception& error) {
     return ffi::Unexpected(ffi::Error(ffi::ErrorCode::kInvalidArgument, error.what()));
@@ -103,6 +109,21 @@ class Parameters {
   void** data_ = inline_;
 };
 
+// XLA's threads, which the execution borrows.
+class XlaThreadPool final : public ThreadPool {
+ public:
+  explicit XlaThreadPool(ffi::ThreadPool pool) : pool_(pool) {}
+
+  int64_t num_threads() override { return pool_.num_threads(); }
+
+  void Schedule(void (*task)(void*), void* argument) override {
+    pool_.Schedule([task, argument] { task(argument); });
+  }
+
+ private:
+  ffi::ThreadPool pool_;
+};
+
 // Runs `body`, which may throw; a failed call names itself in its message.
 template <typename Body>
 ffi::Error Reported(Body&& body) {
@@ -114,7 +135,8 @@ ffi::Error Reported(Body&& body) {
   }
 }
 
-ffi::Error ExecuteOnHost(State<Cpu>* state, ffi::RemainingArgs inputs, ffi::RemainingRets outputs) {
+ffi::Error ExecuteOnHost(ffi::ThreadPool threads, State<Cpu>* state, ffi::RemainingArgs inputs,
+                         ffi::RemainingRets outputs) {
   return Reported([&] {
     CallSite& site = state->site;
     Parameters parameters(site.parameter_count());
@@ -126,6 +148,8 @@ ffi::Error ExecuteOnHost(State<Cpu>* state, ffi::RemainingArgs inputs, ffi::Rema
     }
     const WorkspaceLease workspace(site.workspace_bytes());
     site.PlaceWorkspaces(workspace.data(), parameters.data());
+    XlaThreadPool pool(threads);
+    const PoolScope scope(&pool);
     site.Run(parameters.data(), nullptr);
   });
 }
@@ -162,11 +186,16 @@ auto InstantiateBinding() {
       .template Attr<Int64s>("dims")
       .template Attr<std::string_view>("dtypes")
       .template Attr<Attributes>("attributes")
-      .template Attr<bool>("reentrant");
+      .template Attr<bool>("reentrant")
+      .template Attr<Int64s>("workspaces");
 }
 
 auto HostBinding() {
-  return ffi::Ffi::BindExecute().Ctx<ffi::State<State<Cpu>>>().RemainingArgs().RemainingRets();
+  return ffi::Ffi::BindExecute()
+      .Ctx<ffi::ThreadPool>()
+      .Ctx<ffi::State<State<Cpu>>>()
+      .RemainingArgs()
+      .RemainingRets();
 }
 
 template <typename Platform>
@@ -180,27 +209,32 @@ auto DeviceBinding() {
 }
 
 template <typename Platform>
-AotHandlers Handlers(XLA_FFI_Handler* execute) {
+FfiHandlers Handlers(XLA_FFI_Handler* execute) {
   XLA_FFI_DEFINE_HANDLER(instantiate, Instantiate<Platform>, InstantiateBinding<Platform>());
-  return {Platform::kName,         Platform::kStateType, &State<Platform>::id,
-          &State<Platform>::kInfo, instantiate,          execute};
+  return {kTarget,
+          Platform::kName,
+          Platform::kStateType,
+          &State<Platform>::id,
+          &State<Platform>::kInfo,
+          instantiate,
+          execute};
 }
 
 template <typename Platform>
-AotHandlers DeviceHandlers() {
+FfiHandlers DeviceHandlers() {
   XLA_FFI_DEFINE_HANDLER(execute, ExecuteOnDevice<Platform>, DeviceBinding<Platform>());
   return Handlers<Platform>(execute);
 }
 
 }  // namespace
 
-AotHandlers CpuAotHandlers() {
+FfiHandlers CpuAotHandlers() {
   XLA_FFI_DEFINE_HANDLER(execute, ExecuteOnHost, HostBinding());
   return Handlers<Cpu>(execute);
 }
 
-AotHandlers CudaAotHandlers() { return DeviceHandlers<Cuda>(); }
+FfiHandlers CudaAotHandlers() { return DeviceHandlers<Cuda>(); }
 
-AotHandlers RocmAotHandlers() { return DeviceHandlers<Rocm>(); }
+FfiHandlers RocmAotHandlers() { return DeviceHandlers<Rocm>(); }
 
 }  // namespace msops

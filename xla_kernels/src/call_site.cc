@@ -67,7 +67,9 @@ void CallSite::RunInit(Init init) {
 }
 
 void CallSite::LayOutWorkspaces() {
-  const std::vector<size_t>& sizes = extra_->workspace_sizes_bytes();
+  std::vector<size_t> sizes = spec_.workspace_sizes_bytes;
+  const std::vector<size_t>& asked = extra_->workspace_sizes_bytes();
+  sizes.insert(sizes.end(), asked.begin(), asked.end());
   for (size_t size_bytes : sizes) {
     const size_t rounded = RoundedWorkspaceBytes(size_bytes);
     // Leaves room for the rounding of the whole block, too.
@@ -112,9 +114,16 @@ void CallSite::Run(void** parameters, void* stream) {
   }
   if (code != 0) {
     throw std::runtime_error(Explain(
-        Who(), "kernel returned " + std::to_string(code) + ", expected 0", {Place(spec_.symbol)},
+        Who(), "kernel returned " + std::to_string(code) + ", expected 0",
+        {DescribeCode(code) + Place(spec_.symbol)},
         "The value is the kernel's own error code; see its source."));
   }
+}
+
+std::string CallSite::DescribeCode(int code) const {
+  const auto message = reinterpret_cast<Message>(library_.Find(spec_.symbol + "Message"));
+  const char* const text = message ? message(code) : nullptr;
+  return text ? std::string(text) + "\n" : "";
 }
 
 }  // namespace msops

@@ -27,6 +27,8 @@ struct CallSpec {
   std::vector<std::string> dtypes;
   Attributes attributes;
   bool reentrant = true;
+  // Of a kernel that has no Init to ask for them; they come before those that an Init asks for.
+  std::vector<size_t> workspace_sizes_bytes;
 };
 
 // Everything that can be done before the first call is done by the constructor; afterwards the
@@ -52,17 +54,20 @@ class CallSite {
   void PlaceWorkspaces(char* block, void** parameters) const;
 
   // Calls the kernel. `stream` is null on the CPU. Throws std::runtime_error with a message for
-  // the user if the kernel returns other than 0 or throws.
+  // the user if the kernel returns other than 0 or throws. What a code means is asked of the
+  // library's `const char* <symbol>Message(int code)`, if it has one.
   void Run(void** parameters, void* stream);
 
  private:
   using Kernel = int (*)(int, void**, int*, int64_t**, const char**, void*, void*);
   using Init = int (*)(int*, int64_t**, const char**, void*);
+  using Message = const char* (*)(int);
 
   void RunInit(Init init);
   void LayOutWorkspaces();
   std::string Place(const std::string& symbol) const;
   int Call(void** parameters, void* stream);
+  std::string DescribeCode(int code) const;
 
   const CallSpec spec_;
   Library& library_;

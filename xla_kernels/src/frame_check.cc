@@ -46,16 +46,18 @@ constexpr char kRemedy[] =
 
 }  // namespace
 
-FrameCheck::FrameCheck(std::string who, const CallSpec& spec) : who_(std::move(who)) {
-  if (spec.shapes.size() != spec.dtypes.size()) {
+FrameCheck::FrameCheck(std::string who, const std::vector<std::vector<int64_t>>& shapes,
+                       const std::vector<std::string>& dtypes)
+    : who_(std::move(who)) {
+  if (shapes.size() != dtypes.size()) {
     throw std::runtime_error(Explain(who_,
-                                     "the program lists " + std::to_string(spec.shapes.size()) +
-                                         " shapes and " + std::to_string(spec.dtypes.size()) +
+                                     "the program lists " + std::to_string(shapes.size()) +
+                                         " shapes and " + std::to_string(dtypes.size()) +
                                          " dtypes, expected equal counts",
                                      {}, "Lower the program again with this version of msops."));
   }
-  for (size_t i = 0; i < spec.shapes.size(); ++i) {
-    arrays_.push_back({FindDtype(spec.dtypes[i], who_), spec.shapes[i]});
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    arrays_.push_back({FindDtype(dtypes[i], who_), shapes[i]});
   }
 }
 

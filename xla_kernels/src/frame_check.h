@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "call_site.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace msops {
@@ -17,7 +16,8 @@ namespace msops {
 class FrameCheck {
  public:
   // Throws std::runtime_error if the program's description does not agree with itself.
-  FrameCheck(std::string who, const CallSpec& spec);
+  FrameCheck(std::string who, const std::vector<std::vector<int64_t>>& shapes,
+             const std::vector<std::string>& dtypes);
 
   // Writes the pointers of inputs, then outputs, to `parameters`, as they come. Throws
   // std::runtime_error if count, dtype or shape of a buffer is not the described one.

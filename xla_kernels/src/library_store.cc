@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "message.h"
+#include "parallel_for.h"
 
 namespace msops {
 namespace {
@@ -16,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kShownHashDigits = 12;
+// A library that exports a variable of this name splits loops through the function it holds.
+constexpr char kParallelForSlot[] = "msops_parallel_for_slot";
 constexpr char kAllowListVariable[] = "MS_CUSTOM_AOT_WHITE_LIST";
 
 fs::path Resolve(const std::string& text) {
@@ -37,6 +40,7 @@ void CheckAllowed(const Library& library, const std::vector<std::string>& origin
   if (!allowed || !*allowed) return;
   const fs::path folder = Resolve(allowed);
   for (const std::string& origin : origins) {
+    if (origin.empty()) return;
     if (IsInside(folder, Resolve(origin))) return;
   }
   throw std::runtime_error(Explain(
@@ -77,7 +81,8 @@ void LibraryStore::Register(const std::string& hash, const std::string& path,
                             const std::string& origin, bool has_old_string_abi) {
   std::lock_guard<std::mutex> lock(mutex_);
   std::unique_ptr<Library>& library = libraries_[hash];
-  if (!library) library = std::make_unique<Library>(fs::path(origin).filename().string(), hash);
+  const fs::path named = origin.empty() ? path : origin;
+  if (!library) library = std::make_unique<Library>(named.filename().string(), hash);
   // The content is what the hash says, so the latest path is as good as the first, and still there.
   library->path_ = path;
   library->has_old_string_abi_ = has_old_string_abi;
@@ -102,6 +107,9 @@ Library& LibraryStore::Open(const std::string& hash, std::string_view name) {
         Explain("Library " + library.Label(), "expected a library that can be opened",
                 {reason ? reason : "no reason was given"},
                 "Build it for this machine, with every library it needs on its run path."));
+  }
+  if (void* const slot = library.Find(kParallelForSlot)) {
+    *static_cast<decltype(&ParallelFor)*>(slot) = &ParallelFor;
   }
   return library;
 }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "aot_handlers.h"
+#include "cubin_store.h"
+#include "cuda_loop_handlers.h"
 #include "infer.h"
 #include "library_store.h"
 #include "python_attributes.h"
@@ -16,9 +18,6 @@ namespace msops {
 namespace {
 
 namespace py = pybind11;
-
-// The target's name is part of every lowered program: it never changes.
-constexpr char kAotTarget[] = "msops_aot";
 
 template <typename Pointer>
 py::capsule Capsule(Pointer pointer) {
@@ -38,7 +37,8 @@ py::dict Row(const char* kind, const char* name, const char* platform, py::dict 
 // target otherwise.
 py::list Registrations() {
   py::list rows;
-  for (const AotHandlers& handlers : {CpuAotHandlers(), CudaAotHandlers(), RocmAotHandlers()}) {
+  for (const FfiHandlers& handlers : {CpuAotHandlers(), CudaAotHandlers(), RocmAotHandlers(),
+                                      CudaLoopHandlers(), CudaLoopHandlersWithScratch()}) {
     py::dict type;
     type["type_id"] = Capsule(handlers.type_id);
     type["type_info"] = Capsule(handlers.type_info);
@@ -46,7 +46,7 @@ py::list Registrations() {
     py::dict target;
     target["instantiate"] = Capsule(handlers.instantiate);
     target["execute"] = Capsule(handlers.execute);
-    rows.append(Row("target", kAotTarget, handlers.platform, std::move(target)));
+    rows.append(Row("target", handlers.target, handlers.platform, std::move(target)));
   }
   return rows;
 }
@@ -57,6 +57,10 @@ void RegisterLibrary(const std::string& hash, const std::string& path, const std
 }
 
 void OpenLibrary(const std::string& hash) { LibraryStore::Get().Open(hash, "library"); }
+
+void RegisterCubin(const std::string& hash, const py::bytes& content) {
+  CubinStore::Get().Register(hash, content);
+}
 
 InferSpec Spec(const std::string& hash, const std::string& symbol, const py::dict& attributes,
                bool multiple) {
@@ -91,6 +95,8 @@ PYBIND11_MODULE(_native, module) {
              "Makes the library with this content hash known; it is opened when first used.");
   module.def("open_library", &msops::OpenLibrary, arg("hash"),
              "Opens a registered library, so that what is wrong with it is said now.");
+  module.def("register_cubin", &msops::RegisterCubin, arg("hash"), arg("content"),
+             "Makes CUDA code with this content hash known; it is loaded when first used.");
   module.def("infer_shape", &msops::PyInferShape, arg("hash"), arg("symbol"), arg("input_shapes"),
              arg("input_dtypes"), arg("attributes"), arg("multiple"),
              "Returns the output shapes that <symbol>InferShape tells.");

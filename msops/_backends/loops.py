@@ -1,0 +1,285 @@
+"""akg and hybrid: loop nests written in Python, compiled by msops's own loop compiler.
+
+Corresponds to ``mindspore.ops.Custom(func_type="akg" | "hybrid")``, 2.7.2, which hands them to AKG.
+A call is specialised for its shapes, dtypes and attributes. It becomes JAX operations that XLA
+fuses, or native code: C on the CPU, CUDA on a GPU.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from msops import _jax_seam as seam
+from msops._backend import Definition, Options, Request
+from msops._call import Call
+from msops._dtypes import as_dtype
+from msops._fingerprint import ByValue
+from msops._inference import Inference
+from msops._loop_kernels import AdjointKernel, Kernels, LoopKernel, case_of, compile_case
+from msops._native_call import NativeCall, lower_native_call
+from msops._op_info import OpInfo
+from msops._programs import Programs, share_programs
+from msops._traced import Function, Traced
+from msops.errors import ArgumentValueError, InferenceValueError, explain
+
+if TYPE_CHECKING:
+    from msops._loops.compiled import Compiled
+
+_LOWERINGS = ("xla", "native")
+
+_log = logging.getLogger("msops.loops")
+
+
+class LoopBackend:
+    """Runs wherever XLA does; guarded by the rows of the platform lowered for (decision 7)."""
+
+    platforms: tuple[str, ...] = seam.PLATFORMS
+    may_have_no_outputs = False
+    runs_on_host = False
+    vmap = "expand_dims"
+    compile_attrs: tuple[str, ...] = ("lower",)
+
+    def __init__(self, func_type: str):
+        self.func_type = func_type
+
+    def read(self, func: Any, options: Options, who: str) -> LoopKernel:
+        """Reads the function's source and checks what needs no shapes."""
+        for option, default in (
+            ("writable", False),
+            ("host", False),
+            ("cxx11_abi", None),
+            ("stateful", False),
+        ):
+            if getattr(options, option) != default:
+                raise ArgumentValueError(
+                    explain(
+                        who,
+                        f"option {option} does not apply to func_type {self.func_type!r}",
+                        f"Leave {option} out: a loop kernel is a pure function of its inputs.",
+                    )
+                )
+        # Here, as `import msops` loads none of the compiler.
+        from msops._loops.frontends.program import read_kernel
+
+        program = read_kernel(func, self.func_type, who)
+        return LoopKernel(
+            ByValue(program.func), self.func_type, _read_lower(func, options, who), program
+        )
+
+    def resolve(self, source: LoopKernel, options: Options, who: str) -> LoopKernel:
+        """Returns the kernel; it is compiled per call."""
+        return source
+
+    def infer(
+        self, kernel: LoopKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
+    ) -> Any:
+        """Asks the loops."""
+        outputs = compile_case(kernel, case_of(request)).kernel.outputs
+        answers = tuple(
+            output.shape if half == "shape" else as_dtype(output.dtype) for output in outputs
+        )
+        return answers[0] if len(answers) == 1 else answers
+
+    def guard_target(self, platform: str) -> str:
+        """Returns the target of the platform lowered for."""
+        return "CPU" if platform == "cpu" else "GPU"
+
+    def trace(self, kernel: Kernels, request: Request) -> Traced:
+        """Returns the raised loops; with the adjoint loops where they run as native code."""
+        compiled = _checked(kernel, request)
+        function = _with_axes(compiled, request.call)
+        if compiled.lowering("cpu") == "xla":
+            return Traced(function)
+        return Traced(function, functools.partial(_pull_back, self, kernel, request))
+
+    def lower(
+        self,
+        kernel: Kernels,
+        request: Request,
+        ctx: Any,
+        operands: Sequence[Any],
+    ) -> Any:
+        """Lowers to XLA operations, or to a call of native code."""
+        compiled = _checked(kernel, request)
+        for warning in compiled.warnings:
+            _log.warning("%s", warning)
+        if compiled.lowering(request.platform) == "xla":
+            return seam.lower_as(ctx, _with_axes(compiled, request.call), operands)
+        whole = compiled.batched(request.call.batch, _mapped(request))
+        lower = _lower_to_c if request.platform == "cpu" else _lower_to_cuda
+        return lower(whole, request, ctx, operands)
+
+    def explain(self, kernel: LoopKernel, request: Request) -> str:
+        """Tells what the loops became, and why."""
+        return _checked(kernel, request).explanation(request.who)
+
+    def stages(self, kernel: LoopKernel, request: Request) -> Mapping[str, Callable[[], str]]:
+        """Returns the kernel's text from loop IR to C and CUDA."""
+        return _checked(kernel, request).stages()
+
+
+def _lower_to_c(
+    compiled: Compiled, request: Request, ctx: Any, operands: Sequence[Any]
+) -> Sequence[Any]:
+    native = compiled.native
+    call = NativeCall(
+        op=request.op,
+        library=native.library,
+        symbol=native.symbol,
+        attributes=(),
+        reentrant=True,
+        workspaces=native.workspaces,
+    )
+    outputs = request.outputs.structs
+    return lower_native_call(
+        call, "cpu", request.inputs, outputs, False, request.who, ctx, operands
+    )
+
+
+def _lower_to_cuda(
+    compiled: Compiled, request: Request, ctx: Any, operands: Sequence[Any]
+) -> Sequence[Any]:
+    # Here, as `import msops` loads none of the compiler.
+    from msops._cuda_call import CudaCall, lower_cuda_loops
+
+    call = CudaCall(request.op, compiled.kernel.name, compiled.cuda)
+    outputs = request.outputs.structs
+    return lower_cuda_loops(call, request.inputs, outputs, request.who, ctx, operands)
+
+
+def _read_lower(func: Any, options: Options, who: str) -> str | None:
+    """Returns what is forced: by the op, or by the decorator's ``compile_attrs``."""
+    decorated = json.loads(getattr(func, "compile_attrs", "{}"))
+    lower = dict(options.compile_attrs).get("lower", decorated.get("lower"))
+    if lower is not None and lower not in _LOWERINGS:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected compile_attrs['lower'] to be 'xla' or 'native'; got {lower!r}",
+                "Leave it out to let the estimate of costs choose.",
+            )
+        )
+    return lower
+
+
+def _checked(kernel: Kernels, request: Request) -> Compiled:
+    """Returns the compiled kernel if it returns what the op says it does."""
+    compiled = compile_case(kernel, case_of(request))
+    own = [(output.shape, output.dtype) for output in compiled.kernel.outputs]
+    said = [
+        (tuple(request.call.element(struct).shape), as_dtype(struct.dtype).name)
+        for struct in request.outputs.structs
+    ]
+    if own != said:
+        raise InferenceValueError(
+            explain(
+                request.who,
+                f"expected the outputs that out_shape and out_dtype tell, {_listed(said)}; "
+                f"the kernel returns {_listed(own)}",
+                "Mend the infer functions, or leave both out: the loops tell their outputs.",
+            )
+        )
+    return compiled
+
+
+def _listed(arrays: Sequence[tuple[tuple[int, ...], str]]) -> str:
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in arrays)
+
+
+def _mapped(request: Request) -> tuple[tuple[bool, ...], ...]:
+    """Tells per axis that vmap added, outermost first, which inputs have it whole."""
+    return tuple(
+        tuple(struct.shape[level] == size for struct in request.inputs)
+        for level, size in enumerate(request.call.batch)
+    )
+
+
+def _with_axes(compiled: Compiled, call: Call) -> Function:
+    """Returns the raised loops as a function of arrays with the axes that vmap added."""
+
+    def whole(*flat: Any) -> Sequence[Any]:
+        # The kernel says what its temporaries are; JAX must not narrow those of 64 bits.
+        with jax.enable_x64(True):
+            return _map_axes(compiled.function, call.batch)(*flat)
+
+    return whole
+
+
+def _map_axes(function: Function, batch: tuple[int, ...]) -> Function:
+    if not batch:
+        return function
+
+    def mapped(*flat: Any) -> Sequence[Any]:
+        axes = tuple(0 if array.shape[0] == batch[0] else None for array in flat)
+        parts = [
+            array if axis == 0 else array[0] for array, axis in zip(flat, axes, strict=True)
+        ]
+        return jax.vmap(_map_axes(function, batch[1:]), axes)(*parts)
+
+    return mapped
+
+
+def _pull_back(
+    backend: LoopBackend,
+    kernel: Kernels,
+    request: Request,
+    primals: Sequence[Any],
+    cotangents: Sequence[Any],
+    wanted: Sequence[int],
+) -> Sequence[Any]:
+    """Runs the adjoint loops, as an op of their own."""
+    adjoint = _adjoint_kernel(kernel, request, tuple(wanted))
+    operator = _programs_of(adjoint, backend, f"{request.op}_gradient").operator
+    flat = (*primals, *cotangents)
+    call = dataclasses.replace(request.call, layout=(None,) * len(flat), given=())
+    gradients = operator.bind(call, flat)
+    return [
+        _sum_to(gradient, primals[position].shape)
+        for gradient, position in zip(gradients, wanted, strict=True)
+    ]
+
+
+def _sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
+    """Sums over the axes of vmap that the input does not have whole."""
+    axes = tuple(
+        axis
+        for axis, (got, size) in enumerate(zip(gradient.shape, shape, strict=True))
+        if got != size
+    )
+    return gradient.sum(axes, keepdims=True) if axes else gradient
+
+
+@functools.lru_cache(maxsize=256)
+def _programs_of(kernel: AdjointKernel, backend: LoopBackend, name: str) -> Programs:
+    return share_programs(
+        Definition(
+            name=name,
+            backend=backend,
+            kernel=kernel,
+            inference=Inference(None, None),
+            bprop=None,
+            options=Options(vmap=backend.vmap),
+            infos=(),
+            prim_attrs=(),
+        )
+    )
+
+
+def _adjoint_kernel(
+    kernel: Kernels, request: Request, wanted: tuple[int, ...]
+) -> AdjointKernel:
+    return AdjointKernel(
+        forward=kernel,
+        layout=request.call.layout,
+        attributes=request.attributes,
+        attributes_text=repr(request.attributes),
+        inputs=len(request.inputs),
+        wanted=wanted,
+    )

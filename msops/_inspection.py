@@ -1,0 +1,81 @@
+"""What becomes of an op's call: `Custom.explain` and `Custom.lower_text`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+
+from msops._backend import Request
+from msops._call import Call
+from msops._operator import Operator
+from msops._programs import Programs
+from msops.errors import ArgumentValueError, explain
+
+
+def explain_call(programs: Programs, found: tuple[Call, Sequence[Any]] | None) -> str:
+    """Tells what becomes of a call: `found`, or the latest one."""
+    operator = programs.operator
+    call, inputs = _choose(operator, found, "explain")
+    definition = operator.definition
+    with call.face():
+        return definition.backend.explain(definition.kernel, _request(operator, call, inputs))
+
+
+def lowered_text(programs: Programs, found: tuple[Call, Sequence[Any]] | None, stage: str) -> str:
+    """Returns the text a call has at a stage of its way to machine code."""
+    operator = programs.operator
+    call, inputs = _choose(operator, found, "lower_text")
+    stages = _stages(programs, call, inputs)
+    if stage not in stages:
+        raise ArgumentValueError(
+            explain(
+                f"{operator.who}.lower_text",
+                f"expected stage to be one of {', '.join(map(repr, stages))}; got {stage!r}",
+                "Name one of them: they are in the order in which a call goes through them.",
+            )
+        )
+    with call.face():
+        return stages[stage]()
+
+
+def _stages(
+    programs: Programs, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]
+) -> Mapping[str, Callable[[], str]]:
+    operator = programs.operator
+    definition = operator.definition
+    own = definition.backend.stages(definition.kernel, _request(operator, call, inputs))
+    compiled = programs.compiled(call)
+    return {
+        **own,
+        "jaxpr": lambda: str(jax.make_jaxpr(programs.function(call))(*inputs)),
+        "stablehlo": lambda: compiled.lower(*inputs).as_text(),
+        "hlo": lambda: compiled.lower(*inputs).compile().as_text(),
+    }
+
+
+def _choose(
+    operator: Operator, found: tuple[Call, Sequence[Any]] | None, method: str
+) -> tuple[Call, Sequence[jax.ShapeDtypeStruct]]:
+    if found is None:
+        latest = operator.latest_call()
+        if latest is None:
+            raise ArgumentValueError(
+                explain(
+                    f"{operator.who}.{method}",
+                    "expected inputs, as the op has not been called yet; got none",
+                    f"Pass what the op would be called with: op.{method}(x, y). Arrays or "
+                    "jax.ShapeDtypeStructs will do.",
+                )
+            )
+        return latest
+    call, flat = found
+    return call, [jax.ShapeDtypeStruct(jax.typeof(x).shape, jax.typeof(x).dtype) for x in flat]
+
+
+def _request(
+    operator: Operator, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]
+) -> Request:
+    platform = {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend())
+    return operator.request(call, inputs, platform, operator.outputs(call, inputs))

@@ -1,0 +1,126 @@
+"""Loop kernels by value, and their specialisations.
+
+What a kernel is must be known before any shape is (ops of equal kernels share), and it is compiled
+per `Case`: shapes, dtypes and attributes. A kernel's derivative is a kernel again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msops._backend import Request
+from msops._dtypes import as_dtype
+from msops._fingerprint import ByValue
+
+if TYPE_CHECKING:
+    from msops._loops.compiled import Compiled
+    from msops._loops.frontends.program import Program
+    from msops._loops.frontends.spec import Spec
+    from msops._loops.ir import Kernel
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopKernel:
+    """A kernel as the author wrote it; equal for functions that mean the same.
+
+    Attributes:
+      function: the author's function.
+      dialect: "akg" or "hybrid".
+      lower: "xla" or "native" if forced.
+      program: the function as it was read.
+    """
+
+    function: ByValue
+    dialect: str
+    lower: str | None
+    program: Program = dataclasses.field(compare=False)
+
+    def specialise(self, case: Case) -> Kernel:
+        """Returns the loop IR for one case."""
+        arguments = iter(case.inputs)
+        grouped = [
+            next(arguments) if length is None else tuple(next(arguments) for _ in range(length))
+            for length in case.layout
+        ]
+        return self.program.specialise(grouped, dict(case.attributes), case.who)
+
+
+@dataclasses.dataclass(frozen=True)
+class AdjointKernel:
+    """The reverse-mode derivative of a kernel: inputs and cotangents to gradients.
+
+    Attributes:
+      forward: the kernel it belongs to.
+      layout: structure of the forward call.
+      attributes: attributes of the forward call.
+      attributes_text: the same as text, which is compared.
+      inputs: number of the forward call's inputs.
+      wanted: positions of the inputs whose gradients it returns.
+    """
+
+    forward: LoopKernel | AdjointKernel
+    layout: tuple[int | None, ...]
+    attributes: tuple[tuple[str, Any], ...] = dataclasses.field(compare=False)
+    attributes_text: str
+    inputs: int
+    wanted: tuple[int, ...]
+
+    lower = None
+
+    def specialise(self, case: Case) -> Kernel:
+        """Returns the loop IR for one case."""
+        forward = dataclasses.replace(
+            case,
+            layout=self.layout,
+            inputs=case.inputs[: self.inputs],
+            attributes=self.attributes,
+            attributes_text=self.attributes_text,
+        )
+        return compile_case(self.forward, forward).adjoint(self.wanted)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What a kernel is specialised for.
+
+    Attributes:
+      layout: per argument None, or the length of a list.
+      inputs: shape and dtype of the flat inputs, without axes that vmap added.
+      attributes: every attribute by name.
+      attributes_text: the same as text, which is compared: 0.0 == -0.0 in Python.
+      who: the op, for messages.
+    """
+
+    layout: tuple[int | None, ...]
+    inputs: tuple[Spec, ...]
+    attributes: tuple[tuple[str, Any], ...] = dataclasses.field(compare=False)
+    attributes_text: str
+    who: str = dataclasses.field(compare=False)
+
+
+Kernels: TypeAlias = LoopKernel | AdjointKernel
+
+
+def case_of(request: Request) -> Case:
+    """Returns what a call asks its kernel to be specialised for."""
+    from msops._loops.frontends.spec import Spec
+
+    specs = (request.call.element(struct) for struct in request.inputs)
+    return Case(
+        layout=request.call.layout,
+        inputs=tuple(Spec(tuple(spec.shape), as_dtype(spec.dtype).name) for spec in specs),
+        attributes=request.attributes,
+        attributes_text=repr(request.attributes),
+        who=request.who,
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def compile_case(kernel: Kernels, case: Case) -> Compiled:
+    """Returns the kernel compiled for a case; every stage of it is made once."""
+    # At the first call of a loop kernel: `import msops` loads none of the compiler.
+    from msops._loops.compiled import Compiled
+
+    return Compiled(kernel.specialise(case), kernel.lower, case.who)

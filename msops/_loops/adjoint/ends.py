@@ -1,0 +1,110 @@
+"""The two ends of the backward sweep: cotangents of results in, gradients of parameters out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+
+from msops._loops.adjoint.algebra import add, cast, integer
+from msops._loops.adjoint.contributions import adjoint_dtype
+from msops._loops.adjoint.tree import Tree
+from msops._loops.intrinsics import is_float
+from msops._loops.ir import Buffer, Expr, For, Load, Stmt, Store, Var
+from msops._loops.names import Names
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The buffers of an adjoint kernel that hold derivatives.
+
+    Attributes:
+      adjoints: the adjoint of each active buffer. That of a result is the cotangent itself, which
+        the kernel then works on as on any parameter it writes, unless sums need a wider dtype.
+      cotangents: the parameters added, one per float result.
+      gradients: the results, one per parameter wanted.
+      before: brings the cotangents into the adjoints.
+      after: brings the adjoints into the gradients.
+    """
+
+    adjoints: dict[str, Buffer]
+    cotangents: tuple[Buffer, ...]
+    gradients: tuple[Buffer, ...]
+    before: tuple[Stmt, ...]
+    after: tuple[Stmt, ...]
+
+    def top_adjoints(self, tree: Tree) -> list[Buffer]:
+        """Returns the adjoints that belong to the whole kernel."""
+        inner = tree.locals()
+        return [adjoint for name, adjoint in self.adjoints.items() if name not in inner]
+
+
+def make_ends(tree: Tree, wanted: Sequence[Buffer], active: Set[str], names: Names) -> Ends:
+    """Returns the ends for the gradients of some parameters.
+
+    Args:
+      tree: the kernel.
+      wanted: the parameters.
+      active: the buffers that derivatives pass through.
+      names: gives names.
+    """
+    adjoints: dict[str, Buffer] = {}
+    cotangents: list[Buffer] = []
+    before: list[Stmt] = []
+    for result in tree.kernel.outputs:
+        if not is_float(result.dtype):
+            continue
+        cotangent = Buffer(names.fresh(f"d_{result.name}"), result.shape, result.dtype)
+        cotangents.append(cotangent)
+        if result.name not in active:
+            continue
+        if result.name not in adjoints and _sums_in(result) == result.dtype:
+            adjoints[result.name] = cotangent
+            continue
+        total = adjoints.setdefault(result.name, _adjoint_of(result, names))
+        before.append(over(total, names.fresh, lambda at, t=total, c=cotangent: Store(
+            t.name, at, add(_at(t, at), cast(_at(c, at), t.dtype)))))  # fmt: skip
+    for buffer in (*tree.kernel.parameters, *tree.kernel.buffers, *_locals(tree)):
+        if buffer.name in active and buffer.name not in adjoints:
+            adjoints[buffer.name] = _adjoint_of(buffer, names)
+    gradients: list[Buffer] = []
+    after: list[Stmt] = []
+    for parameter in wanted:
+        total = adjoints.get(parameter.name)
+        if total is not None and total.dtype == parameter.dtype:
+            gradients.append(total)
+            continue
+        gradient = Buffer(names.fresh(f"d_{parameter.name}"), parameter.shape, parameter.dtype)
+        gradients.append(gradient)
+        if total is not None:
+            after.append(over(gradient, names.fresh, lambda at, t=total, g=gradient: Store(
+                g.name, at, cast(_at(t, at), g.dtype))))  # fmt: skip
+    return Ends(adjoints, tuple(cotangents), tuple(gradients), tuple(before), tuple(after))
+
+
+def over(
+    buffer: Buffer, fresh: Callable[[str], str], make: Callable[[tuple[Expr, ...]], Stmt]
+) -> Stmt:
+    """Returns loops over all elements of a buffer around what is made for their indices."""
+    variables = [fresh("e") for _ in buffer.shape]
+    stmt = make(tuple(map(Var, variables)))
+    for variable, size in reversed(list(zip(variables, buffer.shape, strict=True))):
+        stmt = For(variable, integer(0), integer(size), (stmt,))
+    return stmt
+
+
+def _sums_in(buffer: Buffer) -> str:
+    return adjoint_dtype(buffer.dtype)
+
+
+def _adjoint_of(buffer: Buffer, names: Names) -> Buffer:
+    dtype = adjoint_dtype(buffer.dtype)
+    suffix = "" if dtype == buffer.dtype else "_sum"
+    return Buffer(names.fresh(f"d_{buffer.name}{suffix}"), buffer.shape, dtype)
+
+
+def _locals(tree: Tree) -> list[Buffer]:
+    return [node.stmt.buffer for node in tree.locals().values()]
+
+
+def _at(buffer: Buffer, indices: tuple[Expr, ...]) -> Load:
+    return Load(buffer.name, indices, buffer.dtype)

@@ -1,0 +1,198 @@
+"""Helper functions of generated C and CUDA C, printed where a kernel uses them.
+
+They give the IR's operations the one meaning they have everywhere (README.md): C leaves undefined,
+or defines otherwise, what signed integers, shifts, casts and NaN do. Each is a template, filled in
+for a dtype: `$T` its C type, `$U` the unsigned one of its width, `$bits` its width, `$least` and
+`$greatest` its range, `$f` the suffix of the C library's functions, `$name` and `$inline`. What
+follows two underscores in a key tells variants apart and is no part of the function's name.
+"""
+
+from __future__ import annotations
+
+from string import Template
+
+TEMPLATES: dict[str, Template] = {
+    name: Template(text.strip())
+    for name, text in {
+        # 0 by 0; INT_MIN / -1 wraps.
+        "truncdiv__signed": """
+$inline $T $name($T a, $T b) {
+  return b == 0 ? 0 : b == -1 ? ($T)(0 - ($U)a) : ($T)(a / b);
+}""",
+        "truncmod__signed": """
+$inline $T $name($T a, $T b) {
+  return b == 0 || b == -1 ? 0 : ($T)(a % b);
+}""",
+        "floordiv__signed": """
+$inline $T $name($T a, $T b) {
+  if (b == 0) return 0;
+  if (b == -1) return ($T)(0 - ($U)a);
+  const $T q = ($T)(a / b), r = ($T)(a % b);
+  return ($T)(q - (r != 0 && (r < 0) != (b < 0)));
+}""",
+        "mod__signed": """
+$inline $T $name($T a, $T b) {
+  if (b == 0 || b == -1) return 0;
+  const $T r = ($T)(a % b);
+  return ($T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);
+}""",
+        "truncdiv__unsigned": """
+$inline $T $name($T a, $T b) {
+  return b == 0 ? 0 : ($T)(a / b);
+}""",
+        "mod__unsigned": """
+$inline $T $name($T a, $T b) {
+  return b == 0 ? 0 : ($T)(a % b);
+}""",
+        # As Python's and numpy's: the remainder has the divisor's sign.
+        "mod__float": """
+$inline $T $name($T a, $T b) {
+  const $T r = fmod$f(a, b);
+  if (r == 0) return copysign$f(0, b);
+  return (r < 0) != (b < 0) ? r + b : r;
+}""",
+        "floordiv__float": """
+$inline $T $name($T a, $T b) {
+  if (b == 0) return a / b;
+  $T r = fmod$f(a, b), q = (a - r) / b;
+  if (r != 0 && (r < 0) != (b < 0)) q -= 1;
+  if (q == 0) return copysign$f(0, a / b);
+  const $T whole = floor$f(q);
+  return q - whole > ($T)0.5 ? whole + 1 : whole;
+}""",
+        "shl": """
+$inline $T $name($T a, $T b) {
+  return ($U)b < $bits ? ($T)(($U)a << ($U)b) : 0;
+}""",
+        "shr__signed": """
+$inline $T $name($T a, $T b) {
+  return ($T)(a >> (($U)b < $bits ? b : $bits - 1));
+}""",
+        "shr__unsigned": """
+$inline $T $name($T a, $T b) {
+  return b < $bits ? ($T)(a >> b) : 0;
+}""",
+        "min": """
+$inline $T $name($T a, $T b) {
+  return a < b ? a : b;
+}""",
+        "max": """
+$inline $T $name($T a, $T b) {
+  return a > b ? a : b;
+}""",
+        # NaN if one is.
+        "min__float": """
+$inline $T $name($T a, $T b) {
+  return (a < b) | (a != a) ? a : b;
+}""",
+        "max__float": """
+$inline $T $name($T a, $T b) {
+  return (a > b) | (a != a) ? a : b;
+}""",
+        "abs": """
+$inline $T $name($T a) {
+  return a < 0 ? ($T)(0 - ($U)a) : a;
+}""",
+        "isnan": """
+$inline int $name($T a) {
+  return a != a;
+}""",
+        "sign": """
+$inline $T $name($T a) {
+  return ($T)((a > 0) - (a < 0));
+}""",
+        "sign__float": """
+$inline $T $name($T a) {
+  return a != a ? a : ($T)((a > 0) - (a < 0));
+}""",
+        "pow__signed": """
+$inline $T $name($T a, $T b) {
+  if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+  $U base = ($U)a, result = 1;
+  for ($U left = ($U)b; left != 0; left = ($U)(left >> 1)) {
+    if (left & 1) result = ($U)((uint64_t)result * base);
+    base = ($U)((uint64_t)base * base);
+  }
+  return ($T)result;
+}""",
+        "pow__unsigned": """
+$inline $T $name($T a, $T b) {
+  $T result = 1;
+  for (; b != 0; b = ($T)(b >> 1)) {
+    if (b & 1) result = ($T)((uint64_t)result * a);
+    a = ($T)((uint64_t)a * a);
+  }
+  return result;
+}""",
+        # From a float of C type $S; $above is the least value that is too large, $below the least
+        # that is not too small.
+        "saturate": """
+$inline $T $name($S x) {
+  return x != x ? 0 : x >= $above ? $greatest : x <= $below ? $least : ($T)x;
+}""",
+        # Nearest element, for indices that were not proven to be in range.
+        "clamp": """
+$inline int64_t $name(int64_t i, int64_t size) {
+  return i < 0 ? 0 : i >= size ? size - 1 : i;
+}""",
+        "clamp_checked": """
+$inline int64_t $name(int64_t i, int64_t size, int code, int* failed) {
+  if (i >= 0 && i < size) return i;
+  if (*failed == 0) *failed = code;
+  return i < 0 ? 0 : size - 1;
+}""",
+        "inside_checked": """
+$inline int $name(int64_t i, int64_t size, int code, int* failed) {
+  if (i >= 0 && i < size) return 1;
+  if (*failed == 0) *failed = code;
+  return 0;
+}""",
+        "from_bf16": """
+$inline float $name(uint16_t x) {
+  union { uint32_t bits; float value; } u;
+  u.bits = (uint32_t)x << 16;
+  return u.value;
+}""",
+        # To nearest, halves to even; NaN stays NaN.
+        "to_bf16": """
+$inline uint16_t $name(float x) {
+  union { float value; uint32_t bits; } u;
+  u.value = x;
+  const uint32_t rounded = (u.bits + 0x7fffu + ((u.bits >> 16) & 1u)) >> 16;
+  return (uint16_t)(x != x ? (u.bits >> 16) | 0x40u : rounded);
+}""",
+    }.items()
+}
+
+
+def fill(template: str, name: str, inline: str, dtype: str | None, **words: str) -> str:
+    """Returns the text of a helper function.
+
+    Args:
+      template: its key in `TEMPLATES`.
+      name: the C name it gets.
+      inline: what a function of a header starts with: ``static inline``, ``__device__`` ...
+      dtype: the dtype it is for; None for helpers that are for one type only.
+      words: what else the template names.
+    """
+    if dtype is not None:
+        words = _words(dtype) | words
+    return TEMPLATES[template].substitute(name=name, inline=inline, **words)
+
+
+def _words(dtype: str) -> dict[str, str]:
+    """Returns what templates may name of a dtype; float16 and bfloat16 are computed in float."""
+    if dtype in ("float16", "bfloat16", "float32"):
+        return {"T": "float", "f": "f"}
+    if dtype == "float64":
+        return {"T": "double", "f": ""}
+    bits = 8 if dtype == "bool" else int(dtype.lstrip("uint"))
+    unsigned = dtype == "bool" or dtype.startswith("u")
+    greatest = 2 ** (bits - (not unsigned)) - 1
+    return {
+        "T": f"uint{bits}_t" if unsigned else f"int{bits}_t",
+        "U": f"uint{bits}_t",
+        "bits": str(bits),
+        "least": "0" if unsigned else f"(-{greatest}{'ll' if bits == 64 else ''} - 1)",
+        "greatest": f"{greatest}{'u' if unsigned else ''}{'ll' if bits == 64 else ''}",
+    }

@@ -1,0 +1,174 @@
+"""A kernel on its way from loop IR to what runs: each stage is made when it is first asked for."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from msops import _config, _toolchain
+from msops._loops import pipeline
+from msops._loops.adjoint import adjoint
+from msops._loops.batching import batched
+from msops._loops.choice import Choice, choose
+from msops._loops.diagnostics import point
+from msops._loops.ir import Kernel
+from msops._loops.print_c import CSource, c_source
+from msops._loops.print_cuda import CudaSource, cuda_source
+from msops._loops.raising.classify import raise_kernel
+from msops._loops.raising.describe import describe
+from msops._loops.text import kernel_text
+from msops.errors import ArgumentValueError, explain
+
+if TYPE_CHECKING:
+    from msops._loops.raising.steps import Step
+
+
+@dataclass(frozen=True)
+class Native:
+    """A kernel as a library.
+
+    Attributes:
+      library: the library.
+      symbol: the function in it.
+      workspaces: sizes of the memory it wants, in bytes.
+    """
+
+    library: _toolchain.Library
+    symbol: str
+    workspaces: tuple[int, ...]
+
+
+class Compiled:
+    """One specialised kernel.
+
+    Args:
+      kernel: as a front end made it.
+      lower: "xla" or "native" to force what it becomes; None lets the estimate of costs choose.
+      who: the op, for messages.
+
+    Raises:
+      ArgumentValueError: it reads or writes out of range for certain.
+    """
+
+    def __init__(self, kernel: Kernel, lower: str | None, who: str):
+        self.kernel = kernel
+        self._forced = lower
+        self._who = who
+        self._analysis = pipeline.analyse(kernel)
+        for finding in self._analysis.findings:
+            if finding.kind == "out of range":
+                raise ArgumentValueError(
+                    explain(
+                        who,
+                        finding.message,
+                        "Mend the index, or guard the access by an if.",
+                        point(finding.location),
+                    )
+                )
+
+    @functools.cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What the author should know, as whole messages."""
+        return tuple(
+            explain(self._who, finding.message, _REMEDIES[finding.kind], point(finding.location))
+            for finding in self._analysis.findings
+        )
+
+    @functools.cached_property
+    def raised(self) -> Kernel:
+        """The loops as they become array operations."""
+        return pipeline.to_raised(self.kernel)
+
+    @functools.cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The array operations."""
+        return raise_kernel(self.raised)
+
+    @functools.cached_property
+    def function(self) -> Callable[..., Sequence[Any]]:
+        """The raised kernel as a JAX function, of one array per parameter."""
+        # The one module of this package that imports JAX.
+        from msops._loops.print_jax import build
+
+        return build(self.raised)
+
+    @functools.cached_property
+    def choice(self) -> Choice:
+        """Whether operations of XLA or native code run, and why."""
+        return choose(self.steps, self._forced)
+
+    def lowering(self, platform: str) -> str:
+        """Returns "xla" or "native" for one of JAX's platforms."""
+        return "xla" if platform not in ("cpu", "cuda") else self.choice.lowering
+
+    @functools.cached_property
+    def c(self) -> CSource:
+        """The kernel as C."""
+        return c_source(self._analysis.kernel, check_bounds="bounds" in _config.debug())
+
+    @functools.cached_property
+    def cuda(self) -> CudaSource:
+        """The kernel as CUDA."""
+        return cuda_source(self._analysis.kernel)
+
+    @functools.cached_property
+    def native(self) -> Native:
+        """The kernel as a library for the CPU; built where the cache does not have it."""
+        library = _toolchain.build_generated(self.c.text, self.kernel.name, self._who)
+        return Native(library, self.c.symbol, self.c.workspaces)
+
+    def batched(self, sizes: Sequence[int], mapped: Sequence[Sequence[bool]]) -> Compiled:
+        """Returns the kernel over leading axes.
+
+        Args:
+          sizes: of the axes, outermost first.
+          mapped: per axis, whether each parameter has it.
+        """
+        return _batched(self, tuple(sizes), tuple(map(tuple, mapped))) if sizes else self
+
+    def adjoint(self, wanted: tuple[int, ...]) -> Kernel:
+        """Returns the kernel's reverse-mode derivative for the parameters at some positions."""
+        flags = tuple(i in wanted for i in range(len(self.kernel.parameters)))
+        return adjoint(self._analysis.kernel, flags)
+
+    def explanation(self, place: str) -> str:
+        """Tells what each loop is, and what became of it; `place` says where."""
+        lines = [
+            f"{place}: {self.choice.reason}",
+            "Loops, by their dependences:",
+            *(f"  {line}" for line in self._analysis.explanation),
+            "As array operations:",
+            *(f"  {line}" for line in describe(self.steps)),
+            *self.warnings,
+        ]
+        return "\n".join(lines)
+
+    def stages(self) -> Mapping[str, Callable[[], str]]:
+        """Returns the kernel's texts by name, in the order in which they are made."""
+        return {
+            "ir": lambda: kernel_text(self.kernel),
+            "marked": lambda: kernel_text(self._analysis.kernel),
+            "raised": lambda: kernel_text(self.raised),
+            "steps": lambda: "\n".join(describe(self.steps)),
+            "c": lambda: self.c.text,
+            "cuda": lambda: self.cuda.text,
+        }
+
+
+@functools.lru_cache(maxsize=256)
+def _batched(
+    compiled: Compiled, sizes: tuple[int, ...], mapped: tuple[tuple[bool, ...], ...]
+) -> Compiled:
+    kernel = compiled.kernel
+    for size, flags in zip(reversed(sizes), reversed(mapped), strict=True):
+        kernel = batched(kernel, size, flags)
+    return Compiled(kernel, compiled._forced, compiled._who)
+
+
+_REMEDIES: Mapping[str, str] = {
+    "unwritten": "It reads as 0 here, and as anything in AKG; write it first.",
+    "hint": "The loop runs in order; leave the keyword out, or remove the dependence.",
+}
+

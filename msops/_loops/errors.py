@@ -1,0 +1,19 @@
+"""What passes say to each other when something cannot be done."""
+
+from __future__ import annotations
+
+from msops._loops.ir import Location
+
+
+class NotRaised(Exception):
+    """A kernel cannot be brought into the raised form; it runs as native code.
+
+    Attributes:
+      reason: why, for `explain()`.
+      location: where, if one place is to blame.
+    """
+
+    def __init__(self, reason: str, location: Location | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.location = location

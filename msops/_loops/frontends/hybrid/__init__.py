@@ -1,0 +1,8 @@
+"""MindSpore's Hybrid DSL: loop nests over the elements of tensors, written as Python.
+
+`grammar` says what may be written, `names` what each name stands for; both need no shapes and run
+when the op is made. The other modules translate a kernel for the shapes and dtypes of a call.
+"""
+
+from msops._loops.frontends.hybrid.kernel import HybridKernel as HybridKernel
+from msops._loops.frontends.hybrid.kernel import read_hybrid as read_hybrid

@@ -1,0 +1,194 @@
+"""Operators and functions on scalars: their types, and what is computed at once."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from msops._loops import intrinsics
+from msops._loops.frontends.hybrid.typing import Typing, wider_literal
+from msops._loops.frontends.hybrid.values import literal
+from msops._loops.intrinsics import FUNCTIONS, INTEGERS, is_float, result_dtype
+from msops._loops.ir import Binary, BinaryOp, Call, Cast, Const, Expr, Unary, UnaryOp
+
+OPERATORS: dict[type[ast.operator], tuple[str, BinaryOp]] = {
+    ast.Add: ("+", "add"),
+    ast.Sub: ("-", "sub"),
+    ast.Mult: ("*", "mul"),
+    ast.Div: ("/", "div"),
+    ast.FloorDiv: ("//", "floordiv"),
+    ast.Mod: ("%", "mod"),
+    ast.Pow: ("**", "pow"),
+    ast.BitAnd: ("&", "and"),
+    ast.BitOr: ("|", "or"),
+    ast.BitXor: ("^", "xor"),
+    ast.LShift: ("<<", "shl"),
+    ast.RShift: (">>", "shr"),
+}
+COMPARISONS: dict[type[ast.cmpop], tuple[str, BinaryOp]] = {
+    ast.Eq: ("==", "eq"),
+    ast.NotEq: ("!=", "ne"),
+    ast.Lt: ("<", "lt"),
+    ast.LtE: ("<=", "le"),
+    ast.Gt: (">", "gt"),
+    ast.GtE: (">=", "ge"),
+}
+_SIGNS = dict([*OPERATORS.values(), *COMPARISONS.values()])
+_SIGN_OF = {op: sign for sign, op in _SIGNS.items()}
+
+# Operations on two constants, as Python computes them.
+FOLDED: dict[BinaryOp, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
+    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
+    "shl": operator.lshift, "shr": operator.rshift,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
+    "gt": operator.gt, "ge": operator.ge, "min": min, "max": max,
+}  # fmt: skip
+_FOLDED_FUNCTIONS: dict[str, Callable[[float], float]] = {
+    "sqrt": math.sqrt, "log": math.log, "exp": math.exp, "expm1": math.expm1, "tanh": math.tanh,
+    "sin": math.sin, "cos": math.cos, "atan": math.atan, "erf": math.erf, "abs": abs,
+    "rsqrt": lambda value: 1.0 / math.sqrt(value),
+}  # fmt: skip
+
+
+def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr) -> Expr:
+    """Returns an operation on two scalars.
+
+    Args:
+      typing: makes them agree.
+      node: where it stands.
+      op: the IR's operation, not "land" or "lor".
+      left: the first.
+      right: the second.
+    """
+    what = f"'{_SIGN_OF.get(op, op)}'"
+    if isinstance(left, Const) and isinstance(right, Const):
+        folded = _fold(typing, node, op, left, right)
+        if folded is not None:
+            return folded
+    meet = typing.compare if op in intrinsics.COMPARISONS else typing.agree
+    left, right = meet(node, left, right, what)
+    _check_domain(typing, node, op, left.dtype, what)
+    return Binary(op, left, right, result_dtype(op, left.dtype))
+
+
+def _fold(typing: Typing, node: ast.AST, op: BinaryOp, left: Const, right: Const) -> Const | None:
+    dtype = wider_literal(left.dtype, right.dtype)
+    _check_domain(typing, node, op, dtype, f"'{_SIGN_OF.get(op, op)}'")
+    try:
+        value = FOLDED[op](left.value, right.value)
+    except ZeroDivisionError:
+        if is_float(dtype):
+            return None
+        raise typing.report.build_error(
+            node, "a constant is divided by 0", "Check the shape or attribute it comes from."
+        ) from None
+    except (OverflowError, ValueError, TypeError):
+        return None
+    natural = literal(value)
+    if natural.dtype == "bool" or is_float(natural.dtype) != is_float(dtype):
+        return natural
+    return Const(value, dtype)
+
+
+def _check_domain(typing: Typing, node: ast.AST, op: BinaryOp, dtype: str, what: str) -> None:
+    """Raises if an operation is not defined on a type."""
+    domain = intrinsics.BINARY[op][1]
+    if op == "div" and not is_float(dtype):
+        raise typing.report.build_error(
+            node,
+            f"'/' of two {dtype} is ambiguous",
+            "Write // for the whole quotient, or convert: float32(a) / float32(b).",
+        )
+    if dtype == "bool" and op not in ("eq", "ne", "and", "or", "xor"):
+        raise typing.report.build_error(
+            node,
+            f"{what} is not defined on bool",
+            "Convert the condition, float32(c) or int32(c), or write x if c else y.",
+        )
+    if domain == "integer" and is_float(dtype):
+        raise typing.report.build_error(
+            node, f"{what} takes integers; got {dtype}", "Convert the operands: int32(x)."
+        )
+
+
+def unary(typing: Typing, node: ast.AST, op: UnaryOp, operand: Expr) -> Expr:
+    """Returns ``-x``, ``not x`` or ``~x``."""
+    allowed = {"neg": operand.dtype != "bool", "not": operand.dtype == "bool"}
+    if not allowed.get(op, operand.dtype in INTEGERS):
+        wanted = {"neg": "numbers", "not": "conditions", "invert": "integers"}[op]
+        raise typing.report.build_error(
+            node,
+            f"'{ast.unparse(node)}': the operand is {operand.dtype}, and the operator takes "
+            f"{wanted}",
+            "Write not c for conditions, -x for numbers, ~i for integers.",
+        )
+    if isinstance(operand, Const) and op != "invert":
+        value = -operand.value if op == "neg" else not operand.value
+        return Const(value, operand.dtype)
+    return Unary(op, typing.fitting(node, operand), operand.dtype)
+
+
+def function(typing: Typing, node: ast.AST, name: str, args: tuple[Expr, ...]) -> Expr:
+    """Returns a call of an IR function; integer constants become floats where it takes those."""
+    row = FUNCTIONS[name]
+    if len(args) == 2:
+        args = typing.agree(node, args[0], args[1], f"'{name}'")
+    if row.domain == "float":
+        args = tuple(
+            Const(float(arg.value), "float32")
+            if isinstance(arg, Const) and not is_float(arg.dtype)
+            else arg
+            for arg in args
+        )
+    dtype = args[0].dtype
+    fits = {
+        "float": is_float(dtype), "integer": dtype in INTEGERS, "number": dtype != "bool",
+    }[row.domain]  # fmt: skip
+    if not fits:
+        wanted, cast = ("integers", "int32") if row.domain == "integer" else ("floats", "float32")
+        raise typing.report.build_error(
+            node, f"'{name}' takes {wanted}; got {dtype}", f"Convert its input: {cast}(x)."
+        )
+    if len(args) == 1 and isinstance(args[0], Const) and name in _FOLDED_FUNCTIONS:
+        try:
+            return Const(_FOLDED_FUNCTIONS[name](args[0].value), dtype)
+        except (ValueError, OverflowError, ZeroDivisionError):
+            pass  # what it gives at run time: inf or nan
+    return Call(name, args, "bool" if row.to_bool else dtype)
+
+
+def cast(operand: Expr, dtype: str) -> Expr:
+    """Returns a conversion; of a constant, the constant where it has the value."""
+    if isinstance(operand, Const):
+        number = operand.value
+        if is_float(dtype) and dtype != "bfloat16":
+            with np.errstate(over="ignore"):
+                return Const(float(np.dtype(dtype).type(number)), dtype)
+        if not is_float(dtype) and math.isfinite(number):
+            limits = np.iinfo(dtype)
+            if limits.min <= int(number) <= limits.max:
+                return Const(int(number), dtype)
+    return operand if operand.dtype == dtype else Cast(operand, dtype)
+
+
+def joined(parts: Iterable[Expr], deciding: bool) -> Expr:
+    """Returns conditions joined from the left by `and`, or by `or` if True decides.
+
+    What follows a constant that decides is not asked for, and constants leave nothing behind.
+    """
+    whole: Expr | None = None
+    for part in parts:
+        if isinstance(part, Const):
+            if part.value is deciding:
+                return part
+        else:
+            op: BinaryOp = "lor" if deciding else "land"
+            whole = part if whole is None else Binary(op, whole, part, "bool")
+    return Const(not deciding, "bool") if whole is None else whole

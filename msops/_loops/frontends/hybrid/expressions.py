@@ -1,0 +1,242 @@
+"""Expressions: from the author's syntax to scalars of the IR."""
+
+from __future__ import annotations
+
+import ast
+
+from msops._loops.frontends.captured import as_constant
+from msops._loops.frontends.hybrid import arithmetic
+from msops._loops.frontends.hybrid.indexing import element, part
+from msops._loops.frontends.hybrid.language import FUNCTIONS, INTRINSICS
+from msops._loops.frontends.hybrid.translation import Translation
+from msops._loops.frontends.hybrid.values import EXPR, Tensor, Value, describe, literal
+from msops._loops.ir import BinaryOp, Const, Expr, Load, Select
+
+_OPERATIONS: dict[str, BinaryOp] = {"power": "pow", "min": "min", "max": "max"}
+
+
+def value_of(t: Translation, node: ast.expr) -> Value:
+    """Returns what an expression denotes."""
+    match node:
+        case ast.Constant(value=str() as text):
+            return text
+        case ast.Constant(value=bool() | int() | float() as number):
+            return literal(number)
+        case ast.Name():
+            return t.values[t.names.symbols[node]]
+        case ast.Tuple(elts=elements):
+            return tuple(value_of(t, element) for element in elements)
+        case ast.Attribute(value=owner, attr=attribute):
+            return _attribute(t, node, value_of(t, owner), attribute)
+        case ast.Subscript(value=owner, slice=index):
+            return _subscript(t, node, value_of(t, owner), index)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _sum(t, node, value_of(t, left), value_of(t, right))
+        case ast.BinOp(left=left, op=operator, right=right):
+            op = arithmetic.OPERATORS[type(operator)][1]
+            return arithmetic.binary(t.typing, node, op, scalar(t, left), scalar(t, right))
+        case ast.UnaryOp():
+            return _unary(t, node)
+        case ast.BoolOp(op=operator, values=values):
+            parts = (condition(t, value) for value in values)
+            return arithmetic.joined(parts, deciding=isinstance(operator, ast.Or))
+        case ast.Compare(left=first, ops=ops, comparators=rest):
+            return _comparison(t, node, [first, *rest], ops)
+        case ast.IfExp():
+            return _conditional(t, node)
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return _call(t, node, name, args)
+    raise AssertionError(f"check_grammar let through {ast.dump(node)}")
+
+
+def scalar(t: Translation, node: ast.expr) -> Expr:
+    """Returns an expression's value, which must be a scalar."""
+    return as_scalar(t, node, value_of(t, node))
+
+
+def as_scalar(t: Translation, node: ast.AST, value: Value) -> Expr:
+    """Returns a value that must be a scalar; a tensor of rank 0 is its one element."""
+    if isinstance(value, EXPR):
+        return value
+    if isinstance(value, Tensor):
+        buffer = value.buffer
+        if not buffer.shape:
+            return Load(buffer.name, (), buffer.dtype, location=t.report.location(node))
+        indices = ", ".join("ijkl"[: len(buffer.shape)]) or "i"
+        raise t.report.build_error(
+            node,
+            f"'{ast.unparse(node)}' is a whole tensor, of shape {buffer.shape}, where one number "
+            "is needed",
+            f"Give all indices: {ast.unparse(node)}[{indices}].",
+        )
+    raise t.report.build_error(
+        node,
+        f"'{ast.unparse(node)}' is {describe(value)}, where a number is needed",
+        "Take an element of a tuple, such as a.shape[0].",
+    )
+
+
+def condition(t: Translation, node: ast.expr) -> Expr:
+    """Returns a condition."""
+    value = scalar(t, node)
+    if value.dtype == "bool":
+        return value
+    if isinstance(value, Const):
+        return Const(bool(value.value), "bool")
+    raise t.report.build_error(
+        node,
+        f"a condition is a bool; '{ast.unparse(node)}' is {value.dtype}",
+        f"Compare it: {ast.unparse(node)} != 0.",
+    )
+
+
+def constant_int(t: Translation, node: ast.expr, value: Value, what: str) -> int:
+    """Returns a value that must be an integer known when the kernel is compiled."""
+    if isinstance(value, Const) and isinstance(value.value, int):
+        return int(value.value)
+    raise t.report.build_error(
+        node,
+        f"{what} must be an integer constant; got '{ast.unparse(node)}', {describe(value)}",
+        "Constants are literals, shapes, attributes, captured numbers, and what is computed of "
+        "them.",
+    )
+
+
+def _attribute(t: Translation, node: ast.expr, owner: Value, attribute: str) -> Value:
+    if not isinstance(owner, Tensor):
+        raise t.report.build_error(
+            node,
+            f"{describe(owner)} has no .{attribute}",
+            "Tensors have .shape and .dtype; attributes of the op are plain values.",
+        )
+    if attribute == "dtype":
+        return owner.buffer.dtype
+    return tuple(map(literal, owner.buffer.shape))
+
+
+def _subscript(t: Translation, node: ast.Subscript, owner: Value, index: ast.expr) -> Value:
+    if isinstance(owner, tuple):
+        bounds = [
+            None if bound is None else constant_int(t, bound, value_of(t, bound), "an index")
+            for bound in _bounds(index)
+        ]
+        return part(t.report, node, owner, bounds, isinstance(index, ast.Slice))
+    if isinstance(owner, Tensor):
+        return load(t, node, owner)
+    raise t.report.build_error(
+        node,
+        f"'{ast.unparse(node.value)}' is {describe(owner)} and has no elements",
+        "Index tensors and tuples.",
+    )
+
+
+def _bounds(index: ast.expr) -> list[ast.expr | None]:
+    return [index.lower, index.upper, index.step] if isinstance(index, ast.Slice) else [index]
+
+
+def load(t: Translation, node: ast.Subscript, tensor: Tensor) -> Load:
+    """Returns an element of a tensor."""
+    indices = indices_of(t, node, tensor)
+    buffer = tensor.buffer
+    return Load(buffer.name, indices, buffer.dtype, location=t.report.location(node))
+
+
+def indices_of(t: Translation, node: ast.Subscript, tensor: Tensor) -> tuple[Expr, ...]:
+    """Returns the indices in a subscript of a tensor."""
+    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    for index in nodes:
+        if isinstance(index, ast.Slice):
+            raise t.report.build_error(
+                index,
+                "a slice of a tensor is not in the Hybrid DSL",
+                "Write a loop over the elements, with one index per dimension.",
+            )
+    return element(t.report, node, tensor, [_index(t, index) for index in nodes])
+
+
+def _index(t: Translation, node: ast.expr) -> Value:
+    """Returns an index, or the tuple of them that a grid's variable stands for."""
+    value = value_of(t, node)
+    return value if isinstance(value, tuple) else as_scalar(t, node, value)
+
+
+def _sum(t: Translation, node: ast.BinOp, left: Value, right: Value) -> Value:
+    """`+` of two scalars, or of two tuples of indices or extents."""
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return left + right
+    one, other = as_scalar(t, node.left, left), as_scalar(t, node.right, right)
+    return arithmetic.binary(t.typing, node, "add", one, other)
+
+
+def _unary(t: Translation, node: ast.UnaryOp) -> Expr:
+    match node.op:
+        case ast.Not():
+            return arithmetic.unary(t.typing, node, "not", condition(t, node.operand))
+        case ast.USub():
+            return arithmetic.unary(t.typing, node, "neg", scalar(t, node.operand))
+        case ast.Invert():
+            return arithmetic.unary(t.typing, node, "invert", scalar(t, node.operand))
+    return scalar(t, node.operand)
+
+
+def _comparison(
+    t: Translation, node: ast.Compare, nodes: list[ast.expr], ops: list[ast.cmpop]
+) -> Expr:
+    values = [value_of(t, operand) for operand in nodes]
+    parts: list[Expr] = []
+    for index, kind in enumerate(ops):
+        left, right = values[index], values[index + 1]
+        op = arithmetic.COMPARISONS[type(kind)][1]
+        if isinstance(left, str) and isinstance(right, str) and op in ("eq", "ne"):
+            parts.append(Const((left == right) is (op == "eq"), "bool"))
+            continue
+        one, other = as_scalar(t, nodes[index], left), as_scalar(t, nodes[index + 1], right)
+        parts.append(arithmetic.binary(t.typing, node, op, one, other))
+    return arithmetic.joined(parts, deciding=False)
+
+
+def _conditional(t: Translation, node: ast.IfExp) -> Value:
+    test = condition(t, node.test)
+    if isinstance(test, Const):
+        return value_of(t, node.body if test.value else node.orelse)
+    then, otherwise = t.typing.agree(
+        node, scalar(t, node.body), scalar(t, node.orelse), "a conditional expression"
+    )
+    return Select(test, then, otherwise, then.dtype)
+
+
+def _call(t: Translation, node: ast.Call, name: str, args: list[ast.expr]) -> Expr:
+    if name == "len":
+        return _length(t, args[0])
+    scalars = tuple(scalar(t, arg) for arg in args)
+    if INTRINSICS[name].role == "cast":
+        return arithmetic.cast(scalars[0], name)
+    if INTRINSICS[name].role == "math":
+        return arithmetic.function(t.typing, node, FUNCTIONS[name], scalars)
+    if name == "likely":
+        return scalars[0]
+    left, right = scalars
+    if name == "ceil_div":
+        above = arithmetic.binary(t.typing, node, "add", left, right)
+        above = arithmetic.binary(t.typing, node, "sub", above, literal(1))
+        return arithmetic.binary(t.typing, node, "floordiv", above, right)
+    return arithmetic.binary(t.typing, node, _OPERATIONS[name], left, right)
+
+
+def _length(t: Translation, node: ast.expr) -> Expr:
+    value = value_of(t, node)
+    if isinstance(value, Tensor) and value.buffer.shape:
+        return literal(value.buffer.shape[0])
+    if isinstance(value, tuple):
+        return literal(len(value))
+    raise t.report.build_error(
+        node, f"'{ast.unparse(node)}' has no length", "Take len() of a tensor or of its shape."
+    )
+
+
+def constant_value(value: object) -> Value:
+    """Returns a captured number, string or tuple, or an attribute of the op, as a value."""
+    constant = as_constant(value)
+    if isinstance(constant, tuple):
+        return tuple(map(constant_value, constant))
+    return constant if isinstance(constant, str) else literal(constant)

@@ -1,0 +1,65 @@
+"""Elements of tensors and parts of tuples."""
+
+from __future__ import annotations
+
+import ast
+
+from msops._loops.frontends.hybrid.values import EXPR, Tensor, Value, describe
+from msops._loops.frontends.reporting import Reporter
+from msops._loops.intrinsics import INTEGERS
+from msops._loops.ir import Const, Expr
+
+
+def element(
+    report: Reporter, node: ast.Subscript, tensor: Tensor, values: list[Value]
+) -> tuple[Expr, ...]:
+    """Returns the indices of an element.
+
+    Args:
+      report: makes the errors.
+      node: the subscript.
+      tensor: what is indexed.
+      values: what stands in the brackets; index tuples of a grid stand for their elements.
+    """
+    flat = [part for value in values for part in (value if isinstance(value, tuple) else [value])]
+    shape = tensor.buffer.shape
+    if len(flat) != len(shape):
+        raise report.build_error(
+            node,
+            f"'{ast.unparse(node)}' gives {len(flat)} indices to a tensor of shape {shape}",
+            f"Give all {len(shape)}: an access is to one element.",
+        )
+    indices = []
+    for part in flat:
+        if not isinstance(part, EXPR) or part.dtype not in INTEGERS:
+            raise report.build_error(
+                node,
+                f"an index is an integer; '{ast.unparse(node)}' has {describe(part)}",
+                "Convert it: int32(x).",
+            )
+        if isinstance(part, Const):
+            part = Const(int(part.value), "int32")
+        indices.append(part)
+    return tuple(indices)
+
+
+def part(
+    report: Reporter,
+    node: ast.Subscript,
+    owner: tuple[Value, ...],
+    bounds: list[int | None],
+    is_slice: bool,
+) -> Value:
+    """Returns an element or a slice of a tuple; negative indices count from the end."""
+    if is_slice:
+        return owner[slice(*bounds)]
+    index = bounds[0]
+    assert index is not None
+    if not -len(owner) <= index < len(owner):
+        raise report.build_error(
+            node,
+            f"index {index} is out of range for '{ast.unparse(node.value)}', which has "
+            f"{len(owner)} elements",
+            "Check the rank of the tensors the op is called with.",
+        )
+    return owner[index]

@@ -1,0 +1,150 @@
+"""A kernel in the Hybrid DSL: checked once, translated for each set of arguments."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msops._loops.frontends.captured import captured_values
+from msops._loops.frontends.hybrid.expressions import constant_value
+from msops._loops.frontends.hybrid.grammar import check_grammar
+from msops._loops.frontends.hybrid.names import Names, Symbol, resolve_names
+from msops._loops.frontends.hybrid.statements import run
+from msops._loops.frontends.hybrid.translation import Block, Translation
+from msops._loops.frontends.hybrid.typing import Retype, Typing
+from msops._loops.frontends.hybrid.values import Tensor, Value
+from msops._loops.frontends.reporting import Reporter
+from msops._loops.frontends.source import Source
+from msops._loops.frontends.spec import Spec
+from msops._loops.ir import Buffer, Kernel
+
+
+@dataclass(frozen=True, eq=False)
+class HybridKernel:
+    """A function that is in the language.
+
+    Attributes:
+      source: where it stands.
+      names: what its names stand for.
+      captured: the numbers and tuples it sees from outside.
+      defaults: values of parameters that need not be given.
+    """
+
+    source: Source
+    names: Names
+    captured: Mapping[str, Any]
+    defaults: Mapping[str, Any]
+
+    def specialise(
+        self, inputs: Sequence[Spec | tuple[Spec, ...]], attributes: Mapping[str, Any], who: str
+    ) -> Kernel:
+        """Translates it for shapes, dtypes and attribute values; see `Program.specialise`."""
+        report = Reporter(who, self.source)
+        arguments = self._arguments(report, inputs, attributes)
+        retyped: dict[Symbol, str] = {}
+        while True:
+            try:
+                return self._translate(report, arguments, retyped)
+            except Retype as found:
+                retyped |= dict.fromkeys(found.symbols, found.dtype)
+
+    def _arguments(
+        self,
+        report: Reporter,
+        inputs: Sequence[Spec | tuple[Spec, ...]],
+        attributes: Mapping[str, Any],
+    ) -> dict[str, Spec | Any]:
+        """Returns what each parameter stands for: the tensors first, then the attributes."""
+        definition = self.source.definition
+        parameters = [argument.arg for argument in definition.args.args]
+        constants = parameters[len(inputs) :]
+        given = {**self.defaults, **attributes}
+        missing = [name for name in constants if name not in given]
+        unknown = [name for name in attributes if name not in constants]
+        if len(inputs) > len(parameters) or missing or unknown:
+            attribute_text = f" and the attributes {', '.join(attributes)}" if attributes else ""
+            raise report.build_error(
+                definition,
+                f"the kernel has the parameters ({', '.join(parameters)}); it is called with "
+                f"{len(inputs)} inputs{attribute_text}",
+                "Parameters stand for the tensors, then for the attributes by their names in "
+                "the op info.",
+            )
+        for name, spec in zip(parameters, inputs, strict=False):
+            if not isinstance(spec, Spec):
+                raise report.build_error(
+                    definition,
+                    f"'{name}' is a list of tensors",
+                    "The Hybrid DSL takes tensors one by one; TVM compute takes lists.",
+                )
+        return dict(zip(parameters, [*inputs, *(given[name] for name in constants)], strict=True))
+
+    def _translate(
+        self, report: Reporter, arguments: Mapping[str, Any], retyped: dict[Symbol, str]
+    ) -> Kernel:
+        body = self.source.definition.body
+        block = Block(self.names.blocks[id(body)])
+        t = Translation(self.names, report, Typing(report), retyped, blocks=[block])
+        t.values |= self._bindings(t, arguments)
+        run(t, body)
+        parameters = tuple(
+            Buffer(name, spec.shape, spec.dtype)
+            for name, spec in arguments.items()
+            if isinstance(spec, Spec)
+        )
+        return Kernel(
+            self.source.definition.name,
+            parameters,
+            tuple(self._result(t, symbol) for symbol in self.names.results),
+            tuple(t.buffers),
+            block.finish(),
+            location=report.location(self.source.definition),
+        )
+
+    def _bindings(self, t: Translation, arguments: Mapping[str, Any]) -> dict[Symbol, Value]:
+        """Returns what the names stand for that the kernel does not assign."""
+        t.taken.update(arguments)
+        values: dict[Symbol, Value] = {}
+        for symbol in self.names.symbols.values():
+            if symbol.kind == "captured":
+                values[symbol] = constant_value(self.captured[symbol.name])
+            elif symbol.kind == "parameter":
+                given = arguments[symbol.name]
+                is_tensor = isinstance(given, Spec)
+                values[symbol] = (
+                    Tensor(Buffer(symbol.name, given.shape, given.dtype))
+                    if is_tensor
+                    else constant_value(given)
+                )
+        return values
+
+    def _result(self, t: Translation, symbol: Symbol) -> str:
+        value = t.values.get(symbol)
+        if isinstance(value, Tensor):
+            return value.buffer.name
+        raise t.report.build_error(
+            self.source.definition.body[-1],
+            f"'{symbol.name}' is returned, but is no tensor for these arguments",
+            "Return tensors that are declared whatever the attributes.",
+        )
+
+
+def read_hybrid(
+    function: types.FunctionType, source: Source, dialect: str, who: str
+) -> HybridKernel:
+    """Checks a kernel; see `program.read_kernel`."""
+    report = Reporter(who, source)
+    definition = source.definition
+    check_grammar(definition, dialect, report)
+    captured = captured_values(function, definition)
+    names = resolve_names(definition, captured, dialect, report)
+    return HybridKernel(source, names, captured, _defaults(function, definition))
+
+
+def _defaults(function: types.FunctionType, definition: ast.FunctionDef) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: each.default for each in parameters if each.default is not each.empty}

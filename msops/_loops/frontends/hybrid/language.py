@@ -1,0 +1,92 @@
+"""The names of the Hybrid DSL: one row each.
+
+MindSpore checks a `@kernel` function against a shorter list than AKG accepts under func_type
+"akg"; rows marked `akg_only` are what it refuses there. New here are `atan2` with its two
+arguments, and the cast to bfloat16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from msops._loops.ir import LoopHint
+
+Role: TypeAlias = Literal["math", "cast", "special", "buffer", "loop", "scope"]
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """A row.
+
+    Attributes:
+      role: what kind of thing a call gives.
+      arities: numbers of arguments it takes.
+      akg_only: not under `@kernel`.
+      akg_arities: those it takes under func_type "akg" too.
+    """
+
+    role: Role
+    arities: tuple[int, ...]
+    akg_only: bool = False
+    akg_arities: tuple[int, ...] = ()
+
+
+FUNCTIONS = {
+    "sqrt": "sqrt", "rsqrt": "rsqrt", "sign": "sign", "log": "log", "tanh": "tanh", "exp": "exp",
+    "expm1": "expm1", "abs": "abs", "erf": "erf", "sin": "sin", "cos": "cos", "atan": "atan",
+    "atan2": "atan2", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite",
+    "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round",
+    "sigmoid": "sigmoid", "popcount": "popcount",
+}  # fmt: skip
+"""The IR's function behind each name of mathematics."""
+
+CASTS = ("int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+UNSIGNED_CASTS = ("uint8", "uint16", "uint32", "uint64")
+
+LOOP_HINTS: dict[str, LoopHint] = {
+    "range": "",
+    "grid": "",
+    "serial": "serial",
+    "parallel": "parallel",
+    "vectorize": "vectorize",
+    "reduce": "reduce",
+    "unroll": "unroll",
+    "const_range": "unroll",
+    "bind": "parallel",
+}
+"""The hint that each kind of loop leaves on the IR's loops."""
+
+_RANGE = Intrinsic("loop", (1, 2, 3))
+_AKG_RANGE = Intrinsic("loop", (1, 2, 3), akg_only=True)
+
+INTRINSICS: dict[str, Intrinsic] = {
+    **{name: Intrinsic("math", (1,)) for name in FUNCTIONS},
+    "atan2": Intrinsic("math", (2,)),
+    "sigmoid": Intrinsic("math", (1,), akg_only=True),
+    "popcount": Intrinsic("math", (1,), akg_only=True),
+    **{name: Intrinsic("cast", (1,)) for name in CASTS},
+    **{name: Intrinsic("cast", (1,), akg_only=True) for name in UNSIGNED_CASTS},
+    "power": Intrinsic("special", (2,)),
+    "min": Intrinsic("special", (2,)),
+    "max": Intrinsic("special", (2,)),
+    "ceil_div": Intrinsic("special", (2,)),
+    "len": Intrinsic("special", (1,)),
+    "likely": Intrinsic("special", (1,), akg_only=True),
+    "output_tensor": Intrinsic("buffer", (2,), akg_arities=(1,)),
+    "allocate": Intrinsic("buffer", (2,), akg_arities=(1, 3)),
+    "range": _RANGE,
+    "serial": _RANGE,
+    "parallel": _RANGE,
+    "vectorize": _RANGE,
+    "reduce": _RANGE,
+    "grid": Intrinsic("loop", (1,)),
+    "unroll": _AKG_RANGE,
+    "const_range": _AKG_RANGE,
+    "bind": Intrinsic("loop", (2,), akg_only=True),
+    "attr": Intrinsic("scope", (2,)),
+    "block_realize": Intrinsic("scope", (1,)),
+}
+
+SCOPES = ("global", "local", "shared", "ub", "reg")
+"""Where AKG may place a temporary; here the compiler decides."""

@@ -1,0 +1,228 @@
+"""Loops: every range becomes one that ascends by 1."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from msops._loops.frontends.hybrid import arithmetic
+from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, scalar, value_of
+from msops._loops.frontends.hybrid.language import LOOP_HINTS
+from msops._loops.frontends.hybrid.translation import Block, Translation
+from msops._loops.frontends.hybrid.typing import convert
+from msops._loops.frontends.hybrid.values import describe, literal
+from msops._loops.intrinsics import INTEGERS
+from msops._loops.ir import (
+    INDEX_DTYPE,
+    Binary,
+    BinaryOp,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.walk import loads
+
+Body = Callable[[Translation, list[ast.stmt]], None]
+"""Translates statements into the innermost block."""
+
+
+def loop(t: Translation, node: ast.For, run: Body) -> None:
+    """Translates a loop.
+
+    Args:
+      t: the translation.
+      node: the loop.
+      run: translates its body.
+    """
+    assert isinstance(node.iter, ast.Call)
+    assert isinstance(node.iter.func, ast.Name)
+    kind = node.iter.func.id
+    if kind == "grid":
+        _grid(t, node, run)
+    elif kind == "const_range":
+        _unrolled(t, node, run)
+    elif kind == "bind":
+        if not isinstance(value_of(t, node.iter.args[0]), str):
+            raise t.report.build_error(
+                node.iter, "the first input of 'bind' names a thread axis", "Write a string."
+            )
+        _counted(t, node, node.iter.args[1:], kind, run)
+    else:
+        _counted(t, node, node.iter.args, kind, run)
+
+
+def _counted(t: Translation, node: ast.For, args: list[ast.expr], kind: str, run: Body) -> None:
+    begin, end, step = _range(t, args)
+    var = t.fresh(_target(node).id)
+    if step == 1:
+        _bind(t, node, Var(var))
+        _emit_loop(t, node, var, begin, end, kind, run)
+        return
+    # The count of iterations, and the value in each, in terms of the bounds at the start.
+    if any(loads(begin)):
+        held = Buffer(t.fresh(f"{var}_begin"), (), INDEX_DTYPE)
+        with _inner_block(t) as around:
+            t.emit(Store(held.name, (), begin))
+            _stepped(t, node, var, Load(held.name, (), INDEX_DTYPE), end, step, kind, run)
+        t.emit(Local(held, around.finish(), location=t.report.location(node)))
+    else:
+        _stepped(t, node, var, begin, end, step, kind, run)
+
+
+def _stepped(
+    t: Translation,
+    node: ast.For,
+    var: str,
+    begin: Expr,
+    end: Expr,
+    step: int,
+    kind: str,
+    run: Body,
+) -> None:
+    size = abs(step)
+    distance = _binary("sub", end, begin) if step > 0 else _binary("sub", begin, end)
+    rounded = _binary("add", distance, literal(size - 1))
+    count = _binary("floordiv", rounded, literal(size))
+    offset = _binary("mul", literal(size), Var(var))
+    _bind(t, node, _binary("add" if step > 0 else "sub", begin, offset))
+    _emit_loop(t, node, var, literal(0), count, kind, run)
+
+
+def _range(t: Translation, args: list[ast.expr]) -> tuple[Expr, Expr, int]:
+    """Returns begin, end and step of a range."""
+    begin = _bound(t, args[0]) if len(args) > 1 else literal(0)
+    end = _bound(t, args[min(1, len(args) - 1)])
+    if len(args) < 3:
+        return begin, end, 1
+    step = constant_int(t, args[2], value_of(t, args[2]), "the step of a loop")
+    if step == 0:
+        raise t.report.build_error(args[2], "the step of a loop is 0", "Write a step other than 0.")
+    return begin, end, step
+
+
+def _bound(t: Translation, node: ast.expr) -> Expr:
+    value = t.typing.fitting(node, scalar(t, node))
+    if value.dtype not in INTEGERS:
+        raise t.report.build_error(
+            node,
+            f"the bound of a loop is an integer; got '{ast.unparse(node)}', {describe(value)}",
+            "Write // for a whole quotient, or convert: int32(x).",
+        )
+    return convert(value, INDEX_DTYPE)
+
+
+def _grid(t: Translation, node: ast.For, run: Body) -> None:
+    assert isinstance(node.iter, ast.Call)
+    argument = node.iter.args[0]
+    extents = value_of(t, argument)
+    if not isinstance(extents, tuple):
+        raise t.report.build_error(
+            argument,
+            f"grid takes a tuple of extents; got {describe(extents)}",
+            "Write grid(a.shape) or grid((n, m)).",
+        )
+    bounds = []
+    for extent in extents:
+        bound = t.typing.fitting(argument, as_scalar(t, argument, extent))
+        if bound.dtype not in INTEGERS:
+            raise t.report.build_error(
+                argument,
+                f"an extent of grid is an integer; got {describe(bound)}",
+                "Write grid((n, m)) with integers.",
+            )
+        bounds.append(convert(bound, INDEX_DTYPE))
+    names = [t.fresh(f"{_target(node).id}_{index}") for index in range(len(bounds))]
+    t.values[t.names.symbols[_target(node)]] = tuple(Var(name) for name in names)
+    body = _body(t, node, run)
+    for name, bound in reversed(list(zip(names, bounds, strict=True))):
+        body = _nonempty(_for(t, node, name, literal(0), bound, body, "grid"))
+    for statement in body:
+        t.emit(statement)
+
+
+def _unrolled(t: Translation, node: ast.For, run: Body) -> None:
+    """`const_range`: one copy of the body per value, the variable a constant in each."""
+    assert isinstance(node.iter, ast.Call)
+    args = node.iter.args
+    begin, end, step = _range(t, args)
+    bounds = [
+        constant_int(t, arg, bound, "a bound of const_range")
+        for arg, bound in zip((args[0], args[-1]), (begin, end), strict=True)
+    ]
+    path = t.names.blocks[id(node.body)]
+    for value in range(bounds[0], bounds[1], step):
+        for symbol in [inner for inner in t.values if inner.scope[: len(path)] == path]:
+            del t.values[symbol]
+        _bind(t, node, literal(value))
+        for statement in _body(t, node, run):
+            t.emit(statement)
+
+
+def _emit_loop(
+    t: Translation, node: ast.For, var: str, begin: Expr, end: Expr, kind: str, run: Body
+) -> None:
+    body = _body(t, node, run)
+    for statement in _nonempty(_for(t, node, var, begin, end, body, kind)):
+        t.emit(statement)
+
+
+def _for(
+    t: Translation,
+    node: ast.For,
+    var: str,
+    begin: Expr,
+    end: Expr,
+    body: tuple[Stmt, ...],
+    kind: str,
+) -> For:
+    location = t.report.location(node)
+    return For(var, begin, end, body, hint=LOOP_HINTS[kind], location=location)
+
+
+def _nonempty(statement: For) -> tuple[Stmt, ...]:
+    return (statement,) if statement.body else ()
+
+
+def _body(t: Translation, node: ast.For, run: Body) -> tuple[Stmt, ...]:
+    block = Block(t.names.blocks[id(node.body)])
+    t.blocks.append(block)
+    run(t, node.body)
+    t.blocks.pop()
+    return block.finish()
+
+
+@contextmanager
+def _inner_block(t: Translation) -> Iterator[Block]:
+    """A body around statements that the author wrote none around."""
+    block = Block(())
+    t.blocks.append(block)
+    yield block
+    t.blocks.pop()
+
+
+def _bind(t: Translation, node: ast.For, value: Expr) -> None:
+    t.values[t.names.symbols[_target(node)]] = value
+
+
+def _target(node: ast.For) -> ast.Name:
+    assert isinstance(node.target, ast.Name)
+    return node.target
+
+
+def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
+    """Arithmetic on loop bounds, without the operations that change nothing."""
+    if isinstance(left, Const) and isinstance(right, Const):
+        return literal(arithmetic.FOLDED[op](left.value, right.value))
+    neutral = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1}[op]
+    if right == literal(neutral):
+        return left
+    if left == literal(neutral) and op in ("add", "mul"):
+        return right
+    return Binary(op, left, right, INDEX_DTYPE)

@@ -1,0 +1,299 @@
+"""What each name of a kernel stands for, and where it lives.
+
+As in AKG the first assignment of a name declares it, for the rest of the enclosing loop's or
+function's body; an if opens no scope. A name whose scope has ended may be declared again, which
+MindSpore refuses. Numbers and tuples from outside the function are captured, which it refuses too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from msops._loops.frontends.hybrid.grammar import is_declaration, returned_names
+from msops._loops.frontends.reporting import Reporter
+
+Path: TypeAlias = tuple[int, ...]
+"""A block of statements: the numbers of the blocks around it and its own, outermost first."""
+
+SymbolKind: TypeAlias = Literal["parameter", "captured", "loop", "scalar", "output", "temporary"]
+
+TENSORS = ("output", "temporary")
+
+
+@dataclass(eq=False)
+class Symbol:
+    """What a name stands for in one scope.
+
+    Attributes:
+      name: the author's name.
+      kind: what it is.
+      scope: the loop's or function's body it lives in.
+      home: the smallest block that holds every use.
+      stores: how often it is assigned.
+    """
+
+    name: str
+    kind: SymbolKind
+    scope: Path = ()
+    home: Path = ()
+    stores: int = 0
+
+
+@dataclass(frozen=True)
+class Names:
+    """The result: every `ast.Name` and loop resolved.
+
+    Attributes:
+      symbols: by the name's node; for a loop's variable the node of the target.
+      blocks: the path of each body, by the id of its list of statements.
+      results: the symbols returned.
+    """
+
+    symbols: Mapping[ast.Name, Symbol]
+    blocks: Mapping[int, Path]
+    results: tuple[Symbol, ...]
+
+
+def resolve_names(
+    definition: ast.FunctionDef, captured: Mapping[str, Any], dialect: str, report: Reporter
+) -> Names:
+    """Finds what each name of a kernel stands for.
+
+    Args:
+      definition: a kernel that passed `check_grammar`.
+      captured: values from outside the function, by name.
+      dialect: "akg" or "hybrid"; the latter wants every output returned.
+      report: makes the errors.
+
+    Raises:
+      ArgumentValueError, ArgumentTypeError: a name is not declared, is used out of its scope, or
+        is not one that may be assigned or returned.
+    """
+    resolver = _Resolver(report, captured, _assigned_names(definition))
+    return resolver.function(definition, dialect)
+
+
+def _assigned_names(definition: ast.FunctionDef) -> set[str]:
+    """Returns the names Python takes as local."""
+    return {
+        node.id
+        for node in ast.walk(definition)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+@dataclass
+class _Resolver:
+    report: Reporter
+    captured: Mapping[str, Any]
+    local_names: set[str]
+    symbols: dict[ast.Name, Symbol] = field(default_factory=dict)
+    blocks: dict[int, Path] = field(default_factory=dict)
+    # The latest symbol of each name, and the loop variables in sight.
+    latest: dict[str, Symbol] = field(default_factory=dict)
+    loops: dict[str, Symbol] = field(default_factory=dict)
+    scope: Path = ()
+    path: Path = ()
+
+    def function(self, definition: ast.FunctionDef, dialect: str) -> Names:
+        for argument in definition.args.args:
+            self.latest[argument.arg] = Symbol(argument.arg, "parameter")
+        self.block(definition.body, opens_scope=True)
+        results = self.results(definition, dialect)
+        return Names(self.symbols, self.blocks, results)
+
+    def block(self, body: list[ast.stmt], opens_scope: bool) -> None:
+        outside = self.path, self.scope
+        self.path = self.blocks[id(body)] = (*self.path, len(self.blocks))
+        if opens_scope:
+            self.scope = self.path
+        for statement in body:
+            self.statement(statement)
+        self.path, self.scope = outside
+
+    def statement(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.Assign(targets=[target], value=value):
+                self.reads(value)
+                self.store(target, value)
+            case ast.AugAssign(target=target, value=value):
+                self.reads(value)
+                self.update(target)
+            case ast.For(iter=iterator, body=body):
+                self.reads(iterator)
+                self.loop(statement, body)
+            case ast.If(test=test, body=body, orelse=orelse):
+                self.reads(test)
+                self.block(body, opens_scope=False)
+                self.block(orelse, opens_scope=False)
+            case ast.With(items=items, body=body):
+                self.reads(items[0].context_expr)
+                # No block of its own: its statements are run as part of the one around it.
+                for inner in body:
+                    self.statement(inner)
+            case ast.Assert(test=test):
+                self.reads(test)
+            case ast.Return(value=ast.expr() as value):
+                self.reads(value)
+
+    def loop(self, node: ast.For, body: list[ast.stmt]) -> None:
+        target = node.target
+        assert isinstance(target, ast.Name)
+        if target.id in self.loops or self.visible(target.id):
+            raise self.overwritten(target)
+        self.symbols[target] = self.loops[target.id] = Symbol(target.id, "loop")
+        self.block(body, opens_scope=True)
+        del self.loops[target.id]
+
+    def store(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Tuple):
+            for element in target.elts:
+                self.store(element, target)
+            return
+        if isinstance(target, ast.Subscript):
+            self.reads(target)
+            return
+        assert isinstance(target, ast.Name)
+        if target.id in self.loops:
+            raise self.overwritten(target)
+        symbol = self.visible(target.id)
+        declares = is_declaration(value)
+        if symbol is None:
+            kind: SymbolKind = "scalar"
+            if declares:
+                assert isinstance(value, ast.Call)
+                is_output = ast.unparse(value.func) == "output_tensor"
+                kind = "output" if is_output else "temporary"
+            symbol = Symbol(target.id, kind, self.scope, self.path)
+            self.latest[target.id] = symbol
+        elif symbol.kind == "parameter":
+            raise self.report.value_error(
+                target,
+                f"the argument '{target.id}' cannot be assigned as a whole",
+                f"Assign to its elements, {target.id}[i] = value, or use another name.",
+            )
+        elif declares or symbol.kind in TENSORS:
+            raise self.report.value_error(
+                target, f"the tensor is redefined: {target.id}", "Use another name."
+            )
+        self.use(target, symbol)
+        symbol.stores += 1
+
+    def update(self, target: ast.expr) -> None:
+        if isinstance(target, ast.Subscript):
+            self.reads(target)
+            return
+        assert isinstance(target, ast.Name)
+        if target.id in self.loops:
+            raise self.overwritten(target)
+        symbol = self.read(target)
+        if symbol.kind != "scalar":
+            raise self.report.value_error(
+                target,
+                f"'{target.id}' cannot be updated as a whole",
+                f"Update an element, {target.id}[i] += value, or a scalar of the kernel.",
+            )
+        symbol.stores += 1
+
+    def reads(self, node: ast.AST) -> None:
+        """Resolves every name in an expression; those called are no variables."""
+        if isinstance(node, ast.Call):
+            for argument in node.args:
+                self.reads(argument)
+        elif isinstance(node, ast.Name):
+            self.read(node)
+        elif isinstance(node, ast.Attribute):
+            self.attribute(node)
+        else:
+            for part in ast.iter_child_nodes(node):
+                self.reads(part)
+
+    def read(self, node: ast.Name) -> Symbol:
+        name = node.id
+        symbol = self.loops.get(name) or self.visible(name)
+        if symbol is None and name in self.latest:
+            raise self.report.value_error(
+                node,
+                f"a variable used out of the scope it is defined: {name}",
+                "Assign it before the loop first; its first assignment declares it for the body "
+                "that assignment stands in.",
+            )
+        if symbol is None and name in self.captured and name not in self.local_names:
+            symbol = self.latest[name] = Symbol(name, "captured")
+        if symbol is None:
+            raise self.report.value_error(
+                node,
+                f"an undeclared variable: {name}",
+                "Assign it first, or give it outside of the kernel a number or a tuple of "
+                "numbers, which is captured."
+                if name not in self.local_names
+                else "Assign it before it is read.",
+            )
+        self.use(node, symbol)
+        return symbol
+
+    def attribute(self, node: ast.Attribute) -> None:
+        assert isinstance(node.value, ast.Name)
+        symbol = self.read(node.value)
+        if symbol.kind in ("loop", "scalar", "captured"):
+            raise self.report.value_error(
+                node,
+                f"'{symbol.name}' is no tensor and has no .{node.attr}",
+                "Take it of an argument, or of a tensor after its declaration.",
+            )
+
+    def visible(self, name: str) -> Symbol | None:
+        """Returns the symbol of a name if its scope is still open."""
+        symbol = self.latest.get(name)
+        if symbol is None or self.path[: len(symbol.scope)] != symbol.scope:
+            return None
+        return symbol
+
+    def use(self, node: ast.Name, symbol: Symbol) -> None:
+        self.symbols[node] = symbol
+        symbol.home = _common(symbol.home, self.path)
+
+    def overwritten(self, node: ast.Name) -> Exception:
+        return self.report.value_error(
+            node, f"iter var cannot be overwritten: {node.id}", "Use another name."
+        )
+
+    def results(self, definition: ast.FunctionDef, dialect: str) -> tuple[Symbol, ...]:
+        names = returned_names(definition)
+        results = tuple(self.symbols[node] for node in names)
+        for node, symbol in zip(names, results, strict=True):
+            if symbol.kind not in ("parameter", "output"):
+                raise self.report.type_error(
+                    node,
+                    "the element in the return value should be either an input tensor or a "
+                    f"tensor allocated by output_tensor, but gets name: {node.id}",
+                    f"Declare it with {node.id} = output_tensor(shape, dtype).",
+                )
+            if results.count(symbol) > 1:
+                raise self.report.value_error(
+                    node, f"'{node.id}' is returned twice", "Return each tensor once."
+                )
+        if dialect == "hybrid":
+            self.check_all_returned(results, names)
+        return results
+
+    def check_all_returned(self, results: Iterable[Symbol], names: list[ast.Name]) -> None:
+        for symbol in self.symbols.values():
+            if symbol.kind == "output" and symbol not in results:
+                raise self.report.type_error(
+                    names[-1],
+                    "the tensor is allocated as an output tensor but not in the return value: "
+                    f"{symbol.name}",
+                    "Return it too, or declare it with allocate().",
+                )
+
+
+def _common(one: Path, other: Path) -> Path:
+    length = next(
+        (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
+    return one[:length]

@@ -1,0 +1,281 @@
+"""Statements: assignments, branches, declarations."""
+
+from __future__ import annotations
+
+import ast
+
+from msops._loops.frontends.hybrid import arithmetic
+from msops._loops.frontends.hybrid.expressions import (
+    as_scalar,
+    condition,
+    constant_int,
+    indices_of,
+    value_of,
+)
+from msops._loops.frontends.hybrid.grammar import is_declaration
+from msops._loops.frontends.hybrid.language import SCOPES
+from msops._loops.frontends.hybrid.loops import loop
+from msops._loops.frontends.hybrid.names import Symbol
+from msops._loops.frontends.hybrid.translation import Block, Translation
+from msops._loops.frontends.hybrid.typing import convert, promoted
+from msops._loops.frontends.hybrid.values import EXPR, Tensor, Value, describe
+from msops._loops.intrinsics import DTYPES, is_float
+from msops._loops.ir import (
+    Buffer,
+    Call,
+    Const,
+    Expr,
+    If,
+    Load,
+    Stmt,
+    Store,
+    Unary,
+)
+from msops._loops.walk import expressions, loads
+
+
+def run(t: Translation, statements: list[ast.stmt]) -> None:
+    """Translates statements into the innermost block."""
+    for statement in statements:
+        _statement(t, statement)
+
+
+def _statement(t: Translation, node: ast.stmt) -> None:
+    match node:
+        case ast.Assign(targets=[ast.Name() as target], value=ast.Call() as call) if is_declaration(
+            call
+        ):
+            _declare_tensor(t, target, call)
+        case ast.Assign(targets=[ast.Tuple() as target], value=value):
+            _assign_tuple(t, target, value)
+        case ast.Assign(targets=[target], value=value):
+            _assign(t, node, target, value_of(t, value))
+        case ast.AugAssign():
+            _update(t, node)
+        case ast.For():
+            loop(t, node, run)
+        case ast.If():
+            _branch(t, node)
+        case ast.With(body=body):
+            run(t, body)
+        case ast.Assert():
+            _assert(t, node)
+
+
+def _assign(t: Translation, node: ast.stmt, target: ast.expr, value: Value) -> None:
+    if isinstance(target, ast.Name):
+        _assign_name(t, node, target, value)
+        return
+    assert isinstance(target, ast.Subscript)
+    tensor = _stored_tensor(t, target)
+    indices = indices_of(t, target, tensor)
+    _store(t, node, tensor.buffer, indices, as_scalar(t, node, value), ast.unparse(target))
+
+
+def _store(
+    t: Translation,
+    node: ast.stmt,
+    buffer: Buffer,
+    indices: tuple[Expr, ...],
+    value: Expr,
+    where: str,
+) -> None:
+    value = t.typing.stored(node, value, buffer.dtype, f"'{where}'")
+    t.emit(Store(buffer.name, indices, value, location=t.report.location(node)))
+
+
+def _assign_name(t: Translation, node: ast.stmt, target: ast.Name, value: Value) -> None:
+    """Assigns a scalar: a name for a value if that is all it takes, else a buffer of shape ()."""
+    symbol = t.names.symbols[target]
+    bound = t.values.get(symbol)
+    if bound is None:
+        if symbol.stores == 1 and t.is_unconditional(symbol) and _stays_equal(value):
+            t.values[symbol] = value
+            return
+        if isinstance(value, (str, tuple)):
+            raise t.report.build_error(
+                node,
+                f"'{target.id}' names {describe(value)}, which is assigned once and not in a "
+                "branch",
+                "Use another name for another value.",
+            )
+        bound = _declare_scalar(t, symbol, as_scalar(t, node, value), node)
+    assert isinstance(bound, Tensor)
+    _store(t, node, bound.buffer, (), as_scalar(t, node, value), target.id)
+
+
+def _stays_equal(value: Value) -> bool:
+    """Tells whether a value is the same wherever it is used, and costs nothing there.
+
+    So are constants, and integers and conditions made of loop variables; indices stay affine.
+    """
+    if isinstance(value, Tensor):
+        return False
+    if not isinstance(value, EXPR) or isinstance(value, Const):
+        return True
+    return not any(
+        isinstance(part, (Load, Call)) or is_float(part.dtype) for part in expressions(value)
+    )
+
+
+def _declare_scalar(t: Translation, symbol: Symbol, value: Expr, node: ast.stmt) -> Tensor:
+    dtype = t.retyped.get(symbol, value.dtype)
+    buffer = Buffer(t.fresh(symbol.name), (), dtype)
+    if symbol not in t.retyped and (isinstance(value, Const) or t.typing.untyped_symbols(value)):
+        t.typing.untyped[buffer.name] = symbol
+    t.declare(symbol, buffer, node)
+    tensor = t.values[symbol] = Tensor(buffer)
+    return tensor
+
+
+def _assign_tuple(t: Translation, target: ast.Tuple, node: ast.expr) -> None:
+    """Assigns all values of the right side as they were before; ``x, y = y, x`` swaps."""
+    values = value_of(t, node)
+    if not isinstance(values, tuple) or len(values) != len(target.elts):
+        raise t.report.build_error(
+            node,
+            f"a tuple of {len(target.elts)} values is needed; got "
+            + (f"{len(values)} values" if isinstance(values, tuple) else describe(values)),
+            "Write as many values as names.",
+        )
+    held = [_hold(t, node, value) for value in values]
+    for element, value in zip(target.elts, held, strict=True):
+        if isinstance(element, ast.Tuple):
+            raise t.report.build_error(
+                element, "a tuple in a tuple cannot be assigned", "Write one flat tuple."
+            )
+        statement = ast.copy_location(ast.Assign([element], node), target)
+        _assign(t, statement, element, value)
+
+
+def _hold(t: Translation, node: ast.expr, value: Value) -> Value:
+    """Returns a value that later stores do not change."""
+    if isinstance(value, Tensor):
+        value = as_scalar(t, node, value)
+    if not isinstance(value, EXPR) or not any(loads(value)):
+        return value
+    buffer = Buffer(t.fresh("held"), (), value.dtype)
+    block = t.blocks[-1]
+    block.locals.append((len(block.statements), buffer, t.report.location(node)))
+    t.emit(Store(buffer.name, (), value, location=t.report.location(node)))
+    return Load(buffer.name, (), value.dtype, location=t.report.location(node))
+
+
+def _update(t: Translation, node: ast.AugAssign) -> None:
+    if isinstance(node.target, ast.Subscript):
+        tensor = _stored_tensor(t, node.target)
+        indices = indices_of(t, node.target, tensor)
+    else:
+        bound = t.values[t.names.symbols[_name(node.target)]]
+        assert isinstance(bound, Tensor)
+        tensor, indices = bound, ()
+    buffer = tensor.buffer
+    current = Load(buffer.name, indices, buffer.dtype, location=t.report.location(node.target))
+    operand = as_scalar(t, node.value, value_of(t, node.value))
+    if not isinstance(operand, Const) and promoted(buffer.dtype, operand.dtype) == buffer.dtype:
+        operand = convert(operand, buffer.dtype)
+    op = arithmetic.OPERATORS[type(node.op)][1]
+    value = arithmetic.binary(t.typing, node, op, current, operand)
+    _store(t, node, buffer, indices, value, ast.unparse(node.target))
+
+
+def _name(node: ast.expr) -> ast.Name:
+    assert isinstance(node, ast.Name)
+    return node
+
+
+def _stored_tensor(t: Translation, target: ast.Subscript) -> Tensor:
+    owner = value_of(t, target.value)
+    if not isinstance(owner, Tensor):
+        raise t.report.build_error(
+            target,
+            f"'{ast.unparse(target.value)}' is {describe(owner)}; its elements cannot be assigned",
+            "Assign to elements of an output_tensor, an allocate()d tensor or an input.",
+        )
+    return owner
+
+
+def _branch(t: Translation, node: ast.If) -> None:
+    test = condition(t, node.test)
+    if isinstance(test, Const):
+        chosen = node.body if test.value else node.orelse
+        for statement in _block(t, chosen, is_inlined=True):
+            t.emit(statement)
+        return
+    then, otherwise = _block(t, node.body), _block(t, node.orelse)
+    location = t.report.location(node)
+    if then:
+        t.emit(If(test, then, otherwise, location=location))
+    elif otherwise:
+        t.emit(If(Unary("not", test, "bool"), otherwise, location=location))
+
+
+def _block(t: Translation, body: list[ast.stmt], is_inlined: bool = False) -> tuple[Stmt, ...]:
+    block = Block(t.names.blocks[id(body)], is_inlined)
+    t.blocks.append(block)
+    run(t, body)
+    t.blocks.pop()
+    return block.finish()
+
+
+def _assert(t: Translation, node: ast.Assert) -> None:
+    test = condition(t, node.test)
+    if not isinstance(test, Const):
+        raise t.report.build_error(
+            node,
+            "an assert is about constants: shapes, dtypes and attributes",
+            "Leave it out, or store a flag in an output.",
+        )
+    if not test.value:
+        message = f": {node.msg.value!s}" if isinstance(node.msg, ast.Constant) else ""
+        raise t.report.build_error(
+            node,
+            f"assertion failed{message}",
+            "Call the op with arguments that the kernel takes.",
+        )
+
+
+def _declare_tensor(t: Translation, target: ast.Name, call: ast.Call) -> None:
+    symbol = t.names.symbols[target]
+    shape = _shape(t, call.args[0])
+    dtype = _dtype(t, call.args[1]) if len(call.args) > 1 else "float32"
+    if len(call.args) > 2 and value_of(t, call.args[2]) not in SCOPES:
+        raise t.report.build_error(
+            call.args[2],
+            f"'{ast.unparse(call.args[2])}' is no scope of allocate",
+            f"There are {', '.join(SCOPES)}; any does, the compiler places temporaries.",
+        )
+    buffer = Buffer(t.fresh(target.id), shape, dtype)
+    t.values[symbol] = Tensor(buffer)
+    is_whole = symbol.kind == "output" or symbol.home == t.blocks[0].path
+    if is_whole:
+        t.buffers.append(buffer)
+    else:
+        t.declare(symbol, buffer, call)
+
+
+def _shape(t: Translation, node: ast.expr) -> tuple[int, ...]:
+    value = value_of(t, node)
+    if not isinstance(value, tuple):
+        raise t.report.build_error(
+            node,
+            f"a shape is a tuple; got '{ast.unparse(node)}', {describe(value)}",
+            "Write (n, m), or (n,) for one dimension.",
+        )
+    shape = tuple(constant_int(t, node, extent, "an extent of a shape") for extent in value)
+    if any(extent < 0 for extent in shape):
+        raise t.report.build_error(
+            node, f"the shape {shape} has a negative extent", "Check the shapes of the inputs."
+        )
+    return shape
+
+
+def _dtype(t: Translation, node: ast.expr) -> str:
+    value = value_of(t, node)
+    if isinstance(value, str) and value in DTYPES:
+        return value
+    raise t.report.build_error(
+        node,
+        f"'{ast.unparse(node)}' is no dtype",
+        f"Write a.dtype or a string, one of {', '.join(DTYPES)}.",
+    )

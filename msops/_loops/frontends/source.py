@@ -1,0 +1,185 @@
+"""The source of a function, as a syntax tree that is known to be the function's own.
+
+Kernels are compiled from their source, so a wrong source is a wrong kernel: a file may have been
+edited since its import, a name in a session's history may have been defined twice. What is found is
+therefore compiled again, and taken only if it gives the function's own bytecode.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from msops._loops.frontends.history import history_candidates
+from msops._loops.ir import Location
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A function's definition.
+
+    Attributes:
+      definition: the ``def``; its decorators are not looked at.
+      file: the name Python gives the file, notebook cell or session.
+      lines: the lines of the file.
+    """
+
+    definition: ast.FunctionDef
+    file: str
+    lines: tuple[str, ...]
+
+    def location(self, node: ast.AST) -> Location:
+        """Returns the place of a node; its first line, if it has several."""
+        first, last = _extent(node)
+        text = self.lines[first.lineno - 1].rstrip("\n")
+        start = _column(text, first.col_offset)
+        one_line = last.end_lineno == first.lineno and last.end_col_offset is not None
+        end = _column(text, last.end_col_offset) if one_line else len(text)
+        return Location(self.file, first.lineno, start, end, text)
+
+
+def unwrap(func: Any, who: str) -> types.FunctionType:
+    """Returns the function that decorators wrapped, by ``__wrapped__`` as MindSpore does."""
+    inner = func
+    while hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    if not isinstance(inner, types.FunctionType) or inner.__name__ == "<lambda>":
+        what = "a lambda" if isinstance(inner, types.FunctionType) else f"{type(func).__name__}"
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected a kernel that is a function made by def; got {what}",
+                "Kernels are compiled from the source of a def: write one.",
+            )
+        )
+    return inner
+
+
+def read_source(function: types.FunctionType, who: str) -> Source:
+    """Returns the source of a function.
+
+    Args:
+      function: made by ``def``: in a file, a notebook cell, a doctest or an interactive session.
+      who: names the op in messages.
+
+    Raises:
+      ArgumentValueError: the source is nowhere, or is not that of the function any more.
+    """
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    candidates = [lines] if lines else history_candidates(function.__name__)
+    for text in candidates:
+        definition = _find(text, code)
+        if definition is not None:
+            return Source(definition, code.co_filename, tuple(text))
+    if lines:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"{code.co_filename}:{code.co_firstlineno} no longer holds the function that "
+                "was defined there",
+                "The file was edited after its import, or the function was changed by a tool: "
+                "import the module again, or restart Python.",
+            )
+        )
+    raise ArgumentValueError(
+        explain(
+            who,
+            f"the source of the function cannot be read; it was defined in {code.co_filename}",
+            "Kernels are compiled from their source: define it in a file, a notebook cell, or an "
+            "interactive session whose history Python keeps (readline).",
+        )
+    )
+
+
+def _find(lines: list[str], code: types.CodeType) -> ast.FunctionDef | None:
+    """Returns the definition that compiles to `code`; of several, the one at its line."""
+    try:
+        tree = ast.parse("".join(lines))
+        module = compile(tree, code.co_filename, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+    rewritten = _is_rewritten(code)
+    first_lines = {
+        found.co_firstlineno
+        for found in _codes(module)
+        if found.co_name == code.co_name and (rewritten or same_code(found, code))
+    }
+    definitions = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.name == code.co_name
+        and _first_line(node) in first_lines
+    ]
+    return min(
+        definitions,
+        key=lambda node: abs(_first_line(node) - code.co_firstlineno),
+        default=None,
+    )
+
+
+def same_code(one: types.CodeType, other: types.CodeType) -> bool:
+    """Tells whether two code objects do the same, wherever they stand."""
+    return _meaning(one) == _meaning(other)
+
+
+def _meaning(code: types.CodeType) -> tuple[Any, ...]:
+    # Constants by type too: 1 == 1.0 == True, and 0.0 == -0.0.
+    consts = tuple(
+        _meaning(const) if isinstance(const, types.CodeType) else (type(const), repr(const))
+        for const in code.co_consts
+    )
+    return (
+        code.co_code,
+        consts,
+        code.co_names,
+        code.co_varnames,
+        code.co_freevars,
+        code.co_argcount,
+        code.co_kwonlyargcount,
+        code.co_flags & (0x04 | 0x08),  # *args, **kwargs
+    )
+
+
+def _is_rewritten(code: types.CodeType) -> bool:
+    """Tells whether pytest rewrote the function's assert statements; its names show it."""
+    return any(name.startswith("@py") for name in (*code.co_varnames, *code.co_names))
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _codes(const)
+
+
+def _first_line(node: ast.FunctionDef) -> int:
+    """Returns what Python takes for the first line: that of the first decorator."""
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def _extent(node: Any) -> tuple[Any, Any]:
+    """Returns the parts where a node's text starts and ends: for a compound one, its head."""
+    if isinstance(node, ast.FunctionDef):
+        return node, node
+    if isinstance(node, ast.For):
+        return node, node.iter
+    if isinstance(node, ast.With):
+        return node, node.items[-1].context_expr
+    if isinstance(node, (ast.If, ast.While)):
+        return node, node.test
+    if isinstance(node, ast.Slice):
+        parts = [part for part in (node.lower, node.upper, node.step) if part is not None]
+        return (parts[0], parts[-1]) if parts else (node, node)
+    return node, node
+
+
+def _column(text: str, offset: int) -> int:
+    """Returns a column in characters; syntax trees count bytes of UTF-8."""
+    return len(text.encode()[:offset].decode())

@@ -1,0 +1,13 @@
+"""What is known of an argument when a kernel is translated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Shape and dtype of a tensor; the dtype is one of `intrinsics.DTYPES`."""
+
+    shape: tuple[int, ...]
+    dtype: str

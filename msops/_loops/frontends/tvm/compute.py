@@ -1,0 +1,158 @@
+"""`tvm.compute`: a tensor by a formula for its elements."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msops._loops import ir
+from msops._loops.frontends.tvm.assign import assign
+from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr, union_of
+from msops._loops.frontends.tvm.reduce import Reduce, Reduction
+from msops._loops.frontends.tvm.tensor import Operation, Shape, Tensor, as_shape, by_age
+from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
+from msops.errors import ArgumentTypeError, ArgumentValueError
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ComputeOp(Operation):
+    """Tensors of one shape, by formulas.
+
+    Attributes:
+      axis: the variables of their dimensions.
+      body: the formula of each; results of one reduction, or none.
+    """
+
+    axis: tuple[IterVar, ...]
+    body: tuple[Expr, ...]
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """The axes of the reduction."""
+        reduction = _reduction(self.body)
+        return () if reduction is None else reduction.axes
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors the formulas read."""
+        return tuple(by_age(union_of(self.body)))
+
+    def lowered(self) -> tuple[ir.Stmt, ...]:
+        """Returns a nest over the elements."""
+        where = tuple(axis.node for axis in self.axis)
+        elements = [
+            ir.Load(key, where, dtype) for key, dtype in zip(self.keys, self.dtypes, strict=True)
+        ]
+        reduction = _reduction(self.body)
+        if reduction is None:
+            inner = assign(elements, [expr.node for expr in self.body], self.location)
+        else:
+            inner = self._reduced(reduction, elements)
+        return nest(self.axis, inner, self.location)
+
+    def _reduced(self, reduction: Reduction, elements: Sequence[ir.Load]) -> tuple[ir.Stmt, ...]:
+        start = assign(elements, [expr.node for expr in reduction.starts], self.location)
+        old = tuple(Expr(element) for element in elements)
+        following = reduction.combine(old, reduction.values)
+        update = assign(elements, [expr.node for expr in following], self.location)
+        if reduction.condition is not None:
+            update = (ir.If(reduction.condition.node, update, location=self.location),)
+        return (*start, *nest(reduction.axes, update, self.location))
+
+
+def nest(
+    axes: Sequence[IterVar], body: tuple[ir.Stmt, ...], location: ir.Location | None
+) -> tuple[ir.Stmt, ...]:
+    """Returns statements inside one loop per axis, the first outermost."""
+    for axis in reversed(axes):
+        assert axis.extent is not None
+        begin, end = axis.begin, axis.begin + axis.extent
+        body = (ir.For(axis.key, _index(begin), _index(end), body, location=location),)
+    return body
+
+
+def _index(value: int) -> ir.Const:
+    return ir.Const(value, ir.INDEX_DTYPE)
+
+
+def _reduction(body: Sequence[Expr]) -> Reduction | None:
+    first = body[0]
+    return first.reduction if isinstance(first, Reduce) else None
+
+
+def compute(
+    shape: Any,
+    fcompute: Callable[..., Any],
+    name: str = "compute",
+    tag: str = "",
+    attrs: Any = None,
+) -> Any:
+    """Returns a tensor, or one per formula if `fcompute` returns several.
+
+    Args:
+      shape: shape of the result.
+      fcompute: from the index variables, one per dimension, to the element: an expression, a
+        number, a reduction, or a tuple of these.
+      name: its name in the loop IR.
+      tag: kept, not used.
+      attrs: kept, not used.
+    """
+    extents = as_shape("tvm.compute", shape)
+    axis = _axes(extents, fcompute, name)
+    result = fcompute(*axis)
+    is_tuple = isinstance(result, (tuple, list))
+    body = _formulas(result if is_tuple else (result,), name)
+    op = ComputeOp(
+        name,
+        (extents,) * len(body),
+        tuple(expr.dtype for expr in body),
+        tuple(fresh_key(name) for _ in body),
+        tag=tag,
+        attrs=dict(attrs or {}),
+        location=author_location(),
+        axis=axis,
+        body=body,
+    )
+    return tuple(op.output(index) for index in range(len(body))) if is_tuple else op.output(0)
+
+
+def _formulas(results: Sequence[Any], name: str) -> tuple[Expr, ...]:
+    if not results or any(result is None for result in results):
+        raise refusal(
+            ArgumentTypeError,
+            f"tvm.compute {name!r}",
+            "expected a value of the function; got None",
+            "Return the element: lambda i: x(i) + 1.0.",
+        )
+    body = tuple(as_expr(result) for result in results)
+    reductions = {id(_reduction((expr,))) for expr in body}
+    if len(reductions) > 1:
+        raise refusal(
+            ArgumentValueError,
+            f"tvm.compute {name!r}",
+            "expected results of one reduction, or of none",
+            "Give each reduction its own tvm.compute, or reduce a tuple by one tvm.comm_reducer.",
+        )
+    return body
+
+
+def _axes(extents: Shape, fcompute: Callable[..., Any], name: str) -> tuple[IterVar, ...]:
+    """Returns an axis per dimension, named as the function's parameters are."""
+    parameters = inspect.signature(fcompute).parameters.values()
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = sum(p.default is p.empty for p in named)
+    is_open = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if len(extents) < needed or (len(extents) > len(named) and not is_open):
+        raise refusal(
+            ArgumentValueError,
+            f"tvm.compute {name!r}",
+            f"fcompute does not match the dimensions: it takes {needed} indices, the shape "
+            f"{tuple(map(int, extents))} has {len(extents)}",
+            "Take one index per dimension, or all of them as *indices.",
+        )
+    names = [p.name for p in named] + [f"i{n}" for n in range(len(named), len(extents))]
+    return tuple(
+        IterVar(axis, 0, int(extent)) for axis, extent in zip(names, extents, strict=False)
+    )

@@ -1,0 +1,431 @@
+"""Symbolic scalars with TVM's operators, over expressions of the loop IR."""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from msops._loops import ir
+from msops._loops.frontends.tvm.dtypes import as_dtype, common_dtype, fold
+from msops._loops.frontends.tvm.tracing import fresh_key, refusal
+from msops._loops.intrinsics import INTEGERS, is_float, result_dtype
+from msops.errors import ArgumentTypeError, ArgumentValueError
+
+Sources: TypeAlias = frozenset[Any]
+"""The tensors an expression reads. A node names a buffer by key only; this keeps the tensor."""
+
+NOTHING: Sources = frozenset()
+
+
+class Expr:
+    """A scalar expression.
+
+    Attributes:
+      node: the expression in the loop IR; buffers and variables in it are named by key.
+      sources: the tensors it reads.
+      dtype: its dtype.
+    """
+
+    __slots__ = ("node", "sources")
+
+    # Whole numpy arrays must not take an expression apart elementwise.
+    __array_ufunc__ = None
+
+    def __init__(self, node: ir.Expr, sources: Sources = NOTHING):
+        self.node = node
+        self.sources = sources
+
+    @property
+    def dtype(self) -> str:
+        """The dtype, as text."""
+        return self.node.dtype
+
+    def astype(self, dtype: Any) -> Expr:
+        """Returns the expression converted to another dtype."""
+        return cast(self, dtype)
+
+    def equal(self, other: Any) -> Expr:
+        """Returns whether the two are equal."""
+        return binary("eq", self, other)
+
+    def __bool__(self) -> bool:
+        raise refusal(
+            ArgumentValueError,
+            "tvm expression",
+            "its truth is not known while the kernel is being built",
+            "Combine conditions by tvm.all(...), tvm.any(...) or tvm.if_then_else(...) instead of "
+            "Python's if, and, or, not; in the IR builder use ib.if_scope(...).",
+        )
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        from msops._loops.text import expr_text
+
+        return f"{type(self).__name__}({expr_text(self.node, outermost=True)}, {self.dtype})"
+
+    def __neg__(self) -> Expr:
+        number = self.astype("int32") if self.dtype == "bool" else self
+        if isinstance(number, ConstExpr):
+            return const(-number.value, number.dtype)
+        return Expr(ir.Unary("neg", number.node, number.dtype), self.sources)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __invert__(self) -> Expr:
+        if is_float(self.dtype):
+            raise refusal(
+                ArgumentValueError,
+                "~",
+                f"expected a bool or an integer; got {self.dtype}",
+                'Cast it first: x.astype("int32").',
+            )
+        op: ir.UnaryOp = "not" if self.dtype == "bool" else "invert"
+        return Expr(ir.Unary(op, self.node, self.dtype), self.sources)
+
+    def __abs__(self) -> Expr:
+        return Expr(ir.Call("abs", (self.node,), self.dtype), self.sources)
+
+
+class ConstExpr(Expr):
+    """A number; unlike other expressions it is known while the kernel is being built."""
+
+    __slots__ = ()
+    node: ir.Const
+
+    @property
+    def value(self) -> Any:
+        """The number."""
+        return self.node.value
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+class IntImm(ConstExpr):
+    """A signed integer."""
+
+    __slots__ = ()
+
+    def __index__(self) -> int:
+        return int(self.value)
+
+
+class UIntImm(IntImm):
+    """An unsigned integer or a bool."""
+
+    __slots__ = ()
+
+
+class FloatImm(ConstExpr):
+    """A floating point number."""
+
+    __slots__ = ()
+
+
+class Var(Expr):
+    """A variable.
+
+    Attributes:
+      name: the author's name for it.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str, dtype: str = ir.INDEX_DTYPE):
+        # No buffer has this key, so a variable that nothing binds is found when lowering.
+        super().__init__(ir.Load(fresh_key(name), (), dtype))
+        self.name = name
+
+
+class IterVar(Expr):
+    """The variable of a loop.
+
+    Attributes:
+      name: the author's name for it.
+      extent: number of its values; None for a loop of the IR builder.
+      begin: the first of them.
+      tag: the thread tag of `tvm.thread_axis`.
+    """
+
+    __slots__ = ("begin", "extent", "name", "tag")
+
+    def __init__(self, name: str, begin: int = 0, extent: int | None = None, tag: str = ""):
+        super().__init__(ir.Var(fresh_key(name)))
+        self.name = name
+        self.begin = begin
+        self.extent = extent
+        self.tag = tag
+
+    @property
+    def key(self) -> str:
+        """The variable's name in nodes."""
+        assert isinstance(self.node, ir.Var)
+        return self.node.name
+
+    @property
+    def var(self) -> IterVar:
+        """The variable itself, which TVM keeps apart from its range."""
+        return self
+
+    @property
+    def dom(self) -> IterVar:
+        """The range, which TVM keeps apart from the variable."""
+        return self
+
+    @property
+    def min(self) -> int:
+        """The first value, as a TVM range names it."""
+        return self.begin
+
+
+def const(value: Any, dtype: Any = None) -> ConstExpr:
+    """Returns a number as an expression.
+
+    Args:
+      value: a Python or numpy number, or a `ConstExpr`.
+      dtype: its dtype; None: of a numpy number its own, of a Python number bool, int32 (int64 where
+        that is too small) or float32.
+    """
+    if isinstance(value, ConstExpr):
+        dtype, value = dtype or value.dtype, value.value
+    if not isinstance(value, (numbers.Number, np.bool_)) or isinstance(value, complex):
+        raise refusal(
+            ArgumentTypeError,
+            "tvm.const",
+            f"expected a number; got {type(value).__name__}",
+            "Pass a Python number; use expressions and tensors as they are.",
+        )
+    name = _literal_dtype(value) if dtype is None else as_dtype(dtype)
+    number = fold_cast(value, name)
+    node = ir.Const(number, name)
+    if is_float(name):
+        return FloatImm(node)
+    return UIntImm(node) if name == "bool" or name.startswith("uint") else IntImm(node)
+
+
+def _literal_dtype(value: Any) -> str:
+    if isinstance(value, np.generic):
+        return as_dtype(value.dtype)
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, numbers.Integral):
+        return "int32" if -(2**31) <= value < 2**31 else "int64"
+    return "float32"
+
+
+def fold_cast(value: Any, dtype: str) -> bool | int | float:
+    """Returns a number as a `Const` of a dtype holds it, converted as `Cast` converts."""
+    if is_float(dtype):
+        return float(value)
+    if dtype == "bool":
+        return bool(value)
+    info = np.iinfo(dtype)
+    if isinstance(value, numbers.Integral):
+        span = 1 << info.bits
+        return (int(value) - int(info.min)) % span + int(info.min)
+    if math.isnan(value):
+        return 0
+    return int(max(min(value, info.max), info.min))
+
+
+def as_expr(value: Any, like: Expr | None = None) -> Expr:
+    """Returns an operand as an expression.
+
+    Args:
+      value: an expression or a number.
+      like: the other operand; a Python float beside a float takes its dtype.
+    """
+    if isinstance(value, Expr):
+        return value
+    scalar = getattr(value, "as_scalar", None)
+    if scalar is not None:
+        return scalar()
+    if isinstance(value, float) and like is not None and is_float(like.dtype):
+        return const(value, like.dtype)
+    if isinstance(value, (numbers.Number, np.bool_)):
+        return const(value)
+    raise refusal(
+        ArgumentTypeError,
+        "tvm expression",
+        f"expected a number or an expression; got {type(value).__name__}",
+        "Index tensors to read an element, x(i, j) or x[i, j]; write whole-tensor operations by "
+        "topi.",
+    )
+
+
+def cast(value: Any, dtype: Any) -> Expr:
+    """Returns an expression converted to a dtype; itself if it has that dtype."""
+    expr, name = as_expr(value), as_dtype(dtype)
+    if expr.dtype == name:
+        return expr
+    if isinstance(expr, ConstExpr):
+        return const(expr.value, name)
+    return Expr(ir.Cast(expr.node, name), expr.sources)
+
+
+def matched(name: str, left: Any, right: Any) -> tuple[Expr, Expr]:
+    """Returns two operands in their common dtype, converted as TVM does it.
+
+    Integers become the other operand's float, or the wider of two integers (signed if one is);
+    floats of different width do not mix. A Python float takes the other float's dtype.
+    """
+    x = as_expr(left, like=right if isinstance(right, Expr) else None)
+    y = as_expr(right, like=x)
+    dtype = common_dtype(x.dtype, y.dtype)
+    if dtype is None:
+        raise refusal(
+            ArgumentValueError,
+            name,
+            f"cannot match type {x.dtype} vs {y.dtype}",
+            f'Cast one of the two: x.astype("{y.dtype}") or y.astype("{x.dtype}").',
+        )
+    return cast(x, dtype), cast(y, dtype)
+
+
+_INTEGER_OPS = ("and", "or", "xor", "shl", "shr", "truncdiv", "truncmod")
+_BOOL_OPS = ("and", "or", "xor", "eq", "ne", "land", "lor")
+
+
+def binary(op: ir.BinaryOp, left: Any, right: Any) -> Expr:
+    """Returns an operation of the loop IR on two operands, which are matched first."""
+    x, y = matched(op, left, right)
+    if x.dtype == "bool" and op not in _BOOL_OPS:
+        x, y = x.astype("int32"), y.astype("int32")
+    if op in _INTEGER_OPS and is_float(x.dtype):
+        raise refusal(
+            ArgumentValueError,
+            op,
+            f"expected integers; got {x.dtype}",
+            'Cast the operands first: x.astype("int32").',
+        )
+    if isinstance(x, ConstExpr) and isinstance(y, ConstExpr):
+        number = fold(op, x.value, y.value, x.dtype)
+        if number is not None:
+            return const(number, result_dtype(op, x.dtype))
+    return Expr(ir.Binary(op, x.node, y.node, result_dtype(op, x.dtype)), union_of((x, y)))
+
+
+def union_of(exprs: Iterable[Expr]) -> Sources:
+    """Returns the tensors that any of the expressions reads."""
+    return NOTHING.union(*(expr.sources for expr in exprs))
+
+
+def true_divide(left: Any, right: Any) -> Expr:
+    """Returns the quotient of floats; integers are refused, since `/` could mean two things."""
+    x, y = matched("/", left, right)
+    if not is_float(x.dtype):
+        raise refusal(
+            ArgumentValueError,
+            "/",
+            f"the division of {x.dtype} by {y.dtype} is ambiguous",
+            "Write // or tvm.floordiv to round down, tvm.truncdiv to round towards zero, or cast "
+            "to a float.",
+        )
+    return binary("div", x, y)
+
+
+def call(function: str, *args: Any) -> Expr:
+    """Returns a function of the loop IR's table, with arguments in their common dtype."""
+    exprs = [as_expr(arg) for arg in args]
+    if len(exprs) == 2:
+        exprs = list(matched(function, *args))
+    nodes = tuple(expr.node for expr in exprs)
+    return Expr(ir.Call(function, nodes, exprs[0].dtype), union_of(exprs))
+
+
+def select(condition: Any, then: Any, otherwise: Any) -> Expr:
+    """Returns one of two expressions, of which only the chosen one is evaluated."""
+    test = as_condition("tvm.if_then_else", condition)
+    x, y = matched("tvm.if_then_else", then, otherwise)
+    if isinstance(test, ConstExpr):
+        return x if test.value else y
+    return Expr(ir.Select(test.node, x.node, y.node, x.dtype), union_of((test, x, y)))
+
+
+def as_condition(name: str, value: Any) -> Expr:
+    """Returns a bool expression; integers hold where they are not 0."""
+    expr = as_expr(value)
+    if expr.dtype == "bool":
+        return expr
+    if expr.dtype in INTEGERS:
+        return binary("ne", expr, 0)
+    raise refusal(
+        ArgumentValueError,
+        name,
+        f"expected a condition; got a value of dtype {expr.dtype}",
+        "Compare it: x > 0.0.",
+    )
+
+
+def as_index(name: str, value: Any) -> Expr:
+    """Returns an integer expression to index or bound a loop with."""
+    expr = as_expr(value)
+    if expr.dtype in INTEGERS:
+        return expr
+    raise refusal(
+        ArgumentValueError,
+        name,
+        f"expected an integer; got a value of dtype {expr.dtype}",
+        'Cast it: x.astype("int32").',
+    )
+
+
+Operator: TypeAlias = Callable[[Any, Any], Expr]
+
+OPERATORS: dict[str, Operator] = {
+    "add": functools.partial(binary, "add"),
+    "sub": functools.partial(binary, "sub"),
+    "mul": functools.partial(binary, "mul"),
+    "truediv": true_divide,
+    "floordiv": functools.partial(binary, "floordiv"),
+    "mod": functools.partial(binary, "mod"),
+    "lshift": functools.partial(binary, "shl"),
+    "rshift": functools.partial(binary, "shr"),
+    "and": functools.partial(binary, "and"),
+    "or": functools.partial(binary, "or"),
+    "xor": functools.partial(binary, "xor"),
+}
+"""Python's arithmetic operators, by the name of their method."""
+
+COMPARISONS: dict[str, Operator] = {
+    name: functools.partial(binary, name)  # type: ignore[arg-type]
+    for name in ("lt", "le", "gt", "ge", "eq", "ne")
+}
+"""Python's comparisons, by the name of their method."""
+
+
+def _is_operand(value: Any) -> bool:
+    return isinstance(value, (Expr, numbers.Number, np.bool_))
+
+
+def _define_operators() -> None:
+    def method(operator: Operator, swapped: bool) -> Callable[[Expr, Any], Any]:
+        def apply(self: Expr, other: Any) -> Any:
+            if not _is_operand(other):
+                return NotImplemented
+            return operator(other, self) if swapped else operator(self, other)
+
+        return apply
+
+    for name, operator in OPERATORS.items():
+        setattr(Expr, f"__{name}__", method(operator, swapped=False))
+        setattr(Expr, f"__r{name}__", method(operator, swapped=True))
+    for name, operator in COMPARISONS.items():
+        setattr(Expr, f"__{name}__", method(operator, swapped=False))
+
+
+_define_operators()

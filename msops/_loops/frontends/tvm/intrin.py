@@ -1,0 +1,244 @@
+"""TVM's functions of scalars, under TVM's names."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from msops._loops import ir
+from msops._loops.frontends.tvm.dtypes import as_dtype
+from msops._loops.frontends.tvm.expr import (
+    Expr,
+    as_condition,
+    as_expr,
+    binary,
+    call,
+    cast,
+    const,
+    matched,
+    select,
+    true_divide,
+)
+from msops._loops.frontends.tvm.tracing import refusal
+from msops._loops.intrinsics import FUNCTIONS, INTEGERS, is_float
+from msops.errors import ArgumentValueError, BackendError
+
+_ROUNDING = ("floor", "ceil", "trunc", "round", "nearbyint")
+_TESTS = {"isnan": False, "isinf": False, "isfinite": True}
+
+
+def unary(name: str, value: Any) -> Expr:
+    """Returns a function of one scalar.
+
+    Integers round to themselves and are finite; all other functions of floats refuse them.
+    """
+    x = as_expr(value)
+    row = FUNCTIONS[name]
+    if row.domain == "float" and not is_float(x.dtype):
+        if name in _ROUNDING:
+            return x
+        if name in _TESTS:
+            return const(_TESTS[name])
+        raise refusal(
+            ArgumentValueError,
+            f"tvm.{name}",
+            f"expected a float; got {x.dtype}",
+            f'Cast it first: tvm.{name}(x.astype("float32")).',
+        )
+    if row.domain == "integer" and x.dtype not in INTEGERS:
+        raise refusal(
+            ArgumentValueError,
+            f"tvm.{name}",
+            f"expected an integer; got {x.dtype}",
+            f'Cast it first: tvm.{name}(x.astype("int32")).',
+        )
+    if x.dtype == "bool":
+        x = x.astype("int32")
+    dtype = "bool" if row.to_bool else x.dtype
+    return Expr(ir.Call(name, (x.node,), dtype), x.sources)
+
+
+UNARY: dict[str, Callable[[Any], Expr]] = {
+    name: functools.partial(unary, name) for name, row in FUNCTIONS.items() if row.arity == 1
+}
+"""TVM's functions of one scalar by name."""
+
+
+def power(x: Any, y: Any) -> Expr:
+    """Returns x to the power y."""
+    return binary("pow", x, y)
+
+
+def fmod(x: Any, y: Any) -> Expr:
+    """Returns the remainder of floats, with the sign of x."""
+    return _of_floats("fmod", x, y)
+
+
+def atan2(y: Any, x: Any) -> Expr:
+    """Returns the angle of the point (x, y)."""
+    return _of_floats("atan2", y, x)
+
+
+def _of_floats(name: str, left: Any, right: Any) -> Expr:
+    x, y = matched(f"tvm.{name}", left, right)
+    if not is_float(x.dtype):
+        raise refusal(
+            ArgumentValueError,
+            f"tvm.{name}",
+            f"expected floats; got {x.dtype}",
+            'Cast the operands first: x.astype("float32").',
+        )
+    return call(name, x, y)
+
+
+def div(x: Any, y: Any) -> Expr:
+    """Returns the quotient; of integers rounded towards zero, as C's."""
+    left, right = matched("tvm.div", x, y)
+    if is_float(left.dtype):
+        return true_divide(left, right)
+    return binary("truncdiv", left, right)
+
+
+def truncmod(x: Any, y: Any) -> Expr:
+    """Returns the remainder of `div`, with the sign of x, as C's."""
+    left, right = matched("tvm.truncmod", x, y)
+    if is_float(left.dtype):
+        return call("fmod", left, right)
+    return binary("truncmod", left, right)
+
+
+floordiv = functools.partial(binary, "floordiv")
+floormod = functools.partial(binary, "mod")
+truncdiv = functools.partial(binary, "truncdiv")
+minimum = functools.partial(binary, "min")
+maximum = functools.partial(binary, "max")
+
+
+def ceildiv(x: Any, y: Any) -> Expr:
+    """Returns the quotient of integers, rounded up."""
+    left, right = matched("tvm.ceildiv", x, y)
+    return floordiv(binary("sub", binary("add", left, right), 1), right)
+
+
+def all_of(*conditions: Any) -> Expr:
+    """Returns whether all conditions hold (``tvm.all``); later ones are read only then."""
+    return _joined("tvm.all", "land", conditions)
+
+
+def any_of(*conditions: Any) -> Expr:
+    """Returns whether any condition holds (``tvm.any``); later ones are read only if not."""
+    return _joined("tvm.any", "lor", conditions)
+
+
+def _joined(name: str, op: ir.BinaryOp, conditions: tuple[Any, ...]) -> Expr:
+    if not conditions:
+        raise refusal(
+            ArgumentValueError,
+            name,
+            "expected at least one condition; got none",
+            f"Pass conditions: {name}(i > 0, i < n).",
+        )
+    return functools.reduce(
+        functools.partial(binary, op), [as_condition(name, value) for value in conditions]
+    )
+
+
+def if_then_else(cond: Any, t: Any, f: Any) -> Expr:
+    """Returns `t` where the condition holds, else `f`; only the chosen one is evaluated."""
+    return select(cond, t, f)
+
+
+def likely(expr: Any) -> Expr:
+    """Returns the condition; that it mostly holds is of no use here."""
+    return as_expr(expr)
+
+
+def min_value(dtype: Any) -> Expr:
+    """Returns the smallest finite number of a dtype."""
+    return _limit(as_dtype(dtype), "min")
+
+
+def max_value(dtype: Any) -> Expr:
+    """Returns the largest finite number of a dtype."""
+    return _limit(as_dtype(dtype), "max")
+
+
+def _limit(dtype: str, end: str) -> Expr:
+    if dtype == "bool":
+        return const(end == "max")
+    info = ml_dtypes.finfo(dtype) if is_float(dtype) else np.iinfo(dtype)
+    return const(getattr(info, end).item() if is_float(dtype) else getattr(info, end), dtype)
+
+
+CALLABLE: dict[str, Callable[..., Expr]] = {
+    **UNARY,
+    "fabs": UNARY["abs"],
+    "pow": power,
+    "power": power,
+    "fmod": fmod,
+    "atan2": atan2,
+    "likely": likely,
+    "tvm_if_then_else": if_then_else,
+}
+"""What `tvm.call_pure_intrin` knows by name."""
+
+
+def call_pure_intrin(dtype: Any, name: str, *args: Any) -> Expr:
+    """Returns an intrinsic function called by name.
+
+    Args:
+      dtype: dtype of the result.
+      name: one of `CALLABLE`, or ``"reinterpret"`` between integers of one width.
+      *args: the arguments.
+    """
+    if name == "reinterpret":
+        return reinterpret(args[0], dtype)
+    if name not in CALLABLE:
+        raise refusal(
+            BackendError,
+            "tvm.call_pure_intrin",
+            f"the intrinsic {name!r} is not supported",
+            f"Supported are {', '.join(sorted([*CALLABLE, 'reinterpret']))}.",
+        )
+    return cast(CALLABLE[name](*args), dtype)
+
+
+def reinterpret(value: Any, dtype: Any) -> Expr:
+    """Returns the bits of an integer as another integer of the same width."""
+    x, name = as_expr(value), as_dtype(dtype)
+    if x.dtype == name:
+        return x
+    if (
+        x.dtype in INTEGERS
+        and name in INTEGERS
+        and np.dtype(x.dtype).itemsize == np.dtype(name).itemsize
+    ):
+        return cast(x, name)
+    raise refusal(
+        BackendError,
+        "reinterpret",
+        f"the bits of {x.dtype} cannot be read as {name}",
+        "Only integers of one width can be reinterpreted; use astype to convert a value.",
+    )
+
+
+def refuse_call(kind: str) -> Callable[..., Expr]:
+    """Returns the function behind a TVM name that calls code outside the kernel."""
+
+    def refuse(*args: Any, **options: Any) -> Expr:
+        names = [arg for arg in args if isinstance(arg, str)]
+        # The dtype comes first where there is one.
+        function = names[min(1, len(names) - 1)] if names else "?"
+        raise refusal(
+            BackendError,
+            f"tvm.{kind}",
+            f"the external function {function!r} is not part of the kernel and cannot be called",
+            "Write it by tvm's own functions, or bring C++ code as an operator of func_type "
+            '"aot".',
+        )
+
+    return refuse

@@ -1,0 +1,325 @@
+"""`tvm.ir_builder`: statements written by with-blocks."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from msops._loops import ir
+from msops._loops.frontends.tvm.buffer import Buffer, Statement
+from msops._loops.frontends.tvm.dtypes import as_dtype
+from msops._loops.frontends.tvm.expr import (
+    Expr,
+    IterVar,
+    as_condition,
+    as_expr,
+    as_index,
+    cast,
+)
+from msops._loops.frontends.tvm.intrin import likely, refuse_call
+from msops._loops.frontends.tvm.tensor import as_shape
+from msops._loops.frontends.tvm.tracing import author_location, refusal
+from msops._loops.intrinsics import INTEGERS
+from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, BuildError
+
+_HINTS: dict[str, ir.LoopHint] = {
+    "serial": "",
+    "parallel": "parallel",
+    "vectorize": "vectorize",
+    "unroll": "unroll",
+}
+
+_LOOP_ATTRIBUTES = ("thread_extent", "virtual_thread")
+
+Wrap: TypeAlias = Callable[[Statement], Statement]
+"""Puts the rest of a scope inside something: what a TVM attribute or allocation does."""
+
+
+class BufferVar:
+    """A buffer under the builder: ``p[k]`` reads an element, ``p[k] = v`` writes it.
+
+    An index counts elements in row-major order; a list of indices has one per dimension.
+    """
+
+    __slots__ = ("_builder", "buffer")
+
+    def __init__(self, builder: IRBuilder, buffer: Buffer):
+        self._builder = builder
+        self.buffer = buffer
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of its elements."""
+        return self.buffer.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+        return self.buffer.shape
+
+    def __getitem__(self, index: Any) -> Expr:
+        return self.buffer.load(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._builder.emit(self.buffer.store(index, value))
+
+
+class IRBuilder:
+    """Builds statements; see `create`."""
+
+    def __init__(self) -> None:
+        self._scopes: list[list[Statement | Wrap]] = [[]]
+
+    def get(self) -> Statement:
+        """Returns the finished statements.
+
+        Raises:
+          BuildError (a RuntimeError): a scope is open.
+        """
+        if len(self._scopes) != 1:
+            raise refusal(
+                BuildError,
+                "ir_builder.get",
+                f"{len(self._scopes) - 1} scopes are still open",
+                "Call get() after the outermost with-block.",
+            )
+        return _joined(self._scopes[0])
+
+    def emit(self, stmt: Any) -> None:
+        """Adds a statement; a function gets the rest of the scope and returns what replaces it."""
+        if isinstance(stmt, Statement) or (callable(stmt) and not isinstance(stmt, Expr)):
+            self._scopes[-1].append(stmt)
+        elif not isinstance(stmt, Expr):
+            raise refusal(
+                ArgumentTypeError,
+                "ir_builder.emit",
+                f"expected a statement; got {type(stmt).__name__}",
+                "Pass what ib.get() or buffer.vstore(...) returned.",
+            )
+
+    @contextlib.contextmanager
+    def _scope(self) -> Iterator[list[Statement | Wrap]]:
+        self._scopes.append([])
+        try:
+            yield self._scopes[-1]
+        finally:
+            self._scopes.pop()
+
+    @contextlib.contextmanager
+    def for_range(
+        self,
+        begin: Any,
+        end: Any,
+        name: str = "i",
+        dtype: str = "int32",
+        for_type: str = "serial",
+    ) -> Iterator[IterVar]:
+        """Opens a loop, ``with ib.for_range(0, n) as i:``.
+
+        Args:
+          begin: the first value.
+          end: past the last value.
+          name: of the variable, in the loop IR.
+          dtype: an integer dtype; variables are int32 here.
+          for_type: "serial", "parallel", "vectorize" or "unroll"; a request.
+
+        Raises:
+          ArgumentValueError: `for_type` is none of these.
+        """
+        hint = _hint(for_type)
+        _check_index_dtype(dtype)
+        bounds = [cast(as_index("ir_builder.for_range", bound), "int32") for bound in (begin, end)]
+        location = author_location()
+        var = IterVar(name)
+        with self._scope() as entries:
+            yield var
+        inner = _joined(entries)
+        self.emit(_loop(var, bounds[0], bounds[1], inner, hint, location))
+
+    @contextlib.contextmanager
+    def for_range_n(
+        self,
+        extents: Sequence[Any],
+        prefix_name: str = "i",
+        dtype: str = "int32",
+        for_type: str = "serial",
+    ) -> Iterator[list[IterVar]]:
+        """Opens one loop from 0 per extent, the first outermost, and gives the list of variables.
+
+        Args:
+          extents: past the last value of each variable.
+          prefix_name: the variables are named by it and a number from 1.
+          dtype: see `for_range`.
+          for_type: see `for_range`; of every loop.
+        """
+        with contextlib.ExitStack() as loops:
+            yield [
+                loops.enter_context(
+                    self.for_range(0, extent, f"{prefix_name}{number}", dtype, for_type)
+                )
+                for number, extent in enumerate(extents, 1)
+            ]
+
+    @contextlib.contextmanager
+    def if_scope(self, cond: Any) -> Iterator[None]:
+        """Opens a block that runs where the condition holds."""
+        test = as_condition("ir_builder.if_scope", cond)
+        location = author_location()
+        with self._scope() as entries:
+            yield
+        then = _joined(entries)
+        stmt = ir.If(test.node, then.body, location=location)
+        self.emit(Statement((stmt,), test.sources | then.sources))
+
+    @contextlib.contextmanager
+    def else_scope(self) -> Iterator[None]:
+        """Opens a block that runs where the `if_scope` just before it does not.
+
+        Raises:
+          BuildError (a RuntimeError): there is no such `if_scope`.
+        """
+        above = self._scopes[-1]
+        last = above[-1] if above else None
+        branch = last.body[0] if isinstance(last, Statement) and len(last.body) == 1 else None
+        if not isinstance(last, Statement) or not isinstance(branch, ir.If) or branch.otherwise:
+            raise refusal(
+                BuildError,
+                "ir_builder.else_scope",
+                "else_scope can only follow an if_scope",
+                "Open it directly after the with-block of ib.if_scope(...).",
+            )
+        with self._scope() as entries:
+            yield
+        otherwise = _joined(entries)
+        stmt = dataclasses.replace(branch, otherwise=otherwise.body)
+        above[-1] = Statement((stmt,), last.sources | otherwise.sources)
+
+    @contextlib.contextmanager
+    def new_scope(self) -> Iterator[None]:
+        """Opens a block that ends the allocations and attributes in it."""
+        with self._scope() as entries:
+            yield
+        self.emit(_joined(entries))
+
+    def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
+        """Marks the rest of the scope; a thread extent runs it once per thread, in any order."""
+        if attr_key not in _LOOP_ATTRIBUTES or not isinstance(node, IterVar):
+            return
+        extent = cast(as_index("ir_builder.scope_attr", value), "int32")
+        location = author_location()
+        zero = as_expr(0)
+        self.emit(lambda rest: _loop(node, zero, extent, rest, "parallel", location))
+
+    def allocate(self, dtype: Any, shape: Any, name: str = "buf", scope: Any = None) -> BufferVar:
+        """Returns a buffer of the rest of the scope, zero at its start.
+
+        Args:
+          dtype: its dtype.
+          shape: its shape.
+          name: its name in the loop IR.
+          scope: TVM's memory scope, which means nothing here.
+        """
+        buffer = Buffer(name, as_shape("ir_builder.allocate", shape), as_dtype(dtype))
+        held = ir.Buffer(buffer.key, tuple(map(int, buffer.shape)), buffer.dtype)
+        location = author_location()
+        self.emit(
+            lambda rest: Statement((ir.Local(held, rest.body, location=location),), rest.sources)
+        )
+        return BufferVar(self, buffer)
+
+    def buffer_ptr(self, buf: Buffer | BufferVar) -> BufferVar:
+        """Returns a buffer for indexing by ``[]``."""
+        return BufferVar(self, _buffer_of("ir_builder.buffer_ptr", buf))
+
+    def pointer(self, content_type: Any, name: str = "ptr") -> BufferVar:
+        """Refuses: nothing tells how large the memory behind a bare pointer is."""
+        raise refusal(
+            BackendError,
+            "ir_builder.pointer",
+            f"the pointer {name!r} has no memory of a known size",
+            "Use ib.buffer_ptr(ins[0]) for an input or output, ib.allocate(...) for a temporary.",
+        )
+
+    def load(self, buf: Buffer | BufferVar, index: Any) -> Expr:
+        """Returns an element of a buffer.
+
+        Args:
+          buf: the buffer.
+          index: a list with an index per dimension, or one that counts in row-major order.
+        """
+        return _buffer_of("ir_builder.load", buf).load(index)
+
+    def store(self, buf: Buffer | BufferVar, index: Any, value: Any) -> None:
+        """Writes an element of a buffer; see `load`."""
+        self.emit(_buffer_of("ir_builder.store", buf).store(index, value))
+
+    def likely(self, expr: Any) -> Expr:
+        """Returns the condition; that it mostly holds is of no use here."""
+        return likely(expr)
+
+    def extern_call(self, *args: Any, op_name: str = "", dtype: str = "float32") -> Expr:
+        """Refuses: code outside the kernel cannot be called."""
+        return refuse_call("ir_builder.extern_call")(dtype, op_name, *args)
+
+
+def create() -> IRBuilder:
+    """Returns a new builder."""
+    return IRBuilder()
+
+
+def _joined(entries: Sequence[Statement | Wrap]) -> Statement:
+    rest = Statement()
+    for entry in reversed(entries):
+        if isinstance(entry, Statement):
+            rest = Statement(entry.body + rest.body, entry.sources | rest.sources)
+        else:
+            rest = entry(rest)
+    return rest
+
+
+def _loop(
+    var: IterVar,
+    begin: Expr,
+    end: Expr,
+    inner: Statement,
+    hint: ir.LoopHint,
+    location: ir.Location | None,
+) -> Statement:
+    loop = ir.For(var.key, begin.node, end.node, inner.body, hint=hint, location=location)
+    return Statement((loop,), inner.sources | begin.sources | end.sources)
+
+
+def _buffer_of(name: str, buf: Any) -> Buffer:
+    if isinstance(buf, BufferVar):
+        return buf.buffer
+    if isinstance(buf, Buffer):
+        return buf
+    raise refusal(
+        ArgumentTypeError,
+        name,
+        f"expected a buffer; got {type(buf).__name__}",
+        "Use the buffers that tvm.extern passes to its function, or ib.allocate(...).",
+    )
+
+
+def _hint(for_type: str) -> ir.LoopHint:
+    if for_type in _HINTS:
+        return _HINTS[for_type]
+    raise refusal(
+        ArgumentValueError,
+        "ir_builder.for_range",
+        f"unknown for_type: expected one of {', '.join(_HINTS)}; got {for_type!r}",
+        "Leave it out for a loop whose iterations run in order.",
+    )
+
+
+def _check_index_dtype(dtype: Any) -> None:
+    if as_dtype(dtype) not in INTEGERS:
+        raise refusal(
+            ArgumentValueError,
+            "ir_builder.for_range",
+            f"expected an integer dtype of the loop variable; got {dtype}",
+            'Leave it out: it is "int32".',
+        )

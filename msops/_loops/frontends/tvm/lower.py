@@ -1,0 +1,157 @@
+"""From tensors to one kernel: a stage per operation, in the order in which they were made."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+
+from msops._loops import ir
+from msops._loops.frontends.tvm.tensor import Operation, PlaceholderOp, Tensor
+from msops._loops.frontends.tvm.tracing import age, refusal
+from msops._loops.walk import map_expressions, rewrite
+from msops.errors import ArgumentValueError
+
+
+def lower(
+    results: Sequence[Tensor],
+    parameters: Sequence[Tensor],
+    name: str,
+    location: ir.Location | None = None,
+) -> ir.Kernel:
+    """Returns the kernel that computes tensors from placeholders.
+
+    Args:
+      results: what it returns: made from the parameters, or some of them.
+      parameters: placeholders, in the order of the call.
+      name: its name.
+      location: where the author wrote it.
+    """
+    stages = _stages(results)
+    _refuse_strangers(stages, parameters)
+    names = _Names()
+    known = {tensor.key: names.fresh(tensor.name) for tensor in parameters}
+    buffers: list[ir.Buffer] = []
+    body: list[ir.Stmt] = []
+    for op in stages:
+        if isinstance(op, PlaceholderOp):
+            continue
+        for tensor in map(op.output, range(op.num_outputs)):
+            known[tensor.key] = names.fresh(tensor.name)
+            buffers.append(_buffer(tensor, known))
+        aliases = {alias: known[key] for alias, key in op.aliases.items()}
+        body += _Readable(names, op).body(op.lowered(), {**known, **aliases})
+    return ir.Kernel(
+        identifier(name),
+        tuple(_buffer(tensor, known) for tensor in parameters),
+        tuple(known[tensor.key] for tensor in results),
+        tuple(buffers),
+        tuple(body),
+        location=location,
+    )
+
+
+def identifier(name: str) -> str:
+    """Returns a name as the loop IR can hold it."""
+    word = re.sub(r"\W", "_", name) or "_"
+    return f"_{word}" if word[0].isdigit() or word in ("true", "false") else word
+
+
+def _buffer(tensor: Tensor, known: dict[str, str]) -> ir.Buffer:
+    return ir.Buffer(known[tensor.key], tuple(map(int, tensor.shape)), tensor.dtype)
+
+
+def _stages(results: Iterable[Tensor]) -> list[Operation]:
+    """Returns what makes the results, each operation after those it reads."""
+    found: dict[str, Operation] = {}
+    waiting = list(results)
+    while waiting:
+        op = waiting.pop().op
+        if op.keys[0] not in found:
+            found[op.keys[0]] = op
+            waiting += op.input_tensors
+    # An operation reads only what was there when it was made.
+    return sorted(found.values(), key=lambda op: age(op.keys[0]))
+
+
+def _refuse_strangers(stages: Iterable[Operation], parameters: Iterable[Tensor]) -> None:
+    own = {tensor.key for tensor in parameters}
+    for op in stages:
+        if isinstance(op, PlaceholderOp) and op.keys[0] not in own:
+            raise refusal(
+                ArgumentValueError,
+                f"tvm.placeholder {op.name!r}",
+                "it is not an input of the kernel",
+                "Use the tensors that the kernel is called with.",
+                location=op.location,
+            )
+
+
+class _Names:
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+
+    def fresh(self, name: str) -> str:
+        """Returns the name, numbered if it is in use, and takes it."""
+        word = unique = identifier(name)
+        number = 0
+        while unique in self._used:
+            number += 1
+            unique = f"{word}_{number}"
+        self._used.add(unique)
+        return unique
+
+
+class _Readable:
+    """Replaces keys by names: of tensors known ones, of loops and locals fresh ones."""
+
+    def __init__(self, names: _Names, op: Operation):
+        self._names = names
+        self._op = op
+
+    def body(self, body: tuple[ir.Stmt, ...], known: dict[str, str]) -> tuple[ir.Stmt, ...]:
+        return tuple(self._statement(stmt, known) for stmt in body)
+
+    def _statement(self, stmt: ir.Stmt, known: dict[str, str]) -> ir.Stmt:
+        stmt = map_expressions(
+            stmt, lambda expr: rewrite(expr, lambda part: self._named(part, known))
+        )
+        match stmt:
+            case ir.Store(buffer=key):
+                return dataclasses.replace(stmt, buffer=self._name(key, known))
+            case ir.For(var=key, body=inner):
+                name = self._fresh(key)
+                inner = self.body(inner, {**known, key: name})
+                return dataclasses.replace(stmt, var=name, body=inner)
+            case ir.Local(buffer=buffer, body=inner):
+                name = self._fresh(buffer.name)
+                inner = self.body(inner, {**known, buffer.name: name})
+                held = dataclasses.replace(buffer, name=name)
+                return dataclasses.replace(stmt, buffer=held, body=inner)
+            case ir.If(then=then, otherwise=otherwise):
+                return dataclasses.replace(
+                    stmt, then=self.body(then, known), otherwise=self.body(otherwise, known)
+                )
+
+    def _named(self, expr: ir.Expr, known: dict[str, str]) -> ir.Expr:
+        match expr:
+            case ir.Load(buffer=key):
+                return dataclasses.replace(expr, buffer=self._name(key, known))
+            case ir.Var(name=key):
+                return ir.Var(self._name(key, known))
+        return expr
+
+    def _name(self, key: str, known: dict[str, str]) -> str:
+        if key in known:
+            return known[key]
+        raise refusal(
+            ArgumentValueError,
+            f"tvm operation {self._op.name!r}",
+            f"{key.partition('.')[0]!r} has no value here",
+            "Use variables of loops and reduction axes inside them, buffers that were allocated "
+            "after their allocation and in its scope, and inputs as they are passed in.",
+            location=self._op.location,
+        )
+
+    def _fresh(self, key: str) -> str:
+        return self._names.fresh(key.rpartition(".")[0])

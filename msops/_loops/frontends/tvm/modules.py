@@ -1,0 +1,161 @@
+"""The modules a kernel sees as `tvm`, `topi` and `akg`: tables of names, nothing more."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from msops._loops.frontends.tvm import (
+    akg_utils,
+    buffer,
+    compute,
+    expr,
+    extern,
+    intrin,
+    ir_builder,
+    marks,
+    reduce,
+    tensor,
+    topi,
+)
+from msops._loops.frontends.tvm.tracing import UnknownNameError, refusal
+
+
+class KernelModule(types.ModuleType):
+    """A module of which unknown names are explained."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        names = sorted(known for known in vars(self) if not known.startswith("_"))
+        raise refusal(
+            UnknownNameError,
+            f"{self.__name__}.{name}",
+            "there is no such name",
+            f"{self.__name__} has {', '.join(names)}.",
+        )
+
+
+def _module(name: str, names: Mapping[str, Any]) -> KernelModule:
+    module = KernelModule(name)
+    # A path is what makes `import name.part` look for parts.
+    module.__dict__.update(names, __path__=[])
+    return module
+
+
+_EXPR = {
+    "Call": expr.Expr,
+    "ConstExpr": expr.ConstExpr,
+    "Expr": expr.Expr,
+    "FloatImm": expr.FloatImm,
+    "IntImm": expr.IntImm,
+    "IterVar": expr.IterVar,
+    "PrimExpr": expr.Expr,
+    "Reduce": reduce.Reduce,
+    "Select": expr.select,
+    "UIntImm": expr.UIntImm,
+    "Var": expr.Var,
+}
+
+_INTRIN = {
+    **intrin.UNARY,
+    "atan2": intrin.atan2,
+    "call_extern": intrin.refuse_call("call_extern"),
+    "call_intrin": intrin.call_pure_intrin,
+    "call_llvm_intrin": intrin.refuse_call("call_llvm_intrin"),
+    "call_packed": intrin.refuse_call("call_packed"),
+    "call_pure_extern": intrin.refuse_call("call_pure_extern"),
+    "call_pure_intrin": intrin.call_pure_intrin,
+    "ceildiv": intrin.ceildiv,
+    "div": intrin.div,
+    "floordiv": intrin.floordiv,
+    "floormod": intrin.floormod,
+    "fmod": intrin.fmod,
+    "if_then_else": intrin.if_then_else,
+    "indexdiv": intrin.floordiv,
+    "indexmod": intrin.floormod,
+    "likely": intrin.likely,
+    "max_value": intrin.max_value,
+    "min_value": intrin.min_value,
+    "pow": intrin.power,
+    "power": intrin.power,
+    "reinterpret": lambda dtype, value: intrin.reinterpret(value, dtype),
+    "truncdiv": intrin.truncdiv,
+    "truncmod": intrin.truncmod,
+}
+
+_SCHEDULE = {"IterVar": expr.IterVar, "Buffer": buffer.Buffer}
+
+_TENSOR = {
+    "ComputeOp": compute.ComputeOp,
+    "ExternOp": extern.ExternOp,
+    "Operation": tensor.Operation,
+    "PlaceholderOp": tensor.PlaceholderOp,
+    "Tensor": tensor.Tensor,
+    "TensorSlice": tensor.TensorSlice,
+}
+
+_API = {
+    **_INTRIN,
+    "Tensor": tensor.Tensor,
+    "all": intrin.all_of,
+    "any": intrin.any_of,
+    "comm_reducer": reduce.comm_reducer,
+    "compute": compute.compute,
+    "const": expr.const,
+    "convert": marks.convert,
+    "decl_buffer": buffer.decl_buffer,
+    "extern": extern.extern,
+    "max": reduce.max_of,
+    "min": reduce.min_of,
+    "placeholder": tensor.placeholder,
+    "prod": reduce.product_of,
+    "reduce_axis": reduce.reduce_axis,
+    "select": expr.select,
+    "sum": reduce.sum_of,
+    "tag_scope": marks.tag_scope,
+    "thread_axis": marks.thread_axis,
+    "var": expr.Var,
+}
+
+TOPI = _module(
+    "topi",
+    {
+        **topi.NAMES,
+        "get_const_tuple": marks.as_plain_tuple,
+        "nn": _module("topi.nn", topi.NN_NAMES),
+    },
+)
+"""What kernels know as `topi`."""
+
+TVM = _module(
+    "tvm",
+    {
+        **_API,
+        "api": _module("tvm.api", _API),
+        "expr": _module("tvm.expr", _EXPR),
+        "intrin": _module("tvm.intrin", _INTRIN),
+        "ir_builder": _module(
+            "tvm.ir_builder",
+            {"IRBuilder": ir_builder.IRBuilder, "create": ir_builder.create},
+        ),
+        "schedule": _module("tvm.schedule", _SCHEDULE),
+        "tag": _module("tvm.tag", marks.TAGS),
+        "tensor": _module("tvm.tensor", _TENSOR),
+    },
+)
+"""What kernels know as `tvm`."""
+
+AKG = _module(
+    "akg",
+    {
+        "topi": TOPI,
+        "tvm": TVM,
+        "utils": _module("akg.utils", akg_utils.NAMES),
+    },
+)
+"""What kernels know as `akg`."""
+
+MODULES: dict[str, KernelModule] = {"akg": AKG, "topi": TOPI, "tvm": TVM}
+"""The modules that resolve inside a kernel, by name; others are attributes of these."""

@@ -1,0 +1,124 @@
+"""Runs a kernel so that `tvm`, `topi` and `akg` in it mean the modules of this package.
+
+Nothing of the process changes: the function runs as a copy that has its own global names and its
+own ``import``. So a real tvm can be installed, imported and used by another thread meanwhile.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msops._loops.frontends.tvm.modules import MODULES, KernelModule
+
+
+def rebound(function: types.FunctionType) -> types.FunctionType:
+    """Returns a copy of a function in which the names mean the modules of this package.
+
+    The functions it refers to are copied likewise.
+    """
+    return _Copier().function(function)
+
+
+def import_module(
+    name: str,
+    globals: Mapping[str, Any] | None = None,
+    locals: Mapping[str, Any] | None = None,
+    fromlist: tuple[str, ...] | None = (),
+    level: int = 0,
+) -> Any:
+    """Stands for ``__import__`` inside a kernel."""
+    module = _find(name) if level == 0 else None
+    if module is None:
+        return builtins.__import__(name, globals, locals, fromlist or (), level)
+    return module if fromlist else MODULES[name.partition(".")[0]]
+
+
+def _find(name: str) -> KernelModule | None:
+    """Returns a module of this package by its dotted name; None for any other."""
+    first, *rest = name.split(".")
+    module = MODULES.get(first)
+    for part in rest if module is not None else ():
+        found = vars(module).get(part)
+        if not isinstance(found, KernelModule):
+            # The error names what there is.
+            raise ModuleNotFoundError(str(_missing(module, part)), name=name)
+        module = found
+    return module
+
+
+def _missing(module: Any, part: str) -> Exception:
+    try:
+        getattr(module, part)
+    except AttributeError as error:
+        return error
+    return ModuleNotFoundError(f"{module.__name__}.{part} is not a module")
+
+
+class _Copier:
+    """Copies functions that refer to one another, each once."""
+
+    def __init__(self) -> None:
+        self._functions: dict[types.FunctionType, types.FunctionType] = {}
+        self._globals: dict[int, dict[str, Any]] = {}
+
+    def function(self, function: types.FunctionType) -> types.FunctionType:
+        if function in self._functions:
+            return self._functions[function]
+        names = self._names(function.__globals__)
+        copy = types.FunctionType(
+            function.__code__,
+            names,
+            function.__name__,
+            function.__defaults__,
+            tuple(types.CellType() for _ in function.__closure__ or ()),
+        )
+        copy.__kwdefaults__ = function.__kwdefaults__
+        copy.__dict__.update(function.__dict__)
+        self._functions[function] = copy
+        for cell, original in zip(copy.__closure__ or (), function.__closure__ or (), strict=True):
+            if _is_filled(original):
+                cell.cell_contents = self._value(original.cell_contents)
+        for name in _names_in(function.__code__):
+            if name in function.__globals__:
+                names[name] = self._value(function.__globals__[name])
+        return copy
+
+    def _names(self, original: dict[str, Any]) -> dict[str, Any]:
+        if id(original) not in self._globals:
+            own_builtins = {**vars(builtins), "__import__": import_module}
+            names = {**MODULES, **original, "__builtins__": own_builtins}
+            self._globals[id(original)] = names
+        return self._globals[id(original)]
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, types.FunctionType) and not value.__module__.startswith("msops."):
+            return self.function(value)
+        if isinstance(value, types.ModuleType):
+            return _own_module(value)
+        return value
+
+
+def _own_module(module: types.ModuleType) -> types.ModuleType:
+    """Returns the module of this package that stands for a real one of the same name."""
+    try:
+        return _find(module.__name__) or module
+    except ModuleNotFoundError:
+        return module
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def _names_in(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _names_in(const)

@@ -1,0 +1,117 @@
+"""A kernel function of TVM, run once for given shapes, dtypes and attributes."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msops._loops.frontends.spec import Spec
+from msops._loops.frontends.tvm.lower import identifier, lower
+from msops._loops.frontends.tvm.marks import convert
+from msops._loops.frontends.tvm.rebinding import rebound
+from msops._loops.frontends.tvm.tensor import Tensor, as_tensors, placeholder
+from msops._loops.frontends.tvm.tracing import tracing
+from msops._loops.ir import Kernel, Location
+
+
+def specialise(
+    func: Callable[..., Any],
+    inputs: Sequence[Spec | tuple[Spec, ...]],
+    attributes: Mapping[str, Any],
+    who: str,
+) -> Kernel:
+    """Returns the kernel that a function of TVM describes for given inputs.
+
+    A function of two parameters that uses the IR builder is called ``func(inputs, attributes)``,
+    with a list of tensors (a list of lists for dynamic inputs) and a dict of TVM's numbers; any
+    other ``func(*inputs, **attributes)``.
+
+    Args:
+      func: the author's function, without decorators.
+      inputs: shape and dtype of each input; a tuple where an input is a list of tensors.
+      attributes: values by name.
+      who: how messages name the op.
+
+    Raises:
+      MsopsError: the function uses TVM in a way that has no meaning here, or none at all.
+    """
+    function = inspect.unwrap(func)
+    assert isinstance(function, types.FunctionType)
+    takes_list = _takes_list(function)
+    with tracing(who):
+        tensors = _placeholders(inputs, _input_names(function, len(inputs), takes_list))
+        run = rebound(function)
+        if takes_list:
+            result = run(tensors, convert(dict(attributes)))
+        else:
+            result = run(*tensors, **attributes)
+        results = as_tensors(f"kernel {function.__name__!r}", result)
+        flat = [tensor for part in tensors for tensor in _listed(part)]
+        return lower(results, flat, function.__name__, _definition(function))
+
+
+def _listed(part: Tensor | list[Tensor]) -> list[Tensor]:
+    return part if isinstance(part, list) else [part]
+
+
+def _placeholders(
+    inputs: Sequence[Spec | tuple[Spec, ...]], names: Sequence[str]
+) -> list[Tensor | list[Tensor]]:
+    return [
+        [_placeholder(part, f"{name}_{n}") for n, part in enumerate(spec)]
+        if isinstance(spec, tuple)
+        else _placeholder(spec, name)
+        for name, spec in zip(names, inputs, strict=True)
+    ]
+
+
+def _placeholder(spec: Spec, name: str) -> Tensor:
+    return placeholder(spec.shape, spec.dtype, identifier(name))
+
+
+def _input_names(function: types.FunctionType, count: int, takes_list: bool) -> list[str]:
+    """Returns the author's names of the inputs, or numbers where they have none."""
+    code = function.__code__
+    named = () if takes_list else code.co_varnames[: code.co_argcount]
+    return [*named[:count], *(f"input_{number}" for number in range(len(named), count))]
+
+
+def _takes_list(function: types.FunctionType) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(plain) == len(parameters) == 2 and "ir_builder" in set(_reached(function, set()))
+
+
+def _reached(function: types.FunctionType, seen: set[int]) -> Iterator[str]:
+    """Yields the names that a function uses, and functions it refers to."""
+    seen.add(id(function))
+    closure = inspect.getclosurevars(function)
+    for name in _code_names(function.__code__):
+        yield name
+        for value in (closure.globals.get(name), closure.nonlocals.get(name)):
+            if isinstance(value, types.FunctionType) and id(value) not in seen:
+                yield from _reached(value, seen)
+
+
+def _code_names(code: types.CodeType) -> Iterator[str]:
+    yield from (*code.co_names, *code.co_freevars)
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _code_names(const)
+
+
+def _definition(function: types.FunctionType) -> Location:
+    import linecache
+
+    code = function.__code__
+    text = linecache.getline(code.co_filename, code.co_firstlineno, function.__globals__)
+    text = text.rstrip("\n")
+    return Location(
+        code.co_filename,
+        code.co_firstlineno,
+        len(text) - len(text.lstrip()),
+        max(len(text), 1),
+        text,
+    )

@@ -1,0 +1,287 @@
+"""`topi.nn`: what neural networks are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msops._loops.frontends.tvm.compute import compute
+from msops._loops.frontends.tvm.expr import Expr, as_expr, binary, cast, const, select
+from msops._loops.frontends.tvm.intrin import all_of, maximum, unary
+from msops._loops.frontends.tvm.reduce import reduce_axis, sum_of
+from msops._loops.frontends.tvm.tensor import Extent, Tensor
+from msops._loops.frontends.tvm.topi.elementwise import BINARY, UNARY, elementwise
+from msops._loops.frontends.tvm.topi.reduction import max_over, sum_over
+from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
+from msops._loops.frontends.tvm.topi.transform import reshape
+from msops._loops.frontends.tvm.tracing import refusal
+from msops.errors import ArgumentValueError
+
+
+def relu(x: Any) -> Any:
+    """Returns the larger of each element and 0."""
+    return elementwise("relu", lambda value: maximum(value, _zero(value)), x)
+
+
+def leaky_relu(x: Any, alpha: Any) -> Any:
+    """Returns each positive element, and `alpha` times each other one."""
+
+    def element(value: Any) -> Expr:
+        slope = const(alpha, value.dtype)
+        return select(binary("gt", value, _zero(value)), value, binary("mul", value, slope))
+
+    return elementwise("leaky_relu", element, x)
+
+
+def _zero(value: Any) -> Expr:
+    return const(0, as_expr(value).dtype)
+
+
+def prelu(x: Any, slope: Any, axis: Any = 1) -> Any:
+    """Returns each positive element, and its channel's slope times each other one.
+
+    Args:
+      x: a tensor with channels along `axis`.
+      slope: shape (channels,).
+      axis: the axis of channels.
+    """
+    data, slopes = as_tensor("topi.nn.prelu", x), as_tensor("topi.nn.prelu", slope)
+    place = _channel_axis("prelu", data, slopes, axis)
+
+    def element(*at: Expr) -> Expr:
+        value = data(*at)
+        scaled = binary("mul", value, slopes(at[place]))
+        return select(binary("gt", value, _zero(value)), value, scaled)
+
+    return compute(data.shape, element, name="T_prelu")
+
+
+def _channel_axis(name: str, data: Tensor, of_channels: Tensor, axis: Any) -> int:
+    place = as_axis(f"topi.nn.{name}", axis, data.ndim)
+    if of_channels.shape == (data.shape[place],):
+        return place
+    raise refusal(
+        ArgumentValueError,
+        f"topi.nn.{name}",
+        f"expected shape ({data.shape[place]},), one number per channel; got "
+        f"{tuple(map(int, of_channels.shape))}",
+        f"Axis {place} holds the channels.",
+    )
+
+
+def _scale_shift(name: str, axis: int) -> Callable[[Any, Any, Any], Any]:
+    def apply(Input: Any, Scale: Any, Shift: Any) -> Any:
+        data, scale, shift = (as_tensor(f"topi.nn.{name}", x) for x in (Input, Scale, Shift))
+        place = _channel_axis(name, data, scale, axis)
+        _channel_axis(name, data, shift, axis)
+
+        def element(*at: Expr) -> Expr:
+            return binary("add", binary("mul", data(*at), scale(at[place])), shift(at[place]))
+
+        return compute(data.shape, element, name="ScaleShift")
+
+    apply.__name__ = name
+    apply.__doc__ = "Returns each element times its channel's scale, plus its channel's shift."
+    return apply
+
+
+scale_shift_nchw = _scale_shift("scale_shift_nchw", 1)
+scale_shift_nhwc = _scale_shift("scale_shift_nhwc", 3)
+
+
+def softmax(x: Any, axis: Any = -1) -> Any:
+    """Returns the softmax along an axis."""
+    data = as_tensor("topi.nn.softmax", x)
+    exps = UNARY["exp"](BINARY["subtract"](data, max_over(data, axis, keepdims=True)))
+    return BINARY["divide"](exps, sum_over(exps, axis, keepdims=True))
+
+
+def log_softmax(x: Any, axis: Any = -1) -> Any:
+    """Returns the logarithm of the softmax along an axis."""
+    data = as_tensor("topi.nn.log_softmax", x)
+    shifted = BINARY["subtract"](data, max_over(data, axis, keepdims=True))
+    total = sum_over(UNARY["exp"](shifted), axis, keepdims=True)
+    return BINARY["subtract"](shifted, UNARY["log"](total))
+
+
+def l2_normalize(data: Any, eps: Any, axis: Any = None) -> Any:
+    """Returns a tensor divided by its norm over axes, of which the square is at least `eps`."""
+    tensor = as_tensor("topi.nn.l2_normalize", data)
+    squares = sum_over(BINARY["multiply"](tensor, tensor), axis, keepdims=True)
+    bound = const(eps, tensor.dtype)
+    norm = elementwise("l2_norm", lambda s: unary("sqrt", maximum(s, bound)), squares)
+    return BINARY["divide"](tensor, norm)
+
+
+def lrn(
+    data: Any,
+    size: Any,
+    axis: Any = 1,
+    alpha: Any = 0.0001,
+    beta: Any = 0.75,
+    bias: Any = 2,
+) -> Any:
+    """Returns each element over a power of the squares of its neighbours along an axis.
+
+    ``x / (bias + alpha / size * sum of squares over size neighbours) ** beta``; neighbours outside
+    count as 0.
+    """
+    tensor = as_tensor("topi.nn.lrn", data)
+    place = as_axis("topi.nn.lrn", axis, tensor.ndim)
+    count = as_int("topi.nn.lrn", size)
+    extent = int(tensor.shape[place])
+    k = reduce_axis((0, count), "k")
+
+    def squares(*at: Expr) -> Any:
+        near = binary("sub", binary("add", at[place], k), count // 2)
+        value = tensor(*at[:place], near, *at[place + 1 :])
+        is_inside = all_of(binary("ge", near, 0), binary("lt", near, extent))
+        return sum_of(binary("mul", value, value), axis=k, where=is_inside)
+
+    total = compute(tensor.shape, squares, name="T_lrn_sum")
+
+    def element(*at: Expr) -> Expr:
+        scale = const(float(alpha) / count, tensor.dtype)
+        base = binary("add", const(bias, tensor.dtype), binary("mul", scale, total(*at)))
+        return binary("div", tensor(*at), binary("pow", base, const(beta, tensor.dtype)))
+
+    return compute(tensor.shape, element, name="T_lrn")
+
+
+def flatten(data: Any) -> Any:
+    """Returns a tensor with all dimensions but the first joined."""
+    tensor = as_tensor("topi.nn.flatten", data)
+    return reshape(tensor, (tensor.shape[0], math.prod(tensor.shape[1:])))
+
+
+def _widths(name: str, data: Tensor, before: Any, after: Any) -> list[tuple[int, int]]:
+    low = [as_int(f"topi.nn.{name}", width) for width in before]
+    high = low if after is None else [as_int(f"topi.nn.{name}", width) for width in after]
+    if len(low) != data.ndim or len(high) != data.ndim or min((*low, *high), default=0) < 0:
+        raise refusal(
+            ArgumentValueError,
+            f"topi.nn.{name}",
+            f"expected {data.ndim} widths before and after, none negative; got {low} and {high}",
+            "Give one width per dimension; 0 adds nothing.",
+        )
+    return list(zip(low, high, strict=True))
+
+
+def _padded_shape(data: Tensor, widths: Sequence[tuple[int, int]]) -> list[int]:
+    return [low + int(n) + high for n, (low, high) in zip(data.shape, widths, strict=True)]
+
+
+def pad(
+    data: Any,
+    pad_before: Any,
+    pad_after: Any = None,
+    pad_value: Any = 0.0,
+    name: str = "PadInput",
+) -> Any:
+    """Returns a tensor with a border of one value.
+
+    Args:
+      data: the tensor.
+      pad_before: width of the border before each dimension.
+      pad_after: likewise after it; None is `pad_before`.
+      pad_value: the value.
+      name: name in the loop IR.
+    """
+    tensor = as_tensor("topi.nn.pad", data)
+    widths = _widths("pad", tensor, pad_before, pad_after)
+    border = cast(pad_value, tensor.dtype)
+
+    def element(*at: Expr) -> Expr:
+        inner, conditions = [], []
+        for index, extent, (low, high) in zip(at, tensor.shape, widths, strict=True):
+            inner.append(binary("sub", index, low) if low else index)
+            conditions += [binary("ge", index, low)] if low else []
+            conditions += [binary("lt", index, low + int(extent))] if high else []
+        value = tensor(*inner)
+        return select(all_of(*conditions), value, border) if conditions else value
+
+    return compute(_padded_shape(tensor, widths), element, name=name)
+
+
+def mirror_pad(
+    data: Any,
+    pad_before: Any,
+    pad_after: Any = None,
+    mode: str = "SYMMETRIC",
+    name: str = "MirrorPadInput",
+) -> Any:
+    """Returns a tensor with a border that mirrors it.
+
+    Args:
+      data: the tensor.
+      pad_before: width of the border before each dimension.
+      pad_after: likewise after it; None is `pad_before`.
+      mode: "SYMMETRIC" repeats the outermost elements, "REFLECT" does not.
+      name: name in the loop IR.
+    """
+    tensor = as_tensor("topi.nn.mirror_pad", data)
+    widths = _widths("mirror_pad", tensor, pad_before, pad_after)
+    if mode not in ("SYMMETRIC", "REFLECT"):
+        raise refusal(
+            ArgumentValueError,
+            "topi.nn.mirror_pad",
+            f'expected mode "SYMMETRIC" or "REFLECT"; got {mode!r}',
+            "Use one of the two.",
+        )
+    skip = 1 if mode == "REFLECT" else 0
+
+    def source(index: Expr, extent: int, low: int, high: int) -> Expr:
+        place = binary("sub", index, low)
+        if high:
+            mirrored = binary("sub", 2 * extent - 1 - skip, place)
+            place = select(binary("ge", place, extent), mirrored, place)
+        if low:
+            mirrored = binary("sub", low - 1 + skip, index)
+            place = select(binary("lt", index, low), mirrored, place)
+        return place
+
+    def element(*at: Expr) -> Expr:
+        return tensor(
+            *(
+                source(index, int(extent), low, high)
+                for index, extent, (low, high) in zip(at, tensor.shape, widths, strict=True)
+            )
+        )
+
+    return compute(_padded_shape(tensor, widths), element, name=name)
+
+
+def dilate(data: Any, strides: Any, name: str = "DilatedInput") -> Any:
+    """Returns a tensor with zeros between its elements.
+
+    Args:
+      data: the tensor.
+      strides: per dimension, the distance of neighbours in the result.
+      name: name in the loop IR.
+    """
+    tensor = as_tensor("topi.nn.dilate", data)
+    steps = [as_int("topi.nn.dilate", step) for step in strides]
+    if len(steps) != tensor.ndim or min(steps, default=1) < 1:
+        raise refusal(
+            ArgumentValueError,
+            "topi.nn.dilate",
+            f"expected {tensor.ndim} positive strides; got {steps}",
+            "Give one stride per dimension; 1 leaves it as it is.",
+        )
+
+    def element(*at: Expr) -> Expr:
+        places = [
+            binary("floordiv", i, step) if step > 1 else i
+            for i, step in zip(at, steps, strict=True)
+        ]
+        conditions = [
+            binary("eq", binary("mod", i, step), 0)
+            for i, step in zip(at, steps, strict=True)
+            if step > 1
+        ]
+        value = tensor(*places)
+        return select(all_of(*conditions), value, _zero(value)) if conditions else value
+
+    shape = [Extent((n - 1) * step + 1) for n, step in zip(tensor.shape, steps, strict=True)]
+    return compute(shape, element, name=name)

@@ -1,0 +1,84 @@
+"""Axes and broadcasting, as numpy has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msops._loops.frontends.tvm.expr import Expr
+from msops._loops.frontends.tvm.tensor import Extent, Shape, Tensor
+from msops._loops.frontends.tvm.tracing import refusal
+from msops.errors import ArgumentTypeError, ArgumentValueError
+
+
+def as_int(name: str, value: Any) -> int:
+    """Returns an argument that must be known while the kernel is built."""
+    try:
+        return int(value.__index__())
+    except (AttributeError, TypeError):
+        raise refusal(
+            ArgumentTypeError,
+            name,
+            f"expected an int; got {value!r}",
+            "Pass a Python int or an attribute: it must be known when the kernel is compiled.",
+        ) from None
+
+
+def as_tensor(name: str, value: Any) -> Tensor:
+    """Returns an argument that must be a tensor."""
+    if isinstance(value, Tensor):
+        return value
+    raise refusal(
+        ArgumentTypeError,
+        name,
+        f"expected a tensor; got {type(value).__name__}",
+        "Pass an input of the kernel, or what tvm.compute or topi returned.",
+    )
+
+
+def as_axis(name: str, axis: Any, ndim: int) -> int:
+    """Returns an axis counted from the front; negative ones count from the back."""
+    number = as_int(name, axis)
+    if -ndim <= number < ndim:
+        return number % ndim
+    raise refusal(
+        ArgumentValueError,
+        name,
+        f"expected an axis in [{-ndim}, {ndim}); got {number}",
+        f"The tensor has {ndim} dimensions.",
+    )
+
+
+def as_axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """Returns axes in ascending order; none or an empty sequence are all of them."""
+    if axis is None or (isinstance(axis, (tuple, list)) and not axis):
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return tuple(sorted({as_axis(name, each, ndim) for each in given}))
+
+
+def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
+    """Returns the shape that shapes are broadcast to, aligned at their last dimensions."""
+    ndim = max(map(len, shapes))
+    columns = zip(*((Extent(1),) * (ndim - len(shape)) + shape for shape in shapes), strict=True)
+    result = []
+    for extents in columns:
+        wide = {int(extent) for extent in extents} - {1}
+        if len(wide) > 1:
+            listed = " and ".join(str(tuple(map(int, shape))) for shape in shapes)
+            raise refusal(
+                ArgumentValueError,
+                name,
+                f"incompatible broadcast dims: {' and '.join(map(str, sorted(wide)))} in {listed}",
+                "Aligned at their last dimensions, extents must be equal or 1.",
+            )
+        result.append(Extent(wide.pop() if wide else 1))
+    return tuple(result)
+
+
+def broadcast_element(tensor: Tensor, indices: Sequence[Expr]) -> Expr:
+    """Returns the element of a tensor that stands at an index of the shape it is broadcast to."""
+    own = indices[len(indices) - tensor.ndim :]
+    return tensor(
+        *(0 if extent == 1 else index for extent, index in zip(tensor.shape, own, strict=True))
+    )

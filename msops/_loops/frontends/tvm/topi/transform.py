@@ -1,0 +1,355 @@
+"""Tensors with their elements in other places."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msops._loops import ir
+from msops._loops.frontends.tvm.compute import compute, nest
+from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr, binary
+from msops._loops.frontends.tvm.tensor import (
+    Extent,
+    Operation,
+    Shape,
+    Tensor,
+    as_tensors,
+    by_age,
+    unravelled,
+)
+from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
+from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
+from msops.errors import ArgumentValueError
+
+
+def expand_dims(a: Any, axis: Any, num_newaxis: Any = 1) -> Any:
+    """Returns a tensor with new dimensions of extent 1 before an axis."""
+    tensor = as_tensor("topi.expand_dims", a)
+    place = as_axis("topi.expand_dims", axis, tensor.ndim + 1)
+    count = as_int("topi.expand_dims", num_newaxis)
+    shape = (*tensor.shape[:place], *(Extent(1),) * count, *tensor.shape[place:])
+    return compute(
+        shape,
+        lambda *indices: tensor(*indices[:place], *indices[place + count :]),
+        name="T_expand_dims",
+    )
+
+
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """Returns a tensor without dimensions of extent 1: all of them, or those named."""
+    tensor = as_tensor("topi.squeeze", a)
+    if axis is None:
+        gone = [place for place, extent in enumerate(tensor.shape) if extent == 1]
+    else:
+        given = axis if isinstance(axis, (tuple, list)) else (axis,)
+        gone = [as_axis("topi.squeeze", each, tensor.ndim) for each in given]
+    for place in gone:
+        if tensor.shape[place] != 1:
+            raise refusal(
+                ArgumentValueError,
+                "topi.squeeze",
+                f"axis {place} has extent {tensor.shape[place]}, not 1",
+                "Only dimensions of extent 1 can be dropped.",
+            )
+
+    def element(*indices: Expr) -> Expr:
+        kept = iter(indices)
+        return tensor(*(0 if place in gone else next(kept) for place in range(tensor.ndim)))
+
+    shape = [extent for place, extent in enumerate(tensor.shape) if place not in gone]
+    return compute(shape, element, name="T_squeeze")
+
+
+def transpose(a: Any, axes: Any = None) -> Any:
+    """Returns a tensor with its axes permuted; None reverses them."""
+    tensor = as_tensor("topi.transpose", a)
+    order = tuple(range(tensor.ndim))[::-1]
+    if axes is not None:
+        order = tuple(as_axis("topi.transpose", axis, tensor.ndim) for axis in axes)
+    if sorted(order) != list(range(tensor.ndim)):
+        raise refusal(
+            ArgumentValueError,
+            "topi.transpose",
+            f"expected a permutation of {tensor.ndim} axes; got {order}",
+            "Name each axis once.",
+        )
+
+    def element(*indices: Expr) -> Expr:
+        return tensor(*(indices[order.index(place)] for place in range(tensor.ndim)))
+
+    return compute([tensor.shape[axis] for axis in order], element, name="T_transpose")
+
+
+def reshape(a: Any, newshape: Any) -> Any:
+    """Returns the elements in row-major order under another shape; one extent may be -1."""
+    tensor = as_tensor("topi.reshape", a)
+    shape = _inferred(tensor, newshape)
+    groups = list(_groups(tensor.shape, shape))
+
+    def element(*indices: Expr) -> Expr:
+        found: list[Expr] = []
+        for old, new in groups:
+            found += _regrouped(old, new, indices[: len(new)])
+            indices = indices[len(new) :]
+        return tensor(*found)
+
+    return compute(shape, element, name="T_reshape")
+
+
+def _inferred(tensor: Tensor, newshape: Any) -> Shape:
+    given = newshape if isinstance(newshape, (tuple, list)) else (newshape,)
+    extents = [as_int("topi.reshape", extent) for extent in given]
+    size = math.prod(tensor.shape)
+    known = math.prod(extent for extent in extents if extent != -1)
+    if extents.count(-1) == 1 and known and size % known == 0:
+        extents[extents.index(-1)] = size // known
+    if min(extents, default=1) < 0 or math.prod(extents) != size:
+        raise refusal(
+            ArgumentValueError,
+            "topi.reshape",
+            f"{size} elements of shape {tuple(map(int, tensor.shape))} do not fit {tuple(given)}",
+            "Both shapes hold the same number of elements; one extent may be -1.",
+        )
+    return tuple(map(Extent, extents))
+
+
+def _groups(old: Shape, new: Shape) -> Iterator[tuple[Shape, Shape]]:
+    """Yields runs of dimensions that hold the same elements, as short as possible.
+
+    Indices then need division only where dimensions are really split or joined.
+    """
+    cuts = [
+        (x, y)
+        for x, y in itertools.product(range(len(old) + 1), range(len(new) + 1))
+        if math.prod(old[:x]) == math.prod(new[:y])
+    ]
+    start = (0, 0)
+    for cut in cuts:
+        if cut != start and cut[0] >= start[0] and cut[1] >= start[1]:
+            yield old[start[0] : cut[0]], new[start[1] : cut[1]]
+            start = cut
+
+
+def _regrouped(old: Shape, new: Shape, indices: Sequence[Expr]) -> list[Expr]:
+    if old == new:
+        return list(indices)
+    position = as_expr(0)
+    for index, extent in zip(indices, new, strict=True):
+        position = binary("add", binary("mul", position, int(extent)), index)
+    return list(unravelled(position, old))
+
+
+def flip(a: Any, axis: Any = 0) -> Any:
+    """Returns a tensor with the order along an axis reversed."""
+    tensor = as_tensor("topi.flip", a)
+    place = as_axis("topi.flip", axis, tensor.ndim)
+    last = int(tensor.shape[place]) - 1
+    return _along(
+        "flip", tensor, place, tensor.shape[place], lambda index: binary("sub", last, index)
+    )
+
+
+def repeat(a: Any, repeats: Any, axis: Any) -> Any:
+    """Returns a tensor with each element along an axis repeated."""
+    tensor = as_tensor("topi.repeat", a)
+    place = as_axis("topi.repeat", axis, tensor.ndim)
+    count = as_int("topi.repeat", repeats)
+    return _along(
+        "repeat",
+        tensor,
+        place,
+        tensor.shape[place] * count,
+        lambda index: binary("floordiv", index, count),
+    )
+
+
+def _along(name: str, tensor: Tensor, place: int, extent: int, source: Any) -> Any:
+    shape = [*tensor.shape[:place], extent, *tensor.shape[place + 1 :]]
+    return compute(
+        shape,
+        lambda *indices: tensor(*indices[:place], source(indices[place]), *indices[place + 1 :]),
+        name=f"T_{name}",
+    )
+
+
+def tile(a: Any, reps: Any) -> Any:
+    """Returns a tensor repeated as a whole along each axis, as `numpy.tile`."""
+    tensor = as_tensor("topi.tile", a)
+    given = [as_int("topi.tile", count) for count in (reps if _is_sequence(reps) else (reps,))]
+    ndim = max(tensor.ndim, len(given))
+    counts = [1] * (ndim - len(given)) + given
+    extents = [1] * (ndim - tensor.ndim) + list(tensor.shape)
+
+    def element(*indices: Expr) -> Expr:
+        own = list(zip(indices, extents, counts, strict=True))[ndim - tensor.ndim :]
+        return tensor(
+            *(index if count == 1 else binary("mod", index, int(n)) for index, n, count in own)
+        )
+
+    return compute([n * count for n, count in zip(extents, counts, strict=True)], element, "T_tile")
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (tuple, list))
+
+
+def strided_slice(a: Any, begin: Any, end: Any, strides: Any = None) -> Any:
+    """Returns every `strides`-th element from `begin` to `end`, per axis, as Python slices."""
+    tensor = as_tensor("topi.strided_slice", a)
+    slices = [
+        slice(*bounds).indices(int(extent))
+        for extent, *bounds in itertools.zip_longest(
+            tensor.shape,
+            _ints("topi.strided_slice", begin),
+            _ints("topi.strided_slice", end),
+            _ints("topi.strided_slice", strides or ()),
+        )
+    ]
+
+    def element(*indices: Expr) -> Expr:
+        return tensor(
+            *(
+                binary("add", binary("mul", index, step), first)
+                for index, (first, _, step) in zip(indices, slices, strict=True)
+            )
+        )
+
+    return compute([len(range(*bounds)) for bounds in slices], element, name="T_strided_slice")
+
+
+def _ints(name: str, values: Any) -> list[int]:
+    return [as_int(name, value) for value in values]
+
+
+def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    """Returns parts along an axis: so many of equal extent, or cut before each index."""
+    tensor = as_tensor("topi.split", ary)
+    place = as_axis("topi.split", axis, tensor.ndim)
+    extent = int(tensor.shape[place])
+    if _is_sequence(indices_or_sections):
+        cuts = _ints("topi.split", indices_or_sections)
+    else:
+        sections = as_int("topi.split", indices_or_sections)
+        if sections <= 0 or extent % sections:
+            raise refusal(
+                ArgumentValueError,
+                "topi.split",
+                f"an extent of {extent} does not divide into {sections} equal parts",
+                "Pass a divisor, or the indices to cut at.",
+            )
+        cuts = list(range(extent // sections, extent, extent // sections))
+    bounds = list(itertools.pairwise([0, *cuts, extent]))
+    full = [(0, int(n)) for n in tensor.shape]
+    return [
+        strided_slice(
+            tensor,
+            [low if a == place else first for a, (first, _) in enumerate(full)],
+            [high if a == place else last for a, (_, last) in enumerate(full)],
+        )
+        for low, high in bounds
+    ]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConcatenateOp(Operation):
+    """Tensors one after another along an axis: a nest per tensor, without conditions.
+
+    Attributes:
+      parts: the tensors.
+      place: the axis.
+    """
+
+    parts: tuple[Tensor, ...]
+    place: int
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors."""
+        return by_age(set(self.parts))
+
+    def lowered(self) -> tuple[ir.Stmt, ...]:
+        """Returns a nest per tensor."""
+        body: tuple[ir.Stmt, ...] = ()
+        offset = 0
+        for part in self.parts:
+            axes = [IterVar(f"i{a}", 0, int(n)) for a, n in enumerate(part.shape)]
+            target: list[Expr] = list(axes)
+            if offset:
+                target[self.place] = binary("add", axes[self.place], offset)
+            store = ir.Store(
+                self.keys[0],
+                tuple(index.node for index in target),
+                part(*axes).node,
+                location=self.location,
+            )
+            body += nest(axes, (store,), self.location)
+            offset += part.shape[self.place]
+        return body
+
+
+def concatenate(a_tuple: Any, axis: Any = 0) -> Any:
+    """Returns tensors one after another along an axis."""
+    parts = as_tensors("topi.concatenate", a_tuple)
+    first = parts[0]
+    place = as_axis("topi.concatenate", axis, first.ndim)
+    for part in parts:
+        others = [(*x.shape[:place], *x.shape[place + 1 :]) for x in (part, first)]
+        if part.ndim != first.ndim or others[0] != others[1] or part.dtype != first.dtype:
+            raise refusal(
+                ArgumentValueError,
+                "topi.concatenate",
+                f"{part.dtype}{list(map(int, part.shape))} does not continue "
+                f"{first.dtype}{list(map(int, first.shape))} along axis {place}",
+                "All have one dtype, and equal extents but along the axis.",
+            )
+    extent = sum(part.shape[place] for part in parts)
+    shape = (*first.shape[:place], Extent(extent), *first.shape[place + 1 :])
+    op = ConcatenateOp(
+        "T_concat",
+        (shape,),
+        (first.dtype,),
+        (fresh_key("T_concat"),),
+        location=author_location(),
+        parts=parts,
+        place=place,
+    )
+    return op.output(0)
+
+
+def stack(a: Any, axis: Any = 0) -> Any:
+    """Returns tensors of one shape one after another along a new axis."""
+    parts = as_tensors("topi.stack", a)
+    place = as_axis("topi.stack", axis, parts[0].ndim + 1)
+    return concatenate([expand_dims(part, place) for part in parts], place)
+
+
+def expand_like(a: Any, shape_like: Any, axis: Any) -> Any:
+    """Returns a tensor repeated along new axes of another tensor's shape.
+
+    Args:
+      a: the tensor; its dimensions are those of `shape_like` without `axis`.
+      shape_like: has the shape of the result.
+      axis: the new axes, in the result.
+    """
+    tensor = as_tensor("topi.expand_like", a)
+    wanted = as_tensor("topi.expand_like", shape_like).shape
+    axes = [as_axis("topi.expand_like", each, len(wanted)) for each in axis]
+    kept = [extent for place, extent in enumerate(wanted) if place not in axes]
+    if list(tensor.shape) != kept:
+        raise refusal(
+            ArgumentValueError,
+            "topi.expand_like",
+            f"the shape {tuple(map(int, tensor.shape))} is not {tuple(map(int, wanted))} without "
+            f"axes {axes}",
+            "Name the axes that the tensor lacks.",
+        )
+    return compute(
+        wanted,
+        lambda *indices: tensor(
+            *(index for place, index in enumerate(indices) if place not in axes)
+        ),
+        name="T_expand_like",
+    )

@@ -1,0 +1,106 @@
+"""The call under way: for which op, and where in the author's source it stands."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import itertools
+import linecache
+import sys
+from collections.abc import Iterable, Iterator
+from types import FrameType
+from typing import TypeVar
+
+from msops._loops.diagnostics import point
+from msops._loops.ir import Location
+from msops.errors import BackendError, MsopsError, explain
+
+_OURS = "msops."
+_BOUNDARY = f"{__package__}.specialise"
+
+_who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="")
+_fresh = itertools.count()
+
+E = TypeVar("E", bound=MsopsError)
+
+
+class UnknownNameError(BackendError, AttributeError):
+    """A name that msops's `tvm`, `topi` or `akg` does not have."""
+
+
+@contextlib.contextmanager
+def tracing(who: str) -> Iterator[None]:
+    """Makes errors of the enclosed calls name an op.
+
+    Args:
+      who: how messages name it, such as ``"Custom 'add'"``.
+    """
+    token = _who.set(who)
+    try:
+        yield
+    finally:
+        _who.reset(token)
+
+
+def fresh_key(name: str) -> str:
+    """Returns a name that no other buffer or variable of the process has.
+
+    The dot keeps it apart from all names of a finished kernel; lowering replaces it by a readable
+    one.
+    """
+    return f"{name}.{next(_fresh)}"
+
+
+def age(key: str) -> int:
+    """Returns the number of a key; what is made later has a higher one."""
+    return int(key.rpartition(".")[2])
+
+
+def refusal(
+    kind: type[E],
+    name: str,
+    problem: str,
+    remedy: str,
+    details: Iterable[str] = (),
+    location: Location | None = None,
+) -> E:
+    """Returns the error for a call that cannot be served.
+
+    Args:
+      kind: class of the error.
+      name: what was called, such as ``"tvm.compute"``.
+      problem: expected and got, without its full stop.
+      remedy: what the author can do, whole sentences.
+      details: further lines.
+      location: where in the source; None takes the author's line under way.
+    """
+    who = _who.get()
+    place = location or author_location()
+    return kind(
+        explain(f"{who}: {name}" if who else name, problem, remedy, [*point(place), *details])
+    )
+
+
+def author_location() -> Location | None:
+    """Returns where the author's code calls msops just now; None outside such a call."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
+        if frame.f_globals["__name__"] == _BOUNDARY:
+            return None
+        frame = frame.f_back
+    return None if frame is None else _frame_location(frame)
+
+
+def _frame_location(frame: FrameType) -> Location:
+    code = frame.f_code
+    positions = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None))
+    line, end_line, column, end_column = positions
+    line = line or frame.f_lineno
+    text = linecache.getline(code.co_filename, line, frame.f_globals).rstrip("\n")
+    if column is None or end_column is None:
+        column, end_column = len(text) - len(text.lstrip()), len(text)
+    else:
+        # Python counts bytes of UTF-8.
+        column = len(text.encode()[:column].decode())
+        end_column = len(text.encode()[:end_column].decode()) if end_line == line else len(text)
+    return Location(code.co_filename, line, column, max(end_column, column + 1), text)

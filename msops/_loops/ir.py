@@ -1,0 +1,239 @@
+"""The loop IR: what every front end makes, every pass rewrites and every printer reads.
+
+A `Kernel` is specialised: shapes, dtypes and attribute values are constants. Nodes are frozen and
+compare by structure; where they come from (`Location`) does not count. The text form (text.py,
+parse.py) round-trips. The rules of meaning are in the README beside this file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+INDEX_DTYPE = "int32"
+"""The dtype of loop variables, as in AKG and TVM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where in the author's source a node comes from.
+
+    Attributes:
+      file: the file, or the name Python gives a notebook cell.
+      line: 1-based.
+      column: 0-based, of the first character.
+      end_column: 0-based, past the last character on that line.
+      text: the line of source.
+    """
+
+    file: str
+    line: int
+    column: int
+    end_column: int
+    text: str
+
+
+def _location() -> Location | None:
+    return dataclasses.field(default=None, compare=False, repr=False, kw_only=True)
+
+
+# Expressions. Each has a dtype; operands of `Binary` and the branches of `Select` have equal ones.
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A number: bool for "bool", int for integers, float for floats (rounded to the dtype)."""
+
+    value: bool | int | float
+    dtype: str
+
+    # By text: -0.0 is not 0.0, and NaN is itself.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[str, str]:
+        return repr(self.value), self.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """The variable of an enclosing loop."""
+
+    name: str
+
+    @property
+    def dtype(self) -> str:
+        """The index dtype."""
+        return INDEX_DTYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """An element of a buffer; one integer index per dimension (none for a scalar)."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    dtype: str
+    location: Location | None = _location()
+
+
+UnaryOp: TypeAlias = Literal["neg", "not", "invert"]
+BinaryOp: TypeAlias = Literal[
+    "add", "sub", "mul", "div", "floordiv", "mod", "truncdiv", "truncmod", "pow", "min", "max",
+    "and", "or", "xor", "shl", "shr", "land", "lor", "eq", "ne", "lt", "le", "gt", "ge",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`neg` of numbers, `not` of bools, `invert` of integers."""
+
+    op: UnaryOp
+    operand: Expr
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """An operation on two operands of equal dtype; see `intrinsics.BINARY` for each."""
+
+    op: BinaryOp
+    left: Expr
+    right: Expr
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A mathematical function of `intrinsics.FUNCTIONS`."""
+
+    function: str
+    args: tuple[Expr, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion; floats to integers truncate and saturate, NaN becomes 0."""
+
+    operand: Expr
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`then` where `condition` holds, else `otherwise`; only the chosen branch is evaluated."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+    dtype: str
+
+
+Expr: TypeAlias = Const | Var | Load | Unary | Binary | Call | Cast | Select
+
+
+# Statements. A body is a tuple of them, run in order.
+
+LoopKind: TypeAlias = Literal["serial", "parallel", "reduction"]
+LoopHint: TypeAlias = Literal["", "serial", "parallel", "vectorize", "reduce", "unroll"]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """An array; a local scalar has shape ()."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Writes one element."""
+
+    buffer: str
+    indices: tuple[Expr, ...]
+    value: Expr
+    location: Location | None = _location()
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """Runs `body` for var = begin, begin + 1, ..., end - 1; not at all if end <= begin.
+
+    Attributes:
+      var: the variable; unique in the kernel.
+      begin: first value.
+      end: past the last value.
+      body: what is run.
+      kind: what is known of the iterations: "serial" run in order, "parallel" in any order or at
+        once, "reduction" likewise up to the reassociation of one update. Passes set it.
+      hint: the author's keyword.
+    """
+
+    var: str
+    begin: Expr
+    end: Expr
+    body: tuple[Stmt, ...]
+    kind: LoopKind = "serial"
+    hint: LoopHint = ""
+    location: Location | None = _location()
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """Runs one of two bodies."""
+
+    condition: Expr
+    then: tuple[Stmt, ...]
+    otherwise: tuple[Stmt, ...] = ()
+    location: Location | None = _location()
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Runs `body` with a buffer of its own, fresh and zero at every execution."""
+
+    buffer: Buffer
+    body: tuple[Stmt, ...]
+    location: Location | None = _location()
+
+
+Stmt: TypeAlias = Store | For | If | Local
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A whole kernel: a function from arrays to arrays.
+
+    Attributes:
+      name: the author's name for it; an identifier.
+      parameters: the inputs, in the order of the call. One that is written works on a copy.
+      results: names of the buffers returned, in order: of `buffers`, or of `parameters`.
+      buffers: outputs and temporaries of the whole kernel; zero at the start.
+      body: what is run.
+    """
+
+    name: str
+    parameters: tuple[Buffer, ...]
+    results: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
+    body: tuple[Stmt, ...]
+    location: Location | None = _location()
+
+    def buffer(self, name: str) -> Buffer:
+        """Returns a parameter or a buffer of the whole kernel by name."""
+        for buffer in (*self.parameters, *self.buffers):
+            if buffer.name == name:
+                return buffer
+        raise KeyError(name)
+
+    @property
+    def outputs(self) -> tuple[Buffer, ...]:
+        """What is returned, in order."""
+        return tuple(self.buffer(name) for name in self.results)

@@ -1,0 +1,65 @@
+"""Finds accesses that are out of range for certain, and those that may be.
+
+    serial i in 0 .. 5 {
+      b[i] = a[i]            a: float32[4]  ->  reads a[4] of a: float32[4] at i = 4
+    }
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from msops._loops.findings import Finding
+from msops._loops.ir import Expr, Kernel
+from msops._loops.text import buffer_text, expr_text
+
+if TYPE_CHECKING:
+    from msops._loops.polyhedral.bounds import Doubt
+
+Index: TypeAlias = tuple[str, tuple[Expr, ...], int]
+"""One index of an access: the buffer, all indices, and the position of this one."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What is known of the indices of a kernel.
+
+    Attributes:
+      findings: accesses that are out of range in an iteration that certainly is run.
+      unproven: indices that may be out of range. Loop variables have names of their own, so equal
+        indices mean equal values; under another guard they may be in range, and clamping changes
+        nothing then. None if the kernel is too complex to analyse: any index may be.
+    """
+
+    findings: tuple[Finding, ...]
+    unproven: frozenset[Index] | None
+
+
+def check_bounds(kernel: Kernel) -> Bounds:
+    """Returns which accesses of a kernel are or may be out of range."""
+    # At the first compile, not with `import msops`.
+    from msops._loops.polyhedral.bounds import doubts
+    from msops._loops.polyhedral.library import TooComplex
+
+    try:
+        found = doubts(kernel)
+    except TooComplex:
+        return Bounds((), None)
+    return Bounds(
+        tuple(_finding(doubt) for doubt in found if doubt.iteration is not None),
+        frozenset((d.access.buffer, d.access.node.indices, d.axis) for d in found),
+    )
+
+
+def _finding(doubt: Doubt) -> Finding:
+    access, iteration = doubt.access, doubt.iteration
+    assert iteration is not None
+    indices = [expr_text(index, outermost=True) for index in access.node.indices]
+    indices[doubt.axis] = str(doubt.value)
+    where = ", ".join(f"{var} = {value}" for var, value in iteration.items())
+    message = (
+        f"{'writes' if access.is_write else 'reads'} {access.buffer}[{', '.join(indices)}] "
+        f"of {buffer_text(access.declared)}{' at ' if where else ''}{where}"
+    )
+    return Finding("out of range", message, access.node.location or access.statement.location)

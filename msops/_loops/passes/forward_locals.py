@@ -1,0 +1,104 @@
+"""Puts the value of a local that is written once where it is read.
+
+    local t: float32[] {             y[i] = exp(x[i]) * 2.0
+      t[] = exp(x[i])          ->
+      y[i] = t[] * 2.0
+    }
+
+The store must come first and always run, and what its value reads must stay as it is until the
+last read of the local. Products of a contraction become visible this way, and indices that are held
+in locals become affine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msops._loops.ir import Expr, Kernel, Load, Local, Stmt, Store
+from msops._loops.walk import (
+    expressions,
+    loads,
+    map_bodies,
+    own_expressions,
+    rewrite_all,
+    statements,
+    with_body,
+)
+
+SIZE_LIMIT = 400
+"""Nodes a forwarded value may have in all its copies; beyond, expanding the local is cheaper."""
+
+
+def forward_locals(kernel: Kernel) -> Kernel:
+    """Returns the kernel with every local forwarded that can be, unless it grows too much."""
+    return _forwarded(
+        kernel, lambda value, reads: reads <= 1 or _size(value) * reads <= SIZE_LIMIT
+    )
+
+
+def forward_indices(kernel: Kernel) -> Kernel:
+    """Returns the kernel with locals forwarded that hold indices: whole numbers without loads.
+
+    This costs nothing in any printer and makes accesses affine.
+    """
+    return _forwarded(
+        kernel,
+        lambda value, _: value.dtype in ("int32", "int64") and not any(True for _ in loads(value)),
+    )
+
+
+def _forwarded(kernel: Kernel, wants: Callable[[Expr, int], bool]) -> Kernel:
+    def change(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        inner = (map_bodies(stmt, change) for stmt in body)
+        return tuple(
+            part
+            for stmt in inner
+            for part in (_without(stmt, wants) if isinstance(stmt, Local) else (stmt,))
+        )
+
+    return with_body(kernel, change(kernel.body))
+
+
+def _without(local: Local, wants: Callable[[Expr, int], bool]) -> tuple[Stmt, ...]:
+    """Returns the body of a local without it, or the local itself in a tuple."""
+    name = local.buffer.name
+    if local.buffer.shape != ():
+        return (local,)
+    stores = [s for s in statements(local.body) if isinstance(s, Store) and s.buffer == name]
+    place = next((n for n, stmt in enumerate(local.body) if stmt in stores), None)
+    if len(stores) != 1 or place is None or _reads(local.body[: place + 1], name):
+        return (local,)
+    rest = local.body[place + 1 :]
+    value = stores[0].value
+    if not wants(value, _reads(rest, name)) or not _is_steady(value, rest, name):
+        return (local,)
+    forwarded = rewrite_all(
+        rest, lambda part: value if isinstance(part, Load) and part.buffer == name else part
+    )
+    return (*local.body[:place], *forwarded)
+
+
+def _reads(body: tuple[Stmt, ...], name: str) -> int:
+    return sum(
+        load.buffer == name
+        for stmt in statements(body)
+        for expr in own_expressions(stmt)
+        for load in loads(expr)
+    )
+
+
+def _is_steady(value: Expr, body: tuple[Stmt, ...], name: str) -> bool:
+    """Tells whether nothing that `value` reads is stored to before the last read of a local."""
+    sources = {load.buffer for load in loads(value)}
+    last = max((n for n, stmt in enumerate(body) if _reads((stmt,), name)), default=-1)
+    for number, stmt in enumerate(body[: last + 1]):
+        # A store evaluates what it reads before it writes.
+        if number == last and isinstance(stmt, Store):
+            return True
+        if any(isinstance(s, Store) and s.buffer in sources for s in statements((stmt,))):
+            return False
+    return True
+
+
+def _size(expr: Expr) -> int:
+    return sum(1 for _ in expressions(expr))

@@ -1,0 +1,286 @@
+"""Makes expressions simpler without changing any bit of what they compute.
+
+Constants are folded with the table that the interpreter uses. Floats keep every rounding and sign
+of zero: ``x + 0.0`` stays, ``x - 0.0`` and ``x * 1.0`` do not. Whole numbers without loads (indices
+and bounds) become sums of multiples in a fixed order, with the laws of // and % under the ranges of
+the loop variables.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from msops._loops import scalars
+from msops._loops.intrinsics import COMPARISONS, INTEGERS, LOGICAL, is_float
+from msops._loops.ir import Binary, BinaryOp, Cast, Const, Expr, Load, Select, Unary, Var
+from msops._loops.passes.linear import Linear
+from msops._loops.ranges import Range, Ranges, range_of
+from msops._loops.walk import expressions, map_operands
+
+_INDEX_DTYPES = ("int32", "int64")
+_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
+# Of floats, those that round the exact result; the functions of two libraries may differ.
+_FOLDED = ("add", "sub", "mul", "div", "min", "max", *COMPARISONS)
+
+
+def simplified(expr: Expr, ranges: Ranges) -> Expr:
+    """Returns an equal expression.
+
+    Args:
+      expr: any expression.
+      ranges: of each loop variable in it.
+    """
+    if _is_index(expr):
+        return _linear(expr, ranges).expression()
+    if isinstance(expr, Select):
+        return _select(expr, ranges)
+    if isinstance(expr, Binary) and expr.op in LOGICAL:
+        return _logical(expr, ranges)
+    expr = map_operands(expr, lambda part: simplified(part, ranges))
+    match expr:
+        case Unary():
+            return _unary(expr)
+        case Cast():
+            return _cast(expr)
+        case Binary(op=op) if op in COMPARISONS:
+            return _comparison(expr, ranges)
+        case Binary():
+            return _arithmetic(expr)
+    return expr
+
+
+def difference(left: Expr, right: Expr, ranges: Ranges) -> Range | None:
+    """Returns an interval of `left - right` of integers; None if that is not known."""
+    if _is_index(left) and _is_index(right):
+        a, b = _linear(left, ranges), _linear(right, ranges)
+        exact = a.is_exact(ranges) and b.is_exact(ranges)
+        return a.gap(b).range(ranges) if exact else None
+    (low, high), (first, last) = range_of(left, ranges), range_of(right, ranges)
+    return (low - last, high - first)
+
+
+def narrowed(ranges: Ranges, condition: Expr, negated: bool = False) -> Ranges:
+    """Returns the ranges of loop variables where a condition holds, or does not."""
+    match condition:
+        case Unary(op="not", operand=operand):
+            return narrowed(ranges, operand, not negated)
+        case Binary(op="land", left=left, right=right) if not negated:
+            return narrowed(narrowed(ranges, left), right)
+        case Binary(op="lor", left=left, right=right) if negated:
+            return narrowed(narrowed(ranges, left, True), right, True)
+        case Binary(op=op, left=left, right=right) if (
+            op in COMPARISONS and _is_index(left) and _is_index(right)
+        ):
+            return _narrowed_by(ranges, _NEGATED[op] if negated else op, left, right)
+    return ranges
+
+
+def _narrowed_by(ranges: Ranges, op: str, left: Expr, right: Expr) -> Ranges:
+    a, b = _linear(left, ranges), _linear(right, ranges)
+    if op == "ne" or not (a.is_exact(ranges) and b.is_exact(ranges)):
+        return ranges
+    # Sums that are at most 0.
+    limits = [a.gap(b)] * (op in ("lt", "le", "eq")) + [b.gap(a)] * (op in ("gt", "ge", "eq"))
+    slack = int(op in ("lt", "gt"))
+    found = dict(ranges)
+    for limit in limits:
+        for atom, coefficient in limit.terms.items():
+            if isinstance(atom, Var) and abs(coefficient) == 1:
+                least = limit.gap(Linear({atom: coefficient}, -slack, atom.dtype)).range(ranges)[0]
+                low, high = found[atom.name]
+                if coefficient == 1:
+                    high = min(high, -least)
+                else:
+                    low = max(low, least)
+                if low <= high:
+                    found[atom.name] = (low, high)
+    return found
+
+
+def _is_index(expr: Expr) -> bool:
+    return expr.dtype in _INDEX_DTYPES and not any(
+        isinstance(part, Load) or is_float(part.dtype) for part in expressions(expr)
+    )
+
+
+# Whole numbers without loads.
+
+
+def _linear(expr: Expr, ranges: Ranges) -> Linear:
+    match expr:
+        case Const(value=value, dtype=dtype):
+            return Linear.of_constant(int(value), dtype)
+        case Var():
+            return _fixed(Linear.of_atom(expr), ranges)
+        case Unary(op="neg", operand=operand):
+            return _linear(operand, ranges).scaled(-1)
+        case Binary(op=("add" | "sub") as op, left=left, right=right):
+            a, b = _linear(left, ranges), _linear(right, ranges)
+            return a + b if op == "add" else a - b
+        case Binary(op="mul", left=left, right=right):
+            a, b = _linear(left, ranges), _linear(right, ranges)
+            if not a.terms:
+                return b.scaled(a.constant)
+            if not b.terms:
+                return a.scaled(b.constant)
+            return _atom(Binary("mul", a.expression(), b.expression(), expr.dtype), ranges)
+        case Binary():
+            return _division(expr, ranges)
+        case Select():
+            return _atom(_select(expr, ranges), ranges)
+    return _atom(map_operands(expr, lambda part: simplified(part, ranges)), ranges)
+
+
+def _division(expr: Binary, ranges: Ranges) -> Linear:
+    left, right = _linear(expr.left, ranges), _linear(expr.right, ranges)
+    op: BinaryOp = expr.op
+    if not right.terms and right.constant > 0 and left.is_exact(ranges):
+        if left.range(ranges)[0] >= 0:
+            op = {"truncdiv": "floordiv", "truncmod": "mod"}.get(op, op)
+        law = {"floordiv": left.divided, "mod": left.remainder}.get(op)
+        found = law(right.constant, ranges) if law else None
+        if found is not None:
+            return _fixed(found, ranges)
+    if op in ("min", "max") and left.is_exact(ranges) and right.is_exact(ranges):
+        low, high = left.gap(right).range(ranges)
+        if low >= 0 or high <= 0:
+            return left if (low >= 0) == (op == "max") else right
+    return _atom(Binary(op, left.expression(), right.expression(), expr.dtype), ranges)
+
+
+def _atom(expr: Expr, ranges: Ranges) -> Linear:
+    """Returns an expression with simple operands as a sum of itself, or its constant value."""
+    match expr:
+        case Const(value=value, dtype=dtype):
+            return Linear.of_constant(int(value), dtype)
+        case Binary(op=op, left=Const() as left, right=Const() as right):
+            return Linear.of_constant(_folded(op, left, right), expr.dtype)
+        case Cast():
+            found = _cast(expr)
+            if isinstance(found, Const):
+                return Linear.of_constant(int(found.value), expr.dtype)
+    return _fixed(Linear.of_atom(expr), ranges)
+
+
+def _fixed(value: Linear, ranges: Ranges) -> Linear:
+    """Returns the only value of a sum if it has no other."""
+    if value.terms and value.is_exact(ranges):
+        low, high = value.range(ranges)
+        if low == high:
+            return Linear.of_constant(low, value.dtype)
+    return value
+
+
+# Everything else; operands are simple already.
+
+
+def _folded(op: str, left: Const, right: Const) -> bool | int | float:
+    a, b = (scalars.constant(part.value, part.dtype) for part in (left, right))
+    with np.errstate(all="ignore"):
+        return _number(scalars.binary(op, left.dtype)(a, b))
+
+
+def _number(value: scalars.Value) -> bool | int | float:
+    return float(value) if isinstance(value, np.floating) else value
+
+
+def _unary(expr: Unary) -> Expr:
+    match expr:
+        case Unary(op=op, operand=Const(value=value, dtype=dtype)):
+            result = scalars.unary(op, dtype)(scalars.constant(value, dtype))
+            return Const(_number(result), expr.dtype)
+        case Unary(operand=Unary(operand=inner, op=op)) if op == expr.op:
+            return inner
+        case Unary(op="not", operand=Binary(op=op, left=left, right=right)) if (
+            op in _NEGATED and not is_float(left.dtype)
+        ):
+            return Binary(_NEGATED[op], left, right, "bool")  # type: ignore[arg-type]
+    return expr
+
+
+def _cast(expr: Cast) -> Expr:
+    operand = expr.operand
+    if operand.dtype == expr.dtype:
+        return operand
+    if isinstance(operand, Const):
+        value = scalars.constant(operand.value, operand.dtype)
+        with np.errstate(all="ignore"):
+            return Const(_number(scalars.cast(operand.dtype, expr.dtype)(value)), expr.dtype)
+    return expr
+
+
+def _select(expr: Select, ranges: Ranges) -> Expr:
+    condition = simplified(expr.condition, ranges)
+    if isinstance(condition, Const):
+        return simplified(expr.then if condition.value else expr.otherwise, ranges)
+    then = simplified(expr.then, narrowed(ranges, condition))
+    otherwise = simplified(expr.otherwise, narrowed(ranges, condition, negated=True))
+    return Select(condition, then, otherwise, expr.dtype)
+
+
+def _logical(expr: Binary, ranges: Ranges) -> Expr:
+    decides = expr.op == "lor"
+    left = simplified(expr.left, ranges)
+    if isinstance(left, Const):
+        return left if left.value == decides else simplified(expr.right, ranges)
+    right = simplified(expr.right, narrowed(ranges, left, negated=decides))
+    if isinstance(right, Const):
+        return right if right.value == decides else left
+    return Binary(expr.op, left, right, "bool")
+
+
+def _comparison(expr: Binary, ranges: Ranges) -> Expr:
+    left, right = expr.left, expr.right
+    if isinstance(left, Const) and isinstance(right, Const):
+        return Const(_folded(expr.op, left, right), "bool")
+    if left.dtype not in INTEGERS:
+        return expr
+    sides = difference(left, right, ranges)
+    found = None if sides is None else _sign_test(expr.op, *sides)
+    return expr if found is None else Const(found, "bool")
+
+
+def _sign_test(op: str, low: int, high: int) -> bool | None:
+    """Returns the outcome of a comparison whose left side minus the right one has a range."""
+    if op in ("ge", "gt", "ne"):
+        found = _sign_test(_NEGATED[op], low, high)
+        return None if found is None else not found
+    holds, fails = {
+        "lt": (high < 0, low >= 0),
+        "le": (high <= 0, low > 0),
+        "eq": (low == high == 0, low > 0 or high < 0),
+    }[op]
+    return True if holds else False if fails else None
+
+
+def _arithmetic(expr: Binary) -> Expr:
+    left, right = expr.left, expr.right
+    if isinstance(left, Const) and isinstance(right, Const):
+        if is_float(left.dtype) and expr.op not in _FOLDED:
+            return expr
+        return Const(_folded(expr.op, left, right), expr.dtype)
+    if isinstance(right, Const) and _is_neutral(expr.op, right, on_right=True):
+        return left
+    if isinstance(left, Const) and _is_neutral(expr.op, left, on_right=False):
+        return right
+    return expr
+
+
+@cache
+def _neutral(on_right: bool) -> dict[tuple[str, bool], float]:
+    """Returns the number that changes no operand, by operation and whether it is of floats."""
+    both = {("mul", False): 1, ("mul", True): 1, ("add", False): 0}
+    # x + -0.0 is x, also for -0.0; x + 0.0 is not.
+    both[("add", True)] = -0.0
+    if on_right:
+        both |= {("sub", False): 0, ("sub", True): 0.0, ("div", True): 1, ("floordiv", False): 1}
+    return both
+
+
+def _is_neutral(op: str, number: Const, on_right: bool) -> bool:
+    wanted = _neutral(on_right).get((op, is_float(number.dtype)))
+    if wanted is None or number.dtype == "bool":
+        return False
+    return number.value == wanted and bool(np.signbit(number.value)) == bool(np.signbit(wanted))

@@ -1,0 +1,90 @@
+"""The pipeline of the loop compiler: lists of named passes.
+
+With ``MSOPS_DEBUG=ir`` every stage is printed to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from msops import _config
+from msops._loops.findings import Finding
+from msops._loops.ir import Kernel
+from msops._loops.passes.distribute import distribute
+from msops._loops.passes.expand_locals import expand_locals
+from msops._loops.passes.forward_locals import forward_indices, forward_locals
+from msops._loops.passes.mark_loops import mark_loops
+from msops._loops.passes.materialise_guards import materialise_guards
+from msops._loops.passes.simplify import simplify
+from msops._loops.text import kernel_text
+
+Pass: TypeAlias = Callable[[Kernel], Kernel]
+
+PASSES_COMMON: tuple[tuple[str, Pass], ...] = (
+    ("simplify", simplify),
+    ("forward indices", forward_indices),
+    ("simplify again", simplify),
+)
+"""What every kernel goes through first."""
+
+PASSES_RAISE: tuple[tuple[str, Pass], ...] = (
+    ("forward locals", forward_locals),
+    ("materialise guards", materialise_guards),
+    ("expand locals", expand_locals),
+    ("distribute", distribute),
+    ("simplify nests", simplify),
+)
+"""From there to the raised form, which XLA operations are printed from."""
+
+PASSES_NATIVE: tuple[tuple[str, Pass], ...] = (
+    ("mark loops", lambda kernel: mark_loops(kernel).kernel),
+)
+"""From there to what C and CUDA are printed from."""
+
+
+def run(kernel: Kernel, passes: Sequence[tuple[str, Pass]]) -> Kernel:
+    """Returns the kernel after some passes; prints each with ``MSOPS_DEBUG=ir``."""
+    show = "ir" in _config.debug()
+    for name, change in passes:
+        changed = change(kernel)
+        if show:
+            is_same = changed == kernel
+            print(f"-- {name}{': unchanged' if is_same else ''}", file=sys.stderr)
+            if not is_same:
+                print(kernel_text(changed), file=sys.stderr)
+        kernel = changed
+    return kernel
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What is known of a kernel before it is printed as anything.
+
+    Attributes:
+      kernel: the kernel after `PASSES_COMMON` and `PASSES_NATIVE`: simplified, loops marked.
+      explanation: a line per loop: what it is, and why.
+      findings: what the author should know.
+    """
+
+    kernel: Kernel
+    explanation: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def analyse(kernel: Kernel) -> Analysis:
+    """Returns what is known of a kernel as a front end made it."""
+    common = run(kernel, PASSES_COMMON)
+    marked = mark_loops(common)
+    return Analysis(marked.kernel, marked.explanation, marked.findings)
+
+
+def to_raised(kernel: Kernel) -> Kernel:
+    """Returns a kernel of a front end in the raised form (see the README of the package).
+
+    Raises:
+      NotRaised: it has no such form.
+    """
+    return run(kernel, (*PASSES_COMMON, *PASSES_RAISE))

@@ -1,0 +1,4 @@
+"""Exact dependences between the statements of a loop kernel, by isl (the only user of islpy).
+
+Importing a module of this package imports islpy; `import msops` does not.
+"""

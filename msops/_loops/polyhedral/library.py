@@ -1,0 +1,58 @@
+"""islpy: imported at the first analysis, and kept within a number of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msops.errors import BackendError, explain
+
+try:
+    import islpy as isl
+except ImportError as error:
+    raise BackendError(
+        explain(
+            "Loop kernels",
+            "the dependences of loops are computed with islpy, which is not installed",
+            "Install it: pip install islpy.",
+        )
+    ) from error
+
+OPERATION_LIMIT = 400_000
+"""isl's count of its own steps for one analysis of one kernel; about half a second."""
+
+
+class TooComplex(Exception):
+    """isl did not finish within its limit: nothing is known of the kernel's dependences."""
+
+
+@contextmanager
+def analysis() -> Iterator[isl.Context]:
+    """Makes a context for one analysis, and stops it past the limit.
+
+    Raises:
+      TooComplex: the limit was reached.
+    """
+    context = isl.Context()
+    with limited(context):
+        yield context
+
+
+@contextmanager
+def limited(context: isl.Context) -> Iterator[None]:
+    """Counts isl's steps in a context from 0 and stops it past the limit.
+
+    Raises:
+      TooComplex: the limit was reached.
+    """
+    context.reset_operations()
+    context.set_max_operations(OPERATION_LIMIT)
+    try:
+        yield
+    except isl.Error as error:
+        if "maximal number of operations" in str(error):
+            raise TooComplex from error
+        raise
+    finally:
+        context.set_max_operations(0)
+        context.reset_operations()

@@ -1,0 +1,121 @@
+"""Estimates that decide how loops are mapped to threads and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msops._loops.ir import Binary, Expr, For, If, Local, Stmt, Store, Var
+from msops._loops.print_cuda.accumulations import accumulation_of
+from msops._loops.print_cuda.axes import Box, box_of
+from msops._loops.ranges import Ranges, loop_range
+from msops._loops.walk import expressions, loads, own_expressions, statements
+
+WARP = 32
+
+# Threads that keep a large GPU busy. Uncoalesced accesses of a warp cost this much more.
+_BUSY_THREADS = 1 << 16
+_UNCOALESCED = 8
+_UNKNOWN_WIDTH = WARP
+
+
+def width(body: Iterable[Stmt], ranges: Ranges) -> int:
+    """Returns the iterations of the widest nest that the threads of a block can share.
+
+    Such nests are parallel loops, and accumulations over reduction loops.
+    """
+    widest = 1
+    for stmt in body:
+        match stmt:
+            case For(kind="parallel"):
+                widest = max(widest, _count(stmt, ("parallel",), ranges))
+            case For(kind="reduction") if accumulation_of(stmt):
+                widest = max(widest, _count(stmt, ("reduction",), ranges))
+            case For(body=inner, var=var):
+                inner_ranges = dict(ranges) | {var: loop_range(stmt, ranges)}
+                widest = max(widest, width(inner, inner_ranges))
+            case If(then=then, otherwise=otherwise):
+                widest = max(widest, width(then, ranges), width(otherwise, ranges))
+            case Local(body=inner):
+                widest = max(widest, width(inner, ranges))
+    return widest
+
+
+def _count(loop: For, kinds: tuple[str, ...], ranges: Ranges) -> int:
+    box = box_of(loop, kinds, ranges)
+    return box.count if box else _UNKNOWN_WIDTH
+
+
+def prefers_blocks(box: Box, ranges: Ranges) -> bool:
+    """Tells whether the points of a box are better run by a block each than by a thread each.
+
+    A block shares out the widest nest inside. What counts is how many threads have work, and
+    whether neighbours among them read neighbouring elements.
+    """
+    inside = box.ranges(ranges)
+    wide = min(width(box.body, inside), 256)
+    if wide < WARP:
+        return False
+    by_thread = min(box.count, _BUSY_THREADS)
+    by_block = min(box.count * wide, _BUSY_THREADS)
+    if is_coalesced(box.body, ordered(box).axes[-1].loop.var):
+        by_thread *= _UNCOALESCED
+    if all(is_coalesced(box.body, var) for var in _shared_variables(box.body)):
+        by_block *= _UNCOALESCED
+    # Blocks wait for their slowest thread at each step, which is worth it for a clear gain only.
+    return by_block > 2 * by_thread
+
+
+def _shared_variables(body: tuple[Stmt, ...]) -> list[str]:
+    """Returns the innermost variable of each nest that the threads of a block share."""
+    return [
+        loop.var
+        for loop in statements(body)
+        if isinstance(loop, For)
+        and loop.kind != "serial"
+        and not any(isinstance(inner, For) for inner in loop.body)
+    ]
+
+
+def ordered(box: Box) -> Box:
+    """Returns the box with the axis last along which neighbouring threads should lie."""
+    for axis in reversed(box.axes):
+        if is_coalesced(box.body, axis.loop.var):
+            others = tuple(other for other in box.axes if other is not axis)
+            return Box((*others, axis), box.body)
+    return box
+
+
+def is_coalesced(body: tuple[Stmt, ...], var: str) -> bool:
+    """Tells whether most accesses that depend on a variable move by one element with it."""
+    near = far = 0
+    for indices in _accesses(body):
+        depends = [_depends(index, var) for index in indices]
+        if any(depends):
+            moves_by_one = not any(depends[:-1]) and _moves_by_one(indices[-1], var)
+            near, far = near + moves_by_one, far + (not moves_by_one)
+    return near >= max(far, 1)
+
+
+def _accesses(body: tuple[Stmt, ...]) -> Iterator[tuple[Expr, ...]]:
+    for stmt in statements(body):
+        if isinstance(stmt, Store):
+            yield stmt.indices
+        for expr in own_expressions(stmt):
+            yield from (load.indices for load in loads(expr))
+
+
+def _depends(expr: Expr, var: str) -> bool:
+    return any(isinstance(part, Var) and part.name == var for part in expressions(expr))
+
+
+def _moves_by_one(index: Expr, var: str) -> bool:
+    match index:
+        case Var(name=name):
+            return name == var
+        case Binary(op="add", left=left, right=right):
+            return _depends(left, var) != _depends(right, var) and (
+                _moves_by_one(left, var) or _moves_by_one(right, var)
+            )
+        case Binary(op="sub", left=left, right=right):
+            return not _depends(right, var) and _moves_by_one(left, var)
+    return False

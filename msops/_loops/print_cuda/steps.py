@@ -1,0 +1,95 @@
+"""What a kernel has the device do: the values that the CUDA printer returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Clear:
+    """Sets a buffer's bytes to zero."""
+
+    buffer: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Copies a buffer's bytes."""
+
+    to: str
+    source: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Runs a function on a grid of blocks of threads.
+
+    Attributes:
+      function: its name in the text.
+      blocks: number of blocks.
+      threads: number of threads of a block.
+      arguments: names of buffers, passed as pointers, then of the variables of loops around the
+        launch, passed as int32.
+    """
+
+    function: str
+    blocks: int
+    threads: int
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Runs steps in order for var = begin, ..., end - 1."""
+
+    var: str
+    begin: int
+    end: int
+    steps: tuple[Step, ...]
+
+
+Step: TypeAlias = Clear | Copy | Launch | Repeat
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A temporary in device memory."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class CudaSource:
+    """A kernel as CUDA C.
+
+    Attributes:
+      text: the code, without includes.
+      steps: what is run, in order.
+      inputs: names of the buffers that the caller passes, in the order of the kernel's parameters.
+      outputs: likewise for its results.
+      workspaces: what the caller provides beside them, contents undefined.
+    """
+
+    text: str
+    steps: tuple[Step, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    workspaces: tuple[Workspace, ...]
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The launches among the steps, those that are repeated once."""
+        return tuple(step for step in flat_steps(self.steps) if isinstance(step, Launch))
+
+
+def flat_steps(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """Yields all steps, each before those inside it."""
+    for step in steps:
+        yield step
+        if isinstance(step, Repeat):
+            yield from flat_steps(step.steps)

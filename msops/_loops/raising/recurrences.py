@@ -1,0 +1,109 @@
+"""Serial loops that XLA can run as scans: cumulative operations and linear recurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msops._loops.intrinsics import is_float
+from msops._loops.ir import INDEX_DTYPE, Binary, Const, Expr, For, Load, Store, Unary
+from msops._loops.raising.linear import Linear, linear
+from msops._loops.raising.nests import Axis, Chain, Nest, chain, nest
+from msops._loops.raising.steps import Accumulate, Recur
+from msops._loops.walk import loads, substitute
+
+ACCUMULATED = ("add", "mul", "min", "max")
+
+
+def find_recurrence(
+    loop: For, axis: Axis, outer: tuple[Axis, ...], guards: tuple[Expr, ...]
+) -> Accumulate | Recur | None:
+    """Returns the scan that a serial loop is, if it is one.
+
+    Args:
+      loop: with constant bounds.
+      axis: its range.
+      outer: the serial loops around it.
+      guards: conditions that its stores are under.
+    """
+    parts = chain(loop.body[0]) if len(loop.body) == 1 else None
+    if parts is None or guards:
+        return None
+    within = Chain((_parallel(loop), *parts.loops), parts.guards, parts.store)
+    box = nest(within, outer)
+    if box is None or box.mask or box.reduced or axis.var not in box.extents:
+        return None
+    before = _element_before(box.store, loop.var, set(box.extents))
+    if before is None:
+        return None
+    first = Const(box.ranges[loop.var][0], INDEX_DTYPE)
+    initial = substitute(before, {loop.var: first})
+    return _scan(box, before, loop.var, initial)
+
+
+def _parallel(loop: For) -> For:
+    return For(loop.var, loop.begin, loop.end, loop.body, "parallel")
+
+
+def _element_before(store: Store, var: str, axes: set[str]) -> Load | None:
+    """Returns the load of what the previous iteration stored; None if other elements are read."""
+    stored = [linear(index, axes) for index in store.indices]
+    known = [function for function in stored if function is not None]
+    if len(known) < len(stored) or sum(var in dict(f.terms) for f in known) != 1:
+        return None
+    found: Load | None = None
+    for load in loads(store.value):
+        if load.buffer != store.buffer or load.indices == store.indices:
+            continue
+        if found not in (None, load) or not _is_one_before(load, known, var, axes):
+            return None
+        found = load
+    return found
+
+
+def _is_one_before(load: Load, stored: Sequence[Linear], var: str, axes: set[str]) -> bool:
+    for index, function in zip(load.indices, stored, strict=True):
+        read = linear(index, axes)
+        step = Linear((), (), dict(function.terms).get(var, 0))
+        if read is None or function - read != step:
+            return False
+    return True
+
+
+def _scan(box: Nest, before: Load, var: str, initial: Expr) -> Accumulate | Recur | None:
+    value = box.store.value
+    if isinstance(value, Binary) and value.op in ACCUMULATED:
+        for one, other in ((value.left, value.right), (value.right, value.left)):
+            if one == before and before not in loads(other):
+                return Accumulate(box, value.op, other, var, initial)
+    if not is_float(value.dtype):
+        return None
+    split = _linear_in(value, before)
+    return split and Recur(box, split[0], split[1], var, initial)
+
+
+def _linear_in(expr: Expr, before: Load) -> tuple[Expr, Expr] | None:
+    """Returns a and b of a * before + b; None if the expression is not linear in it."""
+    dtype = expr.dtype
+    if expr == before:
+        return Const(1.0, dtype), Const(0.0, dtype)
+    if before not in loads(expr):
+        return Const(0.0, dtype), expr
+    match expr:
+        case Unary(op="neg", operand=operand):
+            inner = _linear_in(operand, before)
+            return inner and (Unary("neg", inner[0], dtype), Unary("neg", inner[1], dtype))
+        case Binary(op="add" | "sub" as op, left=left, right=right):
+            one, other = _linear_in(left, before), _linear_in(right, before)
+            if one is None or other is None:
+                return None
+            return Binary(op, one[0], other[0], dtype), Binary(op, one[1], other[1], dtype)
+        case Binary(op="mul" | "div" as op, left=left, right=right):
+            if before not in loads(right):
+                inner = _linear_in(left, before)
+                scaled = inner and [Binary(op, part, right, dtype) for part in inner]
+                return scaled and (scaled[0], scaled[1])
+            if op == "mul" and before not in loads(left):
+                inner = _linear_in(right, before)
+                scaled = inner and [Binary(op, left, part, dtype) for part in inner]
+                return scaled and (scaled[0], scaled[1])
+    return None

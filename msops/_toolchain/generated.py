@@ -1,0 +1,61 @@
+"""C that msops itself wrote, as a library.
+
+    <cache folder>/generated/ab/ab12.../add.c    a source, in a folder named by its SHA-256
+
+From there it is built as a user's source is. Such a library has no origin: nobody named a file, so
+no allow-list speaks of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from msops._toolchain.builder import build_recorded
+from msops._toolchain.compilers import CHOICE_VARIABLES, SEARCH_VARIABLES
+from msops._toolchain.elf import parse_elf
+from msops._toolchain.libraries import Library
+from msops._toolchain.store import STORE_VARIABLES, open_store, read_verified
+
+FLAGS = (
+    "-march=native",
+    # A product and a sum are rounded one by one, as in the other back ends.
+    "-ffp-contract=off",
+    # Nothing reads errno or the floating point flags, and minding them keeps loops scalar. Neither
+    # changes a result, and neither reaches the linker as -ffast-math would.
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fopenmp-simd",
+    "-lm",
+)
+
+_ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *STORE_VARIABLES)
+_memos: dict[tuple[object, ...], Library] = {}
+
+
+def build_generated(text: str, name: str, who: str) -> Library:
+    """Returns the library built from generated C for the processor of this machine.
+
+    Args:
+      text: the translation unit.
+      name: base name of the source, without suffix; an identifier.
+      who: the op that messages name.
+
+    Raises:
+      BuildError: there is no compiler, it failed, or the cache cannot be written.
+    """
+    data = text.encode()
+    digest = hashlib.sha256(data).hexdigest()
+    memo_key = (digest, name, *map(os.environ.get, _ENVIRONMENT))
+    known = _memos.get(memo_key)
+    if known is not None and known.path.exists():
+        return known
+    store = open_store(who)
+    source = store.root / "generated" / digest[:2] / digest / f"{name}.c"
+    if read_verified(source, digest) is None:
+        store.write(source, data)
+    built, content, _, _ = build_recorded(source, FLAGS, (), who)
+    exports = parse_elf(content, built.path, who).exports
+    library = Library(built.hash, built.name, built.path, None, False, exports, False)
+    _memos[memo_key] = library
+    return library

@@ -1,0 +1,47 @@
+// cuda_emulation.h: enough of CUDA for generated kernels to compile as C++; cuda_emulation.cc runs
+// them.
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define __global__
+#define __device__
+#define __launch_bounds__(threads)
+// In a section of their own, to be filled with rubbish before each block.
+#define __shared__ static __attribute__((section("emulated_shared")))
+
+struct EmulatedDim {
+  unsigned x;
+};
+extern EmulatedDim threadIdx, blockIdx, blockDim, gridDim;
+
+void __syncthreads();
+int __syncthreads_or(int vote);
+
+// Runs a function for every thread of a grid. `seed` chooses the order in which they get their turn:
+// 0 ascending, 1 descending, else random.
+void EmulateLaunch(void (*kernel)(void** arguments), void** arguments, unsigned blocks,
+                   unsigned threads, unsigned seed, bool has_barriers);
+
+inline float __int_as_float(int bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline double __longlong_as_double(long long bits) {
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
+inline float ms_from_f16(uint16_t bits) {
+  _Float16 value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline uint16_t ms_to_f16(float value) {
+  const _Float16 rounded = value;
+  uint16_t bits;
+  memcpy(&bits, &rounded, sizeof bits);
+  return bits;
+}

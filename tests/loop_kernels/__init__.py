@@ -1,0 +1,1 @@
+"""Kernels of the corpus, by what they are."""

@@ -1,0 +1,371 @@
+"""akg and hybrid ops as a user meets them: calls, transformations, gradients, messages."""
+
+from __future__ import annotations
+
+import logging
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+import msops
+from msops import Custom, ops
+from msops.errors import ArgumentValueError, InferenceValueError
+from msops.ops import CustomRegOp, DataType
+
+LOWERINGS = ["xla", "native"]
+
+
+def row_softmax(a):
+    m = allocate((a.shape[0],), a.dtype)
+    s = allocate((a.shape[0],), a.dtype)
+    b = output_tensor(a.shape, a.dtype)
+    for i in range(a.shape[0]):
+        m[i] = a[i, 0]
+        for j in range(a.shape[1]):
+            m[i] = max(m[i], a[i, j])
+        s[i] = 0.0
+        for j in range(a.shape[1]):
+            b[i, j] = exp(a[i, j] - m[i])
+            s[i] = s[i] + b[i, j]
+        for j in range(a.shape[1]):
+            b[i, j] = b[i, j] / s[i]
+    return b
+
+
+@ops.kernel
+def cholesky(a):
+    n = a.shape[0]
+    c = output_tensor(a.shape, a.dtype)
+    for j in range(n):
+        for i in range(j, n):
+            t = a[i, j]
+            for k in range(j):
+                t -= c[i, k] * c[j, k]
+            if i == j:
+                c[i, j] = sqrt(t)
+            else:
+                c[i, j] = t / c[j, j]
+    return c
+
+
+@ops.kernel
+def split_sign(x):
+    p = output_tensor(x.shape, x.dtype)
+    q = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        if x[i] > 0.0:
+            p[i] = x[i]
+        else:
+            q[i] = x[i]
+    return p, q
+
+
+@ops.kernel
+def running(x):
+    y = output_tensor(x.shape, x.dtype)
+    s = 0.0
+    for i in range(x.shape[0]):
+        s = s * 0.5 + x[i]
+        y[i] = s
+    return y
+
+
+def make(kernel, lower=None, **options):
+    func_type = "hybrid" if hasattr(kernel, "ms_kernel_flag") else "akg"
+    attrs = None if lower is None else {"lower": lower}
+    return Custom(kernel, func_type=func_type, compile_attrs=attrs, **options)
+
+
+def spd(n, seed=0, dtype=np.float32):
+    a = np.random.default_rng(seed).normal(size=(n, n))
+    return jnp.asarray(a @ a.T + n * np.eye(n), dtype)
+
+
+@pytest.fixture
+def x():
+    return jnp.asarray(np.random.default_rng(1).normal(size=(5, 7)), jnp.float32)
+
+
+@pytest.mark.parametrize("lower", [None, *LOWERINGS])
+def test_eager_and_jit_agree_with_jax(x, lower):
+    op = make(row_softmax, lower)
+    np.testing.assert_allclose(op(x), jax.nn.softmax(x), rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(op)(x), jax.nn.softmax(x), rtol=1e-6)
+    np.testing.assert_allclose(
+        make(cholesky, lower)(spd(6)), np.linalg.cholesky(spd(6)), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_several_outputs_infer_themselves():
+    p, q = make(split_sign)(jnp.array([1.0, -2.0, 3.0]))
+    np.testing.assert_array_equal(p, [1, 0, 3])
+    np.testing.assert_array_equal(q, [0, -2, 0])
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("kernel", [row_softmax, cholesky, running], ids=lambda k: k.__name__)
+def test_derivatives_of_every_mode_and_order(kernel, lower):
+    with jax.enable_x64(True):
+        if kernel is running:
+            x = jnp.linspace(-1.0, 1.0, 5)
+        else:
+            x = spd(4, dtype=np.float64) * (0.1 if kernel is row_softmax else 1.0)
+        check_grads(make(kernel, lower), (x,), order=2, modes=["fwd", "rev"])
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+def test_gradients_of_cholesky_agree_with_jax(lower):
+    op, a, w = make(cholesky, lower), spd(6), spd(6, seed=2)
+    ours = jax.jit(jax.grad(lambda a: (op(a) * w).sum()))(a)
+    theirs = jax.grad(lambda a: (jnp.linalg.cholesky(a, symmetrize_input=False) * w).sum())(a)
+    # Both read one triangle; JAX spreads the gradient over two.
+    np.testing.assert_allclose(ours + ours.T, theirs + theirs.T, rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+def test_vmap_of_calls_and_gradients(lower):
+    op = make(cholesky, lower)
+    batch = jnp.stack([spd(5, seed) for seed in range(3)])
+    expected = np.linalg.cholesky(batch)
+    np.testing.assert_allclose(jax.vmap(op)(batch), expected, rtol=1e-5, atol=1e-6)
+    nested = jax.vmap(jax.vmap(op), in_axes=1, out_axes=1)(jnp.stack([batch, batch + 0.0]))
+    np.testing.assert_allclose(nested[1], expected, rtol=1e-5, atol=1e-6)
+    loss = lambda a: (op(a) ** 2).sum()  # noqa: E731
+    one_by_one = jnp.stack([jax.grad(loss)(a) for a in batch])
+    np.testing.assert_allclose(jax.vmap(jax.grad(loss))(batch), one_by_one, rtol=1e-5)
+    whole = jax.grad(lambda b: jax.vmap(loss)(b).sum())(batch)
+    np.testing.assert_allclose(whole, one_by_one, rtol=1e-5)
+
+
+@ops.kernel
+def scale_rows(a, s):
+    b = output_tensor(a.shape, a.dtype)
+    t = 0.0
+    for i in range(a.shape[0]):
+        t = t * 0.5 + a[i] * s[i]
+        b[i] = t
+    return b
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+def test_gradient_of_vmap_with_an_unmapped_input(lower):
+    op = make(scale_rows, lower)
+    a = jnp.arange(12.0).reshape(3, 4) / 7
+    s = jnp.linspace(0.5, 1.5, 4)
+
+    def loss(a, s, run):
+        return (run(a, s) ** 2).sum()
+
+    mapped = jax.vmap(op, in_axes=(0, None))
+    got = jax.jit(jax.grad(lambda a, s: loss(a, s, mapped), (0, 1)))(a, s)
+    each = [jax.grad(lambda r, s: loss(r, s, op), (0, 1))(row, s) for row in a]
+    np.testing.assert_allclose(got[0], jnp.stack([e[0] for e in each]), rtol=1e-5)
+    np.testing.assert_allclose(got[1], sum(e[1] for e in each), rtol=1e-5)
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+def test_inside_control_flow_checkpoint_and_donation(lower):
+    op = make(running, lower)
+    x = jnp.linspace(-1.0, 1.0, 6)
+    scanned, _ = jax.lax.scan(lambda c, _: (op(c), None), x, length=3)
+    np.testing.assert_allclose(scanned, op(op(op(x))), rtol=1e-6)
+    looped = jax.lax.fori_loop(0, 3, lambda _, c: op(c), x)
+    np.testing.assert_allclose(looped, scanned, rtol=1e-6)
+    chosen = jax.lax.cond(x[0] < 0, op, lambda c: c, x)
+    np.testing.assert_allclose(chosen, op(x), rtol=1e-6)
+    plain = jax.grad(lambda x: op(x).sum())(x)
+    np.testing.assert_allclose(jax.grad(lambda x: jax.checkpoint(op)(x).sum())(x), plain, rtol=1e-6)
+    expected = np.asarray(op(x))
+    np.testing.assert_allclose(jax.jit(op, donate_argnums=0)(x + 0), expected, rtol=1e-6)
+
+
+def test_a_bprop_wins_over_the_loops_own_derivative():
+    op = make(row_softmax, bprop=lambda a, out, dout: (dout * 0 + 3.0,))
+    np.testing.assert_array_equal(jax.grad(lambda a: op(a).sum())(jnp.ones((2, 2))), 3.0)
+
+
+def test_xla_sees_operations_or_a_call(x):
+    raised = jax.jit(make(row_softmax, "xla")).lower(x).as_text()
+    assert "custom_call" not in raised
+    assert "custom_call @msops_aot" in jax.jit(make(row_softmax, "native")).lower(x).as_text()
+
+
+def test_the_choice_follows_the_loops(x):
+    assert "custom_call" not in jax.jit(make(row_softmax)).lower(x).as_text()
+    big = jax.ShapeDtypeStruct((256, 256), np.float32)
+    assert "custom_call @msops_aot" in jax.jit(make(cholesky)).lower(big).as_text()
+
+
+def scaled_info(target="CPU"):
+    return (
+        CustomRegOp()
+        .input(0, "x")
+        .output(0, "y")
+        .attr("factor", "required", "float")
+        .attr("times", "optional", "int", default_value="2")
+        .dtype_format(DataType.F32_Default, DataType.F32_Default)
+        .target(target)
+        .get_op_info()
+    )
+
+
+def scaled(x, factor, times):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = x[i]
+        for _t in range(times):
+            y[i] = y[i] * factor
+    return y
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+def test_attributes_of_op_info_are_parameters_after_the_tensors(lower):
+    op = make(scaled, lower, reg_info=scaled_info())
+    x = jnp.array([1.0, 2.0])
+    np.testing.assert_allclose(op(x, 3.0), [9, 18])
+    np.testing.assert_allclose(jax.jit(lambda x: op(x, 0.5, 3))(x), [0.125, 0.25])
+    np.testing.assert_allclose(jax.grad(lambda x: op(x, 3.0).sum())(x), [9, 9])
+
+
+def test_op_info_guards_the_dtypes():
+    op = make(scaled, reg_info=scaled_info())
+    with pytest.raises(TypeError, match="match no row of its op info"):
+        op(jnp.ones(2, jnp.float16), 3.0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32", "uint8"])
+@pytest.mark.parametrize("lower", LOWERINGS)
+def test_dtypes_on_the_jax_face(lower, dtype):
+    @ops.kernel
+    def double(a):
+        b = output_tensor(a.shape, a.dtype)
+        for i in range(a.shape[0]):
+            b[i] = a[i] + a[i]
+        return b
+
+    x = jnp.arange(5).astype(dtype)
+    got = make(double, lower)(x)
+    assert got.dtype == x.dtype
+    np.testing.assert_array_equal(got, x + x)
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+def test_temporaries_of_64_bits_keep_their_width_with_x64_off(lower):
+    def narrow(a):
+        b = output_tensor(a.shape, a.dtype)
+        for i in range(a.shape[0]):
+            b[i] = int32((int64(a[i]) * int64(a[i])) // int64(65536))
+        return b
+
+    x = jnp.array([2**20, 2**19], jnp.int32)
+    np.testing.assert_array_equal(make(narrow, lower)(x), [2**24, 2**22])
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+def test_tensors_keep_64_bits(lower):
+    out = make(row_softmax, lower)(msops.Tensor(np.eye(3)))
+    assert isinstance(out, msops.Tensor)
+    assert out.dtype == msops.float64
+    np.testing.assert_allclose(out.asnumpy(), jax.nn.softmax(np.eye(3)), rtol=1e-6)
+
+
+def test_equal_kernels_share_and_changed_constants_do_not():
+    def factory(factor):
+        def times(a):
+            b = output_tensor(a.shape, a.dtype)
+            for i in range(a.shape[0]):
+                b[i] = a[i] * factor
+            return b
+
+        return make(times)
+
+    x = jnp.ones(3)
+    two, again, three = factory(2.0), factory(2.0), factory(3.0)
+    np.testing.assert_array_equal(two(x), 2)
+    np.testing.assert_array_equal(three(x), 3)
+    np.testing.assert_array_equal(again(x), 2)
+    assert two._resolve() is again._resolve()
+    assert two._resolve() is not three._resolve()
+
+
+def test_what_the_infer_functions_say_must_be_what_the_loops_return():
+    op = make(row_softmax, out_shape=lambda a: a[:1], out_dtype=lambda a: a)
+    with pytest.raises(InferenceValueError) as caught:
+        op(jnp.ones((2, 3)))
+    assert str(caught.value) == (
+        "Custom 'row_softmax' on CPU: expected the outputs that out_shape and out_dtype tell, "
+        "float32[2]; the kernel returns float32[2, 3].\n"
+        "Mend the infer functions, or leave both out: the loops tell their outputs."
+    )
+
+
+def test_options_of_other_func_types_are_refused():
+    with pytest.raises(ArgumentValueError) as caught:
+        make(row_softmax, host=True)
+    assert str(caught.value) == (
+        "Custom 'row_softmax': option host does not apply to func_type 'akg'.\n"
+        "Leave host out: a loop kernel is a pure function of its inputs."
+    )
+    with pytest.raises(ArgumentValueError) as caught:
+        Custom(np.square, lambda x: x, lambda x: x, compile_attrs={"lower": "xla"})
+    assert str(caught.value) == (
+        "Custom 'square': expected compile_attrs with keys among none for func_type 'pyfunc'; "
+        "got 'lower'.\nLeave the others out."
+    )
+    with pytest.raises(ArgumentValueError) as caught:
+        make(row_softmax, "fast")
+    assert str(caught.value) == (
+        "Custom 'row_softmax': expected compile_attrs['lower'] to be 'xla' or 'native'; got "
+        "'fast'.\nLeave it out to let the estimate of costs choose."
+    )
+
+
+def square(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i0 in range(x.shape[0]):
+        y[i0] = y[i0] * y[i0]
+    return y
+
+
+def test_reading_what_was_never_written_warns_with_the_line(caplog):
+    with caplog.at_level(logging.WARNING, "msops"):
+        make(square)(jnp.ones(3))
+    text = caplog.text
+    line = square.__code__.co_firstlineno + 3
+    assert "Custom 'square'" in text
+    assert f"{__file__}:{line}" in text
+    assert "y[i0] = y[i0] * y[i0]" in text
+
+
+def test_explain_tells_what_each_loop_is(x):
+    told = make(row_softmax).explain(x)
+    assert "parallel" in told
+    assert "XLA" in told
+    told = make(cholesky).explain(jax.ShapeDtypeStruct((256, 256), np.float32))
+    assert "serial" in told
+    assert "native" in told
+
+
+def test_explain_needs_a_call_or_inputs():
+    op = make(running, bprop=lambda x, out, dout: (dout,))
+    with pytest.raises(ArgumentValueError, match="the op has not been called yet"):
+        op.explain()
+    op(jnp.ones(3))
+    assert op.explain() == op.explain(jnp.ones(3))
+
+
+def test_texts_of_all_stages(x):
+    op = make(row_softmax)
+    assert op.lower_text(x, stage="ir").startswith("kernel row_softmax(a: float32[5, 7])")
+    assert "parallel" in op.lower_text(x, stage="marked")
+    assert "int row_softmax" in op.lower_text(x, stage="c")
+    assert "__global__" in op.lower_text(x, stage="cuda")
+    assert "stablehlo" in op.lower_text(x)
+    assert "HloModule" in op.lower_text(x, stage="hlo")
+    with pytest.raises(ArgumentValueError) as caught:
+        op.lower_text(x, stage="asm")
+    assert "'ir', " in str(caught.value)
+    assert "'hlo'; got 'asm'" in str(caught.value)

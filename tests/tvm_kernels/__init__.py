@@ -1,0 +1,1 @@
+"""Kernels in TVM compute, topi and the IR builder, by language."""

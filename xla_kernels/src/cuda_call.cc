@@ -1,0 +1,70 @@
+#include "cuda_call.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "message.h"
+
+namespace msops {
+namespace {
+
+// Where accesses of any type and width may start, and no two arrays share a cache line.
+constexpr size_t kAlignmentBytes = 256;
+
+}  // namespace
+
+CudaCall::CudaCall(CudaCallSpec spec)
+    : who_("Custom '" + spec.op + "' on GPU"),
+      function_names_(std::move(spec.functions)),
+      array_count_(spec.array_count),
+      plan_(std::move(spec.plan), function_names_.size(),
+            spec.array_count + spec.workspace_sizes_bytes.size(), who_) {
+  for (int64_t size_bytes : spec.workspace_sizes_bytes) {
+    workspace_offsets_.push_back(workspace_bytes_);
+    workspace_bytes_ += (size_bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+  }
+  for (const std::string& hash : spec.cubins) {
+    cubins_.push_back(&CubinStore::Get().Find(hash, who_));
+  }
+}
+
+void CudaCall::PlaceWorkspaces(char* block, void** buffers) const {
+  void** next = buffers + array_count_;
+  for (size_t offset : workspace_offsets_) *next++ = block + offset;
+}
+
+void CudaCall::Run(void* const* buffers, CudaDriver::Stream stream) {
+  const CudaDriver& driver = CudaDriver::Get();
+  const CudaContextScope scope(driver, stream, who_);
+  plan_.Run(driver, FunctionsIn(driver, scope.context()), buffers, stream);
+}
+
+const CudaCall::Functions& CudaCall::FunctionsIn(const CudaDriver& driver,
+                                                 CudaDriver::Context context) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto known = functions_.find(context);
+  if (known != functions_.end()) return known->second;
+  const CudaDriver::Module module = LoadFirst(driver, context);
+  Functions functions;
+  for (const std::string& name : function_names_) {
+    CudaDriver::Function function = nullptr;
+    driver.Check(driver.module_get_function(&function, module, name.c_str()), who_,
+                 "cuModuleGetFunction");
+    functions.push_back(function);
+  }
+  // References into the map stay valid while other devices are added.
+  return functions_.emplace(context, std::move(functions)).first->second;
+}
+
+CudaDriver::Module CudaCall::LoadFirst(const CudaDriver& driver,
+                                       CudaDriver::Context context) const {
+  for (Cubin* cubin : cubins_) {
+    if (const CudaDriver::Module module = cubin->Load(driver, context, who_)) return module;
+  }
+  throw std::runtime_error(
+      Explain(who_, "its code was compiled for GPUs of another architecture than this one", {},
+              "Lower the program again with MSOPS_CUDA_ARCH naming this GPU's architecture, for "
+              "example sm_90, or without that variable on a machine that has such a GPU."));
+}
+
+}  // namespace msops

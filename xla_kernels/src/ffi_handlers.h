@@ -1,0 +1,22 @@
+// ffi_handlers.h: what has to be registered with XLA for one custom call target on one platform.
+#ifndef MSOPS_FFI_HANDLERS_H_
+#define MSOPS_FFI_HANDLERS_H_
+
+#include "xla/ffi/api/ffi.h"
+
+namespace msops {
+
+// The pointers live as long as the module.
+struct FfiHandlers {
+  const char* target;      // part of every lowered program: it never changes
+  const char* platform;    // the platform's name in XLA
+  const char* state_type;  // the name of the state's type; unique in the process
+  xla::ffi::TypeId* type_id;
+  const XLA_FFI_TypeInfo* type_info;
+  XLA_FFI_Handler* instantiate;
+  XLA_FFI_Handler* execute;
+};
+
+}  // namespace msops
+
+#endif  // MSOPS_FFI_HANDLERS_H_

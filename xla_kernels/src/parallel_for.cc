@@ -1,0 +1,120 @@
+#include "parallel_for.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace msops {
+namespace {
+
+// A thread takes about so many blocks, so that none is left with a long one at the end.
+constexpr int64_t kBlocksPerThread = 4;
+
+thread_local ThreadPool* current_pool = nullptr;
+
+// One loop. Helpers hold it, too: one may start long after the loop has ended.
+class Loop {
+ public:
+  Loop(int64_t begin, int64_t end, int64_t block, LoopBody body, void* argument)
+      : next_(begin), end_(end), block_(block), body_(body), argument_(argument) {}
+
+  // Runs blocks until none is left.
+  void RunBlocks() {
+    while (!failed_.load(std::memory_order_relaxed)) {
+      const int64_t first = next_.fetch_add(block_, std::memory_order_relaxed);
+      if (first >= end_) return;
+      RunBlock(first, std::min(first + block_, end_));
+    }
+  }
+
+  // What a helper does. `body_` and `argument_` are gone once the loop is closed.
+  void Help() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (is_closed_) return;
+      ++helpers_;
+    }
+    // Loops inside a block run on the spot: the pool is busy with this one.
+    const PoolScope scope(nullptr);
+    RunBlocks();
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (--helpers_ == 0) done_.notify_one();
+  }
+
+  // Waits for the helpers that have started, and returns the loop's code.
+  int Close() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    is_closed_ = true;
+    done_.wait(lock, [this] { return helpers_ == 0; });
+    if (exception_) std::rethrow_exception(exception_);
+    return code_;
+  }
+
+ private:
+  void RunBlock(int64_t first, int64_t last) {
+    int code = 0;
+    std::exception_ptr exception;
+    try {
+      code = body_(argument_, first, last);
+    } catch (...) {
+      exception = std::current_exception();
+    }
+    if (code == 0 && !exception) return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (failed_.exchange(true)) return;
+    code_ = code;
+    exception_ = std::move(exception);
+  }
+
+  std::atomic<int64_t> next_;
+  const int64_t end_;
+  const int64_t block_;
+  const LoopBody body_;
+  void* const argument_;
+
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::condition_variable done_;
+  int helpers_ = 0;
+  bool is_closed_ = false;
+  int code_ = 0;
+  std::exception_ptr exception_;
+};
+
+void HelpAndRelease(void* argument) {
+  const std::unique_ptr<std::shared_ptr<Loop>> loop(static_cast<std::shared_ptr<Loop>*>(argument));
+  (*loop)->Help();
+}
+
+}  // namespace
+
+PoolScope::PoolScope(ThreadPool* pool) : outer_(std::exchange(current_pool, pool)) {}
+
+PoolScope::~PoolScope() { current_pool = outer_; }
+
+int ParallelFor(int64_t begin, int64_t end, int64_t grain, LoopBody body, void* argument) {
+  if (begin >= end) return 0;
+  ThreadPool* const pool = current_pool;
+  const int64_t threads = pool ? pool->num_threads() : 1;
+  const int64_t count = end - begin;
+  const int64_t share = count / (threads * kBlocksPerThread) + 1;
+  const int64_t block = std::max({grain, share, int64_t{1}});
+  const int64_t blocks = (count - 1) / block + 1;
+  if (threads <= 1 || blocks <= 1) return body(argument, begin, end);
+
+  const auto loop = std::make_shared<Loop>(begin, end, block, body, argument);
+  for (int64_t i = 1; i < std::min(threads, blocks); ++i) {
+    pool->Schedule(HelpAndRelease, new std::shared_ptr<Loop>(loop));
+  }
+  {
+    const PoolScope scope(nullptr);
+    loop->RunBlocks();
+  }
+  return loop->Close();
+}
+
+}  // namespace msops
