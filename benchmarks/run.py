@@ -15,6 +15,7 @@ from pathlib import Path
 import aot_call
 import creation
 import flat_memory
+import loops
 import pyfunc_call
 import tensor_face
 from machine import describe_machine
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "aot_call": aot_call.run,
     "pyfunc_call": pyfunc_call.run,
     "tensor_face": tensor_face.run,
+    "loops": loops.run,
 }
 LONG_BENCHMARKS = {"flat_memory": flat_memory.run}
 ALL = {**BENCHMARKS, **LONG_BENCHMARKS}

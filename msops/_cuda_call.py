@@ -26,6 +26,10 @@ SCRATCH_TARGET = "msops_loops_cuda_scratch"
 """Of calls with such temporaries."""
 
 
+# Between texts in one attribute.
+_SEPARATOR = "\x1f"
+
+
 @dataclasses.dataclass(frozen=True)
 class CudaCall:
     """One call of generated CUDA code.
@@ -96,6 +100,7 @@ def _plan_attributes(source: CudaSource) -> dict[str, Any]:
         "functions": ",".join(functions),
         "plan": np.array(list(words), np.int64),
         "workspaces": np.array([w.size_bytes for w in source.workspaces], np.int64),
+        "checks": _SEPARATOR.join(source.checks),
     }
 
 

@@ -53,7 +53,13 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _popcount(x: Any) -> Any:
-    return np.bitwise_count(x)
+    # Of the bits: numpy counts those of the absolute value.
+    bits = np.asarray(x)
+    return np.bitwise_count(bits.view(f"u{bits.dtype.itemsize}"))
+
+
+def _likely(condition: Any) -> Any:
+    return condition
 
 
 def _ceil_div(a: Any, b: Any) -> Any:
@@ -97,7 +103,7 @@ INTRINSICS: dict[str, Any] = {
     "min": min,
     "max": max,
     "len": len,
-    "likely": bool,
+    "likely": _likely,
     **{
         name: as_dtype(name).dtype.type
         for name in (

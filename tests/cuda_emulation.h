@@ -18,8 +18,8 @@ extern EmulatedDim threadIdx, blockIdx, blockDim, gridDim;
 void __syncthreads();
 int __syncthreads_or(int vote);
 
-// Runs a function for every thread of a grid. `seed` chooses the order in which they get their turn:
-// 0 ascending, 1 descending, else random.
+// Runs a function for every thread of a grid. `seed` chooses the order in which they get their
+// turn: 0 ascending, 1 descending, else random.
 void EmulateLaunch(void (*kernel)(void** arguments), void** arguments, unsigned blocks,
                    unsigned threads, unsigned seed, bool has_barriers);
 

@@ -31,6 +31,8 @@ class Emulation:
     def __init__(self, kernel: Kernel, source: CudaSource) -> None:
         self.kernel = kernel
         self.source = source
+        self.failed = 0
+        """The code that the last run left in the workspace of the bounds check."""
         self._library = _compile(source)
 
     def run(self, inputs: Sequence[np.ndarray], order: int = 0) -> list[np.ndarray]:
@@ -53,6 +55,8 @@ class Emulation:
         self._run(self.source.steps, memory, {}, order)
         for name, before in zip(self.source.inputs, given, strict=True):
             assert memory[name].tobytes() == before.tobytes(), f"input {name} was written"
+        if self.source.checks:
+            (self.failed,) = memory[self.source.workspaces[-1].name].view(np.int32)
         return [memory[name] for name in self.source.outputs]
 
     def _run(

@@ -49,6 +49,7 @@ from msops._loops.ir import (
     Var,
 )
 from msops._loops.verify import verify
+from msops._loops.walk import statements
 
 DTYPES = ("float32", "int32", "float16", "bfloat16", "bool", "int8", "uint8", "int16", "uint32")
 """The dtypes of a JAX without x64."""
@@ -78,10 +79,10 @@ def kernels(
     Args:
       dtypes: of parameters, outputs, temporaries and locals; simplest first.
       indirect: indices may be read from an int32 input.
-      smooth: the outputs are differentiable functions of the float inputs, almost everywhere by
-        construction: conditions and integers do not depend on them.
+      smooth: the outputs are differentiable functions of the float inputs: neither conditions nor
+        integers depend on them, and there is no `min`, `abs` or the like.
     """
-    writer = _Writer(draw, dtypes)
+    writer = _Writer(draw, dtypes, smooth)
     parameters = [writer.declare("p") for _ in range(draw(st.integers(1, 2)))]
     in_place = draw(st.integers(0, 3)) == 3
     is_exact = not in_place or parameters[0].dtype not in FLOATS
@@ -96,6 +97,8 @@ def kernels(
     body = writer.body(scope, top=True)
     results = [m.buffer.name for m in outputs]
     results += [m.buffer.name for m in memory if m.is_written]
+    if not {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)} & {*results}:
+        results += [m.buffer.name for m in temporaries]
     buffers = tuple(m.buffer for m in (*outputs, *temporaries))
     kernel = Kernel("random", tuple(parameters), tuple(results), buffers, body)
     verify(kernel)
@@ -125,14 +128,15 @@ def _input(buffer: Buffer, generator: np.random.Generator) -> np.ndarray:
 class _Writer:
     """Draws statements, with names that no other buffer or variable of the kernel has."""
 
-    def __init__(self, draw: st.DrawFn, dtypes: tuple[str, ...]):
+    def __init__(self, draw: st.DrawFn, dtypes: tuple[str, ...], smooth: bool):
         self._draw = draw
+        self._smooth = smooth
         # Few of them, so that buffers meet in expressions, and loops fit several.
         self._dtypes = [draw(st.sampled_from(dtypes)) for _ in range(draw(st.integers(1, 2)))]
         sizes = st.sampled_from(SIZES)
         self._sizes = [draw(sizes) for _ in range(draw(st.integers(1, 3)))]
         self._names = 0
-        self._stores_left = draw(st.integers(1, MAX_STORES))
+        self._stores_left = MAX_STORES
         self._branches_left = 3
 
     def _name(self, stem: str) -> str:
@@ -153,7 +157,8 @@ class _Writer:
     def written(self, stem: str, max_rank: int = 2) -> Memory:
         """Draws a buffer that the kernel writes."""
         buffer = self.declare(stem, max_rank)
-        is_exact = buffer.dtype not in FLOATS or self._chance(4)
+        # Exact floats are made by comparisons and roundings.
+        is_exact = buffer.dtype not in FLOATS or (self._chance(4) and not self._smooth)
         return Memory(buffer, is_written=True, is_exact=is_exact)
 
     # Statements.
@@ -219,11 +224,11 @@ class _Writer:
         return int32(begin), int32(size), begin, size - 1
 
     def _reduction(self, scope: Scope) -> tuple[Stmt, ...]:
-        """Draws a value for an element, and one or two loops that reduce into the element."""
+        """Draws a value for an element, and loops that reduce into it."""
         first = self._store(scope)
         target = next(m for m in scope.memory if m.buffer.name == first.buffer)
         inner, heads = scope, []
-        for _ in range(self._draw(st.integers(1, max(1, MAX_DEPTH - len(scope.ranges))))):
+        for _ in range(self._draw(st.integers(1, MAX_DEPTH - len(scope.ranges)))):
             inner, head = self._head(inner)
             heads.append(head)
         self._stores_left -= 1
@@ -275,7 +280,7 @@ class _Writer:
         """Draws what reduces into an element."""
         buffer = target.buffer
         dtype = buffer.dtype
-        op = self._draw(st.sampled_from(_reductions(target, scope.smooth)))
+        op = self._draw(st.sampled_from(_reductions(target, self._smooth)))
         # Seldom what it reduces into is read by what is reduced, so that it is no reduction.
         hidden = frozenset() if self._chance(6) else frozenset({buffer.name})
         others = dataclasses.replace(scope, tame=True, hidden=scope.hidden | hidden)
@@ -299,9 +304,9 @@ class _Writer:
 def _reductions(target: Memory, smooth: bool) -> tuple[str, ...]:
     dtype = target.buffer.dtype
     if dtype == "bool":
-        return ("land", "lor", "and", "or", "xor")
+        return ("lor", "xor", "or", "and", "land")
     if dtype not in FLOATS:
-        return ("add", "sub", "mul", "min", "max", "and", "or", "xor")
+        return ("add", "sub", "max", "or", "xor", "min", "mul", "and")
     if target.is_exact:
-        return ("min", "max")
+        return ("max", "min")
     return ("add", "sub", "mul") if smooth else ("add", "sub", "mul", "min", "max")

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_agreement import assert_agree, rounding_bound
+from loop_expressions import LIPSCHITZ
 from loop_strategies import WIDE_DTYPES, Case, kernels
 
 from msops._dtypes import as_dtype
 from msops._loops.interpret import interpret
 from msops._loops.intrinsics import FLOATS
-from msops._loops.ir import For, If, Kernel, Local, Select
+from msops._loops.ir import Binary, Call, Cast, For, If, Kernel, Local, Select
 from msops._loops.parse import parse_kernel
 from msops._loops.walk import expressions, loads, own_expressions, statements
 from msops.errors import ArgumentValueError, KernelError
@@ -354,13 +355,13 @@ def test_shuffling_is_repeatable() -> None:
 
 
 @given(kernels(WIDE_DTYPES, indirect=False))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_affine_accesses_of_random_kernels_are_in_range(case: Case) -> None:
     interpret(*case, check_bounds=True)
 
 
 @given(kernels(WIDE_DTYPES))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_random_kernels_leave_inputs_alone_and_stay_small(case: Case) -> None:
     before = [array.copy() for array in case.inputs]
     results = interpret(*case)
@@ -371,6 +372,20 @@ def test_random_kernels_leave_inputs_alone_and_stay_small(case: Case) -> None:
         assert (result.shape, result.dtype.name) == (buffer.shape, buffer.dtype)
         if buffer.dtype in FLOATS:
             assert np.all(np.abs(result.astype("float64")) < 1e4)
+
+
+@given(kernels(WIDE_DTYPES, smooth=True))
+@settings(max_examples=60, deadline=None)
+def test_smooth_kernels_neither_compare_nor_round_floats(case: Case) -> None:
+    for stmt in statements(case.kernel.body):
+        for expr in (part for own in own_expressions(stmt) for part in expressions(own)):
+            match expr:
+                case Binary(op=op, left=left) if left.dtype in FLOATS:
+                    assert op in ("add", "sub", "mul", "div")
+                case Cast(operand=operand, dtype=dtype) if operand.dtype in FLOATS:
+                    assert dtype in FLOATS
+                case Call(function=function, args=args) if args[0].dtype in FLOATS:
+                    assert function in (*LIPSCHITZ, "exp", "sqrt", "log")
 
 
 def features(kernel: Kernel) -> set[str]:

@@ -85,3 +85,10 @@ def values(expr: Expr) -> np.ndarray:
     kernel = Kernel("values", (), ("result",), (Buffer("result", shape, expr.dtype),), body)
     (array,) = interpret(kernel, [])
     return array
+
+
+@few
+@given(kernels())
+def test_unproven_and_unwritten(case: Case) -> None:
+    analysis = analyse(case.kernel)
+    assert not [f for f in analysis.findings if f.kind == "out of range"]

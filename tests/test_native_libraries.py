@@ -161,7 +161,13 @@ def test_registrations_list_types_before_the_targets_that_use_them():
         ("target", "CUDA", "msops_aot"),
         ("type", "ROCM", "msops_aot_rocm"),
         ("target", "ROCM", "msops_aot"),
+        ("type", "CUDA", "msops_loops_cuda_call"),
+        ("target", "CUDA", "msops_loops_cuda"),
+        ("type", "CUDA", "msops_loops_cuda_scratch_call"),
+        ("target", "CUDA", "msops_loops_cuda_scratch"),
     ]
+    # The Python side knows a registration by these two.
+    assert len({(name, platform) for _, platform, name in rows}) == len(rows)
     for row in _native.registrations():
         names = {"type": {"type_id", "type_info"}, "target": {"instantiate", "execute"}}
         assert set(row["capsules"]) == names[row["kind"]]

@@ -21,6 +21,7 @@ from msops._loops.intrinsics import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir import Binary, Call, Cast, Const, Expr, Kernel, Load, Select, Store, Unary, Var
 from msops._loops.passes.check_bounds import Index
 from msops._loops.ranges import Range, dtype_range, is_within, range_of, unwrapped_range
+from msops._loops.walk import expressions
 
 ROUNDED = ("float16", "bfloat16")
 """Dtypes that are computed in float."""
@@ -33,6 +34,8 @@ _SIGNS = {
 
 Unproven: TypeAlias = Collection[Index]
 """Indices that may be out of range."""
+
+_EXPENSIVE = ("div", "floordiv", "mod", "truncdiv", "truncmod", "pow")
 
 
 class CLikeValues:
@@ -117,8 +120,10 @@ class CLikeValues:
             case Cast(operand=operand, dtype=dtype):
                 return self._cast(operand, dtype)
             case Select(condition=condition, then=then, otherwise=otherwise):
-                condition_text = self.value(condition)
-                return f"({condition_text} ? {self.value(then)} : {self.value(otherwise)})"
+                parts = tuple(map(self.value, (condition, then, otherwise)))
+                if self._is_cheap(then) and self._is_cheap(otherwise):
+                    return f"{self.helper('select', expr.dtype)}({', '.join(map(bare, parts))})"
+                return "({} ? {} : {})".format(*parts)
 
     def constant(self, value: bool | int | float, dtype: str) -> str:
         """Returns a number as a C literal."""
@@ -291,6 +296,22 @@ class CLikeValues:
             return f"{self.helper('to_bf16')}({text})"
         return f"(_Float16){text}" if dtype == "float16" else text
 
+    def _is_cheap(self, expr: Expr) -> bool:
+        """Tells whether an expression may as well be evaluated where its value is not used."""
+        return not any(
+            isinstance(part, Call | Select)
+            or (isinstance(part, Load) and not self._is_always_inside(part))
+            or (isinstance(part, Binary) and part.op in _EXPENSIVE)
+            for part in expressions(expr)
+        )
+
+    def _is_always_inside(self, load: Load) -> bool:
+        """Tells whether an element exists whatever conditions stand around its load."""
+        return all(
+            is_within(self._range(index), (0, size - 1))
+            for index, size in zip(load.indices, self.buffers[load.buffer].shape, strict=True)
+        )
+
     # Indices.
 
     def index(self, expr: Expr) -> str:
@@ -357,6 +378,18 @@ class CLikeValues:
         if text not in self.checks:
             self.checks.append(text)
         return self.checks.index(text) + 1
+
+
+def bare(text: str) -> str:
+    """Returns an expression without parentheses around the whole of it."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for position, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return text[1:-1] if position == len(text) - 1 else text
+    return text
 
 
 def short_name(dtype: str) -> str:

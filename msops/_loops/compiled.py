@@ -97,7 +97,13 @@ class Compiled:
     @functools.cached_property
     def choice(self) -> Choice:
         """Whether operations of XLA or native code run, and why."""
+        if self._checks_bounds and self._analysis.unproven != frozenset():
+            return Choice("native", "native code, which can check its indices")
         return choose(self.steps, self._forced)
+
+    @property
+    def _checks_bounds(self) -> bool:
+        return "bounds" in _config.debug()
 
     def lowering(self, platform: str) -> str:
         """Returns "xla" or "native" for one of JAX's platforms."""
@@ -106,12 +112,24 @@ class Compiled:
     @functools.cached_property
     def c(self) -> CSource:
         """The kernel as C."""
-        return c_source(self._analysis.kernel, check_bounds="bounds" in _config.debug())
+        analysis = self._analysis
+        return c_source(
+            analysis.kernel,
+            unproven=analysis.unproven,
+            overwritten=analysis.overwritten,
+            check_bounds=self._checks_bounds,
+        )
 
     @functools.cached_property
     def cuda(self) -> CudaSource:
         """The kernel as CUDA."""
-        return cuda_source(self._analysis.kernel)
+        analysis = self._analysis
+        return cuda_source(
+            analysis.kernel,
+            analysis.unproven,
+            analysis.overwritten,
+            check_bounds="bounds" in _config.debug(),
+        )
 
     @functools.cached_property
     def native(self) -> Native:

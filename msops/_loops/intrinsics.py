@@ -19,9 +19,10 @@ BINARY: dict[str, tuple[str, Domain]] = {
     # Towards minus infinity, as Python's; an integer divided by 0 gives 0, as numpy's.
     "floordiv": ("//", "number"),
     "mod": ("%", "number"),
-    # Towards zero, as C's.
+    # Towards zero, as C's; by 0 they give 0, too.
     "truncdiv": ("truncdiv", "integer"),
     "truncmod": ("truncmod", "integer"),
+    # Of an integer and a negative exponent: the quotient towards zero, and 0 for a base of 0.
     "pow": ("pow", "number"),
     # NaN if one operand is, as numpy's.
     "min": ("min", "number"),

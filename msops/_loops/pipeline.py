@@ -13,12 +13,18 @@ from typing import TypeAlias
 from msops import _config
 from msops._loops.findings import Finding
 from msops._loops.ir import Kernel
+from msops._loops.passes.check_bounds import Index, check_bounds
+from msops._loops.passes.contract import contract
 from msops._loops.passes.distribute import distribute
 from msops._loops.passes.expand_locals import expand_locals
+from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.passes.forward_locals import forward_indices, forward_locals
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.materialise_guards import materialise_guards
+from msops._loops.passes.privatise import privatise
 from msops._loops.passes.simplify import simplify
+from msops._loops.raising.carried import expand_carried
+from msops._loops.raising.reductions import rewrite_conditional_reductions
 from msops._loops.text import kernel_text
 
 Pass: TypeAlias = Callable[[Kernel], Kernel]
@@ -27,15 +33,19 @@ PASSES_COMMON: tuple[tuple[str, Pass], ...] = (
     ("simplify", simplify),
     ("forward indices", forward_indices),
     ("simplify again", simplify),
+    ("privatise", privatise),
 )
 """What every kernel goes through first."""
 
 PASSES_RAISE: tuple[tuple[str, Pass], ...] = (
     ("forward locals", forward_locals),
+    ("rewrite conditional reductions", rewrite_conditional_reductions),
     ("materialise guards", materialise_guards),
     ("expand locals", expand_locals),
     ("distribute", distribute),
     ("simplify nests", simplify),
+    ("contract", contract),
+    ("expand carried elements", expand_carried),
 )
 """From there to the raised form, which XLA operations are printed from."""
 
@@ -67,18 +77,26 @@ class Analysis:
       kernel: the kernel after `PASSES_COMMON` and `PASSES_NATIVE`: simplified, loops marked.
       explanation: a line per loop: what it is, and why.
       findings: what the author should know.
+      unproven: indices of that kernel that may be out of range, see `check_bounds`; None: any may.
+      overwritten: names of its buffers and locals that need not be zero at the start.
     """
 
     kernel: Kernel
     explanation: tuple[str, ...]
     findings: tuple[Finding, ...]
+    unproven: frozenset[Index] | None
+    overwritten: frozenset[str]
 
 
 def analyse(kernel: Kernel) -> Analysis:
     """Returns what is known of a kernel as a front end made it."""
     common = run(kernel, PASSES_COMMON)
+    bounds, written = check_bounds(common), find_unwritten(common)
     marked = mark_loops(common)
-    return Analysis(marked.kernel, marked.explanation, marked.findings)
+    findings = (*bounds.findings, *written.findings, *marked.findings)
+    return Analysis(
+        marked.kernel, marked.explanation, findings, bounds.unproven, written.overwritten
+    )
 
 
 def to_raised(kernel: Kernel) -> Kernel:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from msops._loops.clike_values import CLikeValues, Unproven
+from msops._loops.clike_values import CLikeValues, Unproven, bare
 from msops._loops.ir import Buffer, For, If, Local, Stmt, Store
 from msops._loops.ranges import loop_range
+from msops._loops.walk import loads
 
 __all__ = ["CLike", "Unproven", "bare", "indented"]
 
@@ -79,6 +80,12 @@ class CLike(CLikeValues):
         """Returns the line that opens a loop."""
         name = self.names[stmt.var]
         begin, end = bare(self.index(stmt.begin)), bare(self.index(stmt.end))
+        if any(True for _ in loads(stmt.end)):
+            # The body may write what the bound reads, which counts as it was before.
+            return (
+                f"for (int64_t {name} = {begin}, ms_end_{name} = {end}; {name} < ms_end_{name}; "
+                f"++{name}) {{"
+            )
         return f"for (int64_t {name} = {begin}; {name} < {end}; ++{name}) {{"
 
     def loop_body(self, stmt: For) -> list[str]:
@@ -110,15 +117,3 @@ class CLike(CLikeValues):
 def indented(lines: Iterable[str]) -> list[str]:
     """Returns the lines one level further in."""
     return [f"{INDENT}{line}" for line in lines]
-
-
-def bare(text: str) -> str:
-    """Returns an expression without parentheses around the whole of it."""
-    if not (text.startswith("(") and text.endswith(")")):
-        return text
-    depth = 0
-    for position, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return text[1:-1] if position == len(text) - 1 else text
-    return text

@@ -105,8 +105,11 @@ _DOMAINS: dict[Domain, tuple[str, ...]] = {
     "float": FLOATS,
     "bool": ("bool",),
 }
-_UNARY = {op: _DOMAINS[domain] for op, domain in
-          (("neg", "number"), ("not", "bool"), ("invert", "integer"))}  # fmt: skip
+_UNARY = {
+    "neg": _DOMAINS["number"],
+    "not": _DOMAINS["bool"],
+    "invert": _DOMAINS["integer"],
+}
 _BINARY = {op: _DOMAINS[domain] for op, (_, domain) in BINARY.items()}
 _BINARY |= {op: (*_BINARY[op], "bool") for op in ("eq", "ne", "and", "or", "xor")}
 _FUNCTIONS = {name: {*_DOMAINS[function.domain]} for name, function in FUNCTIONS.items()}

@@ -16,6 +16,7 @@
 - A number carries its dtype (``1:int32``), but for int32 in whole numbers and bool. A load and an
   operation do not: the buffers and operands tell. A cast is ``float32(x)``, a `Select` is
   ``(c ? x : y)``. A scalar buffer is read as ``t[]``.
+- Blanks stand around the sign of an operation; the minus of a number touches it: ``i - -1``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msops._loops.intrinsics import REDUCIBLE, is_float
+from msops._loops.intrinsics import REDUCIBLE
 from msops._loops.ir import Binary, BinaryOp, Expr, Load, Store
 from msops._loops.walk import loads
 
@@ -29,7 +29,8 @@ class Update:
 def update_of(store: Store) -> Update | None:
     """Returns the update that a store is, or None if it is none.
 
-    The target's indices must not read its buffer: the element would move with the updates.
+    The target may stand deeper, ``(s + x) - y`` has the term ``x - y``. Its indices must not read
+    its buffer: the element would move with the updates.
     """
     value = store.value
     if not isinstance(value, Binary) or value.op not in (*REDUCIBLE, "sub"):
@@ -37,15 +38,30 @@ def update_of(store: Store) -> Update | None:
     if any(load.buffer == store.buffer for index in store.indices for load in loads(index)):
         return None
     target = Load(store.buffer, store.indices, value.dtype)
-    for old, term in ((value.left, value.right), (value.right, value.left)):
-        if old != target or any(load.buffer == store.buffer for load in loads(term)):
-            continue
-        if value.op == "sub":
-            return Update("add", target, term, is_negated=True) if old is value.left else None
-        return Update(value.op, target, term)
-    return None
+    op: BinaryOp = "add" if value.op == "sub" else value.op
+    others = _beside(value, target, op)
+    if others is None or any(load.buffer == store.buffer for _, e in others for load in loads(e)):
+        return None
+    is_negated = all(negated for negated, _ in others)
+    # A term that is added comes first, so that the term begins without a sign.
+    first, *rest = sorted(others, key=lambda other: other[0])
+    term = first[1]
+    for negated, expr in rest:
+        sign: BinaryOp = "sub" if negated != is_negated else op
+        term = Binary(sign, term, expr, value.dtype)
+    return Update(op, target, term, is_negated)
 
 
-def is_reassociation(update: Update) -> bool:
-    """Tells whether another order of the updates may change the last bits of the result."""
-    return is_float(update.target.dtype) and update.op in ("add", "mul")
+def _beside(expr: Expr, target: Load, op: BinaryOp) -> list[tuple[bool, Expr]] | None:
+    """Returns what the target is combined with, and whether it is subtracted; None: not only so."""
+    if expr == target:
+        return []
+    if not isinstance(expr, Binary) or expr.op != op and (expr.op, op) != ("sub", "add"):
+        return None
+    found = _beside(expr.left, target, op)
+    if found is not None:
+        return [*found, (expr.op == "sub", expr.right)]
+    if expr.op == "sub":
+        return None
+    found = _beside(expr.right, target, op)
+    return None if found is None else [*found, (False, expr.left)]

@@ -128,8 +128,10 @@ def _build(text: str, name: str, architecture: str, who: str) -> Cubin:
 
 def _find(store: Store, key: str, file_name: str) -> Cubin | None:
     result = find_result(store, key)
-    content = result and store.load(result.library, file_name)
-    if result is None or content is None:
+    if result is None:
+        return None
+    content = store.load(result.library, file_name)
+    if content is None:
         return None
     return Cubin(result.library, content, store.object_path(result.library, file_name))
 
@@ -260,10 +262,9 @@ def _packaged() -> list[str]:
 
 def _installed() -> list[str]:
     """Returns where a toolkit has the library: CUDA_HOME, the linker's path, the usual place."""
-    homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
-    names = ("libnvrtc.so.13", "libnvrtc.so.12")
-    in_homes = [[f"{home}/lib64/{name}" for name in names] for home in homes if home]
-    return [*(in_homes[0] if homes[0] else ()), *names, *in_homes[-1]]
+    home = os.environ.get("CUDA_HOME")
+    folders = (*([f"{home}/lib64/"] if home else []), "", "/usr/local/cuda/lib64/")
+    return [f"{folder}libnvrtc.so.{major}" for folder in folders for major in (13, 12)]
 
 
 def _soname_number(path: Path) -> int:

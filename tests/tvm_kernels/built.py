@@ -1,11 +1,12 @@
 """Kernels by the IR builder, ``f(inputs, attrs)``, as an author of an akg operator writes them."""
-# `tvm` resolves inside a kernel without an import.
-# ruff: noqa: F821
+# `tvm` resolves inside a kernel without an import; a loop is a with-block.
+# ruff: noqa: F821, SIM117
 
 from __future__ import annotations
 
-import numpy as np
+import itertools
 
+import numpy as np
 from loop_kernels.case import normal, row, whole, wide
 
 
@@ -82,12 +83,11 @@ def lu_built(inputs, attrs):
         lu = outs[0]
         with ib.for_range_n([n, n], "c") as at:
             ib.store(lu, at, ib.load(ins[0], at))
-        with ib.for_range(0, n, name="k") as k:
-            with ib.for_range(k + 1, n, name="i") as i:
-                ib.store(lu, [i, k], ib.load(lu, [i, k]) / ib.load(lu, [k, k]))
-                with ib.for_range(k + 1, n, name="j") as j:
-                    update = ib.load(lu, [i, k]) * ib.load(lu, [k, j])
-                    ib.store(lu, [i, j], ib.load(lu, [i, j]) - update)
+        with ib.for_range(0, n, name="k") as k, ib.for_range(k + 1, n, name="i") as i:
+            ib.store(lu, [i, k], ib.load(lu, [i, k]) / ib.load(lu, [k, k]))
+            with ib.for_range(k + 1, n, name="j") as j:
+                update = ib.load(lu, [i, k]) * ib.load(lu, [k, j])
+                ib.store(lu, [i, j], ib.load(lu, [i, j]) - update)
         return ib.get()
 
     return tvm.extern(a.shape, [a], body, name="lu", dtype=a.dtype)
@@ -240,9 +240,8 @@ def normalised_in_two_externs(inputs, attrs):
         ib = tvm.ir_builder.create()
         x, y = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
         y[0] = tvm.abs(x[0])
-        with ib.for_range(1, n) as i:
-            with ib.if_scope(tvm.abs(x[i]) > y[0]):
-                y[0] = tvm.abs(x[i])
+        with ib.for_range(1, n) as i, ib.if_scope(tvm.abs(x[i]) > y[0]):
+            y[0] = tvm.abs(x[i])
         return ib.get()
 
     def divided(ins, outs):
@@ -261,19 +260,20 @@ def edit_distance_built(inputs, attrs):
 
     def body(ins, outs):
         ib = tvm.ir_builder.create()
-        table = ib.allocate("int32", (n + 1, m + 1), name="table")
+        width = m + 1
+        table = ib.allocate("int32", ((n + 1) * width,), name="table", scope="global")
+        x, y, distance = (ib.buffer_ptr(buf) for buf in (*ins, *outs))
         with ib.for_range(0, n + 1) as i:
-            ib.store(table, [i, 0], i)
-        with ib.for_range(0, m + 1) as j:
-            ib.store(table, [0, j], j)
-        with ib.for_range(1, n + 1, name="i") as i:
-            with ib.for_range(1, m + 1, name="j") as j:
-                differ = ib.load(ins[0], [i - 1]) != ib.load(ins[1], [j - 1])
-                change = ib.load(table, [i - 1, j - 1]) + differ.astype("int32")
-                insert = ib.load(table, [i, j - 1]) + 1
-                delete = ib.load(table, [i - 1, j]) + 1
-                ib.store(table, [i, j], tvm.min(change, tvm.min(insert, delete)))
-        ib.store(outs[0], 0, ib.load(table, [n, m]))
+            table[i * width] = i
+        with ib.for_range(0, width) as j:
+            table[j] = j
+        with ib.for_range(0, n, name="i") as i:
+            with ib.for_range(0, m, name="j") as j:
+                here = i * width + j
+                change = table[here] + (x[i] != y[j]).astype("int32")
+                aside = tvm.min(table[here + 1], table[here + width]) + 1
+                table[here + width + 1] = tvm.min(change, aside)
+        distance[0] = table[n * width + m]
         return ib.get()
 
     return tvm.extern((1,), [a, b], body, name="distance", dtype="int32")
@@ -348,7 +348,7 @@ CASES = (
         csr_row_sums,
         _csr,
         lambda values, starts: np.array(
-            [wide(values[i:j]).sum() for i, j in zip(starts[:-1], starts[1:], strict=True)]
+            [wide(values[i:j]).sum() for i, j in itertools.pairwise(starts)]
         ),
         "indirect reduction",
     ),

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-
 from loop_kernels.case import normal, row, whole, wide
 
 
@@ -47,9 +46,7 @@ def conv2d_padded(x, w):
     q = tvm.reduce_axis((0, size), "q")
     return tvm.compute(
         (x.shape[0], w.shape[0], x.shape[2], x.shape[3]),
-        lambda n, f, i, j: tvm.sum(
-            border(n, c, i + p, j + q) * w(f, c, p, q), axis=[c, p, q]
-        ),
+        lambda n, f, i, j: tvm.sum(border(n, c, i + p, j + q) * w(f, c, p, q), axis=[c, p, q]),
         name="conv",
     )
 
@@ -79,20 +76,19 @@ def argmax_reducer(x):
 
     argmax = tvm.comm_reducer(combine, identity, name="argmax")
     k = tvm.reduce_axis((0, x.shape[1]), "k")
-    return tvm.compute((x.shape[0],), lambda i: argmax((k, x(i, k)), axis=k), name="best")
+    return tvm.compute((x.shape[0],), lambda i: argmax((k.var, x(i, k)), axis=k), name="best")
 
 
-def sum_of_products_reducer(x):
-    """Welford-like: two values of which both depend on both, so that their order matters."""
-
+def complex_product(x, y):
+    # Both parts of the next product read both parts of the last one.
     def combine(old, new):
-        return old[0] + new[0] * old[1], old[1] * new[1]
+        return old[0] * new[0] - old[1] * new[1], old[0] * new[1] + old[1] * new[0]
 
-    polynomial = tvm.comm_reducer(
-        combine, lambda a, b: (tvm.const(0.0, a), tvm.const(1.0, b)), name="polynomial"
+    product = tvm.comm_reducer(
+        combine, lambda a, b: (tvm.const(1.0, a), tvm.const(0.0, b)), name="product"
     )
     k = tvm.reduce_axis((0, x.shape[1]), "k")
-    return tvm.compute((x.shape[0],), lambda i: polynomial((x(i, k), x(i, k)), axis=k))
+    return tvm.compute((x.shape[0],), lambda i: product((x(i, k), y(i, k)), axis=k), name="z")
 
 
 def sine_and_cosine(x):
@@ -100,9 +96,7 @@ def sine_and_cosine(x):
 
 
 def lower_triangle(x):
-    return tvm.compute(
-        x.shape, lambda i, j: tvm.if_then_else(tvm.any(i > j, i == j), x(i, j), 0.0)
-    )
+    return tvm.compute(x.shape, lambda i, j: tvm.if_then_else(tvm.any(i > j, i == j), x(i, j), 0.0))
 
 
 def shifted_with_guard(x):
@@ -144,7 +138,7 @@ def softmax_topi(x):
 
 
 def layer_norm_topi(x, gamma, beta):
-    size = float(x.shape[-1])
+    size = float(x.shape[-1].value)
     mean = topi.sum(x, -1, True) / size
     centred = x - mean
     variance = topi.sum(centred * centred, -1, keepdims=True) / size
@@ -153,7 +147,7 @@ def layer_norm_topi(x, gamma, beta):
 
 def shuffled_topi(x):
     parts = topi.split(topi.transpose(x, (1, 0)), 2, axis=1)
-    return topi.reshape(topi.concatenate((parts[1], parts[0]), axis=1), (-1,))
+    return topi.reshape(topi.concatenate((parts[1], parts[0]), axis=1), (x.shape[0] * x.shape[1],))
 
 
 def _relu(x):
@@ -188,10 +182,9 @@ def _best(x):
     return x.argmax(1).astype(np.int32), x.max(1)
 
 
-def _polynomial(x):
-    powers = np.cumprod(wide(x), 1)
-    before = np.concatenate([np.ones((len(x), 1)), powers[:, :-1]], 1)
-    return (wide(x) * before).sum(1), powers[:, -1]
+def _complex_product(x, y):
+    z = (wide(x) + 1j * wide(y)).prod(1)
+    return z.real, z.imag
 
 
 def _second_difference(x):
@@ -211,9 +204,7 @@ def _softmax(x):
 
 def _layer_norm(x, gamma, beta):
     x = wide(x)
-    return (x - x.mean(-1, keepdims=True)) / np.sqrt(
-        x.var(-1, keepdims=True) + 1e-5
-    ) * gamma + beta
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * gamma + beta
 
 
 def _shuffled(x):
@@ -227,7 +218,7 @@ def _two_layers(x, v, w):
 
 
 def _nonzero(rng, n):
-    return whole(rng, -20, 20, n), np.where(rng.random(n) < 0.5, -1, 1) * whole(rng, 1, 9, n)
+    return whole(rng, -20, 20, n), whole(rng, 1, 9, n) * rng.choice(np.array([-1, 1], np.int32), n)
 
 
 CASES = (
@@ -274,9 +265,9 @@ CASES = (
     ),
     row(argmax_reducer, lambda r, n: (normal(r, n, n),), _best, "reduction outputs", 0),
     row(
-        sum_of_products_reducer,
-        lambda r, n: (r.uniform(0.5, 1.5, (n, n)).astype(np.float32),),
-        _polynomial,
+        complex_product,
+        lambda r, n: (normal(r, n, n), normal(r, n, n)),
+        _complex_product,
         "recurrence outputs",
     ),
     row(

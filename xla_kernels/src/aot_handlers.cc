@@ -61,13 +61,10 @@ ffi::TypeId State<Platform>::id = {};
 using Int64s = ffi::Span<const int64_t>;
 
 template <typename Platform>
-ffi::ErrorOr<std::unique_ptr<State<Platform>>> Instantiate(std::string_view op,
-                                                           std::string_view library,
-                                                           std::string_view library_name,
-                                                           std::string_view symbol, Int64s ranks,
-                                                           Int64s dims, std::string_view dtypes,
-                                                           Attributes attributes, bool reentrant,
-                                                           Int64s workspaces) {
+ffi::ErrorOr<std::unique_ptr<State<Platform>>> Instantiate(
+    std::string_view op, std::string_view library, std::string_view library_name,
+    std::string_view symbol, Int64s ranks, Int64s dims, std::string_view dtypes,
+    Attributes attributes, bool reentrant, Int64s workspaces) {
   try {
     CallSpec spec;
     spec.op = op;

@@ -22,10 +22,10 @@ CallTable::CallTable(const std::vector<std::vector<int64_t>>& shapes,
   for (const auto& name : dtype_names_) dtypes_.push_back(name.c_str());
 }
 
-std::vector<std::string> SplitNames(const std::string& text) {
+std::vector<std::string> SplitNames(const std::string& text, char separator) {
   std::vector<std::string> names;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
+    const size_t end = std::min(text.find(separator, begin), text.size());
     names.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }

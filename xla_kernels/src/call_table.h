@@ -35,8 +35,8 @@ class CallTable {
   std::vector<const char*> dtypes_;
 };
 
-// Cuts "float32,int64" at the commas; no text is no name.
-std::vector<std::string> SplitNames(const std::string& text);
+// Cuts "float32,int64" at the commas, or at another separator; no text is no name.
+std::vector<std::string> SplitNames(const std::string& text, char separator = ',');
 
 }  // namespace msops
 

@@ -6,19 +6,18 @@
 #include "message.h"
 
 namespace msops {
-namespace {
-
-// Where accesses of any type and width may start, and no two arrays share a cache line.
-constexpr size_t kAlignmentBytes = 256;
-
-}  // namespace
-
 CudaCall::CudaCall(CudaCallSpec spec)
     : who_("Custom '" + spec.op + "' on GPU"),
       function_names_(std::move(spec.functions)),
       array_count_(spec.array_count),
       plan_(std::move(spec.plan), function_names_.size(),
-            spec.array_count + spec.workspace_sizes_bytes.size(), who_) {
+            spec.array_count + spec.workspace_sizes_bytes.size(), who_),
+      checks_(std::move(spec.checks)) {
+  if (!checks_.empty() && spec.workspace_sizes_bytes.empty()) {
+    throw std::runtime_error(Explain(who_,
+                                     "the program checks indices, and has no workspace for it", {},
+                                     "Lower the program again with this version of msops."));
+  }
   for (int64_t size_bytes : spec.workspace_sizes_bytes) {
     workspace_offsets_.push_back(workspace_bytes_);
     workspace_bytes_ += (size_bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
@@ -37,6 +36,19 @@ void CudaCall::Run(void* const* buffers, CudaDriver::Stream stream) {
   const CudaDriver& driver = CudaDriver::Get();
   const CudaContextScope scope(driver, stream, who_);
   plan_.Run(driver, FunctionsIn(driver, scope.context()), buffers, stream);
+  if (!checks_.empty()) ReadChecks(driver, buffers, stream);
+}
+
+void CudaCall::ReadChecks(const CudaDriver& driver, void* const* buffers,
+                          CudaDriver::Stream stream) const {
+  int32_t code = 0;
+  const auto failed = CudaDriver::Address(buffers[buffer_count() - 1]);
+  driver.Check(driver.copy_to_host(&code, failed, sizeof code, stream), who_, "cuMemcpyDtoHAsync");
+  driver.Check(driver.stream_synchronize(stream), who_, "cuStreamSynchronize");
+  if (code > 0 && static_cast<size_t>(code) <= checks_.size()) {
+    throw std::runtime_error(Explain(who_, "an index is out of range", {checks_[code - 1]},
+                                     "Mend the index, or guard the access by an if."));
+  }
 }
 
 const CudaCall::Functions& CudaCall::FunctionsIn(const CudaDriver& driver,

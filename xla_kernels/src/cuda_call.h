@@ -25,11 +25,17 @@ struct CudaCallSpec {
   std::vector<int64_t> plan;
   size_t array_count;
   std::vector<int64_t> workspace_sizes_bytes;
+  // What is wrong if the int32 in the last workspace is 1, 2, ... after the run. It is read only if
+  // there is such a text: reading waits for the device.
+  std::vector<std::string> checks;
 };
 
 // Overlapping executions share the object; what they add to it is guarded.
 class CudaCall {
  public:
+  // Where accesses of any type and width may start, and no two arrays share a cache line.
+  static constexpr size_t kAlignmentBytes = 256;
+
   // Finds the cubins; loads nothing. Throws std::runtime_error with a message for the user.
   explicit CudaCall(CudaCallSpec spec);
 
@@ -45,12 +51,14 @@ class CudaCall {
   // Writes the workspaces' pointers into `buffers`, behind the inputs and outputs.
   void PlaceWorkspaces(char* block, void** buffers) const;
 
-  // Puts the kernel on the stream. Throws std::runtime_error with a message for the user.
+  // Puts the kernel on the stream; with checks, waits for it. Throws std::runtime_error with a
+  // message for the user.
   void Run(void* const* buffers, CudaDriver::Stream stream);
 
  private:
   using Functions = std::vector<CudaDriver::Function>;
 
+  void ReadChecks(const CudaDriver& driver, void* const* buffers, CudaDriver::Stream stream) const;
   const Functions& FunctionsIn(const CudaDriver& driver, CudaDriver::Context context);
   CudaDriver::Module LoadFirst(const CudaDriver& driver, CudaDriver::Context context) const;
 
@@ -60,6 +68,7 @@ class CudaCall {
   std::vector<size_t> workspace_offsets_;
   size_t workspace_bytes_ = 0;
   const LaunchPlan plan_;
+  const std::vector<std::string> checks_;
   std::vector<Cubin*> cubins_;
   std::mutex mutex_;
   std::unordered_map<CudaDriver::Context, Functions> functions_;

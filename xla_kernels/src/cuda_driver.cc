@@ -42,6 +42,8 @@ CudaDriver Open() {
   Find(library, "cuLaunchKernel", &driver.launch_kernel);
   Find(library, "cuMemsetD8Async", &driver.memset_bytes);
   Find(library, "cuMemcpyDtoDAsync_v2", &driver.copy_on_device);
+  Find(library, "cuMemcpyDtoHAsync_v2", &driver.copy_to_host);
+  Find(library, "cuStreamSynchronize", &driver.stream_synchronize);
   return driver;
 }
 

@@ -22,6 +22,10 @@ struct CudaDriver {
   static constexpr Status kNoBinaryForGpu = 209;
   static constexpr int kCaptureModeRelaxed = 2;
 
+  static DevicePointer Address(const void* pointer) {
+    return reinterpret_cast<DevicePointer>(pointer);
+  }
+
   // The driver of the process. Throws std::runtime_error with what to do if there is none.
   static const CudaDriver& Get();
 
@@ -41,6 +45,8 @@ struct CudaDriver {
                           unsigned, Stream, void**, void**);
   Status (*memset_bytes)(DevicePointer, unsigned char, size_t, Stream);
   Status (*copy_on_device)(DevicePointer, DevicePointer, size_t, Stream);
+  Status (*copy_to_host)(void*, DevicePointer, size_t, Stream);
+  Status (*stream_synchronize)(Stream);
 };
 
 // Makes the context of a stream the thread's current one for as long as it lives.

@@ -24,14 +24,17 @@ namespace {
 namespace ffi = xla::ffi;
 
 constexpr char kPlatform[] = "CUDA";
-constexpr size_t kAlignmentBytes = 256;
+// Separates texts in one attribute.
+constexpr char kSeparator = '\x1f';
 
 // The two kinds of calls; see the header.
 struct Recordable {
   static constexpr char kTarget[] = "msops_loops_cuda";
+  static constexpr char kStateType[] = "msops_loops_cuda_call";
 };
 struct UsesScratch {
   static constexpr char kTarget[] = "msops_loops_cuda_scratch";
+  static constexpr char kStateType[] = "msops_loops_cuda_scratch_call";
 };
 
 // What instantiate leaves for execute.
@@ -57,7 +60,8 @@ std::vector<int64_t> Vector(Int64s span) { return {span.begin(), span.end()}; }
 template <typename Kind>
 ffi::ErrorOr<std::unique_ptr<State<Kind>>> Instantiate(std::string_view op, std::string_view cubins,
                                                        std::string_view functions, Int64s plan,
-                                                       Int64s workspaces, Int64s ranks, Int64s dims,
+                                                       Int64s workspaces, std::string_view checks,
+                                                       Int64s ranks, Int64s dims,
                                                        std::string_view dtypes) {
   try {
     const auto shapes = SplitRows(Vector(dims), Vector(ranks));
@@ -68,6 +72,7 @@ ffi::ErrorOr<std::unique_ptr<State<Kind>>> Instantiate(std::string_view op, std:
     spec.plan = Vector(plan);
     spec.array_count = shapes.size();
     spec.workspace_sizes_bytes = Vector(workspaces);
+    spec.checks = SplitNames(std::string(checks), kSeparator);
     return std::make_unique<State<Kind>>(std::move(spec), shapes, SplitNames(std::string(dtypes)));
   } catch (const std::exception& error) {
     return ffi::Unexpected(ffi::Error(ffi::ErrorCode::kInvalidArgument, error.what()));
@@ -100,7 +105,8 @@ ffi::Error ExecuteWithScratch(void* stream, ffi::ScratchAllocator scratch,
     CudaCall& call = state->call;
     std::vector<void*> buffers;
     Fill(state, inputs, outputs, &buffers);
-    const std::optional<void*> block = scratch.Allocate(call.workspace_bytes(), kAlignmentBytes);
+    const std::optional<void*> block =
+        scratch.Allocate(call.workspace_bytes(), CudaCall::kAlignmentBytes);
     if (!block || !*block) {
       throw std::runtime_error(
           Explain(call.who(),
@@ -125,10 +131,11 @@ FfiHandlers Handlers(XLA_FFI_Handler* execute) {
                              .template Attr<std::string_view>("functions")
                              .template Attr<Int64s>("plan")
                              .template Attr<Int64s>("workspaces")
+                             .template Attr<std::string_view>("checks")
                              .template Attr<Int64s>("ranks")
                              .template Attr<Int64s>("dims")
                              .template Attr<std::string_view>("dtypes"));
-  return {Kind::kTarget,       kPlatform,   Kind::kTarget, &State<Kind>::id,
+  return {Kind::kTarget,       kPlatform,   Kind::kStateType, &State<Kind>::id,
           &State<Kind>::kInfo, instantiate, execute};
 }
 

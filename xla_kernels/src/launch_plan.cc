@@ -20,10 +20,6 @@ bool IsBetween(int64_t value, int64_t least, int64_t most) {
   return least <= value && value <= most;
 }
 
-CudaDriver::DevicePointer Address(const void* pointer) {
-  return reinterpret_cast<CudaDriver::DevicePointer>(pointer);
-}
-
 }  // namespace
 
 // What one run passes down: the values of the loops around a step grow and shrink in `loops`.
@@ -110,12 +106,14 @@ void LaunchPlan::RunSteps(size_t begin, size_t end, Frame& frame) const {
     position += kLength[word[0]];
     switch (word[0]) {
       case kClear:
-        driver.Check(driver.memset_bytes(Address(frame.buffers[word[1]]), 0, word[2], frame.stream),
+        driver.Check(driver.memset_bytes(CudaDriver::Address(frame.buffers[word[1]]), 0, word[2],
+                                         frame.stream),
                      who_, "cuMemsetD8Async");
         break;
       case kCopy:
-        driver.Check(driver.copy_on_device(Address(frame.buffers[word[1]]),
-                                           Address(frame.buffers[word[2]]), word[3], frame.stream),
+        driver.Check(driver.copy_on_device(CudaDriver::Address(frame.buffers[word[1]]),
+                                           CudaDriver::Address(frame.buffers[word[2]]), word[3],
+                                           frame.stream),
                      who_, "cuMemcpyDtoDAsync");
         break;
       case kLaunch:

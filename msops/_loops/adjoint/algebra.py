@@ -96,16 +96,7 @@ def cast(expr: Expr, dtype: str) -> Expr:
     """Returns the expression in a dtype."""
     if expr.dtype == dtype:
         return expr
-    return Const(expr.value, dtype) if _exact(expr, dtype) else Cast(expr, dtype)
-
-
-def _exact(expr: Expr, dtype: str) -> bool:
-    """Tells whether a constant is the same number in another float dtype."""
-    wider = {"float16": 0, "bfloat16": 0, "float32": 1, "float64": 2}
-    if not isinstance(expr, Const) or expr.dtype not in wider or dtype not in wider:
-        return False
-    whole = float(expr.value).is_integer() and abs(expr.value) <= 256
-    return whole or (wider[dtype] > wider[expr.dtype] and expr.dtype == "float32" and False)
+    return Cast(expr, dtype)
 
 
 def both(conditions: Iterable[Expr]) -> Expr:

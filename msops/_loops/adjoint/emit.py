@@ -17,7 +17,7 @@ from msops._loops.adjoint.relations import Derivative
 from msops._loops.adjoint.share import share
 from msops._loops.ir import Buffer, Expr, If, Load, Local, Select, Stmt, Store
 from msops._loops.ranges import Ranges, is_within, range_of
-from msops._loops.walk import rewrite
+from msops._loops.walk import map_bodies, map_expressions, rewrite
 
 
 def reversal(
@@ -78,7 +78,7 @@ def _accumulation(
     shape: tuple[int, ...],
     ranges: Ranges,
 ) -> Stmt:
-    """Returns ``if (guards) element += value``; without a branch where the element exists anyway."""
+    """Returns ``if (guards) element += value``, without a branch if the element exists anyway."""
     exists = all(
         is_within(range_of(index, ranges), (0, size - 1))
         for index, size in zip(element.indices, shape, strict=True)
@@ -93,8 +93,6 @@ def _read_first(
     stmts: tuple[Stmt, ...], seed: Load, fresh: Callable[[str], str]
 ) -> tuple[Stmt, ...]:
     """Returns the statements with the adjoint that they spend read into a scalar before them."""
-    from msops._loops.walk import map_bodies, map_expressions
-
     scalar = Buffer(fresh("w"), (), seed.dtype)
     load = Load(scalar.name, (), seed.dtype)
 

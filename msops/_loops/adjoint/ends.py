@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
@@ -60,9 +61,9 @@ def make_ends(tree: Tree, wanted: Sequence[Buffer], active: Set[str], names: Nam
         if result.name not in adjoints and _sums_in(result) == result.dtype:
             adjoints[result.name] = cotangent
             continue
-        total = adjoints.setdefault(result.name, _adjoint_of(result, names))
-        before.append(over(total, names.fresh, lambda at, t=total, c=cotangent: Store(
-            t.name, at, add(_at(t, at), cast(_at(c, at), t.dtype)))))  # fmt: skip
+        if result.name not in adjoints:
+            adjoints[result.name] = _adjoint_of(result, names)
+        before.append(_sum_into(adjoints[result.name], cotangent, names))
     for buffer in (*tree.kernel.parameters, *tree.kernel.buffers, *_locals(tree)):
         if buffer.name in active and buffer.name not in adjoints:
             adjoints[buffer.name] = _adjoint_of(buffer, names)
@@ -70,14 +71,13 @@ def make_ends(tree: Tree, wanted: Sequence[Buffer], active: Set[str], names: Nam
     after: list[Stmt] = []
     for parameter in wanted:
         total = adjoints.get(parameter.name)
-        if total is not None and total.dtype == parameter.dtype:
-            gradients.append(total)
-            continue
-        gradient = Buffer(names.fresh(f"d_{parameter.name}"), parameter.shape, parameter.dtype)
+        if total is None or total.dtype != parameter.dtype:
+            name = names.fresh(f"d_{parameter.name}")
+            gradient = dataclasses.replace(parameter, name=name)
+            after += [] if total is None else [_sum_into(gradient, total, names)]
+        else:
+            gradient = total
         gradients.append(gradient)
-        if total is not None:
-            after.append(over(gradient, names.fresh, lambda at, t=total, g=gradient: Store(
-                g.name, at, cast(_at(t, at), g.dtype))))  # fmt: skip
     return Ends(adjoints, tuple(cotangents), tuple(gradients), tuple(before), tuple(after))
 
 
@@ -92,6 +92,16 @@ def over(
     return stmt
 
 
+def _sum_into(target: Buffer, source: Buffer, names: Names) -> Stmt:
+    """Returns loops that add a buffer to another one."""
+
+    def make(at: tuple[Expr, ...]) -> Stmt:
+        value = cast(_at(source, at), target.dtype)
+        return Store(target.name, at, add(_at(target, at), value))
+
+    return over(target, names.fresh, make)
+
+
 def _sums_in(buffer: Buffer) -> str:
     return adjoint_dtype(buffer.dtype)
 
@@ -103,7 +113,7 @@ def _adjoint_of(buffer: Buffer, names: Names) -> Buffer:
 
 
 def _locals(tree: Tree) -> list[Buffer]:
-    return [node.stmt.buffer for node in tree.locals().values()]
+    return [node.local for node in tree.locals().values()]
 
 
 def _at(buffer: Buffer, indices: tuple[Expr, ...]) -> Load:

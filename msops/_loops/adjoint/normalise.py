@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Set
 
 from msops._loops.adjoint.algebra import binary, both
 from msops._loops.ir import Buffer, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store
@@ -41,23 +41,33 @@ def make_indices_explicit(kernel: Kernel) -> Kernel:
             if unproven is None or (access.buffer, access.indices, axis) in unproven
         ]
 
-    def clamp(expr: Expr) -> Expr:
-        # Outermost first: the indices are looked up as the author wrote them.
+    def clamp(expr: Expr, guarded: Set[tuple[Expr, int]]) -> Expr:
+        # The indices are looked up as the author wrote them.
         axes = doubtful(expr) if isinstance(expr, Load) else []
-        expr = map_operands(expr, clamp)
+        expr = map_operands(expr, lambda part: clamp(part, guarded))
         if not isinstance(expr, Load):
             return expr
         indices = list(expr.indices)
         for axis, size in axes:
-            indices[axis] = _clamped(indices[axis], size)
+            if (indices[axis], size) not in guarded:
+                indices[axis] = _clamped(indices[axis], size)
         return dataclasses.replace(expr, indices=tuple(indices))
 
     def change(stmt: Stmt) -> Stmt:
-        axes = doubtful(stmt) if isinstance(stmt, Store) else []
-        stmt = map_bodies(map_expressions(stmt, clamp), lambda body: tuple(map(change, body)))
-        if not isinstance(stmt, Store) or not axes:
-            return stmt
-        return If(both(c for axis, size in axes for c in _limits(stmt.indices[axis], size)), (stmt,))
+        if isinstance(stmt, Store):
+            return changed_store(stmt)
+        stmt = map_expressions(stmt, lambda expr: clamp(expr, frozenset()))
+        return map_bodies(stmt, lambda body: tuple(map(change, body)))
+
+    def changed_store(store: Store) -> Stmt:
+        axes = doubtful(store)
+        indices = tuple(clamp(index, frozenset()) for index in store.indices)
+        guarded = {(indices[axis], size) for axis, size in axes}
+        value = clamp(store.value, guarded)
+        store = dataclasses.replace(store, indices=indices, value=value)
+        if not axes:
+            return store
+        return If(both(c for axis, size in axes for c in _limits(indices[axis], size)), (store,))
 
     return with_body(kernel, tuple(map(change, kernel.body)))
 
@@ -91,38 +101,24 @@ def keep_decisions(kernel: Kernel) -> Kernel:
 
     def kept(stmt: Stmt) -> Stmt:
         written = {s.buffer for s in statements((stmt,)) if isinstance(s, Store)}
+        values: list[tuple[Buffer, Expr]] = []
+
+        def keep(expr: Expr) -> Expr:
+            if not any(load.buffer in written for load in loads(expr)):
+                return expr
+            scalar = Buffer(names.fresh("kept"), (), expr.dtype)
+            values.append((scalar, expr))
+            return Load(scalar.name, (), scalar.dtype)
+
         match stmt:
-            case Store(indices=indices) if _reads(indices, written):
-                return _kept(stmt, {"indices": indices}, names)
-            case For(begin=begin, end=end) if _reads((begin, end), written):
-                return _kept(stmt, {"begin": begin, "end": end}, names)
-            case If(condition=condition) if _reads((condition,), written):
-                return _kept(stmt, {"condition": condition}, names)
+            case Store(indices=indices):
+                stmt = dataclasses.replace(stmt, indices=tuple(map(keep, indices)))
+            case For(begin=begin, end=end):
+                stmt = dataclasses.replace(stmt, begin=keep(begin), end=keep(end))
+            case If(condition=condition):
+                stmt = dataclasses.replace(stmt, condition=keep(condition))
+        for scalar, expr in reversed(values):
+            stmt = Local(scalar, (Store(scalar.name, (), expr), stmt))
         return stmt
 
     return with_body(kernel, change(kernel.body))
-
-
-def _reads(exprs: Iterable[Expr], written: set[str]) -> bool:
-    return any(load.buffer in written for expr in exprs for load in loads(expr))
-
-
-def _kept(stmt: Stmt, fields: dict[str, Expr | tuple[Expr, ...]], names: Names) -> Stmt:
-    """Returns the statement with the parts of some fields that load evaluated before it."""
-    kept: list[tuple[Buffer, Expr]] = []
-
-    def keep(expr: Expr) -> Expr:
-        if not any(True for _ in loads(expr)):
-            return expr
-        scalar = Buffer(names.fresh("kept"), (), expr.dtype)
-        kept.append((scalar, expr))
-        return Load(scalar.name, (), scalar.dtype)
-
-    changes = {
-        name: tuple(map(keep, field)) if isinstance(field, tuple) else keep(field)
-        for name, field in fields.items()
-    }
-    result = dataclasses.replace(stmt, **changes)
-    for scalar, expr in reversed(kept):
-        result = Local(scalar, (Store(scalar.name, (), expr), result))
-    return result

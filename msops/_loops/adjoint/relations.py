@@ -77,6 +77,11 @@ def reads(stmt: Stmt) -> set[str]:
     return {load.buffer for expr in own_expressions(stmt) for load in loads(expr)}
 
 
+def stored(store: Store) -> Load:
+    """Returns the load of what a store writes."""
+    return Load(store.buffer, store.indices, store.value.dtype)
+
+
 def touched(body: tuple[Stmt, ...]) -> set[str]:
     """Returns the buffers that statements read or write."""
     names: set[str] = set()
@@ -135,10 +140,7 @@ def _joined(
             origins.append((node, "forward"))
             yield rebuilt(node, *(tuple(change(inner)) for inner in node.bodies))
             if derivative and derivative.result:
-                store = node.stmt
-                assert isinstance(store, Store)
-                result = Load(store.buffer, store.indices, store.value.dtype)
-                yield from added(node, "result", (_use(result),))
+                yield from added(node, "result", (_use(stored(node.store)),))
 
     body = tuple(change(tree.body))
     seeds = {d.seed.buffer: d.seed for d in derivatives.values()}

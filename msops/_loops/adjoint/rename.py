@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 
 from msops._loops.ir import Expr, For, Load, Local, Stmt, Store, Var
@@ -52,7 +53,6 @@ def _renamed(
                     own, buffer=dataclasses.replace(local, name=declare(local.name))
                 )
                 inner = {**new, local.name: own.buffer.name}
-        renamed.append(
-            map_bodies(own, lambda part, inner=inner: _renamed(part, inner, names, taken))
-        )
+        inside = functools.partial(_renamed, new=inner, names=names, taken=taken)
+        renamed.append(map_bodies(own, inside))
     return tuple(renamed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from msops._loops.adjoint.ascend import mirror
@@ -10,11 +11,27 @@ from msops._loops.adjoint.contributions import widened
 from msops._loops.adjoint.emit import reversal
 from msops._loops.adjoint.ends import over
 from msops._loops.adjoint.plan import Plan
-from msops._loops.adjoint.relations import Derivative, rebuilt, touched
+from msops._loops.adjoint.recording import Saved, homes_around
+from msops._loops.adjoint.relations import Derivative, rebuilt, stored, touched
 from msops._loops.adjoint.tapes import Tape, ranges_of, tape_for
 from msops._loops.adjoint.tree import Body, Node, Tree
 from msops._loops.ir import Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.walk import rewrite_all
+
+
+@dataclass(frozen=True)
+class _Again:
+    """What running a part of the kernel again does.
+
+    Attributes:
+      stores: runs these.
+      homes: whose stores these are.
+      recorder: saves what this one records; `homes` being empty, nothing.
+    """
+
+    stores: Set[Node]
+    homes: tuple[Node | None, ...]
+    recorder: Node | None
 
 
 @dataclass(frozen=True)
@@ -26,7 +43,7 @@ class Sweeps:
       plan: what runs again and what is on the tape.
       derivatives: of the active stores.
       adjoints: the adjoint of each active buffer.
-      tapes: of the stores that save what they overwrite, and of the locals that are saved.
+      tapes: of all that is saved.
       fresh: gives names.
       mirrored: the variables of loops that count down, as far as they have been made.
     """
@@ -35,46 +52,63 @@ class Sweeps:
     plan: Plan
     derivatives: Mapping[Node, Derivative]
     adjoints: Mapping[str, Buffer]
-    tapes: Mapping[Node, Tape]
+    tapes: Mapping[Saved, Tape]
     fresh: Callable[[str], str]
     mirrored: set[str] = field(default_factory=set)
 
-    def kernel_tapes(self) -> list[Buffer]:
-        """Returns the tapes of the whole kernel."""
-        return self._tapes_of(None)
-
     def forward(self) -> tuple[Stmt, ...]:
         """Returns the forward sweep: what later uses may see, and saving what goes on the tape."""
-        return self._rerun(self.tree.body, None)
+        return self._rerun(self.tree.body, self._in_home(None))
 
     def backward(self) -> tuple[Stmt, ...]:
         """Returns the backward sweep."""
         return self._reversed(self.tree.body)
 
-    # Forward.
+    def tapes_of(self, recorder: Node | None) -> list[Buffer]:
+        """Returns the tapes that a home or restarted loop records; None is the kernel."""
+        recorders = self.plan.recording.recorders
+        return [tape.buffer for saved, tape in self.tapes.items() if recorders[saved] is recorder]
 
-    def _rerun(self, body: Body, home: Node | None) -> tuple[Stmt, ...]:
-        return tuple(stmt for node in body for stmt in self._again(node, home))
+    # Running again.
 
-    def _again(self, node: Node, home: Node | None) -> tuple[Stmt, ...]:
+    def _in_home(self, home: Node | None) -> _Again:
+        return _Again(self.plan.rerun.get(home, set()), (home,), home)
+
+    def _rerun(self, body: Body, how: _Again) -> tuple[Stmt, ...]:
+        return tuple(stmt for node in body for stmt in self._again(node, how))
+
+    def _again(self, node: Node, how: _Again) -> Iterator[Stmt]:
         stmt = node.stmt
         if isinstance(stmt, Store):
-            if node not in self.plan.rerun.get(home, ()):
-                return ()
-            if node in self.tapes and self.plan.home(stmt.buffer) is home:
-                return (self.tapes[node].save(_element(stmt)), stmt)
-            return (stmt,)
-        inner = tuple(self._rerun(part, home) for part in node.bodies)
+            if node in how.stores:
+                tape = self._recorded(node, stmt.buffer, how)
+                yield from (tape.save(stored(stmt)),) if tape else ()
+                yield stmt
+            return
+        inner = [self._rerun(part, how) for part in node.bodies]
         if not any(inner):
-            return ()
+            return
         if isinstance(stmt, Local):
-            if node in self.tapes and self.plan.home(stmt.buffer.name) is home:
-                inner = ((*inner[0], self._copy_out(stmt.buffer, self.tapes[node])),)
-            elif not stmt.buffer.name in touched(inner[0]):
-                return inner[0]
-        return (rebuilt(node, *inner),)
+            tape = self._recorded(node, node.local.name, how)
+            if tape:
+                inner = [(*inner[0], self._copy_out(node.local.name, tape))]
+            elif node.local.name not in touched(inner[0]):
+                yield from inner[0]
+                return
+        if isinstance(stmt, For):
+            for name in sorted(self.plan.recording.restarted.get(node, ())):
+                tape = self._recorded(node, name, how)
+                yield from (self._copy_out(name, tape),) if tape else ()
+        yield rebuilt(node, *inner)
 
-    # Backward.
+    def _recorded(self, node: Node, name: str, how: _Again) -> Tape | None:
+        """Returns the tape that a run saves a buffer on at a statement, if it does."""
+        tape = self.tapes.get((node, name))
+        if tape is None or self.plan.home(name) not in how.homes:
+            return None
+        return tape if self.plan.recording.recorders[node, name] is how.recorder else None
+
+    # Going back.
 
     def _reversed(self, body: Body) -> tuple[Stmt, ...]:
         return tuple(stmt for node in reversed(body) for stmt in self._reversal(node))
@@ -84,18 +118,19 @@ class Sweeps:
         if isinstance(stmt, Store):
             return self._store(node, stmt)
         inner = tuple(map(self._reversed, node.bodies))
-        if isinstance(stmt, Local):
-            return self._local(node, stmt, inner[0])
         if not any(inner):
             return ()
+        if isinstance(stmt, Local):
+            return self._local(node, inner[0])
         if isinstance(stmt, For):
+            if node in self.plan.recording.restarted:
+                return self._restarted(node, stmt, inner[0])
             return (self._mirrored(stmt, inner[0]),)
         return (rebuilt(node, *inner),)
 
     def _store(self, node: Node, store: Store) -> tuple[Stmt, ...]:
-        restore: tuple[Stmt, ...] = ()
-        if node in self.tapes:
-            restore = (Store(store.buffer, store.indices, self.tapes[node].saved()),)
+        tape = self.tapes.get((node, store.buffer))
+        restore = (Store(store.buffer, store.indices, tape.saved()),) if tape else ()
         derivative = self.derivatives.get(node)
         if derivative is None:
             return restore
@@ -104,84 +139,90 @@ class Sweeps:
         stmts = reversal(store, derivative, self.adjoints, clears, ranges, self.fresh)
         if derivative.result is None:
             return (*restore, *stmts)
-        result = _element(store)
+        result = stored(store)
         if not restore:
             return _replaced(stmts, derivative.result, widened(result))
+        # The result is read before the old value takes its place.
         scalar = Buffer(self.fresh("y"), (), result.dtype)
         kept = Load(scalar.name, (), scalar.dtype)
         stmts = _replaced(stmts, derivative.result, widened(kept))
         return (Local(scalar, (Store(scalar.name, (), result), *restore, *stmts)),)
 
-    def _local(self, node: Node, local: Local, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        if not inner:
-            return ()
-        name = local.buffer.name
-        stmts = (*self._rerun(node.bodies[0], node), *inner)
-        if node in self.tapes:
-            stmts = (self._copy_in(local.buffer, self.tapes[node]), *stmts)
-        buffers = [*self._tapes_of(node), local.buffer]
+    def _local(self, node: Node, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        name = node.local.name
+        stmts = (*self._rerun(node.bodies[0], self._in_home(node)), *inner)
+        if (node, name) in self.tapes:
+            stmts = (self._copy_in(name, self.tapes[node, name]), *stmts)
+        buffers = [*self.tapes_of(node), node.local]
         if name in self.adjoints:
             buffers.append(self.adjoints[name])
-        for buffer in buffers:
-            if buffer.name in touched(stmts):
-                stmts = (Local(buffer, stmts),)
-        return stmts
-
-    def _tapes_of(self, home: Node | None) -> list[Buffer]:
-        return [
-            tape.buffer
-            for node, tape in self.tapes.items()
-            if self.plan.home(_saved_buffer(node)) is home
-        ]
+        return _declared(buffers, stmts)
 
     def _mirrored(self, loop: For, body: tuple[Stmt, ...]) -> For:
         """Returns a loop over the same iterations from the last to the first."""
         var = self.fresh(loop.var)
         self.mirrored.add(var)
-        body = rewrite_all(body, lambda part: mirror(loop, var) if part == Var(loop.var) else part)
+        body = _replaced(body, Var(loop.var), mirror(loop, var))
         return For(var, loop.begin, loop.end, body, location=loop.location)
+
+    def _restarted(self, node: Node, loop: For, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Returns the reversal of a loop that is run again up to each iteration.
+
+        The values that it starts with are put back after the last one too: statements before the
+        loop find what they left.
+        """
+        homes = tuple(homes_around(node, self.plan.rerun))
+        stores = set().union(*(self.plan.rerun[home] for home in homes))
+        starts = tuple(
+            self._copy_in(name, self.tapes[node, name])
+            for name in sorted(self.plan.recording.restarted[node])
+        )
+        var = self.fresh(loop.var)
+        before = self._rerun(node.bodies[0], _Again(stores, (), None))
+        up_to = For(var, loop.begin, Var(loop.var), _replaced(before, Var(loop.var), Var(var)))
+        again = self._rerun(node.bodies[0], _Again(stores, homes, node))
+        iteration = _declared(self.tapes_of(node), (*again, *inner))
+        return (self._mirrored(loop, (*starts, up_to, *iteration)), *starts)
 
     # Whole buffers.
 
-    def _copy_out(self, buffer: Buffer, tape: Tape) -> Stmt:
-        return over(buffer, self.fresh, lambda at: tape.save(Load(buffer.name, at, buffer.dtype), at))
+    def _copy_out(self, name: str, tape: Tape) -> Stmt:
+        def save(at: tuple[Expr, ...]) -> Stmt:
+            return tape.save(Load(name, at, tape.buffer.dtype), at)
 
-    def _copy_in(self, buffer: Buffer, tape: Tape) -> Stmt:
-        return over(buffer, self.fresh, lambda at: Store(buffer.name, at, tape.saved(at)))
+        return over(tape.entry, self.fresh, save)
+
+    def _copy_in(self, name: str, tape: Tape) -> Stmt:
+        return over(tape.entry, self.fresh, lambda at: Store(name, at, tape.saved(at)))
 
 
-def make_tapes(tree: Tree, plan: Plan, fresh: Callable[[str], str]) -> dict[Node, Tape]:
+def make_tapes(tree: Tree, plan: Plan, fresh: Callable[[str], str]) -> dict[Saved, Tape]:
     """Returns the tapes of a plan."""
     buffers = {b.name: b for b in (*tree.kernel.parameters, *tree.kernel.buffers)}
-    declared = tree.locals()
-    buffers |= {name: node.stmt.buffer for name, node in declared.items()}
-    tapes: dict[Node, Tape] = {}
+    buffers |= {name: node.local for name, node in tree.locals().items()}
+    recorders = plan.recording.recorders
+    tapes: dict[Saved, Tape] = {}
     for node in tree.nodes():
-        name = _saved_buffer(node)
-        home = plan.home(name)
-        if node in plan.saved:
-            saved = Buffer(name, (), buffers[name].dtype)
-        elif isinstance(node.stmt, Local) and name in plan.homes and home is not node:
-            saved = buffers[name]
-        else:
-            continue
-        between = [loop.stmt for loop in node.ancestors
-                   if isinstance(loop.stmt, For) and loop.is_in(home)]  # fmt: skip
-        tapes[node] = tape_for(fresh(f"{name}_tape"), saved, between, ranges_of(node.loops))
+        for name in sorted(name for other, name in recorders if other is node):
+            entry = buffers[name]
+            if isinstance(node.stmt, Store):
+                entry = dataclasses.replace(entry, shape=())
+            recorder = recorders[node, name]
+            around = [
+                outer.stmt
+                for outer in node.ancestors
+                if isinstance(outer.stmt, For) and outer.is_in(recorder)
+            ]
+            tapes[node, name] = tape_for(fresh(f"{name}_tape"), entry, around, node.loops)
     return tapes
 
 
-def _saved_buffer(node: Node) -> str:
-    match node.stmt:
-        case Store(buffer=name):
-            return name
-        case Local(buffer=buffer):
-            return buffer.name
-    return ""
-
-
-def _element(store: Store) -> Load:
-    return Load(store.buffer, store.indices, store.value.dtype)
+def _declared(buffers: list[Buffer], stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Returns statements in the scope of those buffers that they use."""
+    for buffer in buffers:
+        if buffer.name in touched(stmts):
+            stmts = (Local(buffer, stmts),)
+    return stmts
 
 
 def _replaced(body: tuple[Stmt, ...], old: Expr, new: Expr) -> tuple[Stmt, ...]:

@@ -17,7 +17,6 @@ from msops._loops.adjoint.algebra import (
     binary,
     call,
     div,
-    is_number,
     mul,
     neg,
     number,
@@ -98,9 +97,7 @@ RULES: dict[str, tuple[Rule | None, ...]] = {
     "tanh": (lambda w, x, y: mul(w, sub(_one(w), square(y))),),
     "asinh": (lambda w, x, y: mul(w, call("rsqrt", add(square(x), _one(w)))),),
     # Factors, as x * x - 1 loses all digits near 1.
-    "acosh": (
-        lambda w, x, y: mul(w, call("rsqrt", mul(sub(x, _one(w)), add(x, _one(w))))),
-    ),
+    "acosh": (lambda w, x, y: mul(w, call("rsqrt", mul(sub(x, _one(w)), add(x, _one(w))))),),
     "atanh": (lambda w, x, y: div(w, mul(sub(_one(w), x), add(_one(w), x))),),
     "erf": (
         lambda w, x, y: mul(

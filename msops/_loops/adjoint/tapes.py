@@ -20,10 +20,12 @@ class Tape:
 
     Attributes:
       buffer: the tape.
+      entry: shape and dtype of what is saved at a time.
       indices: the entry of an iteration, in terms of the loops around the place.
     """
 
     buffer: Buffer
+    entry: Buffer
     indices: tuple[Expr, ...]
 
     def save(self, value: Load, rest: tuple[Expr, ...] = ()) -> Store:
@@ -35,18 +37,19 @@ class Tape:
         return Load(self.buffer.name, (*self.indices, *rest), self.buffer.dtype)
 
 
-def tape_for(name: str, saved: Buffer, loops: Sequence[For], ranges: dict[str, Range]) -> Tape:
-    """Returns a tape with an entry of a buffer's shape for each iteration of some loops.
+def tape_for(name: str, entry: Buffer, loops: Sequence[For], around: Sequence[For]) -> Tape:
+    """Returns a tape with an entry for each iteration of some loops.
 
     Args:
       name: of the tape.
-      saved: a buffer of the shape and dtype of an entry.
+      entry: shape and dtype of an entry.
       loops: those between where the tape is declared and where it is written, outermost first.
-      ranges: of all their variables.
+      around: all loops around where it is written.
     """
+    ranges = ranges_of(around)
     extents = tuple(max(0, ranges[loop.var][1] - ranges[loop.var][0] + 1) for loop in loops)
     indices = tuple(sub(Var(loop.var), integer(ranges[loop.var][0])) for loop in loops)
-    return Tape(Buffer(name, (*extents, *saved.shape), saved.dtype), indices)
+    return Tape(Buffer(name, (*extents, *entry.shape), entry.dtype), entry, indices)
 
 
 def ranges_of(loops: Sequence[For]) -> dict[str, Range]:

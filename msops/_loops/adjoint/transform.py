@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msops._dtypes import as_dtype
@@ -32,6 +32,7 @@ from msops._loops.ir import Buffer, Kernel, Load
 from msops._loops.names import Names
 from msops._loops.passes.simplify import simplify
 from msops._loops.walk import loads
+from msops.errors import ArgumentValueError, explain
 
 _RESULT = "<result>"
 
@@ -49,6 +50,9 @@ def adjoint(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
       result's shape and dtype; its results are the gradients wanted, in the order of the
       parameters, each of its parameter's shape and dtype. A parameter that the kernel writes
       stands for its value before.
+
+    Raises:
+      ArgumentValueError: no gradient is wanted, or no result is a float.
     """
     return _adjoint(kernel, wanted).kernel
 
@@ -75,6 +79,15 @@ def _adjoint(kernel: Kernel, wanted: tuple[bool, ...] | None) -> _Adjoint:
     chosen = wanted or (True,) * len(kernel.parameters)
     inputs = [buffer for buffer, is_wanted in zip(kernel.parameters, chosen, strict=True)
               if is_wanted and is_float(buffer.dtype)]  # fmt: skip
+    if not inputs or not any(is_float(buffer.dtype) for buffer in kernel.outputs):
+        raise ArgumentValueError(
+            explain(
+                f"the adjoint of kernel '{kernel.name}'",
+                "expected a float result and a float parameter whose gradient is wanted; got "
+                f"({_dtypes(inputs)}) -> ({_dtypes(kernel.outputs)})",
+                "Ask for gradients of float parameters only.",
+            )
+        )
     tree = tree_of(keep_decisions(make_indices_explicit(kernel)))
     names = Names(tree.kernel)
     active = active_buffers(tree.kernel, {buffer.name for buffer in inputs})
@@ -85,7 +98,7 @@ def _adjoint(kernel: Kernel, wanted: tuple[bool, ...] | None) -> _Adjoint:
     sweeps = Sweeps(tree, plan, derivatives, ends.adjoints, tapes, names.fresh)
     body = (*sweeps.forward(), *ends.before, *sweeps.backward(), *ends.after)
     parameters = (*kernel.parameters, *ends.cotangents)
-    kernel_tapes = tuple(sweeps.kernel_tapes())
+    kernel_tapes = tuple(sweeps.tapes_of(None))
     results = tuple(gradient.name for gradient in ends.gradients)
     top = (*tree.kernel.buffers, *kernel_tapes, *ends.top_adjoints(tree), *ends.gradients)
     used = touched(body) | set(results)
@@ -101,13 +114,17 @@ def _adjoint(kernel: Kernel, wanted: tuple[bool, ...] | None) -> _Adjoint:
     return _Adjoint(simplify(ascend(simplify(result), sweeps.mirrored)), kernel_tapes)
 
 
+def _dtypes(buffers: Sequence[Buffer]) -> str:
+    return ", ".join(buffer.dtype for buffer in buffers)
+
+
 def _derivatives(tree: Tree, adjoints: Mapping[str, Buffer]) -> dict[Node, Derivative]:
     """Returns what the reversal of each active store computes."""
     read = set().union(*(reads(node.stmt) for node in tree.nodes()))
-    written = {node.stmt.buffer for node in tree.stores()}
+    written = {node.store.buffer for node in tree.stores()}
     found: dict[Node, Derivative] = {}
     for node in tree.stores():
-        store = node.stmt
+        store = node.store
         target = adjoints.get(store.buffer)
         if target is None:
             continue

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from msops._loops.ir import For, Kernel, Local, Stmt, Store
+from msops._loops.ir import Buffer, For, Kernel, Local, Stmt, Store
 from msops._loops.walk import bodies
 
 Body: TypeAlias = "tuple[Node, ...]"
@@ -35,6 +35,18 @@ class Node:
         self.bodies = tuple(
             tuple(Node(inner, around) for inner in body) for body in bodies(self.stmt)
         )
+
+    @property
+    def store(self) -> Store:
+        """The statement, which is a store."""
+        assert isinstance(self.stmt, Store)
+        return self.stmt
+
+    @property
+    def local(self) -> Buffer:
+        """The buffer of the statement, which is a `Local`."""
+        assert isinstance(self.stmt, Local)
+        return self.stmt.buffer
 
     @property
     def loops(self) -> tuple[For, ...]:
@@ -64,7 +76,7 @@ class Tree:
 
     def locals(self) -> dict[str, Node]:
         """Returns the `Local` of each local buffer."""
-        return {n.stmt.buffer.name: n for n in self.nodes() if isinstance(n.stmt, Local)}
+        return {n.local.name: n for n in self.nodes() if isinstance(n.stmt, Local)}
 
 
 def tree_of(kernel: Kernel) -> Tree:

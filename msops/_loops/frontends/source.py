@@ -71,13 +71,11 @@ def read_source(function: types.FunctionType, who: str) -> Source:
       ArgumentValueError: the source is nowhere, or is not that of the function any more.
     """
     code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    candidates = [lines] if lines else history_candidates(function.__name__)
-    for text in candidates:
+    for text in _candidates(function):
         definition = _find(text, code)
         if definition is not None:
             return Source(definition, code.co_filename, tuple(text))
-    if lines:
+    if linecache.getlines(code.co_filename, function.__globals__):
         raise ArgumentValueError(
             explain(
                 who,
@@ -95,6 +93,18 @@ def read_source(function: types.FunctionType, who: str) -> Source:
             "interactive session whose history Python keeps (readline).",
         )
     )
+
+
+def _candidates(function: types.FunctionType) -> Iterator[list[str]]:
+    """Yields texts that may hold a function: its file, as first read and as it is now."""
+    name = function.__code__.co_filename
+    lines = linecache.getlines(name, function.__globals__)
+    if not lines:
+        yield from history_candidates(function.__name__)
+        return
+    yield lines
+    linecache.checkcache(name)
+    yield linecache.getlines(name, function.__globals__)
 
 
 def _find(lines: list[str], code: types.CodeType) -> ast.FunctionDef | None:

@@ -1,8 +1,8 @@
 """Finds accesses that are out of range for certain, and those that may be.
 
-    serial i in 0 .. 5 {
-      b[i] = a[i]            a: float32[4]  ->  reads a[4] of a: float32[4] at i = 4
-    }
+serial i in 0 .. 5 {
+  b[i] = a[i]            a: float32[4]  ->  reads a[4] of a: float32[4] at i = 4
+}
 """
 
 from __future__ import annotations

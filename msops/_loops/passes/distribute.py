@@ -19,46 +19,28 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from msops._loops.errors import NotRaised
-from msops._loops.ir import INDEX_DTYPE, Binary, Const, Expr, For, If, Kernel, Stmt, Store
-from msops._loops.ir import Unary, Var
+from msops._loops.ir import (
+    INDEX_DTYPE,
+    Binary,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Stmt,
+    Var,
+)
+from msops._loops.names import Names
 from msops._loops.passes.graph import components
+from msops._loops.passes.places import Edge, Place, edges_of, places_of, wrapped
 from msops._loops.passes.rename import rename_loops
+from msops._loops.passes.self_orders import last_iterations, read_first
 from msops._loops.ranges import Ranges, dtype_range, loop_range
-from msops._loops.walk import expressions, with_body
-
-if TYPE_CHECKING:
-    from msops._loops.polyhedral.dependences import Dependence
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A store with what is around it, outermost first; an `If` of the path has no bodies.
-
-    Attributes:
-      order: the number of the store in the text, as `Access.order`.
-      store: the store.
-      path: loops and conditions around it that are not printed yet.
-      orders: the numbers of the store, and of all loops and conditions around it.
-    """
-
-    order: int
-    store: Store
-    path: tuple[For | If, ...]
-    orders: frozenset[int]
-
-
-@dataclass(frozen=True)
-class _Edge:
-    """An order between two stores, by their numbers; see `Dependence` for the others."""
-
-    source: int
-    target: int
-    carrier: str | None
-    is_reduction: bool
+from msops._loops.walk import bodies, expressions
 
 
 def distribute(kernel: Kernel) -> Kernel:
@@ -77,153 +59,127 @@ def distribute(kernel: Kernel) -> Kernel:
         found = dependences(kernel)
     except TooComplex:
         raise NotRaised("its dependences are too complex to analyse") from None
-    places = _places(kernel)
-    body = _Distribution(_ranges(kernel)).nests(places, _edges(found, places), ())
-    return rename_loops(with_body(kernel, body))
+    places = places_of(kernel)
+    distribution = _Distribution(_ranges(kernel.body, {}), Names(kernel))
+    body = distribution.nests(places, edges_of(found, places), ())
+    buffers = (*kernel.buffers, *distribution.buffers)
+    return rename_loops(dataclasses.replace(kernel, buffers=buffers, body=body))
 
 
-def _places(kernel: Kernel) -> list[_Place]:
-    found: list[_Place] = []
-    count = 0
-
-    def visit(body: Iterable[Stmt], path: tuple[For | If, ...], orders: frozenset[int]) -> None:
-        nonlocal count
-        for stmt in body:
-            order = count
-            count += 1
-            inner = orders | {order}
-            match stmt:
-                case Store():
-                    found.append(_Place(order, stmt, path, inner))
-                case For():
-                    visit(stmt.body, (*path, dataclasses.replace(stmt, body=())), inner)
-                case If(condition=condition):
-                    holds = dataclasses.replace(stmt, then=(), otherwise=())
-                    fails = dataclasses.replace(holds, condition=Unary("not", condition, "bool"))
-                    visit(stmt.then, (*path, holds), inner)
-                    visit(stmt.otherwise, (*path, fails), inner)
-
-    visit(kernel.body, (), frozenset())
-    return found
-
-
-def _ranges(kernel: Kernel) -> dict[str, tuple[int, int]]:
-    ranges: dict[str, tuple[int, int]] = {}
-
-    def visit(body: Iterable[Stmt]) -> None:
-        for stmt in body:
-            match stmt:
-                case For():
-                    ranges[stmt.var] = loop_range(stmt, ranges)
-                    visit(stmt.body)
-                case If():
-                    visit((*stmt.then, *stmt.otherwise))
-
-    visit(kernel.body)
+def _ranges(body: Iterable[Stmt], outer: Ranges) -> Ranges:
+    """Returns the range of each loop variable in statements."""
+    ranges = dict(outer)
+    for stmt in body:
+        if isinstance(stmt, For):
+            ranges[stmt.var] = loop_range(stmt, ranges)
+        for inner in bodies(stmt):
+            ranges |= _ranges(inner, ranges)
     return ranges
-
-
-def _edges(found: Iterable[Dependence], places: Sequence[_Place]) -> frozenset[_Edge]:
-    """Returns the order between stores; those inside a loop or `If` do what it evaluates."""
-    owners: dict[int, list[int]] = {}
-    for place in places:
-        for order in place.orders:
-            owners.setdefault(order, []).append(place.order)
-    return frozenset(
-        _Edge(source, target, dependence.carrier, dependence.is_reduction)
-        for dependence in found
-        for source in owners.get(dependence.source.order, ())
-        for target in owners.get(dependence.target.order, ())
-        if dependence.carrier is not None or source != target
-    )
 
 
 @dataclass(frozen=True)
 class _Distribution:
-    """Prints places as nests; `ranges` has the interval of each loop variable."""
+    """Prints places as nests.
+
+    Attributes:
+      ranges: the range of each loop variable.
+      names: for temporaries.
+      buffers: temporaries added so far.
+    """
 
     ranges: Ranges
+    names: Names
+    buffers: list[Buffer] = field(default_factory=list)
 
     def nests(
-        self, places: Sequence[_Place], edges: frozenset[_Edge], postponed: tuple[For | If, ...]
+        self, places: Sequence[Place], edges: frozenset[Edge], postponed: tuple[For | If, ...]
     ) -> tuple[Stmt, ...]:
         """Returns nests that run the places inside what is postponed, which carries no order."""
         numbers = {place.order: n for n, place in enumerate(places)}
         ordering = [
             (numbers[edge.source], numbers[edge.target])
             for edge in edges
-            if not (edge.is_reduction and edge.carrier)
+            if not _may_be_reordered(edge)
         ]
         nests: list[Stmt] = []
         for component in components(len(places), ordering):
             group = [places[n] for n in component]
             inside = {place.order for place in group}
             own = frozenset(e for e in edges if e.source in inside and e.target in inside)
-            if all(edge.is_reduction for edge in own) and len(group) == 1:
-                nests.append(_vector_nest(group[0], own, postponed))
-            else:
-                nests.extend(self.cycle(group, own, postponed))
+            nests += self.component(group, own, postponed)
         return tuple(nests)
 
-    def cycle(
-        self, group: Sequence[_Place], edges: frozenset[_Edge], postponed: tuple[For | If, ...]
+    def component(
+        self, group: Sequence[Place], edges: frozenset[Edge], postponed: tuple[For | If, ...]
     ) -> tuple[Stmt, ...]:
-        """Returns nests for stores that depend on each other, or one that depends on itself."""
-        # A cycle needs an edge that a common loop carries, so there is one and it is the same.
+        """Returns nests for stores that depend on each other in a cycle, or for a single one."""
+        if len(group) > 1:
+            return self.cycle(group, edges, postponed)
+        place = dataclasses.replace(group[0], path=(*postponed, *group[0].path))
+        if all(map(_may_be_reordered, edges)):
+            return _vector_nest(place, edges)
+        last = last_iterations(place, edges)
+        if last is not None:
+            return _vector_nest(last, ())
+        split = read_first(place, edges, self.ranges, self.names)
+        if split is not None:
+            buffer, reading, writing = split
+            self.buffers.append(buffer)
+            return tuple(
+                nest
+                for store in (reading, writing)
+                for nest in _vector_nest(dataclasses.replace(place, store=store), ())
+            )
+        return self.cycle(group, edges, postponed)
+
+    def cycle(
+        self, group: Sequence[Place], edges: frozenset[Edge], postponed: tuple[For | If, ...]
+    ) -> tuple[Stmt, ...]:
+        """Returns nests with a serial loop for stores that depend on each other."""
+        # A cycle has an edge that a loop around all its stores carries: the first one is common.
         depth = next(n for n, part in enumerate(group[0].path) if isinstance(part, For))
-        loop = group[0].path[depth]
-        guards = group[0].path[:depth]
+        guards, loop = group[0].path[:depth], group[0].path[depth]
         assert isinstance(loop, For)
         inner = [dataclasses.replace(place, path=place.path[depth + 1 :]) for place in group]
-        if not any(edge.carrier == loop.var and not edge.is_reduction for edge in edges):
+        if not any(e.carrier == loop.var and not _may_be_reordered(e) for e in edges):
             return self.nests(inner, edges, (*postponed, *guards, loop))
         rest = frozenset(edge for edge in edges if edge.carrier != loop.var)
         free = {part.var for part in postponed if isinstance(part, For)}
-        outside = tuple(guard for guard in guards if not _uses(guard.condition, free))
+        outside = tuple(g for g in guards if isinstance(g, If) and not _uses(g.condition, free))
         postponed = (*postponed, *(guard for guard in guards if guard not in outside))
         if not _uses(loop.begin, free) and not _uses(loop.end, free):
             body = self.nests(inner, rest, postponed)
-            return (_wrapped((_as(loop, "serial", body),), outside),)
+            return wrapped(body, (*outside, _serial(loop)))
         low, high = self.ranges[loop.var]
         if not _is_known(low, high):
             # The postponed loops stay outside, where they may run in order as well.
             body = self.nests(inner, rest, ())
-            serial = tuple(
-                dataclasses.replace(part, kind="serial") if isinstance(part, For) else part
-                for part in postponed
-            )
-            return (_wrapped((_as(loop, "serial", body),), (*outside, *serial)),)
+            kept = (_serial(part) if isinstance(part, For) else part for part in postponed)
+            return wrapped(body, (*outside, *kept, _serial(loop)))
         body = self.nests(inner, rest, (*postponed, *_bounds(loop)))
         hull = dataclasses.replace(
             loop, begin=Const(low, INDEX_DTYPE), end=Const(high + 1, INDEX_DTYPE)
         )
-        return (_wrapped((_as(hull, "serial", body),), outside),)
+        return wrapped(body, (*outside, _serial(hull)))
 
 
-def _vector_nest(place: _Place, edges: Iterable[_Edge], postponed: tuple[For | If, ...]) -> Stmt:
+def _may_be_reordered(edge: Edge) -> bool:
+    return edge.is_reduction and edge.carrier is not None
+
+
+def _vector_nest(place: Place, edges: Iterable[Edge]) -> tuple[Stmt, ...]:
     reductions = {edge.carrier for edge in edges}
     parts = tuple(
         dataclasses.replace(part, kind="reduction" if part.var in reductions else "parallel")
         if isinstance(part, For)
         else part
-        for part in (*postponed, *place.path)
+        for part in place.path
     )
-    return _wrapped((place.store,), parts)
+    return wrapped((place.store,), parts)
 
 
-def _as(loop: For, kind: str, body: tuple[Stmt, ...]) -> For:
-    return dataclasses.replace(loop, kind=kind, body=body)
-
-
-def _wrapped(body: tuple[Stmt, ...], parts: Sequence[For | If]) -> Stmt:
-    """Returns statements inside loops and conditions, given outermost first."""
-    for part in reversed(parts):
-        if isinstance(part, For):
-            body = (dataclasses.replace(part, body=body),)
-        else:
-            body = (dataclasses.replace(part, then=body),)
-    (stmt,) = body
-    return stmt
+def _serial(loop: For) -> For:
+    return dataclasses.replace(loop, kind="serial")
 
 
 def _uses(expr: Expr, variables: Iterable[str]) -> bool:
@@ -238,7 +194,8 @@ def _is_known(low: int, high: int) -> bool:
 
 def _bounds(loop: For) -> tuple[If, ...]:
     variable = Var(loop.var)
-    return tuple(
-        If(Binary(op, limit, value, "bool"), (), location=loop.location)
-        for op, limit, value in (("le", loop.begin, variable), ("lt", variable, loop.end))
+    tests = (
+        Binary("le", loop.begin, variable, "bool"),
+        Binary("lt", variable, loop.end, "bool"),
     )
+    return tuple(If(test, (), location=loop.location) for test in tests)

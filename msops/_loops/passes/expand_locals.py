@@ -14,8 +14,20 @@ import math
 from collections.abc import Mapping
 
 from msops._loops.errors import NotRaised
-from msops._loops.ir import INDEX_DTYPE, Binary, Buffer, Const, Expr, For, Kernel, Load, Local
-from msops._loops.ir import Stmt, Store, Var
+from msops._loops.ir import (
+    INDEX_DTYPE,
+    Binary,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
 from msops._loops.ranges import Range, Ranges, loop_range
 from msops._loops.walk import map_bodies, map_expressions, rewrite
 
@@ -50,9 +62,7 @@ class _Expansion:
             return self.body(stmt.body, ranges)
         stmt = map_expressions(stmt, lambda expr: rewrite(expr, self.load))
         if isinstance(stmt, Store) and stmt.buffer in self.prefixes:
-            stmt = dataclasses.replace(
-                stmt, indices=(*self.prefixes[stmt.buffer], *stmt.indices)
-            )
+            stmt = dataclasses.replace(stmt, indices=(*self.prefixes[stmt.buffer], *stmt.indices))
         if isinstance(stmt, For):
             ranges = {**ranges, stmt.var: loop_range(stmt, ranges)}
         return (map_bodies(stmt, lambda body: self.body(body, ranges)),)

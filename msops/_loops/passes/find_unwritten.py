@@ -64,5 +64,7 @@ def _finding(read: Access, iteration: dict[str, int]) -> Finding:
     indices = ", ".join(expr_text(index, outermost=True) for index in read.node.indices)
     element = f"{read.buffer}[{indices}]" if indices else read.buffer
     where = ", ".join(f"{var} = {value}" for var, value in iteration.items())
-    message = f"{element} is read{' at ' if where else ''}{where}, and nothing has written it before"
+    message = (
+        f"{element} is read{' at ' if where else ''}{where}, and nothing has written it before"
+    )
     return Finding("unwritten", message, read.node.location or read.statement.location)

@@ -31,9 +31,7 @@ SIZE_LIMIT = 400
 
 def forward_locals(kernel: Kernel) -> Kernel:
     """Returns the kernel with every local forwarded that can be, unless it grows too much."""
-    return _forwarded(
-        kernel, lambda value, reads: reads <= 1 or _size(value) * reads <= SIZE_LIMIT
-    )
+    return _forwarded(kernel, lambda value, reads: reads <= 1 or _size(value) * reads <= SIZE_LIMIT)
 
 
 def forward_indices(kernel: Kernel) -> Kernel:

@@ -34,14 +34,22 @@ def _steady(stmt: Stmt, names: Names) -> Stmt:
             is_single = len(then) == 1 and isinstance(then[0], Store) and not otherwise
             if is_single or not _reads_stored(condition, (*then, *otherwise)):
                 return stmt
-            return _held(condition, names.fresh("guard"), stmt, "condition")
-        case For(var=var, body=body):
-            held: Stmt = stmt
-            for bound in ("begin", "end"):
-                expr = getattr(stmt, bound)
-                if _reads_stored(expr, body):
-                    held = _held(expr, names.fresh(f"{var}_{bound}"), held, bound)
-            return held
+            guard = Load(names.fresh("guard"), (), condition.dtype, location=stmt.location)
+            return _held(condition, guard, dataclasses.replace(stmt, condition=guard))
+        case For(var=var, begin=begin, end=end, body=body):
+            held: list[tuple[Expr, Load]] = []
+            if _reads_stored(begin, body):
+                first = Load(names.fresh(f"{var}_begin"), (), begin.dtype, location=stmt.location)
+                held.append((begin, first))
+                stmt = dataclasses.replace(stmt, begin=first)
+            if _reads_stored(end, body):
+                last = Load(names.fresh(f"{var}_end"), (), end.dtype, location=stmt.location)
+                held.append((end, last))
+                stmt = dataclasses.replace(stmt, end=last)
+            whole: Stmt = stmt
+            for expr, load in held:
+                whole = _held(expr, load, whole)
+            return whole
     return stmt
 
 
@@ -52,14 +60,8 @@ def _reads_stored(expr: Expr, body: tuple[Stmt, ...]) -> bool:
     )
 
 
-def _held(expr: Expr, name: str, stmt: Stmt, field: str) -> Local:
-    """Returns `stmt` with a field that a local holds."""
-    buffer = Buffer(name, (), expr.dtype)
-    location = stmt.location
-    if isinstance(stmt, Local):
-        # The other bound of the same loop is held already.
-        first, loop = stmt.body
-        body: tuple[Stmt, ...] = (first, _held(expr, name, loop, field))
-        return dataclasses.replace(stmt, body=body)
-    held = dataclasses.replace(stmt, **{field: Load(name, (), expr.dtype, location=location)})
-    return Local(buffer, (Store(name, (), expr, location=location), held), location=location)
+def _held(expr: Expr, load: Load, stmt: Stmt) -> Local:
+    """Returns a statement in a local that holds a value, which `load` reads."""
+    store = Store(load.buffer, (), expr, location=load.location)
+    buffer = Buffer(load.buffer, (), load.dtype)
+    return Local(buffer, (store, stmt), location=load.location)

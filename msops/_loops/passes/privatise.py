@@ -33,15 +33,48 @@ def privatise(kernel: Kernel) -> Kernel:
     try:
         with analysis() as context:
             homes = {
-                name: loop
+                name: (flow.declared, loop)
                 for name, flow in flows(kernel, context).items()
                 if name not in kernel.results and (loop := _innermost_loop(flow)) is not None
             }
     except TooComplex:
         return kernel
     moved: dict[str, list[Buffer]] = {}
-    for buffer in kernel.buffers:
-        if buffer.name in homes:
-            moved.setdefault(homes[buffer.name], []).append(buffer)
+    for buffer, loop in homes.values():
+        moved.setdefault(loop, []).append(buffer)
     kept = tuple(buffer for buffer in kernel.buffers if buffer.name not in homes)
     return dataclasses.replace(kernel, buffers=kept, body=_moved(kernel.body, homes, moved))
+
+
+def _innermost_loop(flow: Flow) -> str | None:
+    """Returns the innermost loop whose iterations can each have a buffer of their own."""
+    every = (*flow.reads, *flow.writes)
+    if not flow.reads or not flow.writes:
+        return None
+    loops = [loop.var for loop in every[0].loops]
+    for access in every[1:]:
+        common = zip(loops, access.loops, strict=False)
+        loops = [var for var, loop in common if var == loop.var]
+    for depth in range(len(loops), every[0].private_loops, -1):
+        if flow.is_covered(together=depth):
+            return loops[depth - 1]
+    return None
+
+
+def _moved(
+    body: tuple[Stmt, ...],
+    homes: Mapping[str, tuple[Buffer, str]],
+    moved: Mapping[str, list[Buffer]],
+) -> tuple[Stmt, ...]:
+    found: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Local) and stmt.buffer.name in homes:
+            found += _moved(stmt.body, homes, moved)
+            continue
+        stmt = map_bodies(stmt, lambda inner: _moved(inner, homes, moved))
+        if isinstance(stmt, For):
+            for buffer in moved.get(stmt.var, ()):
+                local = Local(buffer, stmt.body, location=stmt.location)
+                stmt = dataclasses.replace(stmt, body=(local,))
+        found.append(stmt)
+    return tuple(found)

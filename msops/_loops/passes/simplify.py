@@ -1,10 +1,10 @@
 """Simplifies a kernel: constants, indices, conditions and loops that are decided.
 
-    serial i in 0 .. 4 {                    serial i in 0 .. 4 {
-      serial j in 0 .. 1 {                    b[i] = a[i]
-        if (i < 4) {                 ->     }
-          b[(i * 4 + j) // 4] = a[i]
-        }
+serial i in 0 .. 4 {                    serial i in 0 .. 4 {
+  serial j in 0 .. 1 {                    b[i] = a[i]
+    if (i < 4) {                 ->     }
+      b[(i * 4 + j) // 4] = a[i]
+    }
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from msops._loops.ranges import Range, Ranges, range_of
 from msops._loops.walk import expressions, map_operands
 
 _INDEX_DTYPES = ("int32", "int64")
+_FLOORING: dict[BinaryOp, BinaryOp] = {"truncdiv": "floordiv", "truncmod": "mod"}
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 # Of floats, those that round the exact result; the functions of two libraries may differ.
 _FOLDED = ("add", "sub", "mul", "div", "min", "max", *COMPARISONS)
@@ -138,7 +139,7 @@ def _division(expr: Binary, ranges: Ranges) -> Linear:
     op: BinaryOp = expr.op
     if not right.terms and right.constant > 0 and left.is_exact(ranges):
         if left.range(ranges)[0] >= 0:
-            op = {"truncdiv": "floordiv", "truncmod": "mod"}.get(op, op)
+            op = _FLOORING.get(op, op)
         law = {"floordiv": left.divided, "mod": left.remainder}.get(op)
         found = law(right.constant, ranges) if law else None
         if found is not None:
@@ -156,7 +157,7 @@ def _atom(expr: Expr, ranges: Ranges) -> Linear:
         case Const(value=value, dtype=dtype):
             return Linear.of_constant(int(value), dtype)
         case Binary(op=op, left=Const() as left, right=Const() as right):
-            return Linear.of_constant(_folded(op, left, right), expr.dtype)
+            return Linear.of_constant(int(_folded(op, left, right)), expr.dtype)
         case Cast():
             found = _cast(expr)
             if isinstance(found, Const):
@@ -271,7 +272,7 @@ def _arithmetic(expr: Binary) -> Expr:
 @cache
 def _neutral(on_right: bool) -> dict[tuple[str, bool], float]:
     """Returns the number that changes no operand, by operation and whether it is of floats."""
-    both = {("mul", False): 1, ("mul", True): 1, ("add", False): 0}
+    both: dict[tuple[str, bool], float] = {("mul", False): 1, ("mul", True): 1, ("add", False): 0}
     # x + -0.0 is x, also for -0.0; x + 0.0 is not.
     both[("add", True)] = -0.0
     if on_right:

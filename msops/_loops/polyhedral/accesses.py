@@ -60,6 +60,11 @@ class Access:
         return self.node.buffer
 
     @property
+    def private_loops(self) -> int:
+        """The number of loops around the `Local` of the buffer; 0 for one of the kernel."""
+        return int(self.relation.dim(isl.dim_type.out)) - len(self.declared.shape)
+
+    @property
     def loops(self) -> tuple[For, ...]:
         """The enclosing loops, outermost first."""
         return self.scope.loops

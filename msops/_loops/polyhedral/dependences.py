@@ -73,12 +73,12 @@ def dependences_between(all_accesses: tuple[Access, ...]) -> tuple[Dependence, .
 
 
 def _without_repetitions(all_accesses: tuple[Access, ...]) -> list[Access]:
-    """Leaves out a load that its statement has already, under no other guard."""
-    kept: dict[object, Access] = {}
+    """Leaves out a load that its statement has already."""
+    kept: dict[tuple[object, ...], Access] = {}
     for access in all_accesses:
-        key = (access.order, access.is_write, access.node.buffer, access.node.indices)
-        if key in kept and kept[key].scope.domain is not access.scope.domain:
-            key = (*key, id(access))
+        # Scopes are equal only if they are the same, guards in an expression make new ones.
+        scope, node = id(access.scope), access.node
+        key = (access.order, scope, access.is_write, node.buffer, node.indices)
         kept.setdefault(key, access)
     return list(kept.values())
 

@@ -50,7 +50,7 @@ class Scope:
             ranges={**self.ranges, loop.var: (low, max(low, high))},
             domain=self.domain.add_dims(isl.dim_type.set, 1),
         )
-        variable = inner.expression(Var(loop.var))
+        variable = inner.iterator(len(self.loops))
         domain, is_exact = inner.domain, self.is_exact
         begin, end = inner.expression(loop.begin), inner.expression(loop.end)
         if begin is not None:
@@ -73,7 +73,7 @@ class Scope:
             return None
         match expr:
             case Const(value=value):
-                return self.constant(value)
+                return self.constant(int(value))
             case Var(name=name):
                 return self.iterator([loop.var for loop in self.loops].index(name))
             case Unary(op="neg", operand=operand):
@@ -155,5 +155,5 @@ class Scope:
     def _space(self) -> isl.LocalSpace:
         return isl.LocalSpace.from_space(self.domain.get_space())
 
-    def _value(self, value: int) -> isl.Val:
-        return isl.Val.int_from_si(self.domain.get_ctx(), value)
+    def _value(self, value: float) -> isl.Val:
+        return isl.Val.int_from_si(self.domain.get_ctx(), int(value))

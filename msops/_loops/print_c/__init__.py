@@ -1,6 +1,10 @@
 """Loop IR as C: the back end for CPUs.
 
-    source.py      c_source: the translation unit around the loops
+    source.py      c_source: what is done to a kernel, and the translation unit around its loops
+    merging.py     conditions with one store in each branch
+    unrolling.py   short inner loops
+    sinking.py     parallel loops that belong innermost
+    sums.py        sums over the array they are stored in
     storage.py     where each buffer lives
     threads.py     parallel loops, split for threads
     loops.py       inner loops, for vector units
@@ -10,6 +14,6 @@
 What it shares with CUDA is in ../print_clike.py and ../clike_*.py.
 """
 
-from msops._loops.print_c.source import CSource, c_source
+from msops._loops.print_c.source import CSource, arrange, c_source, print_kernel
 
-__all__ = ["CSource", "c_source"]
+__all__ = ["CSource", "arrange", "c_source", "print_kernel"]

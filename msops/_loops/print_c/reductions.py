@@ -14,10 +14,17 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from msops._loops.intrinsics import is_float
+from msops._loops.intrinsics import REDUCIBLE, is_float
 from msops._loops.ir import Binary, Buffer, Cast, Expr, For, If, Load, Local, Stmt, Store, Var
 from msops._loops.updates import Update, update_of
-from msops._loops.walk import bodies, expressions, map_bodies, own_expressions, statements
+from msops._loops.walk import (
+    bodies,
+    expressions,
+    loads,
+    map_bodies,
+    own_expressions,
+    statements,
+)
 
 _NARROW = ("float16", "bfloat16")
 
@@ -80,7 +87,7 @@ def accumulate(loop: For, prefix: str) -> Accumulators | None:
     """
     found: dict[tuple[str, tuple[Expr, ...]], Update] = {}
     for store, is_guarded in _stores(loop.body, False):
-        update = update_of(store)
+        update = sum_of(store)
         if update is None or not _is_fixed(store, loop):
             continue
         # An element that only a condition proves to be there must not be touched without it.
@@ -113,6 +120,23 @@ def accumulate(loop: For, prefix: str) -> Accumulators | None:
     )
 
 
+def sum_of(store: Store) -> Update | None:
+    """Returns the update that a store is, also if its term reads other elements of the buffer."""
+    strict = update_of(store)
+    value = store.value
+    if strict is not None or not isinstance(value, Binary) or value.op not in (*REDUCIBLE, "sub"):
+        return strict
+    if any(load.buffer == store.buffer for index in store.indices for load in loads(index)):
+        return None
+    target = Load(store.buffer, store.indices, value.dtype)
+    if value.left == target and target not in expressions(value.right):
+        is_negated = value.op == "sub"
+        return Update("add" if is_negated else value.op, target, value.right, is_negated)
+    if value.right == target and value.op != "sub" and target not in expressions(value.left):
+        return Update(value.op, target, value.left)
+    return None
+
+
 def _stores(body: tuple[Stmt, ...], is_guarded: bool) -> Iterator[tuple[Store, bool]]:
     """Yields the stores in a body, and whether a condition stands around each."""
     for stmt in body:
@@ -135,13 +159,16 @@ def _is_fixed(store: Store, loop: For) -> bool:
 
 
 def _are_alone(loop: For, found: dict[tuple[str, tuple[Expr, ...]], Update]) -> bool:
-    """Tells whether nothing but the updates reads or writes their buffers in the loop."""
+    """Tells whether nothing but the updates touches their elements in the loop."""
+    if len(loop.body) == 1 and isinstance(loop.body[0], Store):
+        # Else it would not be a reduction.
+        return True
     ours = {name for name, _ in found}
     if len({(name, update.op) for (name, _), update in found.items()}) > len(ours):
         return False
     for stmt in statements(loop.body):
         if isinstance(stmt, Store) and stmt.buffer in ours:
-            update = update_of(stmt)
+            update = sum_of(stmt)
             if update is None or (stmt.buffer, stmt.indices) not in found:
                 return False
             parts: tuple[Expr, ...] = (update.term,)
@@ -160,7 +187,7 @@ def _updated(stmt: Stmt, buffers: dict[tuple[str, tuple[Expr, ...]], Buffer]) ->
     """Returns an update of a fixed element as the update of its scalar."""
     if not isinstance(stmt, Store) or (stmt.buffer, stmt.indices) not in buffers:
         return None
-    update = update_of(stmt)
+    update = sum_of(stmt)
     assert update is not None
     scalar = buffers[stmt.buffer, stmt.indices]
     op = "sub" if update.is_negated else update.op

@@ -6,9 +6,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from msops._loops.ir import Kernel
+from msops._loops.passes.check_bounds import check_bounds as find_doubtful
+from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.print_c.functions import CMath
+from msops._loops.print_c.merging import merge_branches
+from msops._loops.print_c.sinking import sink_parallel_loops
 from msops._loops.print_c.storage import Place, Storage, place_buffers, size_bytes
+from msops._loops.print_c.sums import mark_sums
 from msops._loops.print_c.threads import PARALLEL_FOR
+from msops._loops.print_c.unrolling import unroll_short_loops
 from msops._loops.print_clike import Unproven, indented
 
 SYMBOL = "msops_kernel"
@@ -29,7 +35,31 @@ class CSource:
     workspaces: tuple[int, ...]
 
 
-def c_source(
+def c_source(kernel: Kernel, *, check_bounds: bool = False) -> CSource:
+    """Prints a kernel as fast C.
+
+    Args:
+      kernel: what to print; its loops have their kinds.
+      check_bounds: an index out of range is an error of the run; else loads take the nearest
+        element, and stores are dropped.
+    """
+    arranged = arrange(kernel)
+    return print_kernel(
+        arranged,
+        unproven=find_doubtful(arranged).unproven,
+        overwritten=find_unwritten(arranged).overwritten,
+        check_bounds=check_bounds,
+    )
+
+
+def arrange(kernel: Kernel) -> Kernel:
+    """Returns the kernel with its loops in the form that suits caches and vector units."""
+    for change in (merge_branches, unroll_short_loops, sink_parallel_loops, mark_sums):
+        kernel = change(kernel)
+    return kernel
+
+
+def print_kernel(
     kernel: Kernel,
     *,
     unproven: Unproven | None = None,
@@ -37,10 +67,10 @@ def c_source(
     check_bounds: bool = False,
     symbol: str = SYMBOL,
 ) -> CSource:
-    """Prints a kernel whose loops have their kinds.
+    """Prints a kernel loop by loop.
 
     Args:
-      kernel: what to print.
+      kernel: what to print; its loops have their kinds.
       unproven: the indices that may be out of range; None if nobody looked, then only the ranges
         of loops are asked.
       overwritten: names of buffers and locals that need not be zero at the start.

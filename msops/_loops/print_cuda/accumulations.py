@@ -54,6 +54,11 @@ class Accumulation:
     loops: tuple[For, ...]
     is_certain: bool
 
+    @property
+    def is_reduction(self) -> bool:
+        """Its updates may run in any order."""
+        return all(loop.kind == "reduction" for loop in self.loops)
+
 
 def accumulation_of(nest: For) -> Accumulation | None:
     """Returns a loop as an accumulation, or None if it is none."""
@@ -119,22 +124,29 @@ def redirected(accumulation: Accumulation, register: str, touched: str = "") -> 
     return nest
 
 
-def in_register(accumulation: Accumulation, register: str, touched: str) -> Local:
-    """Returns the nest working on a scalar, which is read before it and written after it.
+def in_register(accumulation: Accumulation, register: str, touched: str) -> Local | None:
+    """Returns the nest working on a scalar, or None if it must work on the element itself.
 
-    What is not certain to run is not written: another thread may be writing that element.
+    What is not certain to run may neither be read (its index may be out of range) nor written
+    (another thread may be writing there) unless it did run. The scalar then starts without the
+    element, which is another order of the updates: that of reduction loops does not matter.
     """
     store, target = accumulation.store, accumulation.update.target
-    write: Stmt = Store(store.buffer, store.indices, Load(register, (), target.dtype))
+    scalar = Buffer(register, (), target.dtype)
+    total = Load(register, (), target.dtype)
     if accumulation.is_certain:
-        body = (Store(register, (), target), redirected(accumulation, register), write)
-        return Local(Buffer(register, (), target.dtype), body)
-    inner = (
-        Store(register, (), target),
-        redirected(accumulation, register, touched),
-        If(Load(touched, (), "bool"), (write,)),
-    )
-    return Local(Buffer(register, (), target.dtype), (Local(Buffer(touched, (), "bool"), inner),))
+        write = dataclasses.replace(store, value=total)
+        return Local(
+            scalar, (Store(register, (), target), redirected(accumulation, register), write)
+        )
+    if not accumulation.is_reduction:
+        return None
+    op = accumulation.update.op
+    write = dataclasses.replace(store, value=Binary(op, target, total, target.dtype))
+    start = Store(register, (), identity(op, target.dtype))
+    nest = redirected(accumulation, register, touched)
+    body = (start, nest, If(Load(touched, (), "bool"), (write,)))
+    return Local(scalar, (Local(Buffer(touched, (), "bool"), body),))
 
 
 def identity(op: str, dtype: str) -> Const:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msops._loops.clike_values import short_name
 from msops._loops.ir import (
     Binary,
+    BinaryOp,
     Buffer,
     For,
     If,
@@ -22,7 +23,8 @@ from msops._loops.ir import (
     Local,
     Stmt,
 )
-from msops._loops.print_clike import bare, indented
+from msops._loops.print_clike import Unproven, bare, indented
+from msops._loops.print_cuda import costs
 from msops._loops.print_cuda.accumulations import (
     Accumulation,
     accumulation_of,
@@ -30,16 +32,13 @@ from msops._loops.print_cuda.accumulations import (
     redirected,
 )
 from msops._loops.print_cuda.axes import Box, box_of
-from msops._loops.print_cuda.costs import WARP, ordered, width
+from msops._loops.print_cuda.costs import is_shared_out, ordered
 from msops._loops.print_cuda.memory import size_bytes
-from msops._loops.print_cuda.preparation import Unproven
 from msops._loops.print_cuda.thread_code import ThreadCode
 from msops._loops.ranges import loop_range
 from msops._loops.walk import loads
 
 BARRIER = "__syncthreads();"
-# Of the 48 KiB that every GPU gives a block without asking; sums of a block need some, too.
-_SHARED_BYTES = 24 << 10
 MAX_THREADS = 1024
 
 _TOTAL = """\
@@ -63,8 +62,15 @@ static __device__ {kind} {name}({kind} value) {{
 class BlockCode(ThreadCode):
     """Prints what the threads of a block do; their number is a power of two."""
 
-    def __init__(self, kernel: Kernel, unproven: Unproven) -> None:
-        super().__init__(kernel, unproven)
+    def __init__(
+        self,
+        kernel: Kernel,
+        unproven: Unproven | None,
+        overwritten: Collection[str] = (),
+        check_bounds: bool = False,
+    ) -> None:
+        """Prepares to print; see `CLikeValues`."""
+        super().__init__(kernel, unproven, overwritten, check_bounds)
         self._shared_bytes = 0
 
     def start_function(self) -> None:
@@ -77,7 +83,7 @@ class BlockCode(ThreadCode):
         lines: list[str] = []
         alone: list[Stmt] = []
         for stmt in body:
-            if width((stmt,), self.ranges) >= WARP:
+            if is_shared_out(stmt, self.ranges):
                 lines += [*self._by_first_thread(alone), *self._shared_out(stmt)]
                 alone = []
             else:
@@ -155,18 +161,21 @@ class BlockCode(ThreadCode):
         buffer = stmt.buffer
         self.declare(buffer)
         name, count = self.names[buffer.name], math.prod(buffer.shape)
-        if self._shared_bytes + size_bytes(buffer) <= _SHARED_BYTES:
+        if self._shared_bytes + size_bytes(buffer) <= costs.SHARED_BYTES:
             self._shared_bytes += size_bytes(buffer)
             definition = self._shared_definition(buffer)
         else:
             definition = self.spill(buffer, "block")
-        if buffer.shape:
+        if buffer.name in self.overwritten:
+            zero = ""
+        elif buffer.shape:
             index = self.new_name("i")
             head = f"for (int64_t {index} = threadIdx.x; {index} < {count}; {index} += blockDim.x)"
             zero = f"{head} {name}[{index}] = 0;"
         else:
             zero = f"if (threadIdx.x == 0) {name} = 0;"
-        return ["{", *indented([definition, zero, BARRIER, *self.together(stmt.body)]), "}"]
+        start = [zero, BARRIER] if zero else []
+        return ["{", *indented([definition, *start, *self.together(stmt.body)]), "}"]
 
     def _shared_definition(self, buffer: Buffer) -> str:
         name = self.names[buffer.name]
@@ -194,14 +203,13 @@ class BlockCode(ThreadCode):
 
         combined = Binary(update.op, update.target, Load(register, (), dtype), dtype)
         write = dataclasses.replace(store, value=combined)
-        self.same_guards(store, write)
         is_writer = "threadIdx.x == 0"
         if not accumulation.is_certain:
             is_writer = f"__syncthreads_or({touched}) && {is_writer}"
         lines += [*self.guarded([is_writer], self.store(write)), BARRIER]
         return ["{", *indented(lines), "}"]
 
-    def _tree(self, op: str, dtype: str) -> str:
+    def _tree(self, op: BinaryOp, dtype: str) -> str:
         """Returns the name of the function that combines a value of each thread of a block."""
         name = f"ms_total_{op}_{short_name(dtype)}"
         if name not in self.helpers:

@@ -1,4 +1,4 @@
-"""Estimates that decide how loops are mapped to threads and blocks."""
+"""Limits and estimates that decide how loops are mapped to threads and blocks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,22 @@ from msops._loops.print_cuda.axes import Box, box_of
 from msops._loops.ranges import Ranges, loop_range
 from msops._loops.walk import expressions, loads, own_expressions, statements
 
-WARP = 32
+# A nest is shared out among the threads of a block from this many iterations on.
+LEAST_SHARED = 32
+# A loop in order runs on the host, around launches, from this many iterations inside on: a launch
+# takes about as long as a block of 1024 threads needs for them.
+LEAST_LAUNCHED = 4096
+# A sum into one element is split over blocks from this many terms on.
+LEAST_SPLIT = 1 << 15
+# A thread keeps arrays up to this size to itself; a block shares arrays up to that, in all: of the
+# 48 KiB that every GPU gives a block without asking, the sums of blocks need some, too.
+THREAD_BYTES = 1024
+SHARED_BYTES = 24 << 10
 
 # Threads that keep a large GPU busy. Uncoalesced accesses of a warp cost this much more.
 _BUSY_THREADS = 1 << 16
 _UNCOALESCED = 8
-_UNKNOWN_WIDTH = WARP
+_UNKNOWN_WIDTH = 32
 
 
 def width(body: Iterable[Stmt], ranges: Ranges) -> int:
@@ -40,6 +50,11 @@ def width(body: Iterable[Stmt], ranges: Ranges) -> int:
     return widest
 
 
+def is_shared_out(stmt: Stmt, ranges: Ranges) -> bool:
+    """Tells whether the threads of a block share out a nest in a statement."""
+    return width((stmt,), ranges) >= LEAST_SHARED
+
+
 def _count(loop: For, kinds: tuple[str, ...], ranges: Ranges) -> int:
     box = box_of(loop, kinds, ranges)
     return box.count if box else _UNKNOWN_WIDTH
@@ -53,7 +68,7 @@ def prefers_blocks(box: Box, ranges: Ranges) -> bool:
     """
     inside = box.ranges(ranges)
     wide = min(width(box.body, inside), 256)
-    if wide < WARP:
+    if wide < LEAST_SHARED:
         return False
     by_thread = min(box.count, _BUSY_THREADS)
     by_block = min(box.count * wide, _BUSY_THREADS)

@@ -65,6 +65,6 @@ def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Memory:
         inputs,
         outputs,
         tuple(Workspace(name, sizes[name]) for name in rest if name not in outputs),
-        tuple(step for step in (*copies, *clears) if step.size_bytes),
+        (*(c for c in copies if c.size_bytes), *(c for c in clears if c.size_bytes)),
         tuple(step for step in repeats if step.size_bytes),
     )

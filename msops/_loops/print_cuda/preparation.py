@@ -1,4 +1,4 @@
-"""What is rewritten before launches are chosen, where a kernel's loops are not inside parallel ones.
+"""What is rewritten before launches are chosen, outside of parallel loops.
 
 - A reduction loop around a parallel one is turned round, so that a thread has a sum to itself.
 - A long sum into one element is split (splitting.py).
@@ -7,31 +7,25 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
-from typing import TypeAlias
 
-from msops._loops.ir import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
+from msops._loops.ir import Buffer, Expr, For, If, Kernel, Local, Stmt, Store, Var
 from msops._loops.names import Names
 from msops._loops.print_cuda.splitting import is_worth_splitting, split
 from msops._loops.ranges import Range, loop_range
 from msops._loops.walk import expressions, statements
 
-Unproven: TypeAlias = Collection[tuple[Load | Store, int]] | None
-"""Accesses with the position of an index that may be out of range; None if nobody looked."""
 
-
-def prepare(kernel: Kernel, unproven: Unproven) -> tuple[Kernel, Unproven]:
-    """Returns a kernel with the loops that launches are made of, and what is unproven in it."""
-    preparation = _Preparation(kernel, unproven)
+def prepare(kernel: Kernel) -> Kernel:
+    """Returns a kernel with the loops that launches are made of."""
+    preparation = _Preparation(kernel)
     body = preparation.body(kernel.body, {})
     buffers = (*kernel.buffers, *preparation.partials)
-    return dataclasses.replace(kernel, buffers=buffers, body=body), preparation.unproven
+    return dataclasses.replace(kernel, buffers=buffers, body=body)
 
 
 class _Preparation:
-    def __init__(self, kernel: Kernel, unproven: Unproven) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self.partials: list[Buffer] = []
-        self.unproven = None if unproven is None else set(unproven)
         self._names = Names(kernel)
 
     def body(self, body: tuple[Stmt, ...], ranges: dict[str, Range]) -> tuple[Stmt, ...]:
@@ -57,12 +51,6 @@ class _Preparation:
     def _split(self, loop: For) -> tuple[Stmt, ...]:
         pieces = split(loop, self._names)
         self.partials.append(pieces.partial)
-        if self.unproven is not None:
-            self.unproven |= {
-                (pieces.store, axis)
-                for access, axis in self.unproven
-                if isinstance(access, Store) and access in statements((loop,))
-            }
         return pieces.body
 
 

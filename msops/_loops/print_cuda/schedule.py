@@ -17,13 +17,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from msops._loops.ir import Buffer, Const, Expr, For, If, Local, Stmt, Store, Unary
+from msops._loops.print_cuda import costs
 from msops._loops.print_cuda.axes import Box, box_of
-from msops._loops.print_cuda.costs import WARP, ordered, prefers_blocks, width
+from msops._loops.print_cuda.costs import is_shared_out, ordered, prefers_blocks, width
 from msops._loops.ranges import Range, loop_range
 from msops._loops.walk import loads, statements
-
-# A launch costs about as long as a block of 1024 threads needs for this many points.
-_WIDE = 4096
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class _Scheduler:
     def _parts_of(
         self, stmt: Stmt, ranges: dict[str, Range], guards: tuple[Expr, ...]
     ) -> tuple[Part, ...]:
-        if width((stmt,), ranges) < WARP:
+        if not is_shared_out(stmt, ranges):
             return (Region(None, "block", (stmt,), guards),)
         match stmt:
             case For(kind="parallel"):
@@ -134,7 +132,7 @@ def _belongs_on_host(loop: For, ranges: dict[str, Range]) -> bool:
     if not (isinstance(loop.begin, Const) and isinstance(loop.end, Const)):
         return False
     inner = ranges | {loop.var: loop_range(loop, ranges)}
-    return loop.begin.value < loop.end.value and width(loop.body, inner) >= _WIDE
+    return loop.begin.value < loop.end.value and width(loop.body, inner) >= costs.LEAST_LAUNCHED
 
 
 def _disturbs(stmt: If) -> bool:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from msops._loops.ir import Expr, Kernel, Load, Local, Stmt, Store, Var
-from msops._loops.print_clike import indented
+from msops._loops.print_clike import Unproven, indented
+from msops._loops.print_cuda import costs
 from msops._loops.print_cuda.block_code import MAX_THREADS, BlockCode
-from msops._loops.print_cuda.costs import WARP, width
+from msops._loops.print_cuda.costs import width
 from msops._loops.print_cuda.memory import place_buffers, size_bytes
-from msops._loops.print_cuda.preparation import Unproven, prepare
+from msops._loops.print_cuda.preparation import prepare
 from msops._loops.print_cuda.schedule import HostLoop, Part, Region, Zero, schedule
 from msops._loops.print_cuda.steps import Clear, CudaSource, Launch, Repeat, Step, Workspace
 from msops._loops.print_cuda.thread_code import PREAMBLE
 from msops._loops.walk import expressions, own_expressions, statements
+
+FAILED = "ms_failed"
+"""The workspace that takes the code of the first index out of range that a thread met."""
+
+FAILED_BYTES = 4
 
 _GRID_THREADS = 256
 _MAX_BLOCKS = 1 << 22
@@ -23,43 +29,55 @@ _SLOTS_BYTES = 256 << 20
 
 def cuda_source(
     kernel: Kernel,
-    unproven: Unproven = None,
+    unproven: Unproven | None = None,
     overwritten: Collection[str] = (),
+    check_bounds: bool = False,
 ) -> CudaSource:
     """Returns a kernel as CUDA C.
 
     Args:
       kernel: with the kinds of its loops marked.
-      unproven: accesses with the position of an index that may be out of range; None if nobody
-        looked, then only ranges are asked.
-      overwritten: names of buffers of which the body writes each element before it reads it.
+      unproven: the indices that may be out of range; None if nobody looked, then only the ranges
+        of loop variables are asked.
+      overwritten: names of buffers and locals that need not be zero at the start.
+      check_bounds: an index out of range is an error of the run.
     """
-    return _SourcePrinter(kernel, unproven).source(overwritten)
+    return _SourcePrinter(prepare(kernel), unproven, overwritten, check_bounds).source()
 
 
 class _SourcePrinter:
-    def __init__(self, kernel: Kernel, unproven: Unproven) -> None:
-        kernel, unproven = prepare(kernel, unproven)
+    def __init__(
+        self,
+        kernel: Kernel,
+        unproven: Unproven | None,
+        overwritten: Collection[str],
+        check_bounds: bool,
+    ) -> None:
         self._kernel = kernel
-        self._code = BlockCode(kernel, unproven)
+        self._code = BlockCode(kernel, unproven, overwritten, check_bounds)
         self._functions: list[str] = []
         self._workspaces: list[Workspace] = []
         self._schedule = schedule(kernel.body)
 
-    def source(self, overwritten: Collection[str]) -> CudaSource:
+    def source(self) -> CudaSource:
         """Returns the whole."""
         for buffer in self._schedule.temporaries:
             self._code.buffers[buffer.name] = buffer
             self._workspaces.append(Workspace(buffer.name, size_bytes(buffer)))
-        memory = place_buffers(self._kernel, overwritten)
+        memory = place_buffers(self._kernel, self._code.overwritten)
         steps = self._steps(self._schedule.parts, ())
+        before = memory.before
+        if self._code.checks:
+            before = (*before, Clear(FAILED, FAILED_BYTES))
+            self._workspaces.append(Workspace(FAILED, FAILED_BYTES))
         text = "\n\n".join((PREAMBLE.rstrip(), *self._code.helpers.values(), *self._functions))
         return CudaSource(
             text=f"{text}\n",
-            steps=(*memory.before, *steps, *memory.after),
+            steps=(*before, *steps, *memory.after),
             inputs=memory.inputs,
             outputs=memory.outputs,
             workspaces=(*memory.workspaces, *self._workspaces),
+            checks=tuple(self._code.checks),
         )
 
     def _steps(self, parts: Iterable[Part], host_loops: tuple[str, ...]) -> tuple[Step, ...]:
@@ -69,7 +87,8 @@ class _SourcePrinter:
         match part:
             case Zero(buffer=buffer):
                 size = size_bytes(buffer)
-                return [Clear(buffer.name, size)] if size else []
+                is_needed = size and buffer.name not in self._code.overwritten
+                return [Clear(buffer.name, size)] if is_needed else []
             case HostLoop(loop=loop, begin=begin, end=end, parts=parts):
                 self._code.ranges[loop.var] = (begin, end - 1)
                 return [Repeat(loop.var, begin, end, self._steps(parts, (*host_loops, loop.var)))]
@@ -92,7 +111,7 @@ class _SourcePrinter:
             "\n".join(
                 [
                     f'extern "C" __global__ void __launch_bounds__({threads})',
-                    f"{function}({self._parameters(region, buffers, variables)}) {{",
+                    f"{function}({self._parameters(region, buffers, variables, lines)}) {{",
                     *indented([*self._preamble(variables), *lines]),
                     "}",
                 ]
@@ -101,7 +120,9 @@ class _SourcePrinter:
         for slots in code.spilled:
             count = blocks * (threads if slots.owner == "thread" else 1)
             self._workspaces.append(Workspace(slots.name, count * size_bytes(slots.buffer)))
-        arguments = (*buffers, *(slots.name for slots in code.spilled), *variables)
+        own = [slots.name for slots in code.spilled]
+        own += [FAILED] if _may_fail(lines) else []
+        arguments = (*buffers, *own, *variables)
         return [Launch(function, blocks, threads, arguments)]
 
     def _thread_count(self, region: Region) -> int:
@@ -110,7 +131,7 @@ class _SourcePrinter:
         ranges = region.box.ranges(self._code.ranges) if region.box else self._code.ranges
         wide = width(region.body, ranges)
         most = _GRID_THREADS if region.box else MAX_THREADS
-        return 1 if wide < WARP else min(most, 1 << (wide - 1).bit_length())
+        return 1 if wide < costs.LEAST_SHARED else min(most, 1 << (wide - 1).bit_length())
 
     def _block_count(self, region: Region, threads: int) -> int:
         if region.box is None:
@@ -131,7 +152,9 @@ class _SourcePrinter:
         known = [name for name in self._code.buffers if name in named and name not in local]
         return known, [name for name in host_loops if name in named]
 
-    def _parameters(self, region: Region, buffers: list[str], variables: list[str]) -> str:
+    def _parameters(
+        self, region: Region, buffers: list[str], variables: list[str], lines: list[str]
+    ) -> str:
         code = self._code
         written = {stmt.buffer for stmt in statements(region.body) if isinstance(stmt, Store)}
         texts = []
@@ -141,6 +164,7 @@ class _SourcePrinter:
             texts.append(f"{const}{kind}* __restrict__ {code.names[name]}")
         for slots in code.spilled:
             texts.append(f"{code.storage_types[slots.buffer.dtype]}* __restrict__ {slots.name}")
+        texts += [f"int* {FAILED}"] if _may_fail(lines) else []
         texts += [f"int32_t ms_{code.names[name]}" for name in variables]
         return ", ".join(texts)
 
@@ -177,6 +201,10 @@ def _looped(region: Region, code: BlockCode) -> list[str]:
     inside = [*code.point(box, "ms_point"), *code.guarded(code.bounds(box), body)]
     head = f"for ({kind} ms_point = {first}; ms_point < {box.count}; ms_point += {step}) {{"
     return [head, *indented(inside), "}"]
+
+
+def _may_fail(lines: list[str]) -> bool:
+    return any(FAILED in line for line in lines)
 
 
 def _named(region: Region) -> set[str]:

@@ -31,12 +31,12 @@ from msops._loops.ir import (
     Var,
 )
 from msops._loops.names import Names
+from msops._loops.print_cuda import costs
 from msops._loops.print_cuda.accumulations import accumulation_of, identity
 from msops._loops.print_cuda.axes import box_of
 from msops._loops.ranges import Ranges
 
 BLOCKS = 256
-_LEAST_COUNT = 1 << 15
 # So that the bounds of the shares, which may lie beyond the loop's end, are int32.
 _GREATEST_END = 1 << 30
 
@@ -48,23 +48,24 @@ class Pieces:
     Attributes:
       partial: the temporary between them.
       body: what replaces the loop.
-      store: the store to the element, in the second.
     """
 
     partial: Buffer
     body: tuple[Stmt, ...]
-    store: Store
 
 
 def is_worth_splitting(loop: For, ranges: Ranges) -> bool:
     """Tells whether a reduction loop can be split, and one block would need long for it."""
     accumulation = accumulation_of(loop)
-    if accumulation is None or any(part.kind != "reduction" for part in accumulation.loops):
+    if accumulation is None or not accumulation.is_reduction:
+        return False
+    # The element is read at the end, even if no term was added to it: it must be there.
+    if not accumulation.is_certain and accumulation.store.indices:
         return False
     box = box_of(loop, ("reduction",), ranges)
     cut = _bounds(_widest(accumulation.loops))
     fits = cut[1] - cut[0] > 1 and cut[1] < _GREATEST_END
-    return box is not None and box.count >= _LEAST_COUNT and fits
+    return box is not None and box.count >= costs.LEAST_SPLIT and fits
 
 
 def split(loop: For, names: Names) -> Pieces:
@@ -92,7 +93,7 @@ def split(loop: For, names: Names) -> Pieces:
     last = dataclasses.replace(store, value=combined)
     first_sums = For(block, _index(0), _index(blocks), (start, nest), kind="parallel")
     their_sum = For(piece, _index(0), _index(blocks), (last,), kind="reduction")
-    return Pieces(partial, (first_sums, their_sum), last)
+    return Pieces(partial, (first_sums, their_sum))
 
 
 def _rebuilt(stmt: Stmt, old: Store, new: Store, cut: For, block: str, blocks: int) -> Stmt:

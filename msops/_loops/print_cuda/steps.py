@@ -73,6 +73,8 @@ class CudaSource:
       inputs: names of the buffers that the caller passes, in the order of the kernel's parameters.
       outputs: likewise for its results.
       workspaces: what the caller provides beside them, contents undefined.
+      checks: what is wrong if the int32 in the workspace "ms_failed" is 1, 2, ... at the end; that
+        workspace is the last one, and there is none without checks.
     """
 
     text: str
@@ -80,6 +82,7 @@ class CudaSource:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     workspaces: tuple[Workspace, ...]
+    checks: tuple[str, ...]
 
     @property
     def launches(self) -> tuple[Launch, ...]:

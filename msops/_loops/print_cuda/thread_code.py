@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from msops._loops.ir import Buffer, For, Kernel, Load, Local, Stmt, Store
-from msops._loops.print_clike import CLike, indented
+from msops._loops.ir import Buffer, For, Kernel, Local
+from msops._loops.print_clike import CLike, Unproven, indented
+from msops._loops.print_cuda import costs
 from msops._loops.print_cuda.accumulations import accumulation_of, in_register
 from msops._loops.print_cuda.axes import Box
 from msops._loops.print_cuda.memory import size_bytes
-from msops._loops.print_cuda.preparation import Unproven
-from msops._loops.walk import statements
 
 PREAMBLE = """\
 typedef signed char int8_t;
@@ -42,7 +41,6 @@ static __device__ uint16_t ms_to_f16(float x) {
 }"""
 """float16 without cuda_fp16.h: the instructions behind __half2float and __float2half_rn."""
 
-_LARGEST_IN_THREAD_BYTES = 1024
 _WORDS = """
     threadIdx blockIdx blockDim gridDim warpSize dim3 uint3 float2 float3 float4 double2 int2 int3
     int4 min max abs clock
@@ -78,11 +76,15 @@ class ThreadCode(CLike):
     reserved = frozenset(_WORDS.split())
     storage_types: ClassVar[dict[str, str]] = CLike.storage_types | {"float16": "uint16_t"}
 
-    _unproven: set[tuple[Load | Store, int]] | None
-
-    def __init__(self, kernel: Kernel, unproven: Unproven) -> None:
-        super().__init__(kernel, unproven, check_bounds=False)
-        self._unproven = None if unproven is None else set(unproven)
+    def __init__(
+        self,
+        kernel: Kernel,
+        unproven: Unproven | None,
+        overwritten: Collection[str] = (),
+        check_bounds: bool = False,
+    ) -> None:
+        """Prepares to print; see `CLikeValues`."""
+        super().__init__(kernel, unproven, overwritten, check_bounds)
         self._numbers = itertools.count()
         self.spilled: list[Slots] = []
 
@@ -123,17 +125,7 @@ class ThreadCode(CLike):
         if accumulation is None or accumulation.store.buffer in self.variables:
             return super().loop(stmt)
         nest = in_register(accumulation, self.new_name("total"), self.new_name("touched"))
-        self.same_guards(accumulation.store, nest)
-        return self.local(nest)
-
-    def same_guards(self, old: Store, within: Stmt) -> None:
-        """Makes the stores to an element in new code as guarded as the store they stand for."""
-        if self._unproven is None:
-            return
-        axes = [axis for axis in range(len(old.indices)) if (old, axis) in self._unproven]
-        for stmt in statements((within,)):
-            if isinstance(stmt, Store) and stmt.buffer == old.buffer:
-                self._unproven.update((stmt, axis) for axis in axes)
+        return super().loop(stmt) if nest is None else self.local(nest)
 
     def new_name(self, base: str) -> str:
         """Returns a name that is free, for a variable of the printer's own."""
@@ -143,13 +135,15 @@ class ThreadCode(CLike):
 
     def local(self, stmt: Local) -> list[str]:
         """Returns a block with a zeroed array of a thread's own; a large one in device memory."""
-        if size_bytes(stmt.buffer) <= _LARGEST_IN_THREAD_BYTES:
+        if size_bytes(stmt.buffer) <= costs.THREAD_BYTES:
             return super().local(stmt)
         self.declare(stmt.buffer)
         name, count = self.names[stmt.buffer.name], math.prod(stmt.buffer.shape)
         index = self.new_name("i")
         zero = f"for (int64_t {index} = 0; {index} < {count}; ++{index}) {name}[{index}] = 0;"
-        lines = [self.spill(stmt.buffer, "thread"), zero, *self.statements(stmt.body)]
+        lines = [self.spill(stmt.buffer, "thread")]
+        lines += [] if stmt.buffer.name in self.overwritten else [zero]
+        lines += self.statements(stmt.body)
         return ["{", *indented(lines), "}"]
 
     def spill(self, buffer: Buffer, owner: Owner) -> str:

@@ -60,7 +60,9 @@ def _padding(dimension: Dimension, scope: Scope) -> tuple[int, int] | None:
     return (low, high) if inside else None
 
 
-def _viewed(array: Array, view: View, padding: Sequence[tuple[int, int]], value_of: ValueOf) -> Value:
+def _viewed(
+    array: Array, view: View, padding: Sequence[tuple[int, int]], value_of: ValueOf
+) -> Value:
     """Returns the view of an array, its axes in the order of memory."""
     array = reshaped(array, view.shape)
     array = _padded(array, view, padding)
@@ -91,7 +93,9 @@ def _block(dimension: Dimension) -> int:
     return outermost.step * outermost.extent
 
 
-def _sliced(array: Array, view: View, padding: Sequence[tuple[int, int]], value_of: ValueOf) -> Array:
+def _sliced(
+    array: Array, view: View, padding: Sequence[tuple[int, int]], value_of: ValueOf
+) -> Array:
     dimensions = view.dimensions
     starts = [d.start + low for d, (low, _) in zip(dimensions, padding, strict=True)]
     lengths = [_block(dimension) for dimension in dimensions]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from jax import lax
 
 from msops._loops.print_jax import operations
 from msops._loops.print_jax.evaluate import evaluate
 from msops._loops.print_jax.scope import Scope
-from msops._loops.print_jax.values import Array, Value, spread
+from msops._loops.print_jax.values import Array, Value
 from msops._loops.raising.steps import Accumulate, Recur
 
 _CUMULATIVE = {"add": lax.cumsum, "mul": lax.cumprod, "min": lax.cummin, "max": lax.cummax}
@@ -17,8 +19,8 @@ _CUMULATIVE = {"add": lax.cumsum, "mul": lax.cumprod, "min": lax.cummin, "max": 
 def accumulate(step: Accumulate, scope: Scope) -> Value:
     """Returns every partial result along the axis."""
     axes = scope.order
-    array = spread(evaluate(step.value, scope), axes, scope.extents)
-    first = spread(evaluate(step.initial, scope), _without(axes, step.axis), scope.extents)
+    array = scope.spread(evaluate(step.value, scope), axes)
+    first = scope.spread(evaluate(step.initial, scope), _without(axes, step.axis))
     position = axes.index(step.axis)
     kind = np.dtype(array.dtype)
     narrow = kind.itemsize == 2 and kind.kind not in "iu"
@@ -32,44 +34,44 @@ def accumulate(step: Accumulate, scope: Scope) -> Value:
 
 
 def recur(step: Recur, scope: Scope) -> Value:
-    """Returns h for every position of the axis.
-
-    h_i = a_i h_{i-1} + b_i is a composition of affine functions, which associates (Blelloch 1990).
-    """
+    """Returns h for every position of the axis, where h_i = a_i h_{i-1} + b_i."""
     axes = scope.order
     position = axes.index(step.axis)
-    factor = spread(evaluate(step.coefficient, scope), axes, scope.extents)
-    addend = spread(evaluate(step.addend, scope), axes, scope.extents)
-    first = spread(evaluate(step.initial, scope), _without(axes, step.axis), scope.extents)
-    others = factor.size // factor.shape[position]
-    if others >= WIDE_ENOUGH:
-        return Value(_scan(factor, addend, first, position), axes)
-
-    def compose(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
-        return (
-            lax.mul(one[0], other[0]),
-            lax.add(lax.mul(other[0], one[1]), other[1]),
-        )
-
-    product, total = lax.associative_scan(compose, (factor, addend), axis=position)
-    initial = lax.broadcast_in_dim(first, product.shape, _others(product.ndim, position))
-    return Value(lax.add(lax.mul(product, initial), total), axes)
+    factor = scope.spread(evaluate(step.coefficient, scope), axes)
+    addend = scope.spread(evaluate(step.addend, scope), axes)
+    first = scope.spread(evaluate(step.initial, scope), _without(axes, step.axis))
+    product = lax.platform_dependent(
+        factor,
+        addend,
+        first,
+        cpu=partial(_one_by_one, position=position),
+        default=partial(_by_halves, position=position),
+    )
+    return Value(product, axes)
 
 
-WIDE_ENOUGH = 1024
-"""Elements beside the axis from which one vector step a position beats the associative scan."""
-
-
-def _scan(factor: Array, addend: Array, first: Array, position: int) -> Array:
+def _one_by_one(factor: Array, addend: Array, first: Array, position: int) -> Array:
+    """A CPU has no use for parallelism that costs passes over memory."""
     permutation = (position, *_others(factor.ndim, position))
-    moved = [lax.transpose(x, permutation) for x in (factor, addend)]
 
     def step(before: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
         result = lax.add(lax.mul(now[0], before), now[1])
         return result, result
 
-    _, stacked = lax.scan(step, first, (moved[0], moved[1]))
+    moved = tuple(lax.transpose(x, permutation) for x in (factor, addend))
+    _, stacked = lax.scan(step, first, moved)
     return lax.transpose(stacked, np.argsort(permutation))
+
+
+def _by_halves(factor: Array, addend: Array, first: Array, position: int) -> Array:
+    """Composition of affine functions associates (Blelloch 1990)."""
+
+    def compose(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+        return lax.mul(one[0], other[0]), lax.add(lax.mul(other[0], one[1]), other[1])
+
+    product, total = lax.associative_scan(compose, (factor, addend), axis=position)
+    initial = lax.broadcast_in_dim(first, product.shape, _others(product.ndim, position))
+    return lax.add(lax.mul(product, initial), total)
 
 
 def _without(axes: tuple[str, ...], axis: str) -> tuple[str, ...]:

@@ -11,41 +11,49 @@ from jax import lax
 
 from msops._loops.ir import Store
 from msops._loops.print_jax import operations
-from msops._loops.print_jax.evaluate import _apply, as_index, evaluate, scalar_sum
-from msops._loops.print_jax.loads import _reshaped, _stacked
+from msops._loops.print_jax.indices import scalar_sum
 from msops._loops.print_jax.scatters import scatter
-from msops._loops.print_jax.scope import Scope
+from msops._loops.print_jax.scope import Scope, ValueOf
 from msops._loops.print_jax.values import (
     Array,
     Contents,
     Uniform,
     Value,
     contents_array,
-    spread,
+    reshaped,
 )
 from msops._loops.raising.conditions import implied
 from msops._loops.raising.linear import Linear
 from msops._loops.raising.views import Dimension, View, find_view
 
 
-def store(target: Store, value: Value, op: str | None, scope: Scope) -> Contents:
+def store(target: Store, value: Value, op: str | None, scope: Scope, value_of: ValueOf) -> Contents:
     """Returns a buffer's contents after a store.
 
     Args:
       target: what is stored to.
       value: what is stored.
       op: what it is combined with the old elements by; None replaces them.
-      scope: its conditions say where nothing is stored.
+      scope: nothing is stored where its masks do not hold.
+      value_of: evaluates indices.
     """
     old = scope.machine.contents[target.buffer]
     if 0 in old.shape:
         return old
     view = find_view(target.indices, old.shape, scope.axis_ranges)
     if view is not None and _is_dense(view) and set(view.axes) >= _needed(value, scope):
-        block = _Block.make(view, value, scope)
+        block = _Block.make(view, value, scope, value_of)
         if block is not None:
             return block.write(old, op)
-    return _scatter(old, target, value, op, scope)
+    return scatter(contents_array(old), target, value, op, scope, value_of)
+
+
+def covers(view: View) -> bool:
+    """Tells whether a view shows the whole buffer."""
+    return _is_dense(view) and all(
+        not d.rest and d.start == 0 and _stride(d) == 1 and d.length == d.size
+        for d in view.dimensions
+    )
 
 
 def _needed(value: Value, scope: Scope) -> set[str]:
@@ -83,7 +91,7 @@ class _Block:
     mask: Array | None
 
     @staticmethod
-    def make(view: View, value: Value, scope: Scope) -> _Block | None:
+    def make(view: View, value: Value, scope: Scope, value_of: ValueOf) -> _Block | None:
         """Returns the block of a store; None if it might reach beyond moving ends."""
         mask = scope.mask
         starts: list[Any] = []
@@ -95,9 +103,9 @@ class _Block:
                 first = max(0, -(dimension.start // stride))
                 last = min(extent, -((dimension.start - dimension.size) // stride))
                 starts.append(dimension.start + first * stride)
-                cuts.append((first, max(first, last)))
+                cuts.append((first, last) if first < last else (0, 0))
                 continue
-            start = scalar_sum(dimension.rest, dimension.start, scope)
+            start = scalar_sum(dimension.rest, dimension.start, value_of)
             if not _stays_inside(dimension, scope):
                 if dimension.levels:
                     return None
@@ -113,15 +121,14 @@ class _Block:
         """Returns the buffer with the block written."""
         if 0 in self.value.shape:
             return old
-        if isinstance(old, Uniform) and op and _is_neutral(old, op):
-            if self.mask is None:
-                op = None
+        if op and self.mask is None and _is_neutral(old, op):
+            op = None
         if isinstance(old, Uniform) and op is None and self.mask is None and self._is_fixed():
-            return _reshaped(self._padded(self.value, old.value), old.shape)
-        buffer = _reshaped(contents_array(old), self.shape)
+            return reshaped(self._padded(self.value, old.value), old.shape)
+        buffer = reshaped(contents_array(old), self.shape)
         if not self._is_fixed() or all(stride == 1 for stride in self.strides):
-            return _reshaped(self._update(buffer, op), old.shape)
-        return _reshaped(self._blend(buffer, op), old.shape)
+            return reshaped(self._update(buffer, op), old.shape)
+        return reshaped(self._blend(buffer, op), old.shape)
 
     def _is_fixed(self) -> bool:
         return all(isinstance(start, int) for start in self.starts)
@@ -200,54 +207,26 @@ def _stays_inside(dimension: Dimension, scope: Scope) -> bool:
 def _inside(start: Array, size: int, mask: Value | None, scope: Scope) -> Value:
     inside = lax.bitwise_and(lax.ge(start, np.int32(0)), lax.lt(start, np.int32(size)))
     own = Value(inside, ())
-    return own if mask is None else _apply(lax.bitwise_and, scope, mask, own)
+    return own if mask is None else scope.apply(lax.bitwise_and, mask, own)
 
 
 def _arranged(value: Value, view: View, cuts: Sequence[tuple[int, int]], scope: Scope) -> Array:
     """Returns a value in the shape of the region, without what is cut off at fixed ends."""
-    array = spread(value, view.axes, scope.extents)
+    array = scope.spread(value, view.axes)
     backwards = [i for i, axis in enumerate(view.axes) if axis in view.reversed]
     if backwards:
         array = lax.rev(array, backwards)
     counts = [_count(dimension) for dimension in view.dimensions]
     if isinstance(array, np.generic):
         array = lax.full((), array)
-    array = _reshaped(array, counts)
+    array = reshaped(array, counts)
     if any(cut != (0, count) for cut, count in zip(cuts, counts, strict=True)):
         array = lax.slice(array, [first for first, _ in cuts], [last for _, last in cuts])
     return array
 
 
-def _is_neutral(old: Uniform, op: str) -> bool:
-    return bool(old.value == operations.identity(op, str(np.dtype(type(old.value)))))
-
-
-def _scatter(old: Contents, target: Store, value: Value, op: str | None, scope: Scope) -> Array:
-    """Scatters element by element; those beyond the ends or under no mask are dropped."""
-    buffer = contents_array(old)
-    indices = [
-        as_index(evaluate(index, scope), size, scope)
-        for index, size in zip(target.indices, buffer.shape, strict=True)
-    ]
-    if not indices:
-        # A scalar that one iteration at most stores to: give it a dimension to scatter into.
-        indices = [Value(np.int32(0), ())]
-        scattered = _scatter_into(lax.reshape(buffer, (1,)), indices, value, op, scope)
-        return lax.reshape(scattered, ())
-    return _scatter_into(buffer, indices, value, op, scope)
-
-
-def _scatter_into(
-    buffer: Array, indices: Sequence[Value], value: Value, op: str | None, scope: Scope
-) -> Array:
-    found = _needed(value, scope) | {axis for index in indices for axis in index.axes}
-    batch = tuple(axis for axis in scope.order if axis in found)
-    columns = [spread(index, batch, scope.extents) for index in indices]
-    if scope.mask is not None:
-        mask = spread(scope.mask, batch, scope.extents)
-        beyond = lax.full(mask.shape, np.int32(buffer.shape[0]))
-        first = columns[0] if np.ndim(columns[0]) else lax.full((), columns[0])
-        columns[0] = lax.select(mask, first, beyond)
-    stacked = _stacked(columns)
-    updates = spread(value, batch, scope.extents)
-    return scatter(buffer, stacked, updates, op)
+def _is_neutral(old: Contents, op: str) -> bool:
+    """Tells whether all elements are such that combining leaves what they are combined with."""
+    if not isinstance(old, Uniform):
+        return False
+    return bool(old.value == operations.identity(op, old.value.dtype.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 
 from msops._loops.ir import Binary, Const, Expr, Unary
@@ -78,6 +79,37 @@ def narrow(function: Linear, ranges: dict[str, Range]) -> bool:
         bounds = function.bounds(ranges)
         assert bounds is not None
     return bounds[0] >= 0
+
+
+def decide(condition: Expr, ranges: Mapping[str, Range]) -> bool | None:
+    """Tells whether a condition holds everywhere in the ranges of variables, or nowhere."""
+    holds = True
+    for part in conjuncts(condition):
+        functions = inequalities(part, ranges) or ()
+        bounds = [f.bounds(ranges) for f in functions if not f.rest]
+        if any(limits is not None and limits[1] < 0 for limits in bounds):
+            return False
+        holds = holds and bool(functions) and len(bounds) == len(functions)
+        holds = holds and all(limits is not None and limits[0] >= 0 for limits in bounds)
+    return holds or None
+
+
+def narrow_unequal(condition: Expr, axes: Collection[str], ranges: dict[str, Range]) -> bool:
+    """Does the same as `narrow` for `axis != value`, which can only cut off an end."""
+    if not isinstance(condition, Binary) or condition.op != "ne":
+        return False
+    functions = inequalities(dataclasses.replace(condition, op="eq"), axes)
+    if functions is None or functions[0].rest or len(functions[0].terms) != 1:
+        return False
+    ((axis, coefficient),) = functions[0].terms
+    value, left = divmod(-functions[0].const, coefficient)
+    least, greatest = ranges[axis]
+    if left or not least <= value <= greatest:
+        return True
+    if value not in (least, greatest):
+        return False
+    ranges[axis] = (least + 1, greatest) if value == least else (least, greatest - 1)
+    return True
 
 
 def implied(

@@ -1,4 +1,4 @@
-"""Vector nests: loops in any order around one store, as a box of axes and what is left of guards."""
+"""Vector nests: loops in any order around one store, as a box of axes and the guards left."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from msops._loops.ir import INDEX_DTYPE, Binary, Const, Expr, For, If, Stmt, Store, Var
-from msops._loops.raising.conditions import conjuncts, inequalities, narrow
-from msops._loops.raising.linear import variables
-from msops._loops.ranges import Range, range_of
+from msops._loops.raising.conditions import conjuncts, inequalities, narrow, narrow_unequal
+from msops._loops.ranges import Range, loop_range
 from msops._loops.walk import substitute
 
-LARGEST_EXTENT = 2**31 - 1
+LONGEST_HULL = 2**24
+"""Loops whose bounds are data get no hull beyond so many iterations."""
 
 
 @dataclass(frozen=True)
@@ -94,35 +94,25 @@ def chain(stmt: Stmt) -> Chain | None:
         stmt = inner
 
 
-def nest(parts: Chain, outer: Sequence[Axis], guards: Sequence[Expr] = ()) -> Nest | None:
+def nest(parts: Chain, outer: Sequence[Axis]) -> Nest | None:
     """Returns the box of a chain; None if a loop has no bounds that are known here.
 
     Args:
       parts: the chain.
       outer: the serial loops around it.
-      guards: conditions known from outside, that the store is also under.
     """
     ranges: dict[str, Range] = {axis.var: axis.interval for axis in outer}
-    conditions = [part for guard in (*guards, *parts.guards) for part in conjuncts(guard)]
-    axes = set()
+    conditions = [part for guard in parts.guards for part in conjuncts(guard)]
     for loop in parts.loops:
-        low, high = range_of(loop.begin, ranges), range_of(loop.end, ranges)
-        if low is None or high is None or high[1] - low[0] > LARGEST_EXTENT:
+        ranges[loop.var] = loop_range(loop, ranges)
+        if not is_known(loop, ranges[loop.var]):
             return None
-        ranges[loop.var] = (low[0], high[1] - 1)
-        axes.add(loop.var)
-        var = Var(loop.var)
-        conditions += [
-            Binary(op, *operands, "bool")
-            for op, bound, operands in (
-                ("le", loop.begin, (loop.begin, var)), ("lt", loop.end, (var, loop.end)),
-            ) if not isinstance(bound, Const)
-        ]  # fmt: skip
-    left = _tighten(conditions, axes, ranges)
+        conditions += _bounds(loop)
+    left = _tighten(conditions, {loop.var for loop in parts.loops}, ranges)
     values: dict[str, Expr] = {
-        axis: Const(ranges[axis][0], INDEX_DTYPE)
-        for axis in axes
-        if ranges[axis][0] == ranges[axis][1]
+        loop.var: Const(ranges[loop.var][0], INDEX_DTYPE)
+        for loop in parts.loops
+        if ranges[loop.var][0] == ranges[loop.var][1]
     }
     return Nest(
         tuple(
@@ -137,19 +127,41 @@ def nest(parts: Chain, outer: Sequence[Axis], guards: Sequence[Expr] = ()) -> Ne
     )
 
 
+def is_known(loop: For, hull: Range) -> bool:
+    """Tells whether the hull of a loop's range is worth running through."""
+    is_constant = isinstance(loop.begin, Const) and isinstance(loop.end, Const)
+    return is_constant or hull[1] - hull[0] < LONGEST_HULL
+
+
+def _bounds(loop: For) -> list[Expr]:
+    """Returns the conditions on a loop's variable that its hull does not say."""
+    var = Var(loop.var)
+    conditions: list[Expr] = []
+    if not isinstance(loop.begin, Const):
+        conditions.append(Binary("le", loop.begin, var, "bool"))
+    if not isinstance(loop.end, Const):
+        conditions.append(Binary("lt", var, loop.end, "bool"))
+    return conditions
+
+
 def _tighten(
     conditions: Sequence[Expr], axes: set[str], ranges: dict[str, Range]
 ) -> tuple[Expr, ...]:
     """Shrinks the ranges of axes to the hull of where conditions hold; returns what is left."""
+    left = tuple(conditions)
     for _ in range(2):
-        left = []
-        for condition in conditions:
-            functions = inequalities(condition, axes)
-            if any(ranges[axis][0] > ranges[axis][1] for axis in axes):
-                return ()
-            if functions is None or not all([narrow(f, ranges) for f in functions]):
-                left.append(condition)
-    return tuple(left)
+        left = tuple(c for c in conditions if not _is_said(c, axes, ranges))
+    return left
+
+
+def _is_said(condition: Expr, axes: set[str], ranges: dict[str, Range]) -> bool:
+    """Shrinks ranges to the hull of a condition; tells whether they then say the same."""
+    if any(ranges[axis][0] > ranges[axis][1] for axis in axes):
+        return True
+    functions = inequalities(condition, axes)
+    if functions is None:
+        return narrow_unequal(condition, axes, ranges)
+    return all([narrow(function, ranges) for function in functions])  # noqa: C419 - narrow all
 
 
 def _substituted_store(store: Store, values: Mapping[str, Expr]) -> Store:
@@ -160,8 +172,3 @@ def _substituted_store(store: Store, values: Mapping[str, Expr]) -> Store:
         indices=tuple(substitute(index, dict(values)) for index in store.indices),
         value=substitute(store.value, dict(values)),
     )
-
-
-def is_scalar(expr: Expr, nest: Nest) -> bool:
-    """Tells whether an expression is free of the nest's axes."""
-    return variables(expr).isdisjoint(nest.extents)

@@ -2,42 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 from msops._loops.intrinsics import is_float
-from msops._loops.ir import INDEX_DTYPE, Binary, Const, Expr, For, Load, Store, Unary
+from msops._loops.ir import INDEX_DTYPE, Binary, Const, Expr, For, Load, Select, Store, Unary
+from msops._loops.raising.conditions import decide
 from msops._loops.raising.linear import Linear, linear
 from msops._loops.raising.nests import Axis, Chain, Nest, chain, nest
-from msops._loops.raising.steps import Accumulate, Recur
-from msops._loops.walk import loads, substitute
+from msops._loops.raising.steps import Accumulate, Recur, Step
+from msops._loops.ranges import Range
+from msops._loops.walk import loads, rewrite, substitute
 
 ACCUMULATED = ("add", "mul", "min", "max")
+_LAST = 2**31 - 1
 
 
-def find_recurrence(
-    loop: For, axis: Axis, outer: tuple[Axis, ...], guards: tuple[Expr, ...]
-) -> Accumulate | Recur | None:
-    """Returns the scan that a serial loop is, if it is one.
-
-    Args:
-      loop: with constant bounds.
-      axis: its range.
-      outer: the serial loops around it.
-      guards: conditions that its stores are under.
-    """
+def find_recurrence(loop: For, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
+    """Returns the scan that a serial loop with constant bounds is; nothing if it is none."""
     parts = chain(loop.body[0]) if len(loop.body) == 1 else None
-    if parts is None or guards:
-        return None
+    if parts is None:
+        return ()
     within = Chain((_parallel(loop), *parts.loops), parts.guards, parts.store)
     box = nest(within, outer)
-    if box is None or box.mask or box.reduced or axis.var not in box.extents:
-        return None
-    before = _element_before(box.store, loop.var, set(box.extents))
+    if box is None or box.mask or box.reduced or loop.var not in box.extents:
+        return ()
+    first = box.ranges[loop.var][0]
+    store, initial = _without_first(box.store, loop.var, first)
+    before = _element_before(store, loop.var, set(box.extents))
     if before is None:
-        return None
-    first = Const(box.ranges[loop.var][0], INDEX_DTYPE)
-    initial = substitute(before, {loop.var: first})
-    return _scan(box, before, loop.var, initial)
+        return ()
+    if initial is None:
+        initial = before
+    elif any(load.buffer == store.buffer for load in loads(initial)):
+        return ()
+    box = dataclasses.replace(box, store=store)
+    at_first: dict[str, Expr] = {loop.var: Const(first, INDEX_DTYPE)}
+    step = _scan(box, before, loop.var, substitute(initial, at_first))
+    return (step,) if step else ()
+
+
+def _without_first(store: Store, var: str, first: int) -> tuple[Store, Expr | None]:
+    """Returns the store as it is after the first iteration, and what the first one begins with.
+
+    `(i == 0 ? s : h[i - 1]) + a[i]` begins with s, and continues with h[i - 1].
+    """
+    found: list[Expr] = []
+
+    def unwrap(expr: Expr) -> Expr:
+        if not isinstance(expr, Select):
+            return expr
+        begins = _choice(expr, {var: (first, first)})
+        continues = _choice(expr, {var: (first + 1, _LAST)})
+        if begins is None or not isinstance(continues, Load) or continues.buffer != store.buffer:
+            return expr
+        found.append(begins)
+        return continues
+
+    value = rewrite(store.value, unwrap)
+    if len(found) != 1:
+        return store, None
+    return dataclasses.replace(store, value=value), found[0]
+
+
+def _choice(expr: Select, ranges: Mapping[str, Range]) -> Expr | None:
+    """Returns the branch of a choice that is taken everywhere in the ranges of variables."""
+    truth = decide(expr.condition, ranges)
+    return None if truth is None else expr.then if truth else expr.otherwise
 
 
 def _parallel(loop: For) -> For:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -75,10 +75,16 @@ def _is_independent(loop: For, stmt: If, written: set[str], others: Sequence[Stm
     if any(isinstance(other, Local) for other in inside):
         return False
     touched = {other.buffer for other in inside if isinstance(other, Store)}
-    read = {l.buffer for o in inside for e in own_expressions(o) for l in loads(e)}
-    own = {l.buffer for s in statements((stmt,)) for e in own_expressions(s) for l in loads(e)}
-    bounds = {l.buffer for bound in (loop.begin, loop.end) for l in loads(bound)}
+    read = _read(inside)
+    own = _read(statements((stmt,)))
+    bounds = _read([dataclasses.replace(loop, body=())])
     return not (written & (touched | read | bounds) or touched & (own | bounds))
+
+
+def _read(stmts: Iterable[Stmt]) -> set[str]:
+    """Returns the buffers that statements read, apart from those in their bodies."""
+    own = (expr for stmt in stmts for expr in own_expressions(stmt))
+    return {load.buffer for expr in own for load in loads(expr)}
 
 
 def _is_remembered(

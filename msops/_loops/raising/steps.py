@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from msops._loops.ir import Expr, For, If
+from msops._loops.ir import Const, Expr, For, If
 from msops._loops.raising.nests import Axis, Nest
 from msops._loops.raising.windows import Window
 
@@ -43,12 +43,14 @@ class Contract:
       factors: the factors of the product.
       turned: the sign of the product is turned.
       over: the axes that are summed over.
+      fallback: what to run instead if a factor is not finite; None if that makes no difference.
     """
 
     nest: Nest
     factors: tuple[Expr, ...]
     turned: bool
     over: tuple[str, ...]
+    fallback: Reduce | None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Convolve:
       turned: the sign of the product is turned.
       windows: the spatial dimensions.
       over: the axes that are summed over.
+      fallback: what to run instead if a factor is not finite; None if that makes no difference.
     """
 
     nest: Nest
@@ -70,6 +73,7 @@ class Convolve:
     turned: bool
     windows: tuple[Window, ...]
     over: tuple[str, ...]
+    fallback: Reduce | None
 
 
 @dataclass(frozen=True)
@@ -137,13 +141,17 @@ class Loop:
       loop: the loop as it was written.
       axis: the hull of its range; None if its bounds are only known when it runs.
       body: the steps.
-      reason: why its iterations are in order.
     """
 
     loop: For
     axis: Axis | None
     body: tuple[Step, ...]
-    reason: str
+
+    @property
+    def is_hull(self) -> bool:
+        """Whether some iterations of the hull may not be the loop's."""
+        bounds = (self.loop.begin, self.loop.end)
+        return self.axis is not None and not all(isinstance(bound, Const) for bound in bounds)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Indices of the form stride * y + dilation * k + c: sliding windows over an axis of their own."""
+"""Sliding windows: indices of the form stride * y + dilation * k + c, as an axis of their own."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from msops._loops.ir import INDEX_DTYPE, Binary, Const, Expr, Load, Select, Var
-from msops._loops.raising.conditions import conjuncts
+from msops._loops.ir import INDEX_DTYPE, Binary, Const, Expr, Load, Var
 from msops._loops.raising.linear import Linear, linear, variables
 from msops._loops.ranges import Range
 from msops._loops.walk import expressions, map_operands
@@ -113,11 +112,3 @@ def _rewritten(function: Linear, windows: tuple[Window, ...]) -> Expr | None:
         scaled: Expr = Binary("mul", Const(coefficient, INDEX_DTYPE), part, INDEX_DTYPE)
         total = Binary("add", total, scaled, INDEX_DTYPE)
     return total
-
-
-def with_mask(value: Expr, mask: tuple[Expr, ...], neutral: Expr) -> Expr:
-    """Returns the value where all conditions hold, else the neutral element."""
-    for condition in mask:
-        for part in conjuncts(condition):
-            value = Select(part, value, neutral, value.dtype)
-    return value

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from msops._loops import intrinsics
-from msops._loops.frontends.hybrid.typing import Typing, wider_literal
+from msops._loops.frontends.hybrid.typing import Typing, is_literal, wider_literal
 from msops._loops.frontends.hybrid.values import literal
 from msops._loops.intrinsics import FUNCTIONS, INTEGERS, is_float, result_dtype
 from msops._loops.ir import Binary, BinaryOp, Call, Cast, Const, Expr, Unary, UnaryOp
@@ -72,9 +72,11 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
         folded = _fold(typing, node, op, left, right)
         if folded is not None:
             return folded
+    for operand in (left, right):
+        if not isinstance(operand, Const):
+            _check_domain(typing, node, op, operand.dtype, what)
     meet = typing.compare if op in intrinsics.COMPARISONS else typing.agree
     left, right = meet(node, left, right, what)
-    _check_domain(typing, node, op, left.dtype, what)
     return Binary(op, left, right, result_dtype(op, left.dtype))
 
 
@@ -142,8 +144,8 @@ def function(typing: Typing, node: ast.AST, name: str, args: tuple[Expr, ...]) -
         args = typing.agree(node, args[0], args[1], f"'{name}'")
     if row.domain == "float":
         args = tuple(
-            Const(float(arg.value), "float32")
-            if isinstance(arg, Const) and not is_float(arg.dtype)
+            typing.constant(node, arg, "float32")
+            if is_literal(arg) and not is_float(arg.dtype)
             else arg
             for arg in args
         )

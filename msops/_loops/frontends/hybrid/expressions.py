@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
-from msops._loops.frontends.captured import as_constant
 from msops._loops.frontends.hybrid import arithmetic
 from msops._loops.frontends.hybrid.indexing import element, part
 from msops._loops.frontends.hybrid.language import FUNCTIONS, INTRINSICS
@@ -69,6 +69,9 @@ def as_scalar(t: Translation, node: ast.AST, value: Value) -> Expr:
             "is needed",
             f"Give all indices: {ast.unparse(node)}[{indices}].",
         )
+    if isinstance(value, str):
+        problem = f"{value!r} is a string, where a number is needed"
+        raise t.report.build_error(node, problem, "Strings name dtypes; compare them with ==.")
     raise t.report.build_error(
         node,
         f"'{ast.unparse(node)}' is {describe(value)}, where a number is needed",
@@ -97,8 +100,7 @@ def constant_int(t: Translation, node: ast.expr, value: Value, what: str) -> int
     raise t.report.build_error(
         node,
         f"{what} must be an integer constant; got '{ast.unparse(node)}', {describe(value)}",
-        "Constants are literals, shapes, attributes, captured numbers, and what is computed of "
-        "them.",
+        "Constants are literals, shapes, attributes, captured numbers, and arithmetic on them.",
     )
 
 
@@ -234,9 +236,8 @@ def _length(t: Translation, node: ast.expr) -> Expr:
     )
 
 
-def constant_value(value: object) -> Value:
-    """Returns a captured number, string or tuple, or an attribute of the op, as a value."""
-    constant = as_constant(value)
+def constant_value(constant: Any) -> Value:
+    """Returns a number, string or tuple from outside the kernel, `as_constant`, as a value."""
     if isinstance(constant, tuple):
         return tuple(map(constant_value, constant))
     return constant if isinstance(constant, str) else literal(constant)

@@ -26,8 +26,9 @@ def element(
     if len(flat) != len(shape):
         raise report.build_error(
             node,
-            f"'{ast.unparse(node)}' gives {len(flat)} indices to a tensor of shape {shape}",
-            f"Give all {len(shape)}: an access is to one element.",
+            f"'{ast.unparse(node)}' has {len(flat)} of the {len(shape)} indices of a tensor of "
+            f"shape {shape}",
+            "Give one index per dimension: an access is to one element.",
         )
     indices = []
     for part in flat:

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msops._loops.frontends.captured import captured_values
+from msops._loops.frontends.captured import as_constant, captured_values
+from msops._loops.frontends.hybrid.calls import Rules
 from msops._loops.frontends.hybrid.expressions import constant_value
 from msops._loops.frontends.hybrid.grammar import check_grammar
 from msops._loops.frontends.hybrid.names import Names, Symbol, resolve_names
+from msops._loops.frontends.hybrid.statement_forms import parameter_names
 from msops._loops.frontends.hybrid.statements import run
 from msops._loops.frontends.hybrid.translation import Block, Translation
 from msops._loops.frontends.hybrid.typing import Retype, Typing
@@ -60,7 +62,7 @@ class HybridKernel:
     ) -> dict[str, Spec | Any]:
         """Returns what each parameter stands for: the tensors first, then the attributes."""
         definition = self.source.definition
-        parameters = [argument.arg for argument in definition.args.args]
+        parameters = parameter_names(definition)
         constants = parameters[len(inputs) :]
         given = {**self.defaults, **attributes}
         missing = [name for name in constants if name not in given]
@@ -70,7 +72,7 @@ class HybridKernel:
             raise report.build_error(
                 definition,
                 f"the kernel has the parameters ({', '.join(parameters)}); it is called with "
-                f"{len(inputs)} inputs{attribute_text}",
+                f"{len(inputs)} tensor{'s' * (len(inputs) != 1)}{attribute_text}",
                 "Parameters stand for the tensors, then for the attributes by their names in "
                 "the op info.",
             )
@@ -114,13 +116,21 @@ class HybridKernel:
                 values[symbol] = constant_value(self.captured[symbol.name])
             elif symbol.kind == "parameter":
                 given = arguments[symbol.name]
-                is_tensor = isinstance(given, Spec)
-                values[symbol] = (
-                    Tensor(Buffer(symbol.name, given.shape, given.dtype))
-                    if is_tensor
-                    else constant_value(given)
-                )
+                if isinstance(given, Spec):
+                    values[symbol] = Tensor(Buffer(symbol.name, given.shape, given.dtype))
+                else:
+                    values[symbol] = self._attribute(t.report, symbol.name, given)
         return values
+
+    def _attribute(self, report: Reporter, name: str, given: Any) -> Value:
+        constant = as_constant(given)
+        if constant is None:
+            raise report.build_error(
+                self.source.definition,
+                f"the attribute '{name}' is {given!r}, which is no constant of the language",
+                "Attributes are numbers, strings, and tuples of them.",
+            )
+        return constant_value(constant)
 
     def _result(self, t: Translation, symbol: Symbol) -> str:
         value = t.values.get(symbol)
@@ -139,7 +149,7 @@ def read_hybrid(
     """Checks a kernel; see `program.read_kernel`."""
     report = Reporter(who, source)
     definition = source.definition
-    check_grammar(definition, dialect, report)
+    check_grammar(definition, Rules(dialect, report))
     captured = captured_values(function, definition)
     names = resolve_names(definition, captured, dialect, report)
     return HybridKernel(source, names, captured, _defaults(function, definition))

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from msops._loops.frontends.hybrid.grammar import is_declaration, returned_names
+from msops._loops.frontends.hybrid.calls import is_declaration
+from msops._loops.frontends.hybrid.statement_forms import parameter_names, returned_names
 from msops._loops.frontends.reporting import Reporter
 
 Path: TypeAlias = tuple[int, ...]
@@ -99,8 +100,8 @@ class _Resolver:
     path: Path = ()
 
     def function(self, definition: ast.FunctionDef, dialect: str) -> Names:
-        for argument in definition.args.args:
-            self.latest[argument.arg] = Symbol(argument.arg, "parameter")
+        for name in parameter_names(definition):
+            self.latest[name] = Symbol(name, "parameter")
         self.block(definition.body, opens_scope=True)
         results = self.results(definition, dialect)
         return Names(self.symbols, self.blocks, results)
@@ -148,10 +149,11 @@ class _Resolver:
         self.block(body, opens_scope=True)
         del self.loops[target.id]
 
-    def store(self, target: ast.expr, value: ast.expr) -> None:
+    def store(self, target: ast.expr, value: ast.expr | None) -> None:
+        """Resolves what is assigned to; `value` is None in a tuple, which declares no tensor."""
         if isinstance(target, ast.Tuple):
             for element in target.elts:
-                self.store(element, target)
+                self.store(element, None)
             return
         if isinstance(target, ast.Subscript):
             self.reads(target)
@@ -160,7 +162,7 @@ class _Resolver:
         if target.id in self.loops:
             raise self.overwritten(target)
         symbol = self.visible(target.id)
-        declares = is_declaration(value)
+        declares = value is not None and is_declaration(value)
         if symbol is None:
             kind: SymbolKind = "scalar"
             if declares:
@@ -218,8 +220,8 @@ class _Resolver:
             raise self.report.value_error(
                 node,
                 f"a variable used out of the scope it is defined: {name}",
-                "Assign it before the loop first; its first assignment declares it for the body "
-                "that assignment stands in.",
+                "Assign it before the loop first: a name lives in the body of its first "
+                "assignment.",
             )
         if symbol is None and name in self.captured and name not in self.local_names:
             symbol = self.latest[name] = Symbol(name, "captured")
@@ -227,8 +229,7 @@ class _Resolver:
             raise self.report.value_error(
                 node,
                 f"an undeclared variable: {name}",
-                "Assign it first, or give it outside of the kernel a number or a tuple of "
-                "numbers, which is captured."
+                "Assign it first; a number or a tuple of numbers outside the kernel is captured."
                 if name not in self.local_names
                 else "Assign it before it is read.",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from msops._loops.frontends.hybrid import arithmetic
+from msops._loops.frontends.hybrid.calls import is_declaration
 from msops._loops.frontends.hybrid.expressions import (
     as_scalar,
     condition,
@@ -12,12 +13,11 @@ from msops._loops.frontends.hybrid.expressions import (
     indices_of,
     value_of,
 )
-from msops._loops.frontends.hybrid.grammar import is_declaration
 from msops._loops.frontends.hybrid.language import SCOPES
 from msops._loops.frontends.hybrid.loops import loop
 from msops._loops.frontends.hybrid.names import Symbol
 from msops._loops.frontends.hybrid.translation import Block, Translation
-from msops._loops.frontends.hybrid.typing import convert, promoted
+from msops._loops.frontends.hybrid.typing import convert, is_literal, promoted
 from msops._loops.frontends.hybrid.values import EXPR, Tensor, Value, describe
 from msops._loops.intrinsics import DTYPES, is_float
 from msops._loops.ir import (
@@ -47,9 +47,9 @@ def _statement(t: Translation, node: ast.stmt) -> None:
         ):
             _declare_tensor(t, target, call)
         case ast.Assign(targets=[ast.Tuple() as target], value=value):
-            _assign_tuple(t, target, value)
+            _assign_tuple(t, node, target, value)
         case ast.Assign(targets=[target], value=value):
-            _assign(t, node, target, value_of(t, value))
+            _assign(t, node, target, value_of(t, value), value)
         case ast.AugAssign():
             _update(t, node)
         case ast.For():
@@ -62,14 +62,20 @@ def _statement(t: Translation, node: ast.stmt) -> None:
             _assert(t, node)
 
 
-def _assign(t: Translation, node: ast.stmt, target: ast.expr, value: Value) -> None:
+def _assign(
+    t: Translation, node: ast.stmt, target: ast.expr, value: Value, source: ast.expr
+) -> None:
+    """Assigns what the expression `source` denotes."""
     if isinstance(target, ast.Name):
-        _assign_name(t, node, target, value)
+        _assign_name(t, node, target, value, source)
         return
     assert isinstance(target, ast.Subscript)
     tensor = _stored_tensor(t, target)
     indices = indices_of(t, target, tensor)
-    _store(t, node, tensor.buffer, indices, as_scalar(t, node, value), ast.unparse(target))
+    stored = t.typing.stored(
+        source, as_scalar(t, source, value), tensor.buffer.dtype, f"'{ast.unparse(target)}'"
+    )
+    _store(t, node, tensor.buffer, indices, stored)
 
 
 def _store(
@@ -78,13 +84,13 @@ def _store(
     buffer: Buffer,
     indices: tuple[Expr, ...],
     value: Expr,
-    where: str,
 ) -> None:
-    value = t.typing.stored(node, value, buffer.dtype, f"'{where}'")
     t.emit(Store(buffer.name, indices, value, location=t.report.location(node)))
 
 
-def _assign_name(t: Translation, node: ast.stmt, target: ast.Name, value: Value) -> None:
+def _assign_name(
+    t: Translation, node: ast.stmt, target: ast.Name, value: Value, source: ast.expr
+) -> None:
     """Assigns a scalar: a name for a value if that is all it takes, else a buffer of shape ()."""
     symbol = t.names.symbols[target]
     bound = t.values.get(symbol)
@@ -95,13 +101,16 @@ def _assign_name(t: Translation, node: ast.stmt, target: ast.Name, value: Value)
         if isinstance(value, (str, tuple)):
             raise t.report.build_error(
                 node,
-                f"'{target.id}' names {describe(value)}, which is assigned once and not in a "
-                "branch",
+                f"'{target.id}' names {describe(value)}; such a name is assigned once, and not "
+                "in a branch that data decide",
                 "Use another name for another value.",
             )
-        bound = _declare_scalar(t, symbol, as_scalar(t, node, value), node)
+        bound = _declare_scalar(t, symbol, as_scalar(t, source, value), node)
     assert isinstance(bound, Tensor)
-    _store(t, node, bound.buffer, (), as_scalar(t, node, value), target.id)
+    stored = t.typing.stored(
+        source, as_scalar(t, source, value), bound.buffer.dtype, f"'{target.id}'"
+    )
+    _store(t, node, bound.buffer, (), stored)
 
 
 def _stays_equal(value: Value) -> bool:
@@ -121,14 +130,14 @@ def _stays_equal(value: Value) -> bool:
 def _declare_scalar(t: Translation, symbol: Symbol, value: Expr, node: ast.stmt) -> Tensor:
     dtype = t.retyped.get(symbol, value.dtype)
     buffer = Buffer(t.fresh(symbol.name), (), dtype)
-    if symbol not in t.retyped and (isinstance(value, Const) or t.typing.untyped_symbols(value)):
-        t.typing.untyped[buffer.name] = symbol
+    if symbol not in t.retyped and (is_literal(value) or t.typing.untyped_symbols(value)):
+        t.typing.untyped[buffer.name] = frozenset([symbol])
     t.declare(symbol, buffer, node)
     tensor = t.values[symbol] = Tensor(buffer)
     return tensor
 
 
-def _assign_tuple(t: Translation, target: ast.Tuple, node: ast.expr) -> None:
+def _assign_tuple(t: Translation, statement: ast.stmt, target: ast.Tuple, node: ast.expr) -> None:
     """Assigns all values of the right side as they were before; ``x, y = y, x`` swaps."""
     values = value_of(t, node)
     if not isinstance(values, tuple) or len(values) != len(target.elts):
@@ -138,14 +147,14 @@ def _assign_tuple(t: Translation, target: ast.Tuple, node: ast.expr) -> None:
             + (f"{len(values)} values" if isinstance(values, tuple) else describe(values)),
             "Write as many values as names.",
         )
-    held = [_hold(t, node, value) for value in values]
-    for element, value in zip(target.elts, held, strict=True):
+    sources = node.elts if isinstance(node, ast.Tuple) else [node] * len(values)
+    held = [_hold(t, source, value) for source, value in zip(sources, values, strict=True)]
+    for element, value, source in zip(target.elts, held, sources, strict=True):
         if isinstance(element, ast.Tuple):
             raise t.report.build_error(
                 element, "a tuple in a tuple cannot be assigned", "Write one flat tuple."
             )
-        statement = ast.copy_location(ast.Assign([element], node), target)
-        _assign(t, statement, element, value)
+        _assign(t, statement, element, value, source)
 
 
 def _hold(t: Translation, node: ast.expr, value: Value) -> Value:
@@ -155,6 +164,9 @@ def _hold(t: Translation, node: ast.expr, value: Value) -> Value:
     if not isinstance(value, EXPR) or not any(loads(value)):
         return value
     buffer = Buffer(t.fresh("held"), (), value.dtype)
+    untyped = t.typing.untyped_symbols(value)
+    if untyped:
+        t.typing.untyped[buffer.name] = untyped
     block = t.blocks[-1]
     block.locals.append((len(block.statements), buffer, t.report.location(node)))
     t.emit(Store(buffer.name, (), value, location=t.report.location(node)))
@@ -172,11 +184,12 @@ def _update(t: Translation, node: ast.AugAssign) -> None:
     buffer = tensor.buffer
     current = Load(buffer.name, indices, buffer.dtype, location=t.report.location(node.target))
     operand = as_scalar(t, node.value, value_of(t, node.value))
-    if not isinstance(operand, Const) and promoted(buffer.dtype, operand.dtype) == buffer.dtype:
+    if not is_literal(operand) and promoted(buffer.dtype, operand.dtype) == buffer.dtype:
         operand = convert(operand, buffer.dtype)
     op = arithmetic.OPERATORS[type(node.op)][1]
     value = arithmetic.binary(t.typing, node, op, current, operand)
-    _store(t, node, buffer, indices, value, ast.unparse(node.target))
+    stored = t.typing.stored(node.value, value, buffer.dtype, f"'{ast.unparse(node.target)}'")
+    _store(t, node, buffer, indices, stored)
 
 
 def _name(node: ast.expr) -> ast.Name:
@@ -242,7 +255,7 @@ def _declare_tensor(t: Translation, target: ast.Name, call: ast.Call) -> None:
     if len(call.args) > 2 and value_of(t, call.args[2]) not in SCOPES:
         raise t.report.build_error(
             call.args[2],
-            f"'{ast.unparse(call.args[2])}' is no scope of allocate",
+            f"{ast.unparse(call.args[2])} is no scope of allocate",
             f"There are {', '.join(SCOPES)}; any does, the compiler places temporaries.",
         )
     buffer = Buffer(t.fresh(target.id), shape, dtype)
@@ -276,6 +289,6 @@ def _dtype(t: Translation, node: ast.expr) -> str:
         return value
     raise t.report.build_error(
         node,
-        f"'{ast.unparse(node)}' is no dtype",
+        f"{ast.unparse(node)} is no dtype",
         f"Write a.dtype or a string, one of {', '.join(DTYPES)}.",
     )

@@ -1,7 +1,7 @@
 """The typing rules: which dtypes meet, and what a constant becomes beside another operand.
 
-- A constant takes the type of the other operand. Two constants compute as in Python; AKG gives the
-  right one the left one's type, so that its ``1 + 0.5`` is 1.
+- A constant, also ``1 if c else 0``, takes the type of the other operand. Two constants compute
+  as in Python; AKG gives the right one the left one's type, so that its ``1 + 0.5`` is 1.
 - Two other operands have equal types, or it is an error. Comparisons and augmented assignments
   convert integers to floats and to wider integers first, as AKG does.
 - A scalar that starts as a constant (``s = 0.0``) gets the type of what it meets; AKG keeps it
@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from msops._loops.frontends.hybrid.names import Symbol
+from msops._loops.frontends.hybrid.values import named
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.intrinsics import INTEGERS, is_float
 from msops._loops.ir import Binary, Call, Cast, Const, Expr, Load, Select, Unary
-from msops._loops.walk import expressions
+from msops._loops.walk import operands
 
 
 class Retype(Exception):
@@ -37,26 +38,27 @@ class Typing:
 
     Attributes:
       report: makes the errors.
-      untyped: the scalars that started as a constant, by the names of their buffers.
+      untyped: by the names of their buffers, the scalars that started as a constant, and for what
+        holds a value for a moment those that it is made of.
     """
 
     report: Reporter
-    untyped: dict[str, Symbol] = field(default_factory=dict)
+    untyped: dict[str, frozenset[Symbol]] = field(default_factory=dict)
 
     def agree(self, node: ast.AST, left: Expr, right: Expr, what: str) -> tuple[Expr, Expr]:
         """Returns two operands with equal types."""
         if left.dtype == right.dtype:
             return self.fitting(node, left), self.fitting(node, right)
-        if isinstance(left, Const) and isinstance(right, Const):
+        if is_literal(left) and is_literal(right):
             dtype = wider_literal(left.dtype, right.dtype)
             return self.constant(node, left, dtype), self.constant(node, right, dtype)
-        if isinstance(right, Const):
+        if is_literal(right):
             return left, self.constant(node, right, left.dtype)
-        if isinstance(left, Const):
+        if is_literal(left):
             return self.constant(node, left, right.dtype), right
         self.retype(left, right.dtype)
         self.retype(right, left.dtype)
-        raise self.mismatch(node, left.dtype, right.dtype, what)
+        raise self._mismatch(node, left.dtype, right.dtype, what)
 
     def compare(self, node: ast.AST, left: Expr, right: Expr, what: str) -> tuple[Expr, Expr]:
         """Returns two operands of a comparison with equal types."""
@@ -69,27 +71,33 @@ class Typing:
         """Returns a value as an element of a buffer."""
         if value.dtype == dtype:
             return self.fitting(node, value)
-        if isinstance(value, Const):
+        if is_literal(value):
             return self.constant(node, value, dtype)
         self.retype(value, dtype)
+        text = ast.unparse(node)
         raise self.report.build_error(
             node,
-            f"a {value.dtype} cannot be stored in {where}, which is {dtype}",
-            f"Convert it: {dtype}(...)." if dtype != "bool" else "Compare it: ... != 0.",
+            f"{named(value.dtype)} cannot be stored in {where}, which is {dtype}",
+            f"Convert it: {dtype}({text})." if dtype != "bool" else f"Compare it: {text} != 0.",
         )
 
     def fitting(self, node: ast.AST, value: Expr) -> Expr:
         """Returns a value; a constant must be representable in its type."""
-        return self.constant(node, value, value.dtype) if isinstance(value, Const) else value
+        return self.constant(node, value, value.dtype) if is_literal(value) else value
 
-    def constant(self, node: ast.AST, value: Const, dtype: str) -> Const:
-        """Returns a constant in a type, if it has the value."""
+    def constant(self, node: ast.AST, value: Expr, dtype: str) -> Expr:
+        """Returns a literal in a type, if that has its value."""
+        if isinstance(value, Select):
+            then = self.constant(node, value.then, dtype)
+            otherwise = self.constant(node, value.otherwise, dtype)
+            return Select(value.condition, then, otherwise, dtype)
+        assert isinstance(value, Const)
         if not represents(dtype, value.value):
-            other = "int64" if float(value.value).is_integer() else "float32"
+            wide = "int64" if float(value.value).is_integer() else "float32"
             raise self.report.build_error(
                 node,
                 f"the constant {value.value!r} is no {dtype}",
-                f"Use one of that type, or convert the other operand: {other}(...).",
+                f"Write a number that {dtype} has, or compute in {wide}: {wide}(x).",
             )
         kind = bool if dtype == "bool" else float if is_float(dtype) else int
         return Const(kind(value.value), dtype)
@@ -97,27 +105,63 @@ class Typing:
     def retype(self, value: Expr, dtype: str) -> None:
         """Raises `Retype` if a value is made of scalars that have no type of their own yet."""
         symbols = self.untyped_symbols(value)
-        if symbols and (is_float(dtype) or (value.dtype in INTEGERS and dtype in INTEGERS)):
+        widens = is_float(dtype) or (value.dtype in INTEGERS and dtype in INTEGERS)
+        if symbols and widens and value.dtype != "bool":
             raise Retype(symbols, dtype)
 
     def untyped_symbols(self, value: Expr) -> frozenset[Symbol]:
         """Returns the untyped scalars of an expression made of them and constants only."""
-        found = set()
-        for part in expressions(value):
-            if isinstance(part, Load) and part.buffer in self.untyped:
-                found.add(self.untyped[part.buffer])
-            elif not isinstance(part, (Const, Unary, Binary, Call, Select)):
-                return frozenset()
-        return frozenset(found)
+        return self._symbols(value) or frozenset()
 
-    def mismatch(self, node: ast.AST, left: str, right: str, what: str) -> Exception:
-        """Returns the error for two types that do not meet."""
-        target = left if is_float(left) else right
+    def _symbols(self, value: Expr) -> frozenset[Symbol] | None:
+        """Returns the same, or None for an expression with a type of its own."""
+        match value:
+            case Const():
+                return frozenset()
+            case Load(buffer=buffer):
+                return self.untyped.get(buffer)
+            case Select(then=then, otherwise=otherwise):
+                parts: tuple[Expr, ...] = (then, otherwise)
+            case Unary() | Binary() | Call():
+                parts = operands(value)
+            case _:
+                return None
+        found = [self._symbols(part) for part in parts]
+        return None if None in found else frozenset().union(*filter(None, found))
+
+    def _mismatch(self, node: ast.AST, left: str, right: str, what: str) -> Exception:
+        """Returns the error for two types that do not meet; integers become floats, not back."""
+        one, other = _operands(node)
+        convert_left = (
+            is_float(right) and not is_float(left) and not isinstance(node, ast.AugAssign)
+        )
+        conversion = f"{right}({one})" if convert_left else f"{left}({other})"
         return self.report.build_error(
             node,
             f"mismatch type: the operands of {what} are {left} and {right}",
-            f"Convert one, for example {target}(...).",
+            f"Convert one: {conversion}.",
         )
+
+
+def _operands(node: ast.AST) -> tuple[str, str]:
+    """Returns the text of the two operands of an operation."""
+    match node:
+        case ast.BinOp(left=one, right=other) | ast.IfExp(body=one, orelse=other):
+            pass
+        case ast.Compare(left=one, comparators=[other]) | ast.Call(args=[one, other]):
+            pass
+        case ast.AugAssign(target=one, value=other):
+            pass
+        case _:
+            return "x", "y"
+    return ast.unparse(one), ast.unparse(other)
+
+
+def is_literal(value: Expr) -> bool:
+    """Tells whether a value is a constant, or a choice between constants: ``1 if c else 0``."""
+    if isinstance(value, Select):
+        return is_literal(value.then) and is_literal(value.otherwise)
+    return isinstance(value, Const)
 
 
 def _takes(left: Expr, right: Expr) -> bool:

@@ -51,4 +51,9 @@ def describe(value: Value) -> str:
         return f"the string {value!r}"
     if isinstance(value, tuple):
         return "a tuple"
-    return f"a {value.dtype}"
+    return named(value.dtype)
+
+
+def named(dtype: str) -> str:
+    """Returns a dtype with its article."""
+    return f"{'an' if dtype.startswith('i') else 'a'} {dtype}"

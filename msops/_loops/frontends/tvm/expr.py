@@ -218,12 +218,13 @@ def const(value: Any, dtype: Any = None) -> ConstExpr:
 
 
 def _literal_dtype(value: Any) -> str:
-    if isinstance(value, np.generic):
+    # What numpy makes of Python's numbers, such as np.sqrt(2.0), counts as one of them.
+    if isinstance(value, np.generic) and not isinstance(value, (np.float64, np.int64, np.bool_)):
         return as_dtype(value.dtype)
-    if isinstance(value, bool):
+    if isinstance(value, (bool, np.bool_)):
         return "bool"
     if isinstance(value, numbers.Integral):
-        return "int32" if -(2**31) <= value < 2**31 else "int64"
+        return "int32" if -(2**31) <= int(value) < 2**31 else "int64"
     return "float32"
 
 
@@ -297,6 +298,8 @@ def matched(name: str, left: Any, right: Any) -> tuple[Expr, Expr]:
 
 
 _INTEGER_OPS = ("and", "or", "xor", "shl", "shr", "truncdiv", "truncmod")
+# What leaves an integer on its left as it is: indices stay short.
+_NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1, "truncdiv": 1}
 _BOOL_OPS = ("and", "or", "xor", "eq", "ne", "land", "lor")
 
 
@@ -316,6 +319,11 @@ def binary(op: ir.BinaryOp, left: Any, right: Any) -> Expr:
         number = fold(op, x.value, y.value, x.dtype)
         if number is not None:
             return const(number, result_dtype(op, x.dtype))
+    if x.dtype in INTEGERS and op in _NEUTRAL:
+        if isinstance(y, ConstExpr) and y.value == _NEUTRAL[op]:
+            return x
+        if isinstance(x, ConstExpr) and x.value == _NEUTRAL[op] and op in ("add", "mul"):
+            return y
     return Expr(ir.Binary(op, x.node, y.node, result_dtype(op, x.dtype)), union_of((x, y)))
 
 

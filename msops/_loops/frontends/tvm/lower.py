@@ -154,4 +154,4 @@ class _Readable:
         )
 
     def _fresh(self, key: str) -> str:
-        return self._names.fresh(key.rpartition(".")[0])
+        return self._names.fresh(key.rpartition(".")[0] or key)

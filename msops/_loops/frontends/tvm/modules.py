@@ -16,6 +16,7 @@ from msops._loops.frontends.tvm import (
     ir_builder,
     marks,
     reduce,
+    script,
     tensor,
     topi,
 )
@@ -135,6 +136,7 @@ TVM = _module(
         **_API,
         "api": _module("tvm.api", _API),
         "expr": _module("tvm.expr", _EXPR),
+        "hybrid": _module("tvm.hybrid", {"script": script.script}),
         "intrin": _module("tvm.intrin", _INTRIN),
         "ir_builder": _module(
             "tvm.ir_builder",

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import builtins
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msops._loops.frontends.tvm.modules import MODULES, KernelModule
+from msops._loops.frontends.tvm.references import global_names, is_filled, reachable, references
 
 
 def rebound(function: types.FunctionType) -> types.FunctionType:
     """Returns a copy of a function in which the names mean the modules of this package.
 
-    The functions it refers to are copied likewise.
+    Functions it refers to are copied likewise, if they use these modules.
     """
     return _Copier().function(function)
 
@@ -79,9 +80,9 @@ class _Copier:
         copy.__dict__.update(function.__dict__)
         self._functions[function] = copy
         for cell, original in zip(copy.__closure__ or (), function.__closure__ or (), strict=True):
-            if _is_filled(original):
+            if is_filled(original):
                 cell.cell_contents = self._value(original.cell_contents)
-        for name in _names_in(function.__code__):
+        for name in global_names(function.__code__):
             if name in function.__globals__:
                 names[name] = self._value(function.__globals__[name])
         return copy
@@ -94,11 +95,21 @@ class _Copier:
         return self._globals[id(original)]
 
     def _value(self, value: Any) -> Any:
-        if isinstance(value, types.FunctionType) and not value.__module__.startswith("msops."):
-            return self.function(value)
+        if isinstance(value, types.FunctionType):
+            return self.function(value) if any(map(_uses_ours, reachable(value))) else value
         if isinstance(value, types.ModuleType):
             return _own_module(value)
         return value
+
+
+def _uses_ours(function: types.FunctionType) -> bool:
+    """Tells whether a function names one of the modules, or refers to a real one like it."""
+    if not MODULES.keys().isdisjoint(global_names(function.__code__)):
+        return True
+    values = (value for _, value in references(function))
+    return any(
+        isinstance(value, types.ModuleType) and _own_module(value) is not value for value in values
+    )
 
 
 def _own_module(module: types.ModuleType) -> types.ModuleType:
@@ -107,18 +118,3 @@ def _own_module(module: types.ModuleType) -> types.ModuleType:
         return _find(module.__name__) or module
     except ModuleNotFoundError:
         return module
-
-
-def _is_filled(cell: types.CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
-
-
-def _names_in(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            yield from _names_in(const)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msops._loops.frontends.spec import Spec
 from msops._loops.frontends.tvm.lower import identifier, lower
 from msops._loops.frontends.tvm.marks import convert
 from msops._loops.frontends.tvm.rebinding import rebound
+from msops._loops.frontends.tvm.references import global_names, reachable
 from msops._loops.frontends.tvm.tensor import Tensor, as_tensors, placeholder
 from msops._loops.frontends.tvm.tracing import tracing
 from msops._loops.ir import Kernel, Location
@@ -81,30 +83,12 @@ def _input_names(function: types.FunctionType, count: int, takes_list: bool) -> 
 def _takes_list(function: types.FunctionType) -> bool:
     parameters = inspect.signature(function).parameters.values()
     plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return len(plain) == len(parameters) == 2 and "ir_builder" in set(_reached(function, set()))
-
-
-def _reached(function: types.FunctionType, seen: set[int]) -> Iterator[str]:
-    """Yields the names that a function uses, and functions it refers to."""
-    seen.add(id(function))
-    closure = inspect.getclosurevars(function)
-    for name in _code_names(function.__code__):
-        yield name
-        for value in (closure.globals.get(name), closure.nonlocals.get(name)):
-            if isinstance(value, types.FunctionType) and id(value) not in seen:
-                yield from _reached(value, seen)
-
-
-def _code_names(code: types.CodeType) -> Iterator[str]:
-    yield from (*code.co_names, *code.co_freevars)
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            yield from _code_names(const)
+    return len(plain) == len(parameters) == 2 and any(
+        "ir_builder" in set(global_names(reached.__code__)) for reached in reachable(function)
+    )
 
 
 def _definition(function: types.FunctionType) -> Location:
-    import linecache
-
     code = function.__code__
     text = linecache.getline(code.co_filename, code.co_firstlineno, function.__globals__)
     text = text.rstrip("\n")

@@ -15,7 +15,8 @@ from msops._loops.diagnostics import point
 from msops._loops.ir import Location
 from msops.errors import BackendError, MsopsError, explain
 
-_OURS = "msops."
+# Between the author's line and ours stands contextlib where the author opens a with-block.
+_PASSED = ("msops.", "contextlib")
 _BOUNDARY = f"{__package__}.specialise"
 
 _who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="")
@@ -40,6 +41,11 @@ def tracing(who: str) -> Iterator[None]:
         yield
     finally:
         _who.reset(token)
+
+
+def current_op() -> str:
+    """Returns how messages name the op; empty outside `tracing`."""
+    return _who.get()
 
 
 def fresh_key(name: str) -> str:
@@ -74,7 +80,7 @@ def refusal(
       details: further lines.
       location: where in the source; None takes the author's line under way.
     """
-    who = _who.get()
+    who = current_op()
     place = location or author_location()
     return kind(
         explain(f"{who}: {name}" if who else name, problem, remedy, [*point(place), *details])
@@ -84,7 +90,7 @@ def refusal(
 def author_location() -> Location | None:
     """Returns where the author's code calls msops just now; None outside such a call."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_PASSED):
         if frame.f_globals["__name__"] == _BOUNDARY:
             return None
         frame = frame.f_back

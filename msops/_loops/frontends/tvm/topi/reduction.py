@@ -105,12 +105,8 @@ def _refuse_empty(name: str, tensor: Tensor, axis: Any) -> None:
 def _row_major(ranges: Sequence[IterVar]) -> Expr:
     position = as_expr(0)
     for var in ranges:
-        position = var if var is ranges[0] else binary("add", _scaled(position, var), var)
+        position = binary("add", binary("mul", position, var.extent), var)
     return position
-
-
-def _scaled(position: Expr, var: IterVar) -> Expr:
-    return binary("mul", position, var.extent)
 
 
 argmax = _positions("argmax", reduce.argmax_of)

@@ -1,0 +1,99 @@
+"""The form of a call: its name, its dialect, its arguments."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from dataclasses import dataclass
+
+from msops._loops.frontends.hybrid.language import INTRINSICS, Intrinsic, Role
+from msops._loops.frontends.reporting import Reporter
+
+# What Python and C call the functions of the language.
+_SPELLED = {"int": "int32", "float": "float32", "pow": "power", "ln": "log", "fabs": "abs"}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a kernel is checked against.
+
+    Attributes:
+      dialect: "akg", or "hybrid", which has fewer functions.
+      report: makes the errors.
+    """
+
+    dialect: str
+    report: Reporter
+
+
+def is_declaration(value: ast.expr) -> bool:
+    """Tells whether an assigned value makes a tensor."""
+    row = row_of(value)
+    return row is not None and row.role == "buffer"
+
+
+def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
+    """Checks name, dialect and number of arguments of a call; returns the row of its function."""
+    if not isinstance(node.func, ast.Name):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        known = name if name in INTRINSICS else ", ".join(_near(name)) or "sqrt, exp, tanh"
+        raise rules.report.value_error(
+            node.func,
+            f"'{ast.unparse(node.func)}' cannot be called in the Hybrid DSL",
+            f"Functions are called by plain names, without a module: {known}.",
+        )
+    name = node.func.id
+    row = INTRINSICS.get(name)
+    if row is None:
+        near = _near(name)
+        raise rules.report.value_error(
+            node.func,
+            f"function call id '{name}' is not in the intrinsics list of the Hybrid DSL",
+            f"Did you mean {' or '.join(near)}?"
+            if near
+            else f"There are {', '.join(names_of(rules))}.",
+        )
+    if row.akg_only and rules.dialect != "akg":
+        raise rules.report.value_error(
+            node.func,
+            f"function call id '{name}' is not in the intrinsics list of @kernel functions",
+            "Pass func_type='akg', whose dialect has it.",
+        )
+    if node.keywords or any(isinstance(arg, ast.Starred) for arg in node.args):
+        raise rules.report.value_error(
+            node, f"'{name}' takes plain arguments only", "Pass them by position, one by one."
+        )
+    arities = row.arities + (row.akg_arities if rules.dialect == "akg" else ())
+    if len(node.args) not in arities:
+        expected = " or ".join(map(str, sorted(arities))) + " input" + "s" * (arities != (1,))
+        extra = len(node.args) in row.akg_arities
+        raise rules.report.type_error(
+            node,
+            f"function '{name}' expects {expected}, but gets {len(node.args)}",
+            "Pass func_type='akg', whose dialect takes them."
+            if extra
+            else "Pass as many as it expects.",
+        )
+    return row
+
+
+def row_of(node: ast.expr) -> Intrinsic | None:
+    """Returns the row of a call by plain name."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return INTRINSICS.get(node.func.id)
+    return None
+
+
+def _near(name: str) -> list[str]:
+    if name in _SPELLED:
+        return [_SPELLED[name]]
+    return difflib.get_close_matches(name, INTRINSICS, n=2, cutoff=0.7)
+
+
+def names_of(rules: Rules, *roles: Role) -> list[str]:
+    """Returns the names of a dialect, of some roles or all."""
+    return [
+        name
+        for name, row in INTRINSICS.items()
+        if (rules.dialect == "akg" or not row.akg_only) and (not roles or row.role in roles)
+    ]

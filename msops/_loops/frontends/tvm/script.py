@@ -1,0 +1,111 @@
+"""`tvm.hybrid.script`: a stage written in the Hybrid DSL."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from msops._loops import ir
+from msops._loops.frontends.spec import Spec
+from msops._loops.frontends.tvm.compute import nest
+from msops._loops.frontends.tvm.expr import ConstExpr, IterVar
+from msops._loops.frontends.tvm.tensor import Operation, Tensor, as_shape, by_age
+from msops._loops.frontends.tvm.tracing import author_location, current_op, fresh_key, refusal
+from msops._loops.walk import statements
+from msops.errors import ArgumentTypeError
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScriptOp(Operation):
+    """Tensors by a kernel in the Hybrid DSL.
+
+    Attributes:
+      kernel: the kernel; each of its results is made once.
+      inputs: a tensor per parameter.
+    """
+
+    kernel: ir.Kernel
+    inputs: tuple[Tensor, ...]
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors it reads."""
+        return by_age(set(self.inputs))
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """The key of the tensor behind each name of the kernel."""
+        given = zip(self.kernel.parameters, self.inputs, strict=True)
+        made = dict(zip(dict.fromkeys(self.kernel.results), self.keys, strict=True))
+        return {buffer.name: tensor.key for buffer, tensor in given} | made
+
+    def lowered(self) -> tuple[ir.Stmt, ...]:
+        """Returns the body of the kernel; its own copies of inputs and temporaries around it."""
+        written = {
+            stmt.buffer for stmt in statements(self.kernel.body) if isinstance(stmt, ir.Store)
+        }
+        body = self.kernel.body
+        for buffer, tensor in zip(self.kernel.parameters, self.inputs, strict=True):
+            if buffer.name in written or buffer.name in self.kernel.results:
+                body = (*_copied(tensor, buffer, self.location), *body)
+        for buffer in (*self.kernel.parameters, *self.kernel.buffers):
+            is_own = buffer in self.kernel.buffers or buffer.name in written
+            if is_own and buffer.name not in self.kernel.results:
+                body = (ir.Local(buffer, body, location=self.location),)
+        return body
+
+
+def _copied(tensor: Tensor, target: ir.Buffer, location: ir.Location | None) -> tuple[ir.Stmt, ...]:
+    axes = [IterVar("i", 0, extent) for extent in target.shape]
+    indices = tuple(axis.node for axis in axes)
+    value = ir.Load(tensor.key, indices, target.dtype)
+    return nest(axes, (ir.Store(target.name, indices, value),), location)
+
+
+def script(pyfunc: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of tensors, then numbers, that a function in the Hybrid DSL describes."""
+
+    @functools.wraps(pyfunc)
+    def stage(*args: Any) -> Any:
+        # The Hybrid DSL stands beside this package; both are reached through read_kernel.
+        from msops._loops.frontends.program import read_kernel
+
+        tensors = tuple(arg for arg in args if isinstance(arg, Tensor))
+        if args[: len(tensors)] != tensors:
+            raise refusal(
+                ArgumentTypeError,
+                f"tvm.hybrid.script {pyfunc.__name__!r}",
+                "expected all tensors before all numbers",
+                "Order the parameters so.",
+            )
+        names = list(inspect.signature(pyfunc).parameters)
+        numbers = dict(zip(names[len(tensors) :], map(_plain, args[len(tensors) :]), strict=False))
+        specs = [Spec(tuple(map(int, tensor.shape)), tensor.dtype) for tensor in tensors]
+        who = f"{current_op()}: tvm.hybrid.script {pyfunc.__name__!r}"
+        kernel = read_kernel(pyfunc, "akg", who).specialise(specs, numbers, who)
+        return _made(kernel, tensors)
+
+    return stage
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, ConstExpr) else value
+
+
+def _made(kernel: ir.Kernel, tensors: tuple[Tensor, ...]) -> Any:
+    names = tuple(dict.fromkeys(kernel.results))
+    buffers = [kernel.buffer(name) for name in names]
+    op = ScriptOp(
+        kernel.name,
+        tuple(as_shape("tvm.hybrid.script", buffer.shape) for buffer in buffers),
+        tuple(buffer.dtype for buffer in buffers),
+        tuple(map(fresh_key, names)),
+        location=author_location(),
+        kernel=kernel,
+        inputs=tensors,
+    )
+    outputs = tuple(op.output(names.index(name)) for name in kernel.results)
+    return outputs[0] if len(outputs) == 1 else outputs

@@ -1,0 +1,100 @@
+"""Drops dimensions of temporaries that only tell apart the iterations of a loop run in order.
+
+    buffer t: float32[8, 4]                 buffer t: float32[4]
+    serial k in 0 .. 8 {                    serial k in 0 .. 8 {
+      parallel i in 0 .. 4 {                  parallel i in 0 .. 4 {
+        t[k, i] = a[i]               ->         t[i] = a[i]
+      }                                       }
+      ...                                     ...
+
+Locals are expanded over all loops around them before it is known which of these stay. No value may
+pass from one iteration to another, and each element read must have been written in the same one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, TypeVar
+
+from msops._loops.ir import Expr, Kernel, Load, Stmt, Store, Var
+from msops._loops.walk import expressions, map_bodies, map_expressions, rewrite
+
+if TYPE_CHECKING:
+    from msops._loops.polyhedral.flow import Flow
+
+T = TypeVar("T")
+
+
+def contract(kernel: Kernel) -> Kernel:
+    """Returns the kernel with the smallest temporaries that serve."""
+    # At the first compile, not with `import msops`.
+    from msops._loops.polyhedral.flow import flows
+    from msops._loops.polyhedral.library import TooComplex, analysis
+
+    try:
+        with analysis() as context:
+            kept = {
+                name: _kept_axes(flow)
+                for name, flow in flows(kernel, context).items()
+                if name not in kernel.results
+            }
+    except TooComplex:
+        return kernel
+    buffers = tuple(
+        dataclasses.replace(b, shape=_chosen(b.shape, kept[b.name])) if b.name in kept else b
+        for b in kernel.buffers
+    )
+    return dataclasses.replace(kernel, buffers=buffers, body=_contracted(kernel.body, kept))
+
+
+def _kept_axes(flow: Flow) -> list[int]:
+    """Returns the axes of a temporary that are needed."""
+    every = (*flow.reads, *flow.writes)
+    axes = range(len(flow.declared.shape))
+    if not flow.reads or not flow.writes:
+        return list(axes)
+    kept = []
+    for axis in axes:
+        indices = {access.node.indices[axis] for access in every}
+        depth = _fixed_at(indices.pop(), flow) if len(indices) == 1 else None
+        if depth is None or not flow.is_covered(together=depth):
+            kept.append(axis)
+    return kept
+
+
+def _fixed_at(index: Expr, flow: Flow) -> int | None:
+    """Returns how many common serial loops there are once an index has one value, or None."""
+    used = {part.name for part in expressions(index) if isinstance(part, Var)}
+    if not used or any(isinstance(part, Load) for part in expressions(index)):
+        return None
+    every = (*flow.reads, *flow.writes)
+    for depth, loop in enumerate(every[0].loops, start=1):
+        is_common = all(
+            len(access.loops) >= depth and access.loops[depth - 1].var == loop.var
+            for access in every
+        )
+        if not is_common or loop.kind != "serial":
+            return None
+        used.discard(loop.var)
+        if not used:
+            return depth
+    return None
+
+
+def _contracted(body: tuple[Stmt, ...], kept: dict[str, list[int]]) -> tuple[Stmt, ...]:
+    def load(part: Expr) -> Expr:
+        if isinstance(part, Load) and part.buffer in kept:
+            return dataclasses.replace(part, indices=_chosen(part.indices, kept[part.buffer]))
+        return part
+
+    def statement(stmt: Stmt) -> Stmt:
+        stmt = map_expressions(stmt, lambda expr: rewrite(expr, load))
+        if isinstance(stmt, Store) and stmt.buffer in kept:
+            stmt = dataclasses.replace(stmt, indices=_chosen(stmt.indices, kept[stmt.buffer]))
+        return map_bodies(stmt, lambda inner: tuple(map(statement, inner)))
+
+    return tuple(map(statement, body))
+
+
+def _chosen(items: tuple[T, ...], axes: list[int]) -> tuple[T, ...]:
+    return tuple(items[axis] for axis in axes)

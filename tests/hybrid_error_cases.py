@@ -1,0 +1,565 @@
+"""What is refused in a kernel, and what is said: statements, problem, remedy.
+
+The statements stand in a kernel between the declaration and the return of an output `c`; the quotes
+« » are around what the caret of the message shows.
+"""
+
+from __future__ import annotations
+
+Rows = tuple[tuple[str, str, str], ...]
+
+TYPE_ERRORS: Rows = (
+    (
+        "«while i < 3»:\n    c[0] = 1.0",
+        "keyword 'while' is not accepted in the Hybrid DSL",
+        "Loop with for ... in range(...), and guard statements with if.",
+    ),
+    (
+        "for i in range(3):\n    «break»",
+        "keyword 'break' is not accepted in the Hybrid DSL",
+        "Loop with for ... in range(...), and guard statements with if.",
+    ),
+    (
+        "for i in range(3):\n    «continue»",
+        "keyword 'continue' is not accepted in the Hybrid DSL",
+        "Loop with for ... in range(...), and guard statements with if.",
+    ),
+    (
+        "d = «allocate((3,), 'float32', 'local')»",
+        "function 'allocate' expects 2 inputs, but gets 3",
+        "Pass func_type='akg', whose dialect takes them.",
+    ),
+    (
+        "c[0] = «sqrt(a[0], a[1])»",
+        "function 'sqrt' expects 1 input, but gets 2",
+        "Pass as many as it expects.",
+    ),
+    (
+        "c[0] = «power(a[0])»",
+        "function 'power' expects 2 inputs, but gets 1",
+        "Pass as many as it expects.",
+    ),
+)
+"""Found when the op is made, where MindSpore raises TypeError."""
+
+VALUE_ERRORS: Rows = (
+    (
+        "c[0] = «np.exp»(a[0])",
+        "'np.exp' cannot be called in the Hybrid DSL",
+        "Functions are called by plain names, without a module: exp.",
+    ),
+    (
+        "c[0] = «math.fancy»(a[0])",
+        "'math.fancy' cannot be called in the Hybrid DSL",
+        "Functions are called by plain names, without a module: sqrt, exp, tanh.",
+    ),
+    (
+        "c[0] = «sqr»(a[0])",
+        "function call id 'sqr' is not in the intrinsics list of the Hybrid DSL",
+        "Did you mean sqrt or rsqrt?",
+    ),
+    (
+        "c[0] = «float»(a[0])",
+        "function call id 'float' is not in the intrinsics list of the Hybrid DSL",
+        "Did you mean float32?",
+    ),
+    (
+        "c[0] = «sigmoid»(a[0])",
+        "function call id 'sigmoid' is not in the intrinsics list of @kernel functions",
+        "Pass func_type='akg', whose dialect has it.",
+    ),
+    (
+        "for i in «unroll»(3):\n    c[i] = 1.0",
+        "function call id 'unroll' is not in the intrinsics list of @kernel functions",
+        "Pass func_type='akg', whose dialect has it.",
+    ),
+    (
+        "c[0] = «exp(x=a[0])»",
+        "'exp' takes plain arguments only",
+        "Pass them by position, one by one.",
+    ),
+    (
+        "«x = y = 1.0»",
+        "one statement with multiple assignments is not allowed",
+        "Write one assignment for each name.",
+    ),
+    (
+        "«with open('f')»:\n    c[0] = 1.0",
+        "unsupported function in with scope",
+        'Write with attr("key", value): or with block_realize(tensor):.',
+    ),
+    (
+        "with «attr('key')»:\n    c[0] = 1.0",
+        "'attr' expects two inputs, but gets 1",
+        'Write with attr("key", value): or with block_realize(tensor):.',
+    ),
+    (
+        "with attr(«3», 4):\n    c[0] = 1.0",
+        "the first input of 'attr' should be a string",
+        'Write with attr("key", value): or with block_realize(tensor):.',
+    ),
+    (
+        "with attr('key', «a»):\n    c[0] = 1.0",
+        "the second input of 'attr' should be a string, number or bool value",
+        'Write with attr("key", value): or with block_realize(tensor):.',
+    ),
+    (
+        "with «block_realize(a, c)»:\n    c[0] = 1.0",
+        "'block_realize' expects one input, but gets 2",
+        'Write with attr("key", value): or with block_realize(tensor):.',
+    ),
+    (
+        "with block_realize(«'c'»):\n    c[0] = 1.0",
+        "the input of 'block_realize' should be a tensor name",
+        'Write with attr("key", value): or with block_realize(tensor):.',
+    ),
+    (
+        "c[0] = «a.ndim»",
+        "a tensor has no attribute called 'ndim'",
+        "There are .shape and .dtype; name a module's number outside first: PI = math.pi.",
+    ),
+    (
+        "c[0] = «a[0].shape»",
+        "an attribute is only supported for a tensor",
+        "Write name.shape or name.dtype, with the name of a tensor.",
+    ),
+    (
+        "s = 1.0\nn = «s.shape»",
+        "'s' is no tensor and has no .shape",
+        "Take it of an argument, or of a tensor after its declaration.",
+    ),
+    (
+        "c[0] = «d»[0]",
+        "an undeclared variable: d",
+        "Assign it first; a number or a tuple of numbers outside the kernel is captured.",
+    ),
+    ("c[0] = «x»\nx = 1.0", "an undeclared variable: x", "Assign it before it is read."),
+    (
+        "for i in range(3):\n    d = a[i]\nc[0] = «d»",
+        "a variable used out of the scope it is defined: d",
+        "Assign it before the loop first: a name lives in the body of its first assignment.",
+    ),
+    (
+        "for i in range(3):\n    d = a[i]\n«d» += 1.0",
+        "a variable used out of the scope it is defined: d",
+        "Assign it before the loop first: a name lives in the body of its first assignment.",
+    ),
+    ("«x» += 1.0", "an undeclared variable: x", "Assign it before it is read."),
+    ("for i in range(3):\n    «i» = 2", "iter var cannot be overwritten: i", "Use another name."),
+    ("for i in range(3):\n    «i» += 2", "iter var cannot be overwritten: i", "Use another name."),
+    (
+        "for i in range(3):\n    for «i» in range(2):\n        c[i] = 1.0",
+        "iter var cannot be overwritten: i",
+        "Use another name.",
+    ),
+    ("«c» = allocate(a.shape, a.dtype)", "the tensor is redefined: c", "Use another name."),
+    ("«c» = 1.0", "the tensor is redefined: c", "Use another name."),
+    (
+        "«c» += 1.0",
+        "'c' cannot be updated as a whole",
+        "Update an element, c[i] += value, or a scalar of the kernel.",
+    ),
+    (
+        "«a» = 1.0",
+        "the argument 'a' cannot be assigned as a whole",
+        "Assign to its elements, a[i] = value, or use another name.",
+    ),
+    (
+        "c[0] = «[a[i] for i in range(3)]»",
+        "a comprehension is not in the Hybrid DSL",
+        "Write it as loops over range() or grid() with an assignment to each element.",
+    ),
+    (
+        "«def g(x):»\n    return x",
+        "a definition inside a kernel is not in the Hybrid DSL",
+        "Write its body where it is called.",
+    ),
+    (
+        "c[0] = («lambda x: x»)(a[0])",
+        "'lambda x: x' cannot be called in the Hybrid DSL",
+        "Functions are called by plain names, without a module: sqrt, exp, tanh.",
+    ),
+    (
+        "«import math»",
+        "an import is not in the Hybrid DSL",
+        "The functions of the language need none; capture numbers from outside.",
+    ),
+    (
+        "c[0] = «a[0][1]»",
+        "'a[0][1]' indexes 'a[0]', which is one element already",
+        "Write all indices at once: a[0, 1].",
+    ),
+    (
+        "«x: float = 1.0»",
+        "an annotated assignment is not in the Hybrid DSL",
+        "Leave the annotation out: x = value.",
+    ),
+    (
+        "for x in «a»:\n    c[0] = x",
+        "a loop runs over one of the language's ranges",
+        "Write for i in range(n); there are range, serial, parallel, vectorize, reduce, grid.",
+    ),
+    (
+        "for «i, j» in grid(a.shape):\n    c[0] = 1.0",
+        "a loop has one variable",
+        "Write for t in grid((n, m)) and use t[0], t[1], or nest two loops.",
+    ),
+    (
+        "for i in range(3):\n    c[i] = 1.0\nelse:\n    «c[0] = 2.0»",
+        "a loop has no else",
+        "Write the statements after the loop.",
+    ),
+    ("«exp(a[0])»", "a statement that only computes a value has no effect", "Assign the value."),
+    (
+        "c[0] = «range(3)»",
+        "'range' is not a value",
+        "It is a range to loop over; write for i in range(...).",
+    ),
+    ("c[0] = «a @ a»", "'@' is not in the Hybrid DSL", "Write the three loops of the product."),
+    (
+        "c[0] = 1.0 if «a is c» else 2.0",
+        "'is' and 'in' are not in the Hybrid DSL",
+        "Compare with == and !=.",
+    ),
+    (
+        "c[0] = «None»",
+        "None is not a value of the Hybrid DSL",
+        "There are numbers, True and False, and strings for dtypes.",
+    ),
+    (
+        "«try:»\n    c[0] = 1.0\nfinally:\n    c[0] = 2.0",
+        "Python's Try is not in the Hybrid DSL",
+        "A kernel is made of assignments, for, if, with attr() and arithmetic on elements.",
+    ),
+    (
+        "if a[0] > 0.0:\n    «return c»",
+        "return stands once, as the last statement of the function",
+        "Assign to the output inside loops and branches, and return it at the end.",
+    ),
+    (
+        "c[0] = «(a + a)[0]»",
+        "only tensors and tuples with a name have elements",
+        "Assign it to a name first.",
+    ),
+    (
+        "«c.x» = 1.0",
+        "an assignment goes to a name or to an element of a tensor",
+        "Write name = value, or t[i, j] = value.",
+    ),
+    (
+        "«f(a) [0]» = 1.0",
+        "only tensors and tuples with a name have elements",
+        "Assign it to a name first.",
+    ),
+    (
+        "«t[0], d» = allocate((3,), 'float32')",
+        "a tensor is declared under a plain name",
+        "Write name = allocate(...).",
+    ),
+)
+"""Found when the op is made, where MindSpore raises ValueError or AKG fails later."""
+
+BUILD_ERRORS: Rows = (
+    (
+        "c[0] = «a[0] * b[0]»",
+        "mismatch type: the operands of '*' are float32 and float16",
+        "Convert one: float32(b[0]).",
+    ),
+    (
+        "c[0] = «a[0] + n[0]»",
+        "mismatch type: the operands of '+' are float32 and int32",
+        "Convert one: float32(n[0]).",
+    ),
+    (
+        "c[0] = «n[0]»",
+        "an int32 cannot be stored in 'c[0]', which is float32",
+        "Convert it: float32(n[0]).",
+    ),
+    (
+        "c[0] = «n[0] / 2»",
+        "'/' of two int32 is ambiguous",
+        "Write // for the whole quotient, or convert: float32(a) / float32(b).",
+    ),
+    (
+        "c[0] = «1 / 2»",
+        "'/' of two int32 is ambiguous",
+        "Write // for the whole quotient, or convert: float32(a) / float32(b).",
+    ),
+    (
+        "n[0] = «n[0] * 2.5»",
+        "the constant 2.5 is no int32",
+        "Write a number that int32 has, or compute in float32: float32(x).",
+    ),
+    (
+        "n[0] = «0.5»",
+        "the constant 0.5 is no int32",
+        "Write a number that int32 has, or compute in float32: float32(x).",
+    ),
+    (
+        "n[0] = «3000000000»",
+        "the constant 3000000000 is no int32",
+        "Write a number that int32 has, or compute in int64: int64(x).",
+    ),
+    (
+        "c[0] = «a»",
+        "'a' is a whole tensor, of shape (8,), where one number is needed",
+        "Give all indices: a[i].",
+    ),
+    (
+        "c[0] = «a» + 1.0",
+        "'a' is a whole tensor, of shape (8,), where one number is needed",
+        "Give all indices: a[i].",
+    ),
+    (
+        "c[0] = «m[0]»",
+        "'m[0]' has 1 of the 2 indices of a tensor of shape (4, 6)",
+        "Give one index per dimension: an access is to one element.",
+    ),
+    (
+        "c[0] = «a[0, 1]»",
+        "'a[0, 1]' has 2 of the 1 indices of a tensor of shape (8,)",
+        "Give one index per dimension: an access is to one element.",
+    ),
+    (
+        "c[0] = a[«0:3»]",
+        "a slice of a tensor is not in the Hybrid DSL",
+        "Write a loop over the elements, with one index per dimension.",
+    ),
+    (
+        "c[0] = m[0, «:»]",
+        "a slice of a tensor is not in the Hybrid DSL",
+        "Write a loop over the elements, with one index per dimension.",
+    ),
+    (
+        "c[0] = «a[a[0]]»",
+        "an index is an integer; 'a[a[0]]' has a float32",
+        "Convert it: int32(x).",
+    ),
+    ("c[0] = «a[1.0]»", "an index is an integer; 'a[1.0]' has a float32", "Convert it: int32(x)."),
+    (
+        "c[0] = «a.shape»",
+        "'a.shape' is a tuple, where a number is needed",
+        "Take an element of a tuple, such as a.shape[0].",
+    ),
+    (
+        "c[0] = «a.dtype»",
+        "'float32' is a string, where a number is needed",
+        "Strings name dtypes; compare them with ==.",
+    ),
+    (
+        "d = «a»",
+        "'a' is a whole tensor, of shape (8,), where one number is needed",
+        "Give all indices: a[i].",
+    ),
+    (
+        "«x = a.shape»\nx = a.shape",
+        "'x' names a tuple; such a name is assigned once, and not in a branch that data decide",
+        "Use another name for another value.",
+    ),
+    (
+        "for i in range(«a.shape[3]»):\n    c[i] = 1.0",
+        "index 3 is out of range for 'a.shape', which has 1 elements",
+        "Check the rank of the tensors the op is called with.",
+    ),
+    (
+        "for i in range(0, 8, «0»):\n    c[i] = 1.0",
+        "the step of a loop is 0",
+        "Write a step other than 0.",
+    ),
+    (
+        "for i in range(0, 8, «n[0]»):\n    c[i] = 1.0",
+        "the step of a loop must be an integer constant; got 'n[0]', an int32",
+        "Constants are literals, shapes, attributes, captured numbers, and arithmetic on them.",
+    ),
+    (
+        "for i in range(«a[0]»):\n    c[i] = 1.0",
+        "the bound of a loop is an integer; got 'a[0]', a float32",
+        "Write // for a whole quotient, or convert: int32(x).",
+    ),
+    (
+        "for i in range(«8 / 2»):\n    c[i] = 1.0",
+        "'/' of two int32 is ambiguous",
+        "Write // for the whole quotient, or convert: float32(a) / float32(b).",
+    ),
+    (
+        "for i in range(«8.0»):\n    c[i] = 1.0",
+        "the bound of a loop is an integer; got '8.0', a float32",
+        "Write // for a whole quotient, or convert: int32(x).",
+    ),
+    (
+        "for t in grid(«8»):\n    c[0] = 1.0",
+        "grid takes a tuple of extents; got an int32",
+        "Write grid(a.shape) or grid((n, m)).",
+    ),
+    (
+        "for t in grid(«(8.0,)»):\n    c[0] = 1.0",
+        "an extent of grid is an integer; got a float32",
+        "Write grid((n, m)) with integers.",
+    ),
+    (
+        "for i in const_range(«n[0]»):\n    c[i] = 1.0",
+        "a bound of const_range must be an integer constant; got 'n[0]', an int32",
+        "Constants are literals, shapes, attributes, captured numbers, and arithmetic on them.",
+    ),
+    (
+        "for i in «bind(3, 4)»:\n    c[i] = 1.0",
+        "the first input of 'bind' names a thread axis",
+        "Write a string.",
+    ),
+    (
+        "d = allocate(«(n[0],)», 'float32')",
+        "an extent of a shape must be an integer constant; got '(n[0],)', an int32",
+        "Constants are literals, shapes, attributes, captured numbers, and arithmetic on them.",
+    ),
+    (
+        "d = allocate(«8», 'float32')",
+        "a shape is a tuple; got '8', an int32",
+        "Write (n, m), or (n,) for one dimension.",
+    ),
+    (
+        "d = allocate(«(-1,)», 'float32')",
+        "the shape (-1,) has a negative extent",
+        "Check the shapes of the inputs.",
+    ),
+    (
+        "d = allocate((8,), 'float32', «'heap'»)",
+        "'heap' is no scope of allocate",
+        "There are global, local, shared, ub, reg; any does, the compiler places temporaries.",
+    ),
+    (
+        "if «a[0]»:\n    c[0] = 1.0",
+        "a condition is a bool; 'a[0]' is float32",
+        "Compare it: a[0] != 0.",
+    ),
+    (
+        "c[0] = 1.0 if «n[0]» else 2.0",
+        "a condition is a bool; 'n[0]' is int32",
+        "Compare it: n[0] != 0.",
+    ),
+    ("c[0] = not «a[0]»", "a condition is a bool; 'a[0]' is float32", "Compare it: a[0] != 0."),
+    (
+        "c[0] = «a[0] > 0.0»",
+        "a bool cannot be stored in 'c[0]', which is float32",
+        "Convert it: float32(a[0] > 0.0).",
+    ),
+    (
+        "c[0] = «(a[0] > 0.0) * 2.0»",
+        "'*' is not defined on bool",
+        "Convert the condition, float32(c) or int32(c), or write x if c else y.",
+    ),
+    ("c[0] = «sqrt(n[0])»", "'sqrt' takes floats; got int32", "Convert its input: float32(x)."),
+    (
+        "n[0] = «popcount(a[0])»",
+        "'popcount' takes integers; got float32",
+        "Convert its input: int32(x).",
+    ),
+    ("c[0] = «a[0] & 1»", "'&' takes integers; got float32", "Convert the operands: int32(x)."),
+    (
+        "n[0] = «~a[0]»",
+        "'~a[0]': the operand is float32, and the operator takes integers",
+        "Write not c for conditions, -x for numbers, ~i for integers.",
+    ),
+    (
+        "c[0] = «-(a[0] > 1.0)»",
+        "'-(a[0] > 1.0)': the operand is bool, and the operator takes numbers",
+        "Write not c for conditions, -x for numbers, ~i for integers.",
+    ),
+    (
+        "c[0] = «max(a[0], n[0])»",
+        "mismatch type: the operands of 'max' are float32 and int32",
+        "Convert one: float32(n[0]).",
+    ),
+    (
+        "c[0] = «a[0] if n[0] > 0 else n[0]»",
+        "mismatch type: the operands of a conditional expression are float32 and int32",
+        "Convert one: float32(n[0]).",
+    ),
+    (
+        "c[0] = «power(a[0], n[0])»",
+        "mismatch type: the operands of '**' are float32 and int32",
+        "Convert one: float32(n[0]).",
+    ),
+    (
+        "c[0] = «1 // 0»",
+        "a constant is divided by 0",
+        "Check the shape or attribute it comes from.",
+    ),
+    (
+        "«assert a[0] > 0.0, 'no'»",
+        "an assert is about constants: shapes, dtypes and attributes",
+        "Leave it out, or store a flag in an output.",
+    ),
+    (
+        "«assert len(a) == 3, 'three wanted'»",
+        "assertion failed: three wanted",
+        "Call the op with arguments that the kernel takes.",
+    ),
+    (
+        "x, y = «a[0], a[1], a[2]»",
+        "a tuple of 2 values is needed; got 3 values",
+        "Write as many values as names.",
+    ),
+    (
+        "x, y = «a[0]»",
+        "a tuple of 2 values is needed; got a float32",
+        "Write as many values as names.",
+    ),
+    (
+        "(x, «(y, z)») = (a[0], a.shape)",
+        "a tuple in a tuple cannot be assigned",
+        "Write one flat tuple.",
+    ),
+    ("c[0] = len(«3»)", "'3' has no length", "Take len() of a tensor or of its shape."),
+    (
+        "if n[0] > 0:\n    «s = a.shape»\nc[0] = a[s[0] - 1]",
+        "'s' names a tuple; such a name is assigned once, and not in a branch that data decide",
+        "Use another name for another value.",
+    ),
+    (
+        "s = 0\nfor i in range(3):\n    s += a[i]\nn[0] = «s»",
+        "a float32 cannot be stored in 'n[0]', which is int32",
+        "Convert it: int32(s).",
+    ),
+    (
+        "s = True\ns = «a[0]»",
+        "a float32 cannot be stored in 's', which is bool",
+        "Compare it: a[0] != 0.",
+    ),
+    (
+        "«n[0] += 0.5»",
+        "the constant 0.5 is no int32",
+        "Write a number that int32 has, or compute in float32: float32(x).",
+    ),
+    (
+        "«n[0] += a[0]»",
+        "mismatch type: the operands of '+' are int32 and float32",
+        "Convert one: int32(a[0]).",
+    ),
+    (
+        "«c[0] += b[0]»",
+        "mismatch type: the operands of '+' are float32 and float16",
+        "Convert one: float32(b[0]).",
+    ),
+    (
+        "«q[0]» = 1.0",
+        "'q' is a float32; its elements cannot be assigned",
+        "Assign to elements of an output_tensor, an allocate()d tensor or an input.",
+    ),
+    (
+        "c[0] = «q.shape»[0]",
+        "a float32 has no .shape",
+        "Tensors have .shape and .dtype; attributes of the op are plain values.",
+    ),
+    (
+        "c[0] = a[0] + «q2»",
+        "'q2' is a tuple, where a number is needed",
+        "Take an element of a tuple, such as a.shape[0].",
+    ),
+    ("c[0] = «a[0] << 2»", "'<<' takes integers; got float32", "Convert the operands: int32(x)."),
+    (
+        "c[0] = «'x'»",
+        "'x' is a string, where a number is needed",
+        "Strings name dtypes; compare them with ==.",
+    ),
+)
+"""Found when the shapes and dtypes are known, where AKG fails to compile."""

@@ -1,0 +1,110 @@
+"""Builds kernels of the loop IR as C and calls them, without JAX: many in one translation unit."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from msops._dtypes import as_dtype
+from msops._loops.ir import Buffer, Kernel
+from msops._loops.passes.check_bounds import check_bounds as find_doubtful
+from msops._loops.passes.find_unwritten import find_unwritten
+from msops._loops.passes.mark_loops import mark_loops
+from msops._loops.pipeline import PASSES_COMMON, run
+from msops._loops.print_c import CSource, arrange, print_kernel
+from msops._toolchain.generated import FLAGS
+
+# Runs a parallel loop backwards in blocks as small as allowed: wrong if its iterations depend.
+_BACKWARDS = """
+static int run_backwards(int64_t begin, int64_t end, int64_t grain,
+                         int (*task)(void*, int64_t, int64_t), void* argument) {
+  while (end > begin) {
+    const int64_t first = end - grain > begin ? end - grain : begin;
+    const int code = task(argument, first, end);
+    if (code != 0) return code;
+    end = first;
+  }
+  return 0;
+}
+__attribute__((constructor)) static void fill_slot(void) {
+  msops_parallel_for_slot = run_backwards;
+}
+"""
+
+
+def prepared(kernel: Kernel) -> Kernel:
+    """Returns the kernel as the C printer gets it."""
+    return arrange(mark_loops(run(kernel, PASSES_COMMON)).kernel)
+
+
+def printed(kernel: Kernel, number: int = 0, check_bounds: bool = False) -> CSource:
+    """Returns the C of a prepared kernel, its function numbered."""
+    return print_kernel(
+        kernel,
+        unproven=find_doubtful(kernel).unproven,
+        overwritten=find_unwritten(kernel).overwritten,
+        check_bounds=check_bounds,
+        symbol=f"kernel_{number}",
+    )
+
+
+def build_together(folder: Path, sources: Sequence[CSource]) -> ctypes.CDLL:
+    """Returns one library with the functions of all sources."""
+    texts = [
+        re.sub(r"\bms_\w+", rf"\g<0>_of_{number}", source.text)
+        for number, source in enumerate(sources)
+    ]
+    if any("msops_parallel_for_slot" in text for text in texts):
+        texts.append(_BACKWARDS)
+    (folder / "kernels.c").write_text("\n".join(texts))
+    warnings = ("-Wall", "-Werror", "-Wno-tautological-compare", "-Wno-unused")
+    # At -O2, which gcc 12 vectorises at, too, hundreds of small kernels take seconds.
+    command = ["gcc", "-O2", "-shared", "-fPIC", *warnings, "kernels.c", "-o", "kernels.so", *FLAGS]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return ctypes.CDLL(str(folder / "kernels.so"))
+
+
+def call(
+    library: ctypes.CDLL, kernel: Kernel, source: CSource, inputs: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Runs a kernel on memory that holds garbage where it has no inputs."""
+    code, outputs = call_for_code(library, kernel, source, inputs)
+    assert code == 0
+    return outputs
+
+
+def call_for_code(
+    library: ctypes.CDLL, kernel: Kernel, source: CSource, inputs: Sequence[np.ndarray]
+) -> tuple[int, list[np.ndarray]]:
+    """Returns the function's answer beside the outputs."""
+    given = [_filled(b, x) for b, x in zip(kernel.parameters, inputs, strict=True)]
+    outputs = [_garbage(buffer) for buffer in kernel.outputs]
+    workspaces = [_garbage(Buffer("w", (size,), "uint8")) for size in source.workspaces]
+    arrays = [*given, *outputs, *workspaces]
+    pointers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+    code = library[source.symbol](len(arrays), pointers, None, None, None, None, None)
+    for buffer, array, x in zip(kernel.parameters, given, inputs, strict=True):
+        np.testing.assert_array_equal(array.view("uint8"), _filled(buffer, x).view("uint8"))
+    return code, outputs
+
+
+def _filled(buffer: Buffer, values: np.ndarray) -> np.ndarray:
+    array = _garbage(buffer)
+    array[...] = values
+    return array
+
+
+def _garbage(buffer: Buffer) -> np.ndarray:
+    """Returns an array of 64-byte aligned memory that no kernel may take for zeros."""
+    dtype = as_dtype(buffer.dtype).dtype
+    size = math.prod(buffer.shape) * dtype.itemsize
+    memory = np.full(size + 128, 0xA5, "uint8")
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size].view(dtype).reshape(buffer.shape)

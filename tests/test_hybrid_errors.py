@@ -1,0 +1,301 @@
+"""What is not in the Hybrid DSL is refused: with the place, the rule and the remedy."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hybrid_error_cases import BUILD_ERRORS, TYPE_ERRORS, VALUE_ERRORS
+from loop_source import define, matrix, read, run, specialise, vector
+
+from msops._loops.frontends import Spec, read_kernel
+from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, explain
+
+
+def kernel_of(statements: str) -> str:
+    return (
+        "def k(a, b, n, m, q):\n    c = output_tensor(a.shape, a.dtype)\n"
+        + textwrap.indent(statements, "    ")
+        + "\n    return c\n"
+    )
+
+
+def message_of(marked: str, problem: str, remedy: str, head: int = 3) -> str:
+    """Returns the whole message for statements with « » around what the caret shows."""
+    lines = marked.split("\n")
+    number = next(index for index, line in enumerate(lines) if "«" in line)
+    line = lines[number].strip()
+    start, end = line.index("«"), line.index("»") - 1
+    text = line.replace("«", "").replace("»", "")
+    caret = " " * start + "^" * (end - start)
+    place = [f"<kernel>:{number + head}", f"  {text}", f"  {caret}"]
+    return explain("Custom 'k'", problem, remedy, place)
+
+
+def said(error: pytest.ExceptionInfo[Any]) -> str:
+    """Returns a message, with one name for all sources."""
+    text = str(error.value)
+    name = text[text.find("<kernel ") : text.find(">:") + 1]
+    return text.replace(name, "<kernel>") if name else text
+
+
+def marked(func: Any) -> Any:
+    func.ms_kernel_flag = True
+    return func
+
+
+@pytest.mark.parametrize(("statements", "problem", "remedy"), TYPE_ERRORS)
+def test_type_errors_when_the_op_is_made(statements: str, problem: str, remedy: str) -> None:
+    func = define(kernel_of(statements.replace("«", "").replace("»", "")))
+    with pytest.raises(ArgumentTypeError) as error:
+        read(marked(func), "hybrid")
+    assert said(error) == message_of(statements, problem, remedy)
+
+
+@pytest.mark.parametrize(("statements", "problem", "remedy"), VALUE_ERRORS)
+def test_value_errors_when_the_op_is_made(statements: str, problem: str, remedy: str) -> None:
+    func = define(kernel_of(statements.replace("«", "").replace("»", "")))
+    with pytest.raises(ArgumentValueError) as error:
+        read(marked(func), "hybrid")
+    assert said(error) == message_of(statements, problem, remedy)
+
+
+@pytest.mark.parametrize(("statements", "problem", "remedy"), BUILD_ERRORS)
+def test_errors_of_shapes_and_dtypes(statements: str, problem: str, remedy: str) -> None:
+    func = define(kernel_of(statements.replace("«", "").replace("»", "")), q2=(1, 2))
+    specs = vector(), vector(dtype="float16"), vector(dtype="int32"), matrix()
+    with pytest.raises(BuildError) as error:
+        specialise(func, *specs, attributes={"q": 2.0})
+    assert said(error) == message_of(statements, problem, remedy)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "problem", "remedy"),
+    [
+        (
+            "«def k(a):»\n    a[0] = 1.0",
+            ArgumentValueError,
+            "no valid return found in the function body",
+            "End it with return c, where c is an output_tensor or an argument.",
+        ),
+        (
+            "def k(a):\n    return «a[0]»",
+            ArgumentTypeError,
+            "the return value should be either a single tensor or a tuple of tensors, but gets "
+            "'a[0]'",
+            "Assign to an output_tensor and return its name.",
+        ),
+        (
+            "def k(a):\n    «return»",
+            ArgumentTypeError,
+            "the return value should be either a single tensor or a tuple of tensors, but gets "
+            "'nothing'",
+            "Assign to an output_tensor and return its name.",
+        ),
+        (
+            "def k(a):\n    return a, «a[0]»",
+            ArgumentTypeError,
+            "the element in the return value should be the name of a tensor, but gets 'a[0]'",
+            "Assign to an output_tensor and return its name.",
+        ),
+        (
+            "def k(a):\n    d = allocate((3,), 'float32')\n    return «d»",
+            ArgumentTypeError,
+            "the element in the return value should be either an input tensor or a tensor "
+            "allocated by output_tensor, but gets name: d",
+            "Declare it with d = output_tensor(shape, dtype).",
+        ),
+        (
+            "def k(a):\n    d = output_tensor(a.shape, a.dtype)\n    return «a»",
+            ArgumentTypeError,
+            "the tensor is allocated as an output tensor but not in the return value: d",
+            "Return it too, or declare it with allocate().",
+        ),
+        (
+            "def k(a):\n    return «a», a",
+            ArgumentValueError,
+            "'a' is returned twice",
+            "Return each tensor once.",
+        ),
+        (
+            "def k(*«a»):\n    return a",
+            ArgumentValueError,
+            "parameter 'a' is not positional",
+            "List the tensors, then the attributes, as plain parameters.",
+        ),
+    ],
+)
+def test_errors_of_signature_and_return(
+    text: str, kind: type[Exception], problem: str, remedy: str
+) -> None:
+    func = define(text.replace("«", "").replace("»", ""))
+    with pytest.raises(kind) as error:
+        read(marked(func), "hybrid")
+    assert said(error) == message_of(text, problem, remedy, head=1)
+
+
+@pytest.mark.parametrize("dialect", ["akg", "hybrid"])
+def test_an_unknown_function_is_answered_with_the_list(dialect: str) -> None:
+    func = define(kernel_of("c[0] = relu(a[0])"))
+    with pytest.raises(ArgumentValueError) as error:
+        read(marked(func), dialect)
+    listed = said(error).splitlines()[-1]
+    assert listed.startswith("There are sqrt, rsqrt, ")
+    assert ("sigmoid" in listed) == (dialect == "akg")
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "c[0] = sigmoid(a[0])",
+        "n[0] = uint8(n[0])",
+        "d = allocate((3,), 'float32', 'local')",
+        "d = allocate((3,))",
+        "for i in unroll(3):\n    c[i] = 1.0",
+        "for i in const_range(3):\n    c[i] = 1.0",
+        "for i in bind('threadIdx.x', 3):\n    c[i] = 1.0",
+        "d = output_tensor((3,), 'float32')",
+    ],
+)
+def test_only_the_akg_dialect_has(statements: str) -> None:
+    func = marked(define(kernel_of(statements)))
+    read(func, "akg")
+    with pytest.raises((ArgumentValueError, ArgumentTypeError)):
+        read(func, "hybrid")
+
+
+def test_hybrid_wants_the_decorator() -> None:
+    with pytest.raises(ArgumentTypeError) as error:
+        read(define("def k(a):\n    return a"), "hybrid")
+    assert str(error.value) == (
+        "Custom 'k': 'func' must be a function decorated by kernel.\n"
+        "Decorate it with @ops.kernel, or pass func_type='akg' and out_shape, out_dtype."
+    )
+
+
+@pytest.mark.parametrize(
+    ("func", "got"), [(lambda a: a, "a lambda"), ("k", "str"), (np.add, "ufunc")]
+)
+def test_a_kernel_is_a_def(func: Any, got: str) -> None:
+    with pytest.raises(ArgumentTypeError) as error:
+        read(func)
+    assert str(error.value) == (
+        f"Custom 'k': expected a kernel that is a function made by def; got {got}.\n"
+        "Kernels are compiled from the source of a def: write one."
+    )
+
+
+@pytest.mark.parametrize(
+    ("specs", "attributes", "problem", "remedy"),
+    [
+        (
+            (vector(),),
+            {},
+            "the kernel has the parameters (a, n); it is called with 1 tensor",
+            "Parameters stand for the tensors, then for the attributes by their names in the op "
+            "info.",
+        ),
+        (
+            (vector(), vector(), vector()),
+            {},
+            "the kernel has the parameters (a, n); it is called with 3 tensors",
+            "Parameters stand for the tensors, then for the attributes by their names in the op "
+            "info.",
+        ),
+        (
+            (vector(),),
+            {"m": 1},
+            "the kernel has the parameters (a, n); it is called with 1 tensor and the attributes m",
+            "Parameters stand for the tensors, then for the attributes by their names in the op "
+            "info.",
+        ),
+        (
+            (vector(),),
+            {"n": None},
+            "the attribute 'n' is None, which is no constant of the language",
+            "Attributes are numbers, strings, and tuples of them.",
+        ),
+        (
+            ((vector(),),),
+            {"n": 1},
+            "'a' is a list of tensors",
+            "The Hybrid DSL takes tensors one by one; TVM compute takes lists.",
+        ),
+    ],
+)
+def test_a_call_gives_every_parameter(
+    specs: tuple[Spec, ...], attributes: dict[str, Any], problem: str, remedy: str
+) -> None:
+    func = define("def k(a, n):\n    a[0] = a[0] * n\n    return a")
+    with pytest.raises(BuildError) as error:
+        specialise(func, *specs, attributes=attributes)
+    assert said(error) == message_of("«def k(a, n):»", problem, remedy, head=1)
+
+
+def test_carets_count_characters_in_indented_code() -> None:
+    text = "if True:\n        def k(a):\n            é = a[0]; a[0] = relu(é)\n            return a"
+    with pytest.raises(ArgumentValueError) as error:
+        read(define(text))
+    place = said(error).splitlines()[1:4]
+    assert place == [
+        "  <kernel>:3",
+        "    é = a[0]; a[0] = relu(é)",
+        "                     ^^^^",
+    ]
+
+
+def test_a_file_edited_after_its_import_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "edited_kernel.py"
+    path.write_text("def k(a):\n    a[0] = 1.0\n    return a\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("edited_kernel")
+    path.write_text("def k(a):\n    a[0] = 2.25\n    return a\n")
+    with pytest.raises(ArgumentValueError) as error:
+        read(module.k)
+    assert str(error.value) == (
+        f"Custom 'k': {path}:1 no longer holds the function that was defined there.\n"
+        "The file was edited after its import, or the function was changed by a tool: import the "
+        "module again, or restart Python."
+    )
+    # Lines added above move the function, but it is the same one.
+    path.write_text("import math\n\n\ndef k(a):\n    a[0] = 1.0\n    return a\n")
+    assert read(module.k).location.line == 4
+
+
+def test_source_that_is_nowhere_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "readline", raising=False)
+    scope: dict[str, Any] = {}
+    exec(compile("def k(a):\n    return a\n", "<stdin>", "exec"), scope)
+    with pytest.raises(ArgumentValueError) as error:
+        read(scope["k"])
+    assert str(error.value) == (
+        "Custom 'k': the source of the function cannot be read; it was defined in <stdin>.\n"
+        "Kernels are compiled from their source: define it in a file, a notebook cell, or an "
+        "interactive session whose history Python keeps (readline)."
+    )
+
+
+def test_the_other_kinds_are_not_checked_as_loops() -> None:
+    func = define(
+        """
+        def k(x):
+            from akg import topi
+            return topi.exp(x)
+        """
+    )
+    assert read_kernel(func, "akg", "Custom 'k'").hybrid is None
+
+
+def test_errors_do_not_depend_on_the_numbers() -> None:
+    """The same statements, legal with other types, are run."""
+    func = define("def k(a, n):\n    a[0] = a[0] * n[0]\n    return a")
+    with pytest.raises(BuildError, match="mismatch type"):
+        specialise(func, vector(), vector(dtype="int32"))
+    assert run(func, np.float32([3, 1]), np.float32([4])).tolist() == [12, 1]

@@ -1,0 +1,420 @@
+"""Kernels of the loop IR as C: what they compute, against the interpreter and numpy."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from loop_agreement import assert_agree
+from loop_native import build_together, call, call_for_code, prepared, printed
+from loop_strategies import WIDE_DTYPES, Case, kernels
+
+from msops._loops.interpret import interpret
+from msops._loops.parse import parse_kernel
+from msops._loops.print_c import threads
+from msops._loops.text import kernel_text
+
+
+def random_cases(count: int, start: int) -> list[Case]:
+    """Returns random kernels, the same at every run: they are built together."""
+    cases: list[Case] = []
+
+    @seed(start)
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(kernels(dtypes=WIDE_DTYPES))
+    def collect(case: Case) -> None:
+        cases.append(case)
+
+    collect()
+    return cases
+
+
+def check_all(folder, cases: list[Case]) -> None:
+    """Builds kernels together, and compares each with the interpreter."""
+    ready = [prepared(case.kernel) for case in cases]
+    sources = [printed(kernel, number) for number, kernel in enumerate(ready)]
+    library = build_together(folder, sources)
+    for case, kernel, source in zip(cases, ready, sources, strict=True):
+        expected = interpret(case.kernel, case.inputs)
+        got = call(library, kernel, source, case.inputs)
+        try:
+            assert_agree(case.kernel, case.inputs, expected, got)
+        except AssertionError as error:
+            error.add_note(f"{kernel_text(case.kernel)}\n{source.text}")
+            raise
+
+
+def run(folder, text: str, *inputs: np.ndarray, as_written: bool = False) -> list[np.ndarray]:
+    """Returns what a kernel given as text computes, loops as written or prepared."""
+    kernel = parse_kernel(text)
+    ready = kernel if as_written else prepared(kernel)
+    source = printed(ready)
+    return call(build_together(folder, [source]), ready, source, inputs)
+
+
+@pytest.mark.parametrize("start", [1, 2])
+def test_random_kernels_agree_with_the_interpreter(tmp_path, start):
+    check_all(tmp_path, random_cases(100, start))
+
+
+def test_random_kernels_in_blocks_run_backwards_agree(tmp_path, monkeypatch):
+    monkeypatch.setattr(threads, "BLOCK_COST", 0.1)
+    cases = random_cases(100, 3)
+    check_all(tmp_path, cases)
+    texts = [printed(prepared(case.kernel)).text for case in cases]
+    assert sum("ms_task_1" in text for text in texts) > 30
+    assert any("ms_pair" in text for text in texts)
+
+
+# Operations, on all values where there are few, against numpy's or the interpreter's.
+
+
+def binary_kernel(op: str, dtype: str, size: int) -> str:
+    return f"""kernel f(a: {dtype}[{size}], b: {dtype}[{size}]) -> (c) {{
+      buffer c: {dtype}[{size}]
+      parallel i in 0 .. {size} {{ c[i] = {op} }}
+    }}"""
+
+
+INTEGER_OPS = {
+    "a[i] + b[i]": np.add,
+    "a[i] - b[i]": np.subtract,
+    "a[i] * b[i]": np.multiply,
+    "a[i] // b[i]": np.floor_divide,
+    "a[i] % b[i]": np.remainder,
+    "a[i] << b[i]": np.left_shift,
+    "a[i] >> b[i]": np.right_shift,
+    "min(a[i], b[i])": np.minimum,
+    "max(a[i], b[i])": np.maximum,
+    "a[i] & b[i]": np.bitwise_and,
+    "a[i] | b[i]": np.bitwise_or,
+    "a[i] ^ b[i]": np.bitwise_xor,
+}
+
+
+def edges(dtype: str) -> np.ndarray:
+    """Returns values of an integer dtype, the least and the greatest and those around 0 first."""
+    info = np.iinfo(dtype)
+    near = [v for v in (-9, -8, -2, -1, 0, 1, 2, 3, 7, 8, 31, 32, 63, 64) if v >= info.min]
+    return np.array([info.min, info.min + 1, *near, info.max - 1, info.max], dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"])
+def test_integer_operations_are_numpys_on_the_edges(tmp_path, dtype):
+    values = edges(dtype)
+    a, b = (x.ravel() for x in np.meshgrid(values, values))
+    cases = [parse_kernel(binary_kernel(op, dtype, a.size)) for op in INTEGER_OPS]
+    sources = [printed(kernel, number) for number, kernel in enumerate(cases)]
+    library = build_together(tmp_path, sources)
+    for kernel, source, function in zip(cases, sources, INTEGER_OPS.values(), strict=True):
+        with np.errstate(all="ignore"):
+            expected = function(a, b)
+        # numpy leaves the remainder and quotient of the least number by -1 to the processor.
+        np.testing.assert_array_equal(call(library, kernel, source, [a, b])[0], expected)
+
+
+CASTS = [
+    ("float32", dtype) for dtype in ("int8", "uint8", "int32", "uint32", "int64", "uint64", "bool")
+] + [("float64", dtype) for dtype in ("int16", "int32", "int64", "float16", "bfloat16")]
+
+
+def test_casts_saturate_and_round(tmp_path):
+    cases, inputs = [], []
+    for source, target in CASTS:
+        edge = [0.0, -0.0, 0.4, -0.6, 1.5, 2.5, 127.5, 128.0, 255.9, 256.0, -129.0, 65519.0, 65520.0]
+        edge += [2.0**n for n in (15, 31, 32, 63, 64)] + [-(2.0**n) for n in (15, 31, 63)]
+        edge += [np.inf, -np.inf, np.nan, 1e-8, 3.3e38, 1.00390625, 1.01171875]
+        x = np.array(edge, source)
+        cases.append(
+            parse_kernel(f"""kernel f(a: {source}[{x.size}]) -> (c) {{
+              buffer c: {target}[{x.size}]
+              parallel i in 0 .. {x.size} {{ c[i] = {target}(a[i]) }}
+            }}""")
+        )
+        inputs.append(x)
+    check_all(tmp_path, [Case(k, [x]) for k, x in zip(cases, inputs, strict=True)])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_every_narrow_float_survives_and_operations_round_to_it(tmp_path, dtype):
+    values = np.arange(1 << 16, dtype=np.uint16).view(np.dtype(getattr(ml_dtypes, dtype, dtype)))
+    other = np.roll(values, 12345)
+    kernel = f"""kernel f(a: {dtype}[65536], b: {dtype}[65536]) -> (c, d, e) {{
+      buffer c: {dtype}[65536]
+      buffer d: {dtype}[65536]
+      buffer e: float32[65536]
+      parallel i in 0 .. 65536 {{
+        c[i] = (a[i] * b[i]) + a[i]
+        d[i] = a[i]
+        e[i] = float32(a[i])
+      }}
+    }}"""
+    c, d, e = run(tmp_path, kernel, values, other)
+    a, b = values.astype("float32"), other.astype("float32")
+    with np.errstate(all="ignore"):
+        expected = ((a * b).astype(values.dtype).astype("float32") + a).astype(values.dtype)
+    np.testing.assert_array_equal(c.astype("float32"), expected.astype("float32"))
+    np.testing.assert_array_equal(d.astype("float32"), a)
+    np.testing.assert_array_equal(e, a)
+
+
+FUNCTIONS = {
+    "exp": (np.exp, 1.5), "log": (np.log, 1.5), "tanh": (np.tanh, 2), "erf": (math.erf, 1.5),
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 3), "sin": (np.sin, 4), "cos": (np.cos, 4),
+    "exp2": (np.exp2, 4), "expm1": (np.expm1, 4), "log1p": (np.log1p, 4), "atan": (np.arctan, 4),
+    "sqrt": (np.sqrt, 0.5), "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5), "exp10": (lambda x: 10.0**x, 4),
+}  # fmt: skip
+
+
+def test_functions_are_within_their_ulps(tmp_path):
+    generator = np.random.default_rng(0)
+    magnitudes = np.exp2(generator.uniform(-126, 127, 20000))
+    x = np.concatenate(
+        [generator.uniform(-90, 90, 20000), generator.uniform(-1, 1, 20000), magnitudes, -magnitudes]
+    ).astype("float32")
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-40, 88.72, 88.73, -87.3, -103.9]
+    x[: len(special)] = special
+    cases = [
+        parse_kernel(f"""kernel f(a: float32[{x.size}]) -> (c) {{
+          buffer c: float32[{x.size}]
+          parallel i in 0 .. {x.size} {{ c[i] = {name}(a[i]) }}
+        }}""")
+        for name in FUNCTIONS
+    ]
+    sources = [printed(kernel, number) for number, kernel in enumerate(cases)]
+    library = build_together(tmp_path, sources)
+    for kernel, source, name in zip(cases, sources, FUNCTIONS, strict=True):
+        function, ulps = FUNCTIONS[name]
+        with np.errstate(all="ignore"):
+            exact = np.vectorize(function)(x.astype("float64"))
+            rounded = exact.astype("float32")
+            (got,) = call(library, kernel, source, [x])
+            same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+            # Below the normal numbers sigmoid may be 0: a sum with 1 has lost them.
+            size = np.maximum(np.abs(rounded), np.float32(2**-126 if name == "sigmoid" else 0))
+            error = np.abs(got.astype("float64") - exact) / np.spacing(size)
+            if name == "sigmoid":
+                same |= (np.abs(exact) < 2.0**-126) & (np.abs(got) < 2.0**-126)
+        worst = np.argmax(np.where(same, 0, np.nan_to_num(error, nan=np.inf)))
+        assert same[worst] or error[worst] <= ulps, (name, x[worst], got[worst], exact[worst])
+
+
+def test_min_and_max_hand_on_nan_from_either_side(tmp_path):
+    nan = np.float32(np.nan)
+    a, b = np.array([nan, 1, nan, 2], "float32"), np.array([1, nan, nan, 3], "float32")
+    for op, last in (("min", 2), ("max", 3)):
+        (c,) = run(tmp_path, binary_kernel(f"{op}(a[i], b[i])", "float32", 4), a, b)
+        np.testing.assert_array_equal(c, [nan, nan, nan, last])
+
+
+# Reductions.
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 31, 32, 33, 100, 1000])
+def test_reductions_of_every_length(tmp_path, size):
+    x = np.random.default_rng(size).standard_normal((3, size)).astype("float32")
+    k = np.arange(3 * size, dtype="int32").reshape(3, size) * 1000003
+    total, product, most, whole = run(
+        tmp_path,
+        f"""kernel f(a: float32[3, {size}], k: int32[3, {size}]) -> (s, p, m, w) {{
+          buffer s: float32[3]
+          buffer p: float32[3]
+          buffer m: float32[3]
+          buffer w: int32[3]
+          serial i in 0 .. 3 {{
+            p[i] = 1.0:float32
+            m[i] = -inf:float32
+            serial j in 0 .. {size} {{
+              s[i] = s[i] + a[i, j]
+              p[i] = p[i] * (1.0:float32 + (a[i, j] * 0.001:float32))
+            }}
+            serial j2 in 0 .. {size} {{ m[i] = max(m[i], a[i, j2]) }}
+            serial j3 in 0 .. {size} {{ w[i] = w[i] - k[i, j3] }}
+          }}
+        }}""",
+        x,
+        k,
+    )
+    np.testing.assert_allclose(total, x.astype("float64").sum(1), atol=1e-4)
+    np.testing.assert_allclose(product, (1 + x.astype("float64") * 0.001).prod(1), rtol=1e-4)
+    np.testing.assert_array_equal(most, x.max(1, initial=-np.inf))
+    np.testing.assert_array_equal(w := whole, -k.sum(1, dtype="int32"), w)
+
+
+def test_a_maximum_finds_nan_anywhere(tmp_path):
+    text = """kernel f(a: float32[2, 100]) -> (m) {
+      buffer m: float32[2]
+      serial i in 0 .. 2 { serial j in 0 .. 100 { m[i] = max(m[i], a[i, j]) } }
+    }"""
+    for place in (0, 40, 99):
+        x = np.ones((2, 100), "float32")
+        x[0, place] = np.nan
+        np.testing.assert_array_equal(run(tmp_path, text, x)[0], [np.nan, 1])
+
+
+def test_a_reduction_whose_loop_does_not_run_touches_nothing(tmp_path):
+    # s[4 - i] is there only where the inner loop has iterations.
+    (s,) = run(
+        tmp_path,
+        """kernel f(a: float32[10]) -> (s) {
+          buffer s: float32[5]
+          serial i in 0 .. 10 { serial j in 0 .. 5 - i { s[4 - i] = s[4 - i] + a[j] } }
+        }""",
+        np.ones(10, "float32"),
+    )
+    np.testing.assert_array_equal(s, [1, 2, 3, 4, 5])
+
+
+# Memory.
+
+
+def test_a_parameter_that_is_written_is_a_copy_and_may_be_returned_twice(tmp_path):
+    x = np.arange(6, dtype="float32")
+    first, second, third = run(
+        tmp_path,
+        """kernel f(a: float32[6], b: float32[6]) -> (a, b, a) {
+          serial i in 1 .. 6 { a[i] = a[i] + a[i - 1] }
+        }""",
+        x,
+        x,
+    )
+    np.testing.assert_array_equal(first, np.cumsum(x))
+    np.testing.assert_array_equal(second, x)
+    np.testing.assert_array_equal(third, first)
+
+
+def test_large_temporaries_and_locals_start_at_zero_in_blocks_too(tmp_path, monkeypatch):
+    text = """kernel f(a: float32[8, 4000]) -> (c) {
+      buffer c: float32[8, 4000]
+      buffer t: float32[8, 4000]
+      parallel i in 0 .. 8 {
+        local u: float32[4000] {
+          serial j in 0 .. 4000 { if (a[i, j] > 0.0:float32) { u[j] = a[i, j]  t[i, j] = 1.0:float32 } }
+          serial j2 in 0 .. 4000 { c[i, j2] = u[3999 - j2] + t[i, j2] }
+        }
+      }
+    }"""
+    x = np.random.default_rng(0).standard_normal((8, 4000)).astype("float32")
+    expected = np.where(x > 0, x, 0)[:, ::-1] + (x > 0)
+    np.testing.assert_array_equal(run(tmp_path, text, x)[0], expected)
+    monkeypatch.setattr(threads, "BLOCK_COST", 1)
+    assert "aligned_alloc" in printed(prepared(parse_kernel(text))).text
+    np.testing.assert_array_equal(run(tmp_path, text, x)[0], expected)
+
+
+def test_empty_arrays(tmp_path):
+    (c,) = run(
+        tmp_path,
+        """kernel f(a: float32[0, 3], k: int32[3]) -> (c) {
+          buffer c: float32[3]
+          serial i in 0 .. 3 { c[i] = 1.0:float32 + a[k[i], i] }
+        }""",
+        np.empty((0, 3), "float32"),
+        np.arange(3, dtype="int32"),
+    )
+    np.testing.assert_array_equal(c, [1, 1, 1])
+
+
+# Bounds.
+
+INDIRECT = """kernel f(a: float32[4], k: int32[6], q: int64[6]) -> (c, d) {
+  buffer c: float32[6]
+  buffer d: float32[4]
+  serial i in 0 .. 6 {
+    c[i] = a[k[i]]
+    d[q[i]] = a[0] + float32(i)
+  }
+}"""
+
+
+def test_indices_out_of_range_clamp_when_read_and_drop_when_written(tmp_path):
+    a = np.array([1, 2, 3, 4], "float32")
+    k = np.array([-(2**31), -1, 0, 3, 4, 2**31 - 1], "int32")
+    q = np.array([-(2**63), -1, 0, 3, 4, 2**63 - 1], "int64")
+    c, d = run(tmp_path, INDIRECT, a, k, q)
+    np.testing.assert_array_equal(c, [1, 1, 1, 4, 4, 4])
+    np.testing.assert_array_equal(d, [3, 0, 0, 4])
+
+
+def test_indices_are_checked_on_request(tmp_path, monkeypatch):
+    monkeypatch.setattr(threads, "BLOCK_COST", 1)
+    kernel = prepared(parse_kernel(INDIRECT))
+    source = printed(kernel, check_bounds=True)
+    library = build_together(tmp_path, [source])
+    message = library[f"{source.symbol}Message"]
+    message.restype = ctypes.c_char_p
+    a = np.ones(4, "float32")
+    good = np.array([0, 1, 2, 3, 3, 0])
+    bad = np.array([0, 1, 2, 3, 3, 9])
+    for k, q, text in (
+        (good, good, None),
+        (bad, good, b"index 0 of 'a' is outside of 0 .. 3"),
+        (good, bad, b"index 0 of 'd' is outside of 0 .. 3"),
+    ):
+        inputs = [a, k.astype("int32"), q.astype("int64")]
+        code, _ = call_for_code(library, kernel, source, inputs)
+        assert message(code) == text
+    assert message(-1) is None
+    assert message(99) is None
+
+
+# What is only found by running: order-bound kernels against numpy.
+
+
+def test_lu_cholesky_and_a_product_are_numpys(tmp_path):
+    generator = np.random.default_rng(3)
+    a = generator.standard_normal((40, 40)).astype("float32")
+    spd = (a @ a.T + 40 * np.eye(40)).astype("float32")
+    (lu,) = run(
+        tmp_path,
+        """kernel lu(b: float32[40, 40]) -> (b) {
+          serial k in 0 .. 40 {
+            serial i in k + 1 .. 40 {
+              b[i, k] = b[i, k] / b[k, k]
+              serial j in k + 1 .. 40 { b[i, j] = b[i, j] - (b[i, k] * b[k, j]) }
+            }
+          }
+        }""",
+        spd,
+    )
+    np.testing.assert_allclose((np.tril(lu, -1) + np.eye(40)) @ np.triu(lu), spd, rtol=1e-4)
+    (root,) = run(
+        tmp_path,
+        """kernel cholesky(a: float32[40, 40]) -> (b) {
+          buffer b: float32[40, 40]
+          serial j in 0 .. 40 {
+            serial i in j .. 40 {
+              b[i, j] = a[i, j]
+              serial k in 0 .. j { b[i, j] = b[i, j] - (b[i, k] * b[j, k]) }
+              if (i == j) { b[j, j] = sqrt(b[j, j]) } else { b[i, j] = b[i, j] / b[j, j] }
+            }
+          }
+        }""",
+        spd,
+    )
+    np.testing.assert_allclose(root, np.linalg.cholesky(spd), rtol=1e-4, atol=1e-5)
+    (product,) = run(
+        tmp_path,
+        """kernel matmul(a: float32[40, 40], b: float32[40, 40]) -> (c) {
+          buffer c: float32[40, 40]
+          serial i in 0 .. 40 {
+            serial j in 0 .. 40 {
+              c[i, j] = 0.0:float32
+              serial k in 0 .. 40 { c[i, j] = c[i, j] + (a[i, k] * b[k, j]) }
+            }
+          }
+        }""",
+        a,
+        spd,
+    )
+    np.testing.assert_allclose(product, a @ spd, rtol=1e-4, atol=1e-3)
