@@ -1,8 +1,8 @@
 # ruff: noqa: F821
 """The loop kernels of the suite, in the dialect that msops and AKG both take.
 
-A module of plain functions: MindSpore's own Python imports it too. `float32` casts are there because
-AKG refuses to mix dtypes.
+A module of plain functions: MindSpore's own Python imports it too. `float32` casts are there
+because AKG refuses to mix dtypes.
 """
 
 

@@ -50,8 +50,8 @@ class Custom:
         the shape of each input (and the value of each attribute) and returns one of these. None
         asks the kernel (aot: ``SymbolInferShape``; akg and hybrid: its loops). ``()`` for both this
         and `out_dtype` makes a pyfunc without output.
-      out_dtype: dtype of the output, or likewise. None asks the kernel (aot: ``SymbolInferType``; akg and
-        hybrid: its loops).
+      out_dtype: dtype of the output, or likewise. None asks the kernel (aot:
+        ``SymbolInferType``; akg and hybrid: its loops).
       func_type: "akg", "aot", "hybrid" or "pyfunc"; None chooses by `func`.
       bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per
         input, None where there is none. Several outputs make `out` and `dout` tuples.
@@ -61,8 +61,9 @@ class Custom:
         and unused ones not dropped. Refused inside `jax.checkpoint`.
       reentrant: False if the kernel may not run in two threads at once; serialises its library.
       vmap: how the kernel batches under `jax.vmap`. None: akg and hybrid kernels are rewritten for
-        a leading axis, others are "sequential", called once per element. "expand_dims" and "broadcast_all" call it once, with a leading axis in every input (of size
-        1 where an input is not mapped, for the former) and in every output; or a rule
+        a leading axis, others are "sequential", called once per element. "expand_dims" and
+        "broadcast_all" call it once, with a leading axis in every input (of size 1 where an input
+        is not mapped, for the former) and in every output; or a rule
         ``vmap(axis_size, in_batched, *inputs) -> (result, is_batched)``, as
         `jax.custom_batching.custom_vmap` takes. Shapes are inferred without the added axes.
       writable: pyfunc: hand over writable copies of the inputs instead of read-only views.
@@ -329,9 +330,7 @@ def _stand_in(value: Any) -> Any:
     return value
 
 
-def _read_compile_attrs(
-    attrs: Any, backend: Backend, who: str
-) -> tuple[tuple[str, Any], ...]:
+def _read_compile_attrs(attrs: Any, backend: Backend, who: str) -> tuple[tuple[str, Any], ...]:
     if attrs is None:
         return ()
     if not isinstance(attrs, Mapping) or not all(isinstance(key, str) for key in attrs):

@@ -46,7 +46,7 @@ def _stages(
     operator = programs.operator
     definition = operator.definition
     own = definition.backend.stages(definition.kernel, _request(operator, call, inputs))
-    compiled = programs.compiled(call)
+    compiled: Any = programs.compiled(call)
     return {
         **own,
         "jaxpr": lambda: str(jax.make_jaxpr(programs.function(call))(*inputs)),
@@ -74,8 +74,6 @@ def _choose(
     return call, [jax.ShapeDtypeStruct(jax.typeof(x).shape, jax.typeof(x).dtype) for x in flat]
 
 
-def _request(
-    operator: Operator, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]
-) -> Request:
+def _request(operator: Operator, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]) -> Request:
     platform = {"gpu": "cuda"}.get(jax.default_backend(), jax.default_backend())
     return operator.request(call, inputs, platform, operator.outputs(call, inputs))

@@ -15,6 +15,7 @@ from msops._dtypes import as_dtype
 from msops._fingerprint import ByValue
 
 if TYPE_CHECKING:
+    from msops._loops.choice import Lowering
     from msops._loops.compiled import Compiled
     from msops._loops.frontends.program import Program
     from msops._loops.frontends.spec import Spec
@@ -34,7 +35,7 @@ class LoopKernel:
 
     function: ByValue
     dialect: str
-    lower: str | None
+    lower: Lowering | None
     program: Program = dataclasses.field(compare=False)
 
     def specialise(self, case: Case) -> Kernel:

@@ -1,4 +1,6 @@
 """The ops that transformation tests run over: each with its meaning in numpy."""
+# Loop kernels use names that mean something only inside them.
+# ruff: noqa: F821
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from conftest import KERNELS
 
-from msops import Custom
+from msops import Custom, ops
 from msops.ops import CustomRegOp, DataType
 
 FLOAT_OPS = KERNELS / "float_ops.cc"
@@ -43,6 +45,58 @@ def scale_sum_info(**dtype_format: Any) -> dict[str, Any]:
     )
 
 
+def matmul(a, b):
+    c = output_tensor((a.shape[0], b.shape[1]), a.dtype)
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            c[i, j] = 0.0
+            for k in range(a.shape[1]):
+                c[i, j] = c[i, j] + a[i, k] * b[k, j]
+    return c
+
+
+def solve_lower(a, b):
+    """Each row waits for those before it; the diagonal is taken for ones."""
+    x = output_tensor(b.shape, b.dtype)
+    for i in range(b.shape[0]):
+        x[i] = b[i]
+        for k in range(i):
+            x[i] = x[i] - a[i, k] * x[k]
+    return x
+
+
+@ops.kernel
+def sum_and_max(x, y):
+    s = output_tensor(x.shape, x.dtype)
+    m = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        s[i] = x[i] + y[i]
+        m[i] = max(x[i], y[i])
+    return s, m
+
+
+def horner(x, at):
+    y = output_tensor((1,), x.dtype)
+    y[0] = 0.0
+    for i in range(x.shape[0]):
+        y[0] = y[0] * at + x[i]
+    return y
+
+
+def multiply(x, y):
+    z = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        z[i] = x[i] * y[i]
+    return z
+
+
+def loops(kernel: Callable[..., Any], lower: str | None = None, **options: Any) -> Custom:
+    """Returns an op over a loop kernel, which infers and differentiates itself."""
+    func_type = "hybrid" if hasattr(kernel, "ms_kernel_flag") else "akg"
+    attrs = None if lower is None else {"lower": lower}
+    return Custom(kernel, func_type=func_type, compile_attrs=attrs, **options)
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """One op, its inputs' shapes, and the same in numpy."""
@@ -51,6 +105,7 @@ class Case:
     make: Callable[[], Callable[..., Any]]
     shapes: tuple[tuple[int, ...], ...]
     numpy: Callable[..., Any]
+    has_bprop: bool = True
 
     def inputs(self, seed: int = 0) -> list[Any]:
         rng = np.random.default_rng(seed)
@@ -69,6 +124,24 @@ def _scale_sum() -> Callable[..., Any]:
         ),
     )
     return lambda x: op(x, 2.5)
+
+
+def _horner() -> Callable[..., Any]:
+    info = (
+        CustomRegOp("horner")
+        .input(0, "x")
+        .output(0, "y")
+        .attr("at", "required", "float")
+        .dtype_format(DataType.F32_Default, DataType.F32_Default)
+        .target("CPU")
+        .get_op_info()
+    )
+    op = loops(horner, reg_info=info)
+    return lambda x: op(x, 1.5)
+
+
+def _solve_lower_in_numpy(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.linalg.solve(np.tril(a, -1) + np.eye(len(a)), b).astype(b.dtype)
 
 
 CASES = [
@@ -122,5 +195,46 @@ CASES = [
         ),
         ((2, 3),),
         lambda x: (x.sum(), np.exp(x)),
+    ),
+    Case(
+        "akg_raised",
+        lambda: loops(matmul, "xla"),
+        ((3, 4), (4, 2)),
+        lambda a, b: a @ b,
+        has_bprop=False,
+    ),
+    Case(
+        "akg_native",
+        lambda: loops(solve_lower, "native"),
+        ((4, 4), (4,)),
+        _solve_lower_in_numpy,
+        has_bprop=False,
+    ),
+    Case(
+        "hybrid_two_outputs",
+        lambda: loops(sum_and_max),
+        ((5,), (5,)),
+        lambda x, y: (x + y, np.maximum(x, y)),
+        has_bprop=False,
+    ),
+    Case(
+        "hybrid_two_outputs_native",
+        lambda: loops(sum_and_max, "native"),
+        ((5,), (5,)),
+        lambda x, y: (x + y, np.maximum(x, y)),
+        has_bprop=False,
+    ),
+    Case(
+        "akg_attribute",
+        _horner,
+        ((4,),),
+        lambda x: (x * 1.5 ** np.arange(len(x))[::-1]).sum(keepdims=True).astype(x.dtype),
+        has_bprop=False,
+    ),
+    Case(
+        "akg_bprop",
+        lambda: loops(multiply, bprop=multiply_bprop),
+        ((5,), (5,)),
+        lambda x, y: x * y,
     ),
 ]

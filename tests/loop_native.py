@@ -62,13 +62,15 @@ def build_together(folder: Path, sources: Sequence[CSource]) -> ctypes.CDLL:
     ]
     if any("msops_parallel_for_slot" in text for text in texts):
         texts.append(_BACKWARDS)
-    (folder / "kernels.c").write_text("\n".join(texts))
+    # The dynamic linker would give back the first library of a name.
+    name = f"kernels_{len(list(folder.iterdir()))}"
+    (folder / f"{name}.c").write_text("\n".join(texts))
     warnings = ("-Wall", "-Werror", "-Wno-tautological-compare", "-Wno-unused")
     # At -O2, which gcc 12 vectorises at, too, hundreds of small kernels take seconds.
-    command = ["gcc", "-O2", "-shared", "-fPIC", *warnings, "kernels.c", "-o", "kernels.so", *FLAGS]
+    command = ["gcc", "-O2", "-shared", "-fPIC", *warnings, f"{name}.c", "-o", f"{name}.so", *FLAGS]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return ctypes.CDLL(str(folder / "kernels.so"))
+    return ctypes.CDLL(str(folder / f"{name}.so"))
 
 
 def call(

@@ -15,10 +15,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from custom_ops import aot, first, multiply_bprop
+from custom_ops import aot, first, loops, multiply, multiply_bprop
 from jax.sharding import AxisType, PartitionSpec
 
-from msops import Custom
+from msops import Custom, ops
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 START = "<!-- support table: written by tests/support_table.py -->\n"
@@ -30,6 +30,9 @@ Y = X + 1
 OPS: dict[str, Callable[..., Custom]] = {
     "aot": lambda **options: aot("Multiply", **options),
     "pyfunc": lambda **options: Custom(np.multiply, first, first, **options),
+    # The loops are differentiated without a bprop.
+    "akg": lambda bprop=None: loops(multiply),
+    "hybrid": lambda bprop=None: loops(ops.kernel(multiply)),
 }
 
 
@@ -64,7 +67,7 @@ PROBES: dict[str, Callable[[Callable[..., Custom]], bool]] = {
     "jit": lambda make: _agrees(jax.jit(make())(X, Y), X * Y),
     "grad": _grad,
     "jvp": _jvp,
-    "vmap": lambda make: _agrees(jax.vmap(make())(X, Y), X * Y),
+    "vmap": lambda make: _agrees(jax.vmap(make())(X[:, None], Y[:, None]), (X * Y)[:, None]),
     "shard_map": _shard_map,
     "export": _export,
 }

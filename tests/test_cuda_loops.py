@@ -38,7 +38,8 @@ from msops._toolchain.nvrtc import find_compiler
 from msops.errors import BuildError
 
 ARCHITECTURE = "sm_90"
-ORDERS = (0, 1, 7)
+# Ascending order hides most mistakes.
+ORDERS = (1, 7)
 
 
 def has_nvrtc() -> bool:
@@ -261,7 +262,7 @@ kernel k(a: float32[60, 60]) -> (b) {
     run_everywhere(kernel, random_inputs(kernel))
 
 
-def test_a_narrow_band_is_not_boxed() -> None:
+def test_a_narrow_band_is_a_box_along_itself() -> None:
     kernel = parse_kernel(
         """
 kernel k(a: float32[1000]) -> (b) {
@@ -273,8 +274,10 @@ kernel k(a: float32[1000]) -> (b) {
   }
 }"""
     )
-    (launch,) = printed(kernel).launches
-    assert (launch.blocks, launch.threads) == (4, 256)
+    source = printed(kernel)
+    (launch,) = source.launches
+    assert (launch.blocks, launch.threads) == (12, 256)
+    assert "const int64_t j = (int64_t)(ms_point % 3) + (i);\n    b[" in source.text
     run_everywhere(kernel, random_inputs(kernel))
 
 
@@ -313,7 +316,7 @@ def test_an_array_too_large_for_a_thread_lies_in_a_slot_of_device_memory() -> No
     (launch,) = source.launches
     (slots,) = source.workspaces
     assert slots.size_bytes == launch.blocks * launch.threads * 1600
-    assert "float* const t = ms_slots0 + ms_thread * 400;" in source.text
+    assert f"float* const t = {slots.name} + ms_thread * 400;" in source.text
     run_everywhere(kernel, random_inputs(kernel))
 
 
@@ -420,7 +423,8 @@ def test_an_index_out_of_range_is_reported_where_that_is_asked_for() -> None:
     kernel = parse_kernel(GATHER)
     source = printed(kernel, check_bounds=True)
     assert source.workspaces[-1].name == "ms_failed"
-    assert source.checks == ("index 0 of 'a' is outside of 0 .. 3",)
+    (check,) = source.checks
+    assert check.startswith("index 0 of 'a' is outside of 0 .. 3\n")
     assert printed(kernel).checks == ()
     emulation = Emulation(kernel, source)
     table = np.arange(4, dtype=np.float32)

@@ -56,13 +56,13 @@ def test_op_runs_with_jit_disabled(case: Case) -> None:
 def test_jaxpr_shows_one_primitive_of_its_own_name(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     text = str(jax.make_jaxpr(op)(*inputs))
-    assert text.count("custom_vjp_call") == 1
+    assert text.count("custom_vjp_call") == case.has_bprop
     assert sum(line.count("operator=") for line in text.splitlines()) == 1
     assert "= custom_" in text
 
 
 @each_case
-def test_vmap_calls_the_kernel_once_per_element(case: Case) -> None:
+def test_vmap_gives_what_one_call_per_element_gives(case: Case) -> None:
     op = case.make()
     inputs = [jnp.stack([x, x + 1, 2 * x]) for x in case.inputs()]
     rows = [case.numpy(*(np.asarray(x[i]) for x in inputs)) for i in range(3)]

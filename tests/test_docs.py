@@ -6,6 +6,7 @@ import contextlib
 import doctest
 import importlib
 import io
+import linecache
 import os
 import pkgutil
 import re
@@ -25,8 +26,9 @@ FILE_NAME = re.compile(r"// (\S+\.(?:c|cc|cpp|cu|h))\b")
 def run_document(text: str, folder: Path) -> int:
     """Runs the blocks of a document in order; returns how many printed what they promised.
 
-    A cpp block whose first line names a file is that file; python blocks share one namespace; a
-    text block holds what the python block before it prints.
+    A cpp block whose first line names a file is that file; python blocks share one namespace, and
+    each is a file to Python, as a doctest is; a text block holds what the python block before it
+    prints.
     """
     with np.printoptions():  # a document may set its own
         return _run_blocks(text, folder)
@@ -36,14 +38,16 @@ def _run_blocks(text: str, folder: Path) -> int:
     namespace: dict[str, object] = {}
     printed: str | None = None
     checked = 0
-    for language, code in BLOCK.findall(text):
+    for number, (language, code) in enumerate(BLOCK.findall(text)):
         name = FILE_NAME.match(code)
         if language == "cpp" and name:
             (folder / name[1]).write_text(code)
         elif language == "python":
             stream = io.StringIO()
+            file = f"<block {number}>"
+            linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
             with contextlib.redirect_stdout(stream):
-                exec(compile(code, "document", "exec"), namespace)
+                exec(compile(code, file, "exec"), namespace)
             printed = stream.getvalue()
         elif language == "text" and printed is not None:
             assert printed == code

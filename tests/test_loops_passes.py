@@ -16,7 +16,6 @@ from msops._loops.intrinsics import COMPARISONS
 from msops._loops.ir import Binary, Buffer, Const, Expr, For, Kernel, Select, Stmt, Store, Var
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.pipeline import analyse, to_raised
-from msops._loops.text import kernel_text
 from msops._loops.verify import verify
 
 few = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

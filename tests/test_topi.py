@@ -108,6 +108,7 @@ def test_tensors_have_pythons_operators():
         (lambda a, b: (a << 1) >> 2, lambda a, b: (a << 1) >> 2),
         (lambda a, b: (a & b) | (a ^ b), lambda a, b: (a & b) | (a ^ b)),
         (lambda a, b: 100 - a, lambda a, b: 100 - a),
+        (lambda a, b: a.astype("float16"), lambda a, b: a.astype("float16")),
     ]
     for call, expected in table:
         np.testing.assert_array_equal(interpret(built(call, x, y), [x, y])[0], expected(x, y))

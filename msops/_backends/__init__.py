@@ -8,7 +8,8 @@ from msops._backends.loops import LoopBackend
 from msops._backends.pyfunc import PyfuncBackend
 
 BACKENDS: dict[str, Backend] = {
-    backend.func_type: backend for backend in (
+    backend.func_type: backend
+    for backend in (
         LoopBackend("akg"),
         AotBackend(),
         LoopBackend("hybrid"),

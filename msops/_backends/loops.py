@@ -12,7 +12,7 @@ import functools
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 
@@ -30,6 +30,7 @@ from msops._traced import Function, Traced
 from msops.errors import ArgumentValueError, InferenceValueError, explain
 
 if TYPE_CHECKING:
+    from msops._loops.choice import Lowering
     from msops._loops.compiled import Compiled
 
 _LOWERINGS = ("xla", "native")
@@ -46,8 +47,9 @@ class LoopBackend:
     vmap = "expand_dims"
     compile_attrs: tuple[str, ...] = ("lower",)
 
-    def __init__(self, func_type: str):
-        self.func_type = func_type
+    def __init__(self, func_type: Literal["akg", "hybrid"]):
+        self.func_type: str = func_type
+        self._dialect: Literal["akg", "hybrid"] = func_type
 
     def read(self, func: Any, options: Options, who: str) -> LoopKernel:
         """Reads the function's source and checks what needs no shapes."""
@@ -68,7 +70,7 @@ class LoopBackend:
         # Here, as `import msops` loads none of the compiler.
         from msops._loops.frontends.program import read_kernel
 
-        program = read_kernel(func, self.func_type, who)
+        program = read_kernel(func, self._dialect, who)
         return LoopKernel(
             ByValue(program.func), self.func_type, _read_lower(func, options, who), program
         )
@@ -155,7 +157,7 @@ def _lower_to_cuda(
     return lower_cuda_loops(call, request.inputs, outputs, request.who, ctx, operands)
 
 
-def _read_lower(func: Any, options: Options, who: str) -> str | None:
+def _read_lower(func: Any, options: Options, who: str) -> Lowering | None:
     """Returns what is forced: by the op, or by the decorator's ``compile_attrs``."""
     decorated = json.loads(getattr(func, "compile_attrs", "{}"))
     lower = dict(options.compile_attrs).get("lower", decorated.get("lower"))
@@ -219,9 +221,7 @@ def _map_axes(function: Function, batch: tuple[int, ...]) -> Function:
 
     def mapped(*flat: Any) -> Sequence[Any]:
         axes = tuple(0 if array.shape[0] == batch[0] else None for array in flat)
-        parts = [
-            array if axis == 0 else array[0] for array, axis in zip(flat, axes, strict=True)
-        ]
+        parts = [array if axis == 0 else array[0] for array, axis in zip(flat, axes, strict=True)]
         return jax.vmap(_map_axes(function, batch[1:]), axes)(*parts)
 
     return mapped
@@ -273,9 +273,7 @@ def _programs_of(kernel: AdjointKernel, backend: LoopBackend, name: str) -> Prog
     )
 
 
-def _adjoint_kernel(
-    kernel: Kernels, request: Request, wanted: tuple[int, ...]
-) -> AdjointKernel:
+def _adjoint_kernel(kernel: Kernels, request: Request, wanted: tuple[int, ...]) -> AdjointKernel:
     return AdjointKernel(
         forward=kernel,
         layout=request.call.layout,

@@ -48,7 +48,7 @@ $inline $T $name($T a, $T b) {
         "mod__float": """
 $inline $T $name($T a, $T b) {
   const $T r = fmod$f(a, b);
-  if (r == 0) return copysign$f(0, b);
+  if (r == 0) return copysign$f(($T)0, b);
   return (r < 0) != (b < 0) ? r + b : r;
 }""",
         "floordiv__float": """
@@ -56,7 +56,7 @@ $inline $T $name($T a, $T b) {
   if (b == 0) return a / b;
   $T r = fmod$f(a, b), q = (a - r) / b;
   if (r != 0 && (r < 0) != (b < 0)) q -= 1;
-  if (q == 0) return copysign$f(0, a / b);
+  if (q == 0) return copysign$f(($T)0, a / b);
   const $T whole = floor$f(q);
   return q - whole > ($T)0.5 ? whole + 1 : whole;
 }""",

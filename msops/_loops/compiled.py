@@ -11,7 +11,7 @@ from msops import _config, _toolchain
 from msops._loops import pipeline
 from msops._loops.adjoint import adjoint
 from msops._loops.batching import batched
-from msops._loops.choice import Choice, choose
+from msops._loops.choice import Choice, Lowering, choose
 from msops._loops.diagnostics import point
 from msops._loops.ir import Kernel
 from msops._loops.print_c import CSource, c_source
@@ -52,7 +52,7 @@ class Compiled:
       ArgumentValueError: it reads or writes out of range for certain.
     """
 
-    def __init__(self, kernel: Kernel, lower: str | None, who: str):
+    def __init__(self, kernel: Kernel, lower: Lowering | None, who: str):
         self.kernel = kernel
         self._forced = lower
         self._who = who
@@ -112,13 +112,7 @@ class Compiled:
     @functools.cached_property
     def c(self) -> CSource:
         """The kernel as C."""
-        analysis = self._analysis
-        return c_source(
-            analysis.kernel,
-            unproven=analysis.unproven,
-            overwritten=analysis.overwritten,
-            check_bounds=self._checks_bounds,
-        )
+        return c_source(self._analysis.kernel, check_bounds=self._checks_bounds)
 
     @functools.cached_property
     def cuda(self) -> CudaSource:
@@ -189,4 +183,3 @@ _REMEDIES: Mapping[str, str] = {
     "unwritten": "It reads as 0 here, and as anything in AKG; write it first.",
     "hint": "The loop runs in order; leave the keyword out, or remove the dependence.",
 }
-

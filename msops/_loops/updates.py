@@ -56,7 +56,7 @@ def _beside(expr: Expr, target: Load, op: BinaryOp) -> list[tuple[bool, Expr]] |
     """Returns what the target is combined with, and whether it is subtracted; None: not only so."""
     if expr == target:
         return []
-    if not isinstance(expr, Binary) or expr.op != op and (expr.op, op) != ("sub", "add"):
+    if not isinstance(expr, Binary) or (expr.op != op and (expr.op, op) != ("sub", "add")):
         return None
     found = _beside(expr.left, target, op)
     if found is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from msops._loops.ir import (
     Binary,
@@ -139,7 +139,7 @@ def rewrite_all(body: tuple[Stmt, ...], change: Callable[[Expr], Expr]) -> tuple
     )
 
 
-def substitute(expr: Expr, values: dict[str, Expr]) -> Expr:
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Returns the expression with loop variables replaced."""
     return rewrite(
         expr, lambda part: values.get(part.name, part) if isinstance(part, Var) else part

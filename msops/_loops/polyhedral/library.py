@@ -18,8 +18,9 @@ except ImportError as error:
         )
     ) from error
 
-OPERATION_LIMIT = 400_000
-"""isl's count of its own steps for one analysis of one kernel; about half a second."""
+OPERATION_LIMIT = 200_000
+"""isl's count of its own steps in one analysis: ten times what a kernel of the corpus takes at most,
+and about a second."""
 
 
 class TooComplex(Exception):

@@ -1,20 +1,22 @@
-"""Nests of loops as boxes of iterations, which threads or blocks share out among themselves."""
+"""Nests of loops as boxes of iterations, which threads or blocks share out among themselves.
+
+A loop whose bounds depend on outer ones is boxed in one of two ways: by all values that its
+variable takes (the columns of a triangle), or by its longest trip from a begin that moves (the
+columns of a band). What of the box is no iteration is left out by a condition.
+"""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from msops._loops.ir import Expr, For, Stmt, Var
-from msops._loops.ranges import Range, Ranges, loop_range, range_of
-from msops._loops.walk import expressions, loads
+from msops._loops.ir import Binary, Expr, For, Stmt
+from msops._loops.passes.simplify_expressions import difference
+from msops._loops.ranges import Range, Ranges, loop_range
+from msops._loops.walk import loads
 
 _MAX_COUNT = 2**40
-# A box is taken where at least this part of it is iterations: a triangle is half of its box.
-_LEAST_USE = 0.2
-_MAX_CORNERS = 64
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,16 @@ class Axis:
 
     Attributes:
       loop: the loop.
-      begin: the least value of its variable.
-      size: number of values.
-      is_exact: each of them is an iteration, whatever the other variables are.
+      range: the least and greatest value of its variable.
+      size: number of points.
+      is_moving: points are counted from the loop's begin, else from its variable's least value.
+      is_exact: each point is an iteration, whatever the other variables are.
     """
 
     loop: For
-    begin: int
+    range: Range
     size: int
+    is_moving: bool
     is_exact: bool
 
 
@@ -41,21 +45,27 @@ class Box:
     Attributes:
       axes: its loops, outermost first.
       body: what is inside the innermost.
+      order: positions of the axes from that along which neighbouring points lie farthest apart in
+        the numbering of points to that along which they follow each other.
     """
 
     axes: tuple[Axis, ...]
     body: tuple[Stmt, ...]
+    order: tuple[int, ...]
 
     @property
     def count(self) -> int:
         """Number of points of the box."""
         return math.prod(axis.size for axis in self.axes)
 
+    @property
+    def fastest(self) -> Axis:
+        """The axis along which points follow each other."""
+        return self.axes[self.order[-1]]
+
     def ranges(self, outer: Ranges) -> dict[str, Range]:
         """Returns the ranges of variables inside the box."""
-        return dict(outer) | {
-            axis.loop.var: (axis.begin, axis.begin + axis.size - 1) for axis in self.axes
-        }
+        return dict(outer) | {axis.loop.var: axis.range for axis in self.axes}
 
 
 def box_of(loop: For, kinds: Collection[str], outer: Ranges) -> Box | None:
@@ -77,9 +87,9 @@ def box_of(loop: For, kinds: Collection[str], outer: Ranges) -> Box | None:
         if axis is None or math.prod(a.size for a in axes) * axis.size > _MAX_COUNT:
             break
         axes.append(axis)
-        ranges[axis.loop.var] = (axis.begin, axis.begin + axis.size - 1)
+        ranges[axis.loop.var] = axis.range
         body = axis.loop.body
-    return Box(tuple(axes), body) if axes else None
+    return Box(tuple(axes), body, tuple(range(len(axes)))) if axes else None
 
 
 def _axis(loop: For, ranges: Mapping[str, Range]) -> Axis | None:
@@ -87,21 +97,26 @@ def _axis(loop: For, ranges: Mapping[str, Range]) -> Axis | None:
         return None
     low, high = loop_range(loop, ranges)
     size = max(0, high - low + 1)
-    used = sorted(_variables(loop.begin) | _variables(loop.end))
-    if not used:
-        return Axis(loop, low, size, is_exact=True)
-    corners = list(itertools.islice(itertools.product(*(ranges[v] for v in used)), _MAX_CORNERS))
-    trips = sum(_trip_count(loop, dict(zip(used, corner, strict=True))) for corner in corners)
-    return (
-        Axis(loop, low, size, is_exact=False) if trips >= _LEAST_USE * size * len(corners) else None
-    )
+    trip = _longest_trip(loop.begin, loop.end, ranges)
+    is_moving = trip is not None and trip < size
+    size = trip if trip is not None and trip < size else size
+    is_exact = difference(loop.end, loop.begin, ranges) == (size, size)
+    return Axis(loop, (low, high), size, is_moving, is_exact)
 
 
-def _trip_count(loop: For, point: dict[str, int]) -> int:
-    """Returns how often a loop runs for values of the variables around it."""
-    ranges = {name: (value, value) for name, value in point.items()}
-    return max(0, range_of(loop.end, ranges)[0] - range_of(loop.begin, ranges)[0])
+def _longest_trip(begin: Expr, end: Expr, ranges: Ranges) -> int | None:
+    """Returns a bound of the number of trips; None if nothing is known of the difference."""
+    known = [
+        spread[1]
+        for first in _arms("max", begin)
+        for last in _arms("min", end)
+        if (spread := difference(last, first, ranges)) is not None
+    ]
+    return max(0, min(known)) if known else None
 
 
-def _variables(expr: Expr) -> set[str]:
-    return {part.name for part in expressions(expr) if isinstance(part, Var)}
+def _arms(op: str, bound: Expr) -> list[Expr]:
+    """Returns the operands of a minimum or maximum, itself if it is none."""
+    if isinstance(bound, Binary) and bound.op == op:
+        return [*_arms(op, bound.left), *_arms(op, bound.right)]
+    return [bound]

@@ -32,7 +32,7 @@ from msops._loops.print_cuda.accumulations import (
     redirected,
 )
 from msops._loops.print_cuda.axes import Box, box_of
-from msops._loops.print_cuda.costs import is_shared_out, ordered
+from msops._loops.print_cuda.costs import is_shared_out, ordered, own_width
 from msops._loops.print_cuda.memory import size_bytes
 from msops._loops.print_cuda.thread_code import ThreadCode
 from msops._loops.ranges import loop_range
@@ -97,6 +97,8 @@ class BlockCode(ThreadCode):
 
     def _shared_out(self, stmt: Stmt) -> list[str]:
         match stmt:
+            case For() if own_width(stmt, self.ranges) < costs.LEAST_SHARED:
+                return self._in_order(stmt)
             case For(kind="parallel"):
                 return self._parallel(stmt)
             case For():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 
 from msops._loops.ir import Binary, Expr, For, If, Local, Stmt, Store, Var
@@ -33,31 +34,32 @@ def width(body: Iterable[Stmt], ranges: Ranges) -> int:
 
     Such nests are parallel loops, and accumulations over reduction loops.
     """
-    widest = 1
-    for stmt in body:
-        match stmt:
-            case For(kind="parallel"):
-                widest = max(widest, _count(stmt, ("parallel",), ranges))
-            case For(kind="reduction") if accumulation_of(stmt):
-                widest = max(widest, _count(stmt, ("reduction",), ranges))
-            case For(body=inner, var=var):
-                inner_ranges = dict(ranges) | {var: loop_range(stmt, ranges)}
-                widest = max(widest, width(inner, inner_ranges))
-            case If(then=then, otherwise=otherwise):
-                widest = max(widest, width(then, ranges), width(otherwise, ranges))
-            case Local(body=inner):
-                widest = max(widest, width(inner, ranges))
-    return widest
+    return max((_width_of(stmt, ranges) for stmt in body), default=1)
+
+
+def own_width(loop: For, ranges: Ranges) -> int:
+    """Returns the iterations of the nest that a loop is the outermost of; 1 if it is not shared."""
+    if loop.kind == "serial" or (loop.kind == "reduction" and accumulation_of(loop) is None):
+        return 1
+    box = box_of(loop, (loop.kind,), ranges)
+    return box.count if box else _UNKNOWN_WIDTH
+
+
+def _width_of(stmt: Stmt, ranges: Ranges) -> int:
+    match stmt:
+        case For(body=inner, var=var):
+            inside = dict(ranges) | {var: loop_range(stmt, ranges)}
+            return max(own_width(stmt, ranges), width(inner, inside))
+        case If(then=then, otherwise=otherwise):
+            return max(width(then, ranges), width(otherwise, ranges))
+        case Local(body=inner):
+            return width(inner, ranges)
+    return 1
 
 
 def is_shared_out(stmt: Stmt, ranges: Ranges) -> bool:
     """Tells whether the threads of a block share out a nest in a statement."""
     return width((stmt,), ranges) >= LEAST_SHARED
-
-
-def _count(loop: For, kinds: tuple[str, ...], ranges: Ranges) -> int:
-    box = box_of(loop, kinds, ranges)
-    return box.count if box else _UNKNOWN_WIDTH
 
 
 def prefers_blocks(box: Box, ranges: Ranges) -> bool:
@@ -72,7 +74,7 @@ def prefers_blocks(box: Box, ranges: Ranges) -> bool:
         return False
     by_thread = min(box.count, _BUSY_THREADS)
     by_block = min(box.count * wide, _BUSY_THREADS)
-    if is_coalesced(box.body, ordered(box).axes[-1].loop.var):
+    if is_coalesced(box.body, ordered(box).fastest.loop.var):
         by_thread *= _UNCOALESCED
     if all(is_coalesced(box.body, var) for var in _shared_variables(box.body)):
         by_block *= _UNCOALESCED
@@ -92,11 +94,11 @@ def _shared_variables(body: tuple[Stmt, ...]) -> list[str]:
 
 
 def ordered(box: Box) -> Box:
-    """Returns the box with the axis last along which neighbouring threads should lie."""
-    for axis in reversed(box.axes):
-        if is_coalesced(box.body, axis.loop.var):
-            others = tuple(other for other in box.axes if other is not axis)
-            return Box((*others, axis), box.body)
+    """Returns the box with its points numbered so that neighbours access neighbours."""
+    for position in reversed(box.order):
+        if is_coalesced(box.body, box.axes[position].loop.var):
+            others = (other for other in box.order if other != position)
+            return dataclasses.replace(box, order=(*others, position))
     return box
 
 

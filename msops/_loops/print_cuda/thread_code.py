@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from msops._loops.ir import Buffer, For, Kernel, Local
-from msops._loops.print_clike import CLike, Unproven, indented
+from msops._loops.print_clike import CLike, Unproven, bare, indented
 from msops._loops.print_cuda import costs
 from msops._loops.print_cuda.accumulations import accumulation_of, in_register
 from msops._loops.print_cuda.axes import Box
@@ -161,14 +161,19 @@ class ThreadCode(CLike):
 
     def point(self, box: Box, number: str) -> list[str]:
         """Returns the definitions of a box's variables at the point of a number."""
-        lines = []
-        stride = box.count
-        for position, axis in enumerate(box.axes):
-            stride //= axis.size
+        steps: dict[int, str] = {}
+        stride = 1
+        for position in reversed(box.order):
+            size = box.axes[position].size
             text = number if stride == 1 else f"{number} / {stride}"
-            text = text if position == 0 else f"{text} % {axis.size}"
-            begin = f" + ({axis.begin})" if axis.begin else ""
-            lines.append(f"const int64_t {self.names[axis.loop.var]} = (int64_t)({text}){begin};")
+            steps[position] = text if position == box.order[0] else f"{text} % {size}"
+            stride *= size
+        lines = []
+        for position, axis in enumerate(box.axes):
+            begin = self.index(axis.loop.begin) if axis.is_moving else str(axis.range[0])
+            start = "" if begin == "0" else f" + ({bare(begin)})"
+            value = f"(int64_t)({steps[position]}){start}"
+            lines.append(f"const int64_t {self.names[axis.loop.var]} = {value};")
         return lines
 
     def guarded(self, conditions: Iterable[str], lines: list[str]) -> list[str]:
@@ -179,7 +184,8 @@ class ThreadCode(CLike):
     def bounds(self, box: Box) -> Iterator[str]:
         """Yields the conditions under which a point of a box is an iteration of its loops."""
         for axis in box.axes:
-            if not axis.is_exact:
-                var = self.names[axis.loop.var]
+            var = self.names[axis.loop.var]
+            if not axis.is_exact and not axis.is_moving:
                 yield f"{self.index(axis.loop.begin)} <= {var}"
+            if not axis.is_exact:
                 yield f"{var} < {self.index(axis.loop.end)}"

@@ -91,7 +91,8 @@ def _contract_pair(one: Value, other: Value, needed: set[str], scope: Scope) -> 
 
 def precision() -> lax.Precision | None:
     """Returns full precision, unless the user of JAX asked for another by its own setting."""
-    return None if jax.config.jax_default_matmul_precision else lax.Precision.HIGHEST
+    asked = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
+    return None if asked else lax.Precision.HIGHEST
 
 
 def _dot(one: Array, other: Array, numbers: tuple) -> Array:

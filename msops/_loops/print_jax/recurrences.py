@@ -54,7 +54,7 @@ def _one_by_one(factor: Array, addend: Array, first: Array, position: int) -> Ar
     """A CPU has no use for parallelism that costs passes over memory."""
     permutation = (position, *_others(factor.ndim, position))
 
-    def step(before: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+    def step(before: Array, now: tuple[Array, ...]) -> tuple[Array, Array]:
         result = lax.add(lax.mul(now[0], before), now[1])
         return result, result
 

@@ -67,7 +67,7 @@ def _places(
         first = columns[0] if np.ndim(columns[0]) else lax.full(where.shape, columns[0])
         columns[0] = lax.select(where, first, beyond)
     updates = scope.spread(value, (*batch, *windows.values()))
-    updates = lax.full((), updates) if isinstance(updates, np.generic) else updates
+    updates = lax.full((), np.asarray(updates)) if isinstance(updates, np.generic) else updates
     return Places(stacked(columns), batch, indexed, windows), updates
 
 

@@ -218,7 +218,7 @@ def _arranged(value: Value, view: View, cuts: Sequence[tuple[int, int]], scope: 
         array = lax.rev(array, backwards)
     counts = [_count(dimension) for dimension in view.dimensions]
     if isinstance(array, np.generic):
-        array = lax.full((), array)
+        array = lax.full((), np.asarray(array))
     array = reshaped(array, counts)
     if any(cut != (0, count) for cut, count in zip(cuts, counts, strict=True)):
         array = lax.slice(array, [first for first, _ in cuts], [last for _, last in cuts])

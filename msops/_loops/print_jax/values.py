@@ -99,7 +99,7 @@ def combine(
 
 
 def _as_array(array: Array) -> Array:
-    return lax.full((), array) if isinstance(array, np.generic) else array
+    return lax.full((), np.asarray(array)) if isinstance(array, np.generic) else array
 
 
 def reshaped(array: Array, shape: Sequence[int]) -> Array:

@@ -166,8 +166,9 @@ def _moved(loop: For, stmt: Stmt, places: _Places, after: bool) -> For:
     """Returns the loop over one of its nests, with the carried elements in their places."""
 
     def load(expr: Expr) -> Expr:
-        is_carried = isinstance(expr, Load) and expr.buffer == places.carried
-        return places.load(expr, after) if is_carried else expr
+        if isinstance(expr, Load) and expr.buffer == places.carried:
+            return places.load(expr, after)
+        return expr
 
     def move(inner: Stmt) -> Stmt:
         inner = map_expressions(inner, lambda expr: rewrite(expr, load))

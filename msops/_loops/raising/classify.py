@@ -22,7 +22,7 @@ from msops._loops.raising.linear import variables
 from msops._loops.raising.nests import Axis, Chain, Nest, chain, is_known, nest
 from msops._loops.raising.pools import find_pool
 from msops._loops.raising.products import find_product
-from msops._loops.raising.recurrences import find_recurrence
+from msops._loops.raising.recurrences import find_recurrence, without_choices
 from msops._loops.raising.steps import Branch, Clear, Loop, Map, Reduce, Step
 from msops._loops.raising.views import find_view
 from msops._loops.ranges import loop_range
@@ -82,12 +82,21 @@ class _Raising:
                 for step in self.body(_at(loop, value), outer)
             )
         if is_constant:
-            found = find_recurrence(loop, outer)
+            found = self._scan(loop, axis, outer)
             if found:
                 return found
         steps = self.body(loop.body, (*outer, axis))
         hull = axis if is_known(loop, axis.interval) else None
         return (Loop(loop, hull, steps),) if steps and axis.extent else ()
+
+    def _scan(self, loop: For, axis: Axis, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
+        """Returns the scan that a loop is, if it is one, perhaps after its first iteration."""
+        found = find_recurrence(loop, outer)
+        if found:
+            return found
+        rest = without_choices(loop, Axis(axis.var, axis.begin + 1, axis.end))
+        found = find_recurrence(rest, outer) if rest else ()
+        return (*self.body(_at(loop, axis.begin), outer), *found) if found else ()
 
     # Vector nests.
 

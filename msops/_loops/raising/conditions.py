@@ -5,11 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 
-from msops._loops.ir import Binary, Const, Expr, Unary
+from msops._loops.ir import Binary, BinaryOp, Const, Expr, Unary
 from msops._loops.raising.linear import INDEX_DTYPES, Linear, linear
 from msops._loops.ranges import Range
 
-_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
+_NEGATED: dict[str, BinaryOp] = {
+    "eq": "ne",
+    "ne": "eq",
+    "lt": "ge",
+    "ge": "lt",
+    "le": "gt",
+    "gt": "le",
+}
 
 
 def conjuncts(condition: Expr, holds: bool = True) -> tuple[Expr, ...]:

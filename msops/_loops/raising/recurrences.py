@@ -12,7 +12,7 @@ from msops._loops.raising.linear import Linear, linear
 from msops._loops.raising.nests import Axis, Chain, Nest, chain, nest
 from msops._loops.raising.steps import Accumulate, Recur, Step
 from msops._loops.ranges import Range
-from msops._loops.walk import loads, rewrite, substitute
+from msops._loops.walk import loads, rewrite, rewrite_all, substitute
 
 ACCUMULATED = ("add", "mul", "min", "max")
 _LAST = 2**31 - 1
@@ -63,6 +63,21 @@ def _without_first(store: Store, var: str, first: int) -> tuple[Store, Expr | No
     if len(found) != 1:
         return store, None
     return dataclasses.replace(store, value=value), found[0]
+
+
+def without_choices(loop: For, axis: Axis) -> For | None:
+    """Returns a loop over part of its range, without the choices that are the same for all of it.
+
+    None: there are none.
+    """
+
+    def unwrap(expr: Expr) -> Expr:
+        chosen = _choice(expr, {axis.var: axis.interval}) if isinstance(expr, Select) else None
+        return chosen or expr
+
+    body = rewrite_all(loop.body, unwrap)
+    begin, end = (Const(bound, INDEX_DTYPE) for bound in (axis.begin, axis.end))
+    return None if body == loop.body else dataclasses.replace(loop, begin=begin, end=end, body=body)
 
 
 def _choice(expr: Select, ranges: Mapping[str, Range]) -> Expr | None:
@@ -131,10 +146,12 @@ def _linear_in(expr: Expr, before: Load) -> tuple[Expr, Expr] | None:
         case Binary(op="mul" | "div" as op, left=left, right=right):
             if before not in loads(right):
                 inner = _linear_in(left, before)
-                scaled = inner and [Binary(op, part, right, dtype) for part in inner]
-                return scaled and (scaled[0], scaled[1])
+                if inner is None:
+                    return None
+                return Binary(op, inner[0], right, dtype), Binary(op, inner[1], right, dtype)
             if op == "mul" and before not in loads(left):
                 inner = _linear_in(right, before)
-                scaled = inner and [Binary(op, left, part, dtype) for part in inner]
-                return scaled and (scaled[0], scaled[1])
+                if inner is None:
+                    return None
+                return Binary(op, left, inner[0], dtype), Binary(op, left, inner[1], dtype)
     return None

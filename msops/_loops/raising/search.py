@@ -33,9 +33,10 @@ from msops._loops.ir import (
     Var,
 )
 from msops._loops.names import Names
+from msops._loops.raising.conditions import conjuncts
 from msops._loops.raising.extremes import Extreme, find_extreme, reads
 from msops._loops.raising.linear import variables
-from msops._loops.walk import loads, own_expressions, statements, substitute
+from msops._loops.walk import loads, own_expressions, rewrite, statements, substitute
 
 _NOWHERE = int(np.iinfo(INDEX_DTYPE).max)
 
@@ -44,11 +45,46 @@ def split_search(loop: For, names: Names) -> tuple[Stmt, ...] | None:
     """Returns plain reductions that do what a loop does, if it is such a search."""
     for position, stmt in enumerate(loop.body):
         others = loop.body[:position] + loop.body[position + 1 :]
+        if isinstance(stmt, If) and not stmt.otherwise and len(stmt.then) == 1:
+            through = _with_value(loop, stmt, names)
+            if through is not None:
+                best, first, changed = through
+                body = (*loop.body[:position], changed, *loop.body[position + 1 :])
+                inside = split_search(dataclasses.replace(loop, body=body), names)
+                return (Local(best, (first, *inside)),) if inside else None
         if isinstance(stmt, If) and not stmt.otherwise and _are_stores(stmt.then):
             found = _search(loop, stmt, others, names)
             if found is not None:
                 rest = (dataclasses.replace(loop, body=others),) if others else ()
                 return (*rest, *found)
+    return None
+
+
+def _with_value(loop: For, stmt: If, names: Names) -> tuple[Buffer, Store, If] | None:
+    """Turns `if a[j] > a[where]: where = j` into a search that keeps the element as well.
+
+    Returns:
+      A scalar for the element, its first value, and the condition with both stores under it.
+    """
+    (store,) = stmt.then
+    if not isinstance(store, Store) or store.value != Var(loop.var):
+        return None
+    there: dict[str, Expr] = {loop.var: Load(store.buffer, store.indices, INDEX_DTYPE)}
+    for part in conjuncts(stmt.condition):
+        if not isinstance(part, Binary):
+            continue
+        for here, other in ((part.left, part.right), (part.right, part.left)):
+            if loop.var in variables(here) and substitute(here, there) == other:
+                best = Buffer(names.fresh(f"{store.buffer}_best"), (), here.dtype)
+                kept = Load(best.name, (), here.dtype)
+
+                def change(expr: Expr, old: Expr = other, new: Expr = kept) -> Expr:
+                    return new if expr == old else expr
+
+                stores = (Store(best.name, (), here), store)
+                condition = rewrite(stmt.condition, change)
+                changed = dataclasses.replace(stmt, condition=condition, then=stores)
+                return best, Store(best.name, (), other), changed
     return None
 
 
@@ -134,9 +170,10 @@ def _place_update(
 ) -> Store:
     """Returns the reduction that finds the first, or last, place of the extreme element."""
     value, dtype = store.value, store.value.dtype
-    better: BinaryOp = {
+    signs: dict[tuple[str, bool], BinaryOp] = {
         ("max", True): "gt", ("max", False): "ge", ("min", True): "lt", ("min", False): "le",
-    }[extreme.op, extreme.is_strict]  # fmt: skip
+    }  # fmt: skip
+    better = signs[extreme.op, extreme.is_strict]
     conditions = (
         Binary("eq", value, Load(store.buffer, store.indices, dtype), "bool"),
         Binary(better, value, Load(before.name, (), dtype), "bool"),

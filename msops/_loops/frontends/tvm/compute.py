@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from msops._loops import ir
+from msops._loops.frontends.tvm.arithmetic import union_of
 from msops._loops.frontends.tvm.assign import assign
-from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr, union_of
+from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
 from msops._loops.frontends.tvm.reduce import Reduce, Reduction
 from msops._loops.frontends.tvm.tensor import Operation, Shape, Tensor, as_shape, by_age
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
@@ -55,6 +56,8 @@ class ComputeOp(Operation):
     def _reduced(self, reduction: Reduction, elements: Sequence[ir.Load]) -> tuple[ir.Stmt, ...]:
         start = assign(elements, [expr.node for expr in reduction.starts], self.location)
         old = tuple(Expr(element) for element in elements)
+        # All old values are read before any new one is written, as in later TVM; that of MindSpore
+        # 2.0.0 reads for the second value what it has just written for the first.
         following = reduction.combine(old, reduction.values)
         update = assign(elements, [expr.node for expr in following], self.location)
         if reduction.condition is not None:

@@ -10,19 +10,16 @@ import ml_dtypes
 import numpy as np
 
 from msops._loops import ir
-from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import (
-    Expr,
+from msops._loops.frontends.tvm.arithmetic import (
     as_condition,
-    as_expr,
     binary,
     call,
-    cast,
-    const,
     matched,
     select,
     true_divide,
 )
+from msops._loops.frontends.tvm.dtypes import as_dtype
+from msops._loops.frontends.tvm.expr import Expr, as_expr, cast, const
 from msops._loops.frontends.tvm.tracing import refusal
 from msops._loops.intrinsics import FUNCTIONS, INTEGERS, is_float
 from msops.errors import ArgumentValueError, BackendError

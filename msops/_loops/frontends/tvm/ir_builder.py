@@ -8,16 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from msops._loops import ir
+from msops._loops.frontends.tvm.arithmetic import as_condition, as_index
 from msops._loops.frontends.tvm.buffer import Buffer, Statement
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import (
-    Expr,
-    IterVar,
-    as_condition,
-    as_expr,
-    as_index,
-    cast,
-)
+from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr, cast
 from msops._loops.frontends.tvm.intrin import likely, refuse_call
 from msops._loops.frontends.tvm.tensor import as_shape
 from msops._loops.frontends.tvm.tracing import author_location, refusal

@@ -8,6 +8,7 @@ from typing import Any
 
 from msops._loops.frontends.tvm import (
     akg_utils,
+    arithmetic,
     buffer,
     compute,
     expr,
@@ -54,7 +55,7 @@ _EXPR = {
     "IterVar": expr.IterVar,
     "PrimExpr": expr.Expr,
     "Reduce": reduce.Reduce,
-    "Select": expr.select,
+    "Select": arithmetic.select,
     "UIntImm": expr.UIntImm,
     "Var": expr.Var,
 }
@@ -113,7 +114,7 @@ _API = {
     "placeholder": tensor.placeholder,
     "prod": reduce.product_of,
     "reduce_axis": reduce.reduce_axis,
-    "select": expr.select,
+    "select": arithmetic.select,
     "sum": reduce.sum_of,
     "tag_scope": marks.tag_scope,
     "thread_axis": marks.thread_axis,

@@ -7,19 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msops._loops.frontends.tvm.expr import (
-    ConstExpr,
-    Expr,
-    IterVar,
-    Sources,
-    as_condition,
-    as_expr,
-    binary,
-    cast,
-    const,
-    select,
-    union_of,
-)
+from msops._loops.frontends.tvm.arithmetic import as_condition, binary, select, union_of
+from msops._loops.frontends.tvm.expr import ConstExpr, Expr, IterVar, Sources, as_expr, cast, const
 from msops._loops.frontends.tvm.intrin import max_value, min_value
 from msops._loops.frontends.tvm.tracing import refusal
 from msops._loops.intrinsics import is_float

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from msops._loops import ir
+from msops._loops.frontends.hybrid import read_hybrid
+from msops._loops.frontends.source import read_source, unwrap
 from msops._loops.frontends.spec import Spec
 from msops._loops.frontends.tvm.compute import nest
 from msops._loops.frontends.tvm.expr import ConstExpr, IterVar
@@ -70,9 +72,6 @@ def script(pyfunc: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(pyfunc)
     def stage(*args: Any) -> Any:
-        # The Hybrid DSL stands beside this package; both are reached through read_kernel.
-        from msops._loops.frontends.program import read_kernel
-
         tensors = tuple(arg for arg in args if isinstance(arg, Tensor))
         if args[: len(tensors)] != tensors:
             raise refusal(
@@ -85,7 +84,9 @@ def script(pyfunc: Callable[..., Any]) -> Callable[..., Any]:
         numbers = dict(zip(names[len(tensors) :], map(_plain, args[len(tensors) :]), strict=False))
         specs = [Spec(tuple(map(int, tensor.shape)), tensor.dtype) for tensor in tensors]
         who = f"{current_op()}: tvm.hybrid.script {pyfunc.__name__!r}"
-        kernel = read_kernel(pyfunc, "akg", who).specialise(specs, numbers, who)
+        function = unwrap(pyfunc, who)
+        hybrid = read_hybrid(function, read_source(function, who), "akg", who)
+        kernel = hybrid.specialise(specs, numbers, who)
         return _made(kernel, tensors)
 
     return stage

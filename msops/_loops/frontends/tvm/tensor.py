@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from msops._loops import ir
+from msops._loops.frontends.tvm.arithmetic import as_index, binary, union_of
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, as_expr, as_index, binary, union_of
+from msops._loops.frontends.tvm.expr import Expr, as_expr
 from msops._loops.frontends.tvm.tracing import age, author_location, fresh_key, refusal
 from msops.errors import ArgumentTypeError, ArgumentValueError
 
@@ -207,12 +208,6 @@ class Tensor:
         """Returns the only element of a tensor without dimensions."""
         return self()
 
-    def astype(self, dtype: Any) -> Tensor:
-        """Returns the tensor converted to another dtype."""
-        from msops._loops.frontends.tvm.topi.elementwise import cast
-
-        return cast(self, as_dtype(dtype))
-
 
 class TensorSlice:
     """A tensor with its first indices given, ``x[i]``.
@@ -292,18 +287,22 @@ def as_tensors(name: str, value: Any) -> tuple[Tensor, ...]:
 
 
 def bind_operators(
-    operators: Mapping[str, Callable[[Any, Any], Any]], negative: Callable[[Any], Any]
+    operators: Mapping[str, Callable[[Any, Any], Any]],
+    negative: Callable[[Any], Any],
+    cast: Callable[[Any, Any], Any],
 ) -> None:
     """Gives tensors whole-tensor arithmetic, which is defined above this module, in topi.
 
     Args:
       operators: by the name of Python's method.
       negative: the unary minus.
+      cast: the method `astype`.
     """
     for name, operator in operators.items():
         setattr(Tensor, f"__{name}__", _method(operator))
         setattr(Tensor, f"__r{name}__", _method(operator, swapped=True))
     setattr(Tensor, "__neg__", lambda x: negative(x))  # noqa: B010
+    setattr(Tensor, "astype", _method(cast))  # noqa: B010
 
 
 def _method(operator: Callable[[Any, Any], Any], swapped: bool = False) -> Callable[..., Any]:

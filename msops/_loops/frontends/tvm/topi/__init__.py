@@ -103,4 +103,4 @@ _OPERATORS = {
     "xor": NAMES["bitwise_xor"],
 }
 
-bind_operators(_OPERATORS, NAMES["negative"])
+bind_operators(_OPERATORS, elementwise.negative, elementwise.cast)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from msops._loops.frontends.tvm.arithmetic import binary, select
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, as_expr, binary, cast, const, select
+from msops._loops.frontends.tvm.expr import Expr, as_expr, cast, const
 from msops._loops.frontends.tvm.tensor import as_shape
 from msops._loops.frontends.tvm.topi.shapes import as_tensor
 from msops._loops.frontends.tvm.tracing import refusal

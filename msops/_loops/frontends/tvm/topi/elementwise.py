@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msops._loops.frontends.tvm import expr, intrin
+from msops._loops.frontends.tvm.arithmetic import as_condition, binary
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, as_condition, binary
+from msops._loops.frontends.tvm.expr import Expr
 from msops._loops.frontends.tvm.tensor import Tensor, as_shape, as_tensors
 from msops._loops.frontends.tvm.topi.shapes import (
     as_tensor,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from msops._loops.frontends.tvm import expr
+from msops._loops.frontends.tvm.arithmetic import binary, select
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, binary, cast, select
+from msops._loops.frontends.tvm.expr import Expr, cast
 from msops._loops.frontends.tvm.tensor import Tensor, unravelled
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
 from msops._loops.frontends.tvm.tracing import refusal

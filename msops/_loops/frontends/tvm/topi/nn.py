@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msops._loops.frontends.tvm.arithmetic import binary, select
 from msops._loops.frontends.tvm.compute import compute
-from msops._loops.frontends.tvm.expr import Expr, as_expr, binary, cast, const, select
+from msops._loops.frontends.tvm.expr import Expr, as_expr, cast, const
 from msops._loops.frontends.tvm.intrin import all_of, maximum, unary
 from msops._loops.frontends.tvm.reduce import reduce_axis, sum_of
 from msops._loops.frontends.tvm.tensor import Extent, Tensor

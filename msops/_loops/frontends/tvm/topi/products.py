@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msops._loops.frontends.tvm.arithmetic import binary
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, binary, cast
+from msops._loops.frontends.tvm.expr import Expr, cast
 from msops._loops.frontends.tvm.reduce import reduce_axis, sum_of
 from msops._loops.frontends.tvm.tensor import Extent, Tensor
 from msops._loops.frontends.tvm.topi.elementwise import BINARY

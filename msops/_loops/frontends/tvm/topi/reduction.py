@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msops._loops.frontends.tvm import reduce
+from msops._loops.frontends.tvm.arithmetic import as_condition, binary
 from msops._loops.frontends.tvm.compute import compute
-from msops._loops.frontends.tvm.expr import Expr, IterVar, as_condition, as_expr, binary
+from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
 from msops._loops.frontends.tvm.tensor import Extent, Shape, Tensor
 from msops._loops.frontends.tvm.topi.shapes import as_axes, as_tensor
 from msops._loops.frontends.tvm.tracing import refusal

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from msops._loops import ir
+from msops._loops.frontends.tvm.arithmetic import binary
 from msops._loops.frontends.tvm.compute import compute, nest
-from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr, binary
+from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
 from msops._loops.frontends.tvm.tensor import (
     Extent,
     Operation,

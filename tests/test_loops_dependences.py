@@ -1,0 +1,309 @@
+"""What the polyhedral analyses say of accesses, compared with the accesses of runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from loop_strategies import Case, inputs_of, kernels
+from loop_trace import Event, trace
+
+from msops._loops.errors import NotRaised
+from msops._loops.ir import For, Kernel
+from msops._loops.parse import parse_kernel
+from msops._loops.passes.check_bounds import check_bounds
+from msops._loops.passes.find_unwritten import find_unwritten
+from msops._loops.passes.mark_loops import mark_loops
+from msops._loops.pipeline import analyse, to_raised
+from msops._loops.polyhedral import library
+from msops._loops.polyhedral.dependences import Dependence, dependences
+
+several = settings(max_examples=120, deadline=None)
+
+# Dependences.
+
+
+@several
+@given(kernels())
+def test_dependences_are_those_of_a_run(case: Case) -> None:
+    found = dependences(case.kernel)
+    met = meetings(trace(case.kernel, case.inputs))
+    assert met <= {key(dependence) for dependence in found}
+    assert {key(dependence) for dependence in found if dependence.is_exact} <= met
+
+
+def meetings(events: Iterable[Event]) -> set[tuple[object, ...]]:
+    """Returns which accesses touch one element, one of them writing, and the loop that differs."""
+    earlier: dict[tuple[object, ...], list[Event]] = defaultdict(list)
+    found = set()
+    for event in events:
+        if event.element is None:
+            continue
+        others = earlier[(event.memory, event.element)]
+        for other in others:
+            carrier = next(
+                (var for (var, value), (_, before) in common(event, other) if value != before),
+                None,
+            )
+            is_same = other.order == event.order and carrier is None
+            if (other.is_write or event.is_write) and not is_same:
+                found.add((other.order, other.node, event.order, event.node, carrier))
+        others.append(event)
+    return found
+
+
+def common(a: Event, b: Event) -> list[tuple[tuple[str, int], tuple[str, int]]]:
+    """Returns the variables of common loops with their values in both."""
+    pairs = []
+    for one, other in zip(a.iteration, b.iteration, strict=False):
+        if one[0] != other[0]:
+            break
+        pairs.append((one, other))
+    return pairs
+
+
+def key(dependence: Dependence) -> tuple[object, ...]:
+    source, target = dependence.source, dependence.target
+    return (source.order, source.node, target.order, target.node, dependence.carrier)
+
+
+# Indices.
+
+
+@several
+@given(kernels(), st.data())
+def test_indices_out_of_range_are_found(case: Case, data: st.DataObject) -> None:
+    kernel = with_a_shorter_buffer(case.kernel, data)
+    events = trace(kernel, inputs_of(kernel, 0))
+    bounds = check_bounds(kernel)
+    assert bounds.unproven is not None
+    shapes = {buffer.name: buffer.shape for buffer in (*kernel.parameters, *kernel.buffers)}
+    outside = {
+        (event.node.buffer, event.node.indices, axis)
+        for event in events
+        if event.node.buffer in shapes
+        for axis, (index, size) in enumerate(
+            zip(event.indices, shapes[event.node.buffer], strict=True)
+        )
+        if not 0 <= index < size
+    }
+    assert outside <= bounds.unproven
+    # What is reported does happen.
+    assert not bounds.findings or outside
+
+
+def with_a_shorter_buffer(kernel: Kernel, data: st.DataObject) -> Kernel:
+    places = [
+        (buffer, axis)
+        for buffer in (*kernel.parameters, *kernel.buffers)
+        for axis, size in enumerate(buffer.shape)
+        if size > 1
+    ]
+    assume(places)
+    chosen, axis = data.draw(st.sampled_from(places))
+    shape = tuple(size - (n == axis) for n, size in enumerate(chosen.shape))
+    parameters, buffers = (
+        tuple(dataclasses.replace(b, shape=shape) if b is chosen else b for b in group)
+        for group in (kernel.parameters, kernel.buffers)
+    )
+    return dataclasses.replace(kernel, parameters=parameters, buffers=buffers)
+
+
+def test_an_index_out_of_range_is_told_with_an_iteration() -> None:
+    kernel = parse_kernel("""
+        kernel late(a: float32[4]) -> (b) {
+          buffer b: float32[5]
+          serial i in 0 .. 5 {
+            b[i] = a[i]
+          }
+        }""")
+    (finding,) = check_bounds(kernel).findings
+    assert finding.message == "reads a[4] of a: float32[4] at i = 4"
+    assert finding.location is not None
+    assert finding.location.line == 5
+
+
+def test_a_condition_that_cannot_be_analysed_makes_no_error() -> None:
+    kernel = parse_kernel("""
+        kernel guarded(a: float32[4], at: int32[4]) -> (b) {
+          buffer b: float32[4]
+          serial i in 0 .. 4 {
+            if (at[i] > 0) {
+              b[i] = a[i + 1] + a[at[i]]
+            }
+          }
+        }""")
+    bounds = check_bounds(kernel)
+    assert bounds.findings == ()
+    assert {(buffer, axis) for buffer, _, axis in bounds.unproven or ()} == {("a", 0)}
+    assert len(bounds.unproven or ()) == 2
+
+
+# Unwritten elements.
+
+
+@several
+@given(kernels())
+def test_reads_of_unwritten_elements_are_found(case: Case) -> None:
+    kernel = case.kernel
+    events = trace(kernel, case.inputs)
+    written = find_unwritten(kernel)
+    read = {event.node.buffer for event in events if event.is_unwritten}
+    assert not read & written.overwritten
+    # What is reported does happen.
+    assert len(written.findings) <= len({(e.order, e.node) for e in events if e.is_unwritten})
+    for buffer in kernel.buffers:
+        if buffer.name in written.overwritten & set(kernel.results):
+            filled = {e.element for e in events if e.is_write and e.node.buffer == buffer.name}
+            assert len(filled - {None}) == np.prod(buffer.shape, dtype=int)
+
+
+def test_the_published_square_reads_its_result_unwritten() -> None:
+    kernel = parse_kernel("""
+        kernel square(x: float32[4, 8]) -> (y) {
+          buffer y: float32[4, 8]
+          serial i0 in 0 .. 4 {
+            serial i1 in 0 .. 8 {
+              y[i0, i1] = y[i0, i1] * y[i0, i1]
+            }
+          }
+        }""")
+    findings = find_unwritten(kernel).findings
+    assert {finding.location.line for finding in findings if finding.location} == {6}
+    assert findings[0].message == (
+        "y[i0, i1] is read at i0 = 0, i1 = 0, and nothing has written it before"
+    )
+
+
+def test_a_sum_started_in_its_loop_reads_nothing_unwritten() -> None:
+    kernel = parse_kernel("""
+        kernel total(a: float32[4, 8]) -> (s) {
+          buffer s: float32[4]
+          serial i in 0 .. 4 {
+            serial j in 0 .. 8 {
+              if (j == 0) {
+                s[i] = 0.0:float32
+              }
+              s[i] = s[i] + a[i, j]
+            }
+          }
+        }""")
+    written = find_unwritten(kernel)
+    assert written.findings == ()
+    assert written.overwritten == {"s"}
+
+
+# Kinds of loops.
+
+LOOPS = {
+    "b[i] = a[i]": "parallel",
+    "b[i] = a[i + 1] + b[i]": "parallel",
+    "b[i + 1] = b[i] + a[i]": "serial",
+    "b[i] = b[i + 1] + a[i]": "serial",
+    "b[7 - i] = b[i + 8] + a[i]": "parallel",
+    "b[i // 2] = b[i // 2] + a[i]": "reduction",
+    "b[2] = b[2] + a[i]": "reduction",
+    "b[2] = (b[2] - a[i]) + a[i + 1]": "reduction",
+    "b[2] = a[i] - b[2]": "serial",
+    "b[2] = max(a[i], b[2])": "reduction",
+    "b[2] = b[2] + b[i]": "serial",
+    "b[at[i]] = b[at[i]] + a[i]": "reduction",
+    "b[at[i]] = a[i]": "serial",
+    "b[i % 4] = a[i]": "serial",
+    "b[2 * i] = b[(2 * i) + 1] + a[i]": "parallel",
+    "b[3 * i] = b[(2 * i) + 1] + a[i]": "serial",
+}
+
+
+@pytest.mark.parametrize("store", LOOPS)
+def test_kinds_of_loops(store: str) -> None:
+    assert kind_of(store) == LOOPS[store]
+
+
+def kind_of(store: str, hint: str = "") -> str:
+    (loop,) = mark_loops(one_loop(store, hint)).kernel.body
+    assert isinstance(loop, For)
+    return loop.kind
+
+
+def one_loop(store: str, hint: str = "") -> Kernel:
+    return parse_kernel(f"""
+        kernel one(a: float32[9], at: int32[8]) -> (b) {{
+          buffer b: float32[24]
+          serial i in 0 .. 8 {hint} {{
+            {store}
+          }}
+        }}""")
+
+
+def test_what_is_not_affine_may_be_promised() -> None:
+    assert kind_of("b[at[i]] = a[i]", "@parallel") == "parallel"
+    marked = mark_loops(one_loop("b[at[i]] = a[i]", "@vectorize"))
+    assert marked.findings == ()
+    assert marked.explanation == (
+        "loop i (<kernel text>:4): parallel, as its author promises by 'vectorize'",
+    )
+
+
+def test_a_promise_that_is_wrong_is_refused() -> None:
+    marked = mark_loops(one_loop("b[i + 1] = b[i] + a[i]", "@parallel"))
+    (finding,) = marked.findings
+    why = "b[i + 1] at line 5 is written and is read as b[i] at line 5 in a later iteration"
+    assert finding.kind == "hint"
+    assert finding.message == f"loop i cannot be 'parallel': {why}"
+    assert marked.explanation == (f"loop i (<kernel text>:4): serial, because {why}",)
+    (loop,) = marked.kernel.body
+    assert isinstance(loop, For)
+    assert loop.kind == "serial"
+
+
+def test_an_asked_order_is_kept() -> None:
+    assert kind_of("b[i] = a[i]", "@serial") == "serial"
+
+
+# Locals, and limits.
+
+
+def test_a_local_is_no_dependence_between_iterations() -> None:
+    kernel = parse_kernel("""
+        kernel swap(a: float32[8]) -> (a) {
+          serial i in 0 .. 4 {
+            local t: float32[] {
+              t[] = a[i]
+              a[i] = a[7 - i]
+              a[7 - i] = t[]
+            }
+          }
+        }""")
+    assert all(dependence.carrier is None for dependence in dependences(kernel))
+
+
+def test_guards_in_expressions_narrow_what_is_read() -> None:
+    kernel = parse_kernel("""
+        kernel shifted(a: float32[8]) -> (a) {
+          serial i in 0 .. 8 {
+            a[i] = (i >= 8) ? a[i - 1] : 1.0:float32
+          }
+        }""")
+    assert dependences(kernel) == ()
+
+
+def test_beyond_its_limit_isl_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = one_loop("b[i] = a[i]")
+    monkeypatch.setattr(library, "OPERATION_LIMIT", 10)
+    analysis = analyse(kernel)
+    (loop,) = analysis.kernel.body
+    assert isinstance(loop, For)
+    assert loop.kind == "serial"
+    assert analysis.unproven is None
+    assert analysis.overwritten == frozenset()
+    assert analysis.explanation == (
+        "loop i (<kernel text>:4): serial, because its dependences are too complex to analyse",
+    )
+    with pytest.raises(NotRaised, match="too complex"):
+        to_raised(kernel)
