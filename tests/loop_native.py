@@ -54,7 +54,9 @@ def printed(kernel: Kernel, number: int = 0, check_bounds: bool = False) -> CSou
     )
 
 
-def build_together(folder: Path, sources: Sequence[CSource]) -> ctypes.CDLL:
+def build_together(
+    folder: Path, sources: Sequence[CSource], flags: tuple[str, ...] = ()
+) -> ctypes.CDLL:
     """Returns one library with the functions of all sources."""
     texts = [
         re.sub(r"\bms_\w+", rf"\g<0>_of_{number}", source.text)
@@ -67,7 +69,18 @@ def build_together(folder: Path, sources: Sequence[CSource]) -> ctypes.CDLL:
     (folder / f"{name}.c").write_text("\n".join(texts))
     warnings = ("-Wall", "-Werror", "-Wno-tautological-compare", "-Wno-unused")
     # At -O2, which gcc 12 vectorises at, too, hundreds of small kernels take seconds.
-    command = ["gcc", "-O2", "-shared", "-fPIC", *warnings, f"{name}.c", "-o", f"{name}.so", *FLAGS]
+    command = [
+        "gcc",
+        "-O2",
+        "-shared",
+        "-fPIC",
+        *warnings,
+        f"{name}.c",
+        "-o",
+        f"{name}.so",
+        *FLAGS,
+        *flags,
+    ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return ctypes.CDLL(str(folder / f"{name}.so"))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loop_agreement import assert_agree
+from loop_corpus import BY_NAME, CORPUS, specialised
+from loop_corpus import Case as CorpusCase
 from loop_strategies import Case, kernels
 
 from msops._loops.errors import NotRaised
@@ -15,33 +20,66 @@ from msops._loops.interpret import interpret
 from msops._loops.intrinsics import COMPARISONS
 from msops._loops.ir import Binary, Buffer, Const, Expr, For, Kernel, Select, Stmt, Store, Var
 from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.pipeline import analyse, to_raised
+from msops._loops.pipeline import PASSES_COMMON, PASSES_RAISE, Pass, analyse, to_raised
+from msops._loops.text import kernel_text
 from msops._loops.verify import verify
 
-few = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @few
 @given(kernels())
-def test_marked_loops_may_run_in_any_order(case: Case) -> None:
-    marked = analyse(case.kernel).kernel
-    verify(marked)
-    expected = interpret(case.kernel, case.inputs)
-    got = interpret(marked, case.inputs, shuffle=random.Random(0))
-    assert_agree(case.kernel, case.inputs, expected, got)
+def test_passes_keep_what_a_kernel_computes(case: Case) -> None:
+    check_passes(case.kernel, case.inputs)
 
 
-@few
-@given(kernels())
-def test_the_raised_form_computes_the_same(case: Case) -> None:
-    try:
-        raised = to_raised(case.kernel)
-    except NotRaised:
-        return
-    verify(raised)
-    expected = interpret(case.kernel, case.inputs)
-    got = interpret(raised, case.inputs, shuffle=random.Random(0))
-    assert_agree(case.kernel, case.inputs, expected, got)
+@pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
+def test_passes_keep_what_the_corpus_computes(case: CorpusCase) -> None:
+    inputs = case.inputs(np.random.default_rng(0), 5)
+    check_passes(specialised(case, inputs), inputs)
+
+
+def check_passes(kernel: Kernel, inputs: Sequence[np.ndarray]) -> None:
+    """Runs each stage of the pipelines, loops that may run in any order in a drawn one."""
+    expected = interpret(kernel, inputs)
+    common = check_each(kernel, PASSES_COMMON, inputs, expected)
+    check_each(common, (("analyse", lambda k: analyse(k).kernel),), inputs, expected)
+    with contextlib.suppress(NotRaised):
+        check_each(common, PASSES_RAISE, inputs, expected)
+
+
+def check_each(
+    kernel: Kernel,
+    passes: Sequence[tuple[str, Pass]],
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+) -> Kernel:
+    for name, change in passes:
+        changed = change(kernel)
+        if changed != kernel:
+            verify(changed)
+            got = interpret(changed, inputs, shuffle=random.Random(0))
+            try:
+                assert_agree(changed, inputs, expected, got)
+            except AssertionError as error:
+                raise AssertionError(f"{name}:\n{kernel_text(kernel)}") from error
+        kernel = changed
+    return kernel
+
+
+def test_every_stage_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = specialised(BY_NAME["add"], BY_NAME["add"].inputs(np.random.default_rng(0), 5))
+    monkeypatch.setenv("MSOPS_DEBUG", "ir")
+    to_raised(kernel)
+    lines = capsys.readouterr().err.splitlines()
+    stages = [line.removeprefix("-- ") for line in lines if line.startswith("-- ")]
+    assert [stage.removesuffix(": unchanged") for stage in stages] == [
+        name for name, _ in (*PASSES_COMMON, *PASSES_RAISE)
+    ]
+    assert "privatise: unchanged" in stages
+    assert "distribute" in stages
 
 
 VARIABLES = {"i": (0, 4), "j": (-2, 3), "k": (1, 1), "n": (2**31 - 4, 2**31 - 2)}
@@ -63,7 +101,7 @@ def index_expressions(draw: st.DrawFn, depth: int = 4) -> Expr:
     return Binary(op, left, right, "int32")
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(index_expressions(), index_expressions(depth=2), st.sampled_from(COMPARISONS))
 def test_simple_expressions_have_the_same_value(left: Expr, right: Expr, op: str) -> None:
     condition = Binary(op, left, right, "bool")
@@ -84,10 +122,3 @@ def values(expr: Expr) -> np.ndarray:
     kernel = Kernel("values", (), ("result",), (Buffer("result", shape, expr.dtype),), body)
     (array,) = interpret(kernel, [])
     return array
-
-
-@few
-@given(kernels())
-def test_unproven_and_unwritten(case: Case) -> None:
-    analysis = analyse(case.kernel)
-    assert not [f for f in analysis.findings if f.kind == "out of range"]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from loop_agreement import assert_agree
+from loop_corpus import CORPUS, specialised
 from loop_native import build_together, call, call_for_code, prepared, printed
 from loop_strategies import WIDE_DTYPES, Case, kernels
 
@@ -52,6 +53,19 @@ def check_all(folder, cases: list[Case]) -> None:
         except AssertionError as error:
             error.add_note(f"{kernel_text(case.kernel)}\n{source.text}")
             raise
+
+
+@pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.parametrize("blocks", ["one", "backwards"])
+def test_the_corpus_agrees_with_numpy(tmp_path, monkeypatch, size, blocks):
+    if blocks == "backwards":
+        monkeypatch.setattr(threads, "BLOCK_COST", 1)
+    inputs = [case.inputs(np.random.default_rng(size), size) for case in CORPUS]
+    ready = [prepared(specialised(c, x)) for c, x in zip(CORPUS, inputs, strict=True)]
+    sources = [printed(kernel, number) for number, kernel in enumerate(ready)]
+    library = build_together(tmp_path, sources)
+    for case, given_arrays, kernel, source in zip(CORPUS, inputs, ready, sources, strict=True):
+        case.check(given_arrays, call(library, kernel, source, given_arrays))
 
 
 def run(folder, text: str, *inputs: np.ndarray, as_written: bool = False) -> list[np.ndarray]:
@@ -178,6 +192,44 @@ def test_every_narrow_float_survives_and_operations_round_to_it(tmp_path, dtype)
     np.testing.assert_array_equal(c.astype("float32"), expected.astype("float32"))
     np.testing.assert_array_equal(d.astype("float32"), a)
     np.testing.assert_array_equal(e, a)
+
+
+TO_HALF = """kernel f(a: float32[{0}], d: float64[{0}]) -> (c, e, b) {{
+  buffer c: float16[{0}]
+  buffer e: float16[{0}]
+  buffer b: bfloat16[{0}]
+  parallel i in 0 .. {0} {{
+    c[i] = float16(a[i])
+    e[i] = float16(d[i])
+    b[i] = bfloat16(d[i])
+  }}
+}}"""
+FROM_HALF = """kernel f(a: float16[65536]) -> (c) {
+  buffer c: float32[65536]
+  parallel i in 0 .. 65536 { c[i] = float32(a[i]) }
+}"""
+
+
+@pytest.mark.parametrize("flags", [(), ("-U__FLT16_MANT_DIG__",)], ids=["type", "bits"])
+def test_half_conversions_are_numpys_with_and_without_a_type_of_the_compiler(tmp_path, flags):
+    halves = np.arange(1 << 16, dtype=np.uint16).view("float16")
+    finite = np.sort(halves[np.isfinite(halves)].astype("float64"))
+    ties = (finite[1:] + finite[:-1]) / 2
+    # A double just off a tie is on it as a float.
+    wide = np.concatenate([finite, ties, np.nextafter(ties, 1e9), np.nextafter(ties, -1e9)])
+    wide = np.concatenate([wide, [65519.9999, 65520, 1e300, -np.inf, np.nan, 1e-60, 3e-8, -3e-8]])
+    narrow = wide.astype("float32")
+    to, back = parse_kernel(TO_HALF.format(wide.size)), parse_kernel(FROM_HALF)
+    sources = [printed(to, 0), printed(back, 1)]
+    library = build_together(tmp_path, sources, flags)
+    with np.errstate(all="ignore"):
+        expected = [narrow.astype("float16"), wide.astype("float16"), wide.astype("bfloat16")]
+    got = call(library, to, sources[0], [narrow, wide])
+    for want, have in zip(expected, got, strict=True):
+        np.testing.assert_array_equal(have.astype("float32"), want.astype("float32"))
+        np.testing.assert_array_equal(np.signbit(have), np.signbit(want))
+    (c,) = call(library, back, sources[1], [halves])
+    np.testing.assert_array_equal(c, halves.astype("float32"))
 
 
 FUNCTIONS = {

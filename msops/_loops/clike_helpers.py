@@ -160,6 +160,15 @@ $inline float $name(uint16_t x) {
   u.bits = (uint32_t)x << 16;
   return u.value;
 }""",
+        # The neighbour with an odd last bit if there is none equal: rounded once more, to fewer
+        # bits, that gives what rounding once would have given.
+        "round_to_odd": """
+$inline float $name(double x) {
+  union { float value; uint32_t bits; } u;
+  u.value = (float)x;
+  if (u.value != x && x == x && (u.bits & 1u) == 0) u.bits += fabs(u.value) < fabs(x) ? 1u : -1u;
+  return u.value;
+}""",
         # To nearest, halves to even; NaN stays NaN.
         "to_bf16": """
 $inline uint16_t $name(float x) {

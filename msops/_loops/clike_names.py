@@ -34,6 +34,11 @@ _RESERVED = frozenset(_KEYWORDS.split()) | frozenset(
 )
 
 
+def plain_name(name: str) -> str:
+    """Returns an identifier of Python in letters that C has."""
+    return "".join(c if c.isascii() else f"u{ord(c):x}" for c in name)
+
+
 def choose_names(kernel: Kernel, reserved: frozenset[str]) -> dict[str, str]:
     """Returns an identifier for each name that a kernel declares: the same where C allows it.
 
@@ -52,7 +57,7 @@ def choose_names(kernel: Kernel, reserved: frozenset[str]) -> dict[str, str]:
     taken = set(_RESERVED | reserved)
     chosen: dict[str, str] = {}
     for name in dict.fromkeys(declared):
-        plain = "".join(c if c.isascii() else f"u{ord(c):x}" for c in name)
+        plain = plain_name(name)
         if plain.startswith(("ms_", "_")):
             plain = f"v{plain}"
         while plain in taken or plain.endswith("_t"):

@@ -61,7 +61,7 @@ class CLikeValues:
     }  # fmt: skip
     storage_types: ClassVar[dict[str, str]] = value_types | {
         "bfloat16": "uint16_t",
-        "float16": "_Float16",
+        "float16": "uint16_t",
     }
 
     def __init__(
@@ -263,6 +263,8 @@ class CLikeValues:
         if dtype == "bool":
             return f"({text} != 0)"
         if dtype in ROUNDED:
+            if source == "float64":
+                text = f"{self.helper('round_to_odd')}({text})"
             return self.rounded(text if is_float(source) else f"(float){text}", dtype)
         if is_float(source) and not is_float(dtype):
             return f"{self._saturating(_computed(source), dtype)}({text})"
@@ -285,16 +287,12 @@ class CLikeValues:
         return self.from_storage(self.to_storage(text, dtype), dtype)
 
     def from_storage(self, text: str, dtype: str) -> str:
-        """Returns the value that an element of an array stands for."""
-        if dtype == "bfloat16":
-            return f"{self.helper('from_bf16')}({text})"
-        return f"(float){text}" if dtype == "float16" else text
+        """Returns the value that an element of an array stands for; float16 is the dialect's."""
+        return f"{self.helper('from_bf16')}({text})" if dtype == "bfloat16" else text
 
     def to_storage(self, text: str, dtype: str) -> str:
-        """Returns what is written into an array for a value."""
-        if dtype == "bfloat16":
-            return f"{self.helper('to_bf16')}({text})"
-        return f"(_Float16){text}" if dtype == "float16" else text
+        """Returns what is written into an array for a value; float16 is the dialect's."""
+        return f"{self.helper('to_bf16')}({text})" if dtype == "bfloat16" else text
 
     def _is_cheap(self, expr: Expr) -> bool:
         """Tells whether an expression may as well be evaluated where its value is not used."""

@@ -49,24 +49,21 @@ PASSES_RAISE: tuple[tuple[str, Pass], ...] = (
 )
 """From there to the raised form, which XLA operations are printed from."""
 
-PASSES_NATIVE: tuple[tuple[str, Pass], ...] = (
-    ("mark loops", lambda kernel: mark_loops(kernel).kernel),
-)
-"""From there to what C and CUDA are printed from."""
-
 
 def run(kernel: Kernel, passes: Sequence[tuple[str, Pass]]) -> Kernel:
-    """Returns the kernel after some passes; prints each with ``MSOPS_DEBUG=ir``."""
-    show = "ir" in _config.debug()
+    """Returns the kernel after some passes; prints each stage with ``MSOPS_DEBUG=ir``."""
     for name, change in passes:
         changed = change(kernel)
-        if show:
-            is_same = changed == kernel
-            print(f"-- {name}{': unchanged' if is_same else ''}", file=sys.stderr)
-            if not is_same:
-                print(kernel_text(changed), file=sys.stderr)
+        _show(name, kernel, changed)
         kernel = changed
     return kernel
+
+
+def _show(name: str, before: Kernel, after: Kernel) -> None:
+    if "ir" not in _config.debug():
+        return
+    old, new = kernel_text(before), kernel_text(after)
+    print(f"-- {name}: unchanged" if old == new else f"-- {name}\n{new}", file=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,8 @@ class Analysis:
     """What is known of a kernel before it is printed as anything.
 
     Attributes:
-      kernel: the kernel after `PASSES_COMMON` and `PASSES_NATIVE`: simplified, loops marked.
+      kernel: the kernel after `PASSES_COMMON`, with the kinds of its loops: what C and CUDA are
+        printed from.
       explanation: a line per loop: what it is, and why.
       findings: what the author should know.
       unproven: indices of that kernel that may be out of range, see `check_bounds`; None: any may.
@@ -93,6 +91,7 @@ def analyse(kernel: Kernel) -> Analysis:
     common = run(kernel, PASSES_COMMON)
     bounds, written = check_bounds(common), find_unwritten(common)
     marked = mark_loops(common)
+    _show("mark loops", common, marked.kernel)
     findings = (*bounds.findings, *written.findings, *marked.findings)
     return Analysis(
         marked.kernel, marked.explanation, findings, bounds.unproven, written.overwritten

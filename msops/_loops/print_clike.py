@@ -111,7 +111,11 @@ class CLike(CLikeValues):
             return f"{self.value_types[buffer.dtype]} {name} = 0;"
         size = max(1, math.prod(buffer.shape))
         start = "" if buffer.name in self.overwritten else " = {0}"
-        return f"{self.storage_types[buffer.dtype]} {name}[{size}]{start};"
+        return f"{self.storage_type(buffer)} {name}[{size}]{start};"
+
+    def storage_type(self, buffer: Buffer) -> str:
+        """Returns the C type of an array's elements."""
+        return self.storage_types[buffer.dtype]
 
 
 def indented(lines: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from msops._loops.intrinsics import INTEGERS
-from msops._loops.ir import Binary, Call, Cast, Const, Expr, For, Select, Unary, Var
+from msops._loops.ir import INDEX_DTYPE, Binary, Call, Cast, Const, Expr, For, Select, Unary, Var
 
 Range: TypeAlias = tuple[int, int]
 """Least and greatest value, both included."""
@@ -67,6 +67,12 @@ def unwrapped_range(expr: Expr, ranges: Ranges) -> Range | None:
 def loop_range(loop: For, ranges: Ranges) -> Range:
     """Returns the range of a loop's variable inside the loop; low > high if it never runs."""
     return (range_of(loop.begin, ranges)[0], range_of(loop.end, ranges)[1] - 1)
+
+
+def is_known(limits: Range) -> bool:
+    """Tells whether a range of a loop variable is narrower than what is assumed of any value."""
+    first, last = dtype_range(INDEX_DTYPE)
+    return first < limits[0] and limits[1] + 1 < last
 
 
 def is_within(inner: Range, outer: Range) -> bool:

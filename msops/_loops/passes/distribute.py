@@ -39,7 +39,7 @@ from msops._loops.passes.graph import components
 from msops._loops.passes.places import Edge, Place, edges_of, places_of, wrapped
 from msops._loops.passes.rename import rename_loops
 from msops._loops.passes.self_orders import last_iterations, read_first
-from msops._loops.ranges import Ranges, dtype_range, loop_range
+from msops._loops.ranges import Ranges, is_known, loop_range
 from msops._loops.walk import bodies, expressions
 
 
@@ -150,12 +150,12 @@ class _Distribution:
         if not _uses(loop.begin, free) and not _uses(loop.end, free):
             body = self.nests(inner, rest, postponed)
             return wrapped(body, (*outside, _serial(loop)))
-        low, high = self.ranges[loop.var]
-        if not _is_known(low, high):
+        if not is_known(self.ranges[loop.var]):
             # The postponed loops stay outside, where they may run in order as well.
             body = self.nests(inner, rest, ())
             kept = (_serial(part) if isinstance(part, For) else part for part in postponed)
             return wrapped(body, (*outside, *kept, _serial(loop)))
+        low, high = self.ranges[loop.var]
         body = self.nests(inner, rest, (*postponed, *_bounds(loop)))
         hull = dataclasses.replace(
             loop, begin=Const(low, INDEX_DTYPE), end=Const(high + 1, INDEX_DTYPE)
@@ -184,12 +184,6 @@ def _serial(loop: For) -> For:
 
 def _uses(expr: Expr, variables: Iterable[str]) -> bool:
     return any(isinstance(part, Var) and part.name in variables for part in expressions(expr))
-
-
-def _is_known(low: int, high: int) -> bool:
-    """Tells whether a range is narrower than what is assumed of unknown values."""
-    first, last = dtype_range(INDEX_DTYPE)
-    return low > first and high + 1 < last
 
 
 def _bounds(loop: For) -> tuple[If, ...]:

@@ -4,16 +4,17 @@
       local t: float32[] {     ->    parallel i in 2 .. 10 {
         t[] = a[i]                     t[i - 2] = a[i]
 
-Each iteration has an element of its own, zero at the start as a local is.
+Each iteration has an element of its own, zero at the start as a local is. A loop of unknown length
+gets no dimension, nor do the outermost ones if the buffer would be too large: their iterations share
+an element, which is set to zero in each, and so must be run in order.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 
-from msops._loops.errors import NotRaised
+from msops._loops.intrinsics import is_float
 from msops._loops.ir import (
     INDEX_DTYPE,
     Binary,
@@ -28,7 +29,8 @@ from msops._loops.ir import (
     Store,
     Var,
 )
-from msops._loops.ranges import Range, Ranges, loop_range
+from msops._loops.names import Names
+from msops._loops.ranges import Range, Ranges, is_known, loop_range
 from msops._loops.walk import map_bodies, map_expressions, rewrite
 
 ELEMENT_LIMIT = 1 << 27
@@ -36,12 +38,8 @@ ELEMENT_LIMIT = 1 << 27
 
 
 def expand_locals(kernel: Kernel) -> Kernel:
-    """Returns the kernel without locals.
-
-    Raises:
-      NotRaised: the number of iterations around a local is unknown or too large.
-    """
-    expansion = _Expansion([], {})
+    """Returns the kernel without locals."""
+    expansion = _Expansion(Names(kernel), [], {})
     body = expansion.body(kernel.body, {})
     return dataclasses.replace(kernel, buffers=(*kernel.buffers, *expansion.buffers), body=body)
 
@@ -50,6 +48,7 @@ def expand_locals(kernel: Kernel) -> Kernel:
 class _Expansion:
     """What is known so far: the new buffers, and the first indices of each expanded local."""
 
+    names: Names
     buffers: list[Buffer]
     prefixes: dict[str, tuple[Expr, ...]]
 
@@ -58,8 +57,7 @@ class _Expansion:
 
     def parts(self, stmt: Stmt, ranges: Ranges) -> tuple[Stmt, ...]:
         if isinstance(stmt, Local):
-            self.declare(stmt, ranges)
-            return self.body(stmt.body, ranges)
+            return (*self.declared(stmt, ranges), *self.body(stmt.body, ranges))
         stmt = map_expressions(stmt, lambda expr: rewrite(expr, self.load))
         if isinstance(stmt, Store) and stmt.buffer in self.prefixes:
             stmt = dataclasses.replace(stmt, indices=(*self.prefixes[stmt.buffer], *stmt.indices))
@@ -72,19 +70,37 @@ class _Expansion:
             return dataclasses.replace(part, indices=(*self.prefixes[part.buffer], *part.indices))
         return part
 
-    def declare(self, local: Local, ranges: Mapping[str, Range]) -> None:
-        extents = tuple(max(high - low + 1, 0) for low, high in ranges.values())
-        shape = (*extents, *local.buffer.shape)
-        if math.prod(shape) > ELEMENT_LIMIT:
-            raise NotRaised(
-                f"{local.buffer.name} would need an element for each iteration of the loops "
-                f"around it, {list(shape)}",
-                local.location,
-            )
-        self.buffers.append(dataclasses.replace(local.buffer, shape=shape))
-        self.prefixes[local.buffer.name] = tuple(
-            _from(var, low) for var, (low, _) in ranges.items()
-        )
+    def declared(self, local: Local, ranges: Ranges) -> tuple[Stmt, ...]:
+        """Declares the buffer of a local; returns what sets it to zero where it is shared."""
+        buffer = local.buffer
+        expanded = {var: limits for var, limits in ranges.items() if is_known(limits)}
+        while expanded and math.prod((*map(_extent, expanded.values()), *buffer.shape)) > (
+            ELEMENT_LIMIT
+        ):
+            del expanded[next(iter(expanded))]
+        prefix = tuple(_from(var, low) for var, (low, _) in expanded.items())
+        shape = (*map(_extent, expanded.values()), *buffer.shape)
+        self.buffers.append(dataclasses.replace(buffer, shape=shape))
+        self.prefixes[buffer.name] = prefix
+        return () if len(expanded) == len(ranges) else (self.cleared(local, prefix),)
+
+    def cleared(self, local: Local, prefix: tuple[Expr, ...]) -> Stmt:
+        """Returns what sets the elements of a local in one iteration to zero."""
+        buffer = local.buffer
+        axes = [self.names.fresh(f"{buffer.name}_axis") for _ in buffer.shape]
+        number = float if is_float(buffer.dtype) else bool if buffer.dtype == "bool" else int
+        zero = Const(number(0), buffer.dtype)
+        place = (*prefix, *map(Var, axes))
+        stmt: Stmt = Store(buffer.name, place, zero, location=local.location)
+        for axis, size in zip(reversed(axes), reversed(buffer.shape), strict=True):
+            begin, end = Const(0, INDEX_DTYPE), Const(size, INDEX_DTYPE)
+            stmt = For(axis, begin, end, (stmt,), location=local.location)
+        return stmt
+
+
+def _extent(limits: Range) -> int:
+    low, high = limits
+    return max(high - low + 1, 0)
 
 
 def _from(var: str, low: int) -> Expr:

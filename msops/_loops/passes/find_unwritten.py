@@ -49,15 +49,16 @@ def find_unwritten(kernel: Kernel) -> Written:
                 for name, flow in found.items()
                 if (name not in kernel.results or flow.fills()) and flow.is_covered()
             )
-            findings = [
-                _finding(read, iteration)
+            # A statement that reads an element twice is told once.
+            findings = {
+                (read.order, read.node): _finding(read, iteration)
                 for name, flow in found.items()
                 if name not in overwritten
                 for read, iteration in flow.unwritten_reads()
-            ]
+            }
     except TooComplex:
         return Written((), frozenset())
-    return Written(tuple(findings), overwritten)
+    return Written(tuple(findings.values()), overwritten)
 
 
 def _finding(read: Access, iteration: dict[str, int]) -> Finding:

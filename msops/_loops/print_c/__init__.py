@@ -10,6 +10,7 @@
     loops.py       inner loops, for vector units
     reductions.py  sums in variables
     functions.py   mathematical functions that vectorise
+    halves.py      float16
 
 What it shares with CUDA is in ../print_clike.py and ../clike_*.py.
 """

@@ -8,7 +8,11 @@ declaration lets gcc use it.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msops._loops.clike_names import LIBRARY
+from msops._loops.ir import Buffer
+from msops._loops.print_c.halves import HALVES
 from msops._loops.print_c.threads import CThreads
 
 # Coefficients of exp, log and tanh: S. L. Moshier, Cephes Mathematical Library, single/{expf,logf,
@@ -132,7 +136,32 @@ _SINCE = {name: version for version, names in _VECTOR_LIBRARY.items() for name i
 
 
 class CMath(CThreads):
-    """Prints C: `CThreads` with functions that vectorise."""
+    """Prints C: `CThreads` with functions that vectorise, and float16."""
+
+    storage_types: ClassVar[dict[str, str]] = CThreads.storage_types | {"float16": "ms_half"}
+
+    def storage_type(self, buffer: Buffer) -> str:
+        """Returns the C type of an array's elements, declared from now on."""
+        if buffer.dtype == "float16":
+            self._need_halves()
+        return super().storage_type(buffer)
+
+    def from_storage(self, text: str, dtype: str) -> str:
+        """Returns the value that an element of an array stands for."""
+        if dtype != "float16":
+            return super().from_storage(text, dtype)
+        self._need_halves()
+        return f"ms_from_half({text})"
+
+    def to_storage(self, text: str, dtype: str) -> str:
+        """Returns what is written into an array for a value."""
+        if dtype != "float16":
+            return super().to_storage(text, dtype)
+        self._need_halves()
+        return f"ms_to_half({text})"
+
+    def _need_halves(self) -> None:
+        self.helpers.setdefault("ms_half", HALVES.strip())
 
     def math(self, function: str, args: tuple[str, ...], dtype: str) -> str:
         """Returns a function, or `pow`, of float32 or float64 values."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from msops._loops.clike_names import plain_name
 from msops._loops.ir import Kernel
 from msops._loops.passes.check_bounds import check_bounds as find_doubtful
 from msops._loops.passes.find_unwritten import find_unwritten
@@ -16,8 +17,6 @@ from msops._loops.print_c.sums import mark_sums
 from msops._loops.print_c.threads import PARALLEL_FOR
 from msops._loops.print_c.unrolling import unroll_short_loops
 from msops._loops.print_clike import Unproven, indented
-
-SYMBOL = "msops_kernel"
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def print_kernel(
     unproven: Unproven | None = None,
     overwritten: Collection[str] = (),
     check_bounds: bool = False,
-    symbol: str = SYMBOL,
+    symbol: str | None = None,
 ) -> CSource:
     """Prints a kernel loop by loop.
 
@@ -76,8 +75,9 @@ def print_kernel(
       overwritten: names of buffers and locals that need not be zero at the start.
       check_bounds: an index out of range is an error of the run; else loads take the nearest
         element, and stores are dropped.
-      symbol: name of the function.
+      symbol: name of the function; None takes the kernel's name with an ending.
     """
+    symbol = symbol or f"{plain_name(kernel.name)}_kernel"
     storage = place_buffers(kernel, overwritten)
     printer = CMath(kernel, unproven, overwritten, check_bounds)
     on_stack = [place.buffer for place in storage.places if place.position is None]
@@ -90,12 +90,13 @@ def print_kernel(
         **{p.buffer.name: p.position for p in storage.places if p.position is not None},
         **{buffer.name: first + i for i, buffer in enumerate(printer.large_locals)},
     }
+    body_function = _body_function(printer, list(pointers), body)
     parts = [
         _INCLUDES,
         *printer.helpers.values(),
         *([PARALLEL_FOR.strip()] if printer.functions else []),
         *printer.functions,
-        _body_function(printer, list(pointers), body),
+        body_function,
         _entry(symbol, storage, list(pointers.values())),
         *([_messages(symbol, printer.checks)] if printer.checks else []),
     ]

@@ -162,7 +162,7 @@ class CThreads(CLoops):
         if name in self.variables:
             return f"const {self.value_types[buffer.dtype]}"
         const = "" if name in self._written else "const "
-        return f"{const}{self.storage_types[buffer.dtype]}* restrict"
+        return f"{const}{self.storage_type(buffer)}* restrict"
 
     def _block_function(self, number: int, captured: list[tuple[str, str]], body: list[str]) -> str:
         """Returns the struct and the functions of one split loop."""
@@ -210,7 +210,7 @@ class CThreads(CLoops):
             f"char* const ms_memory = aligned_alloc(64, {total});",
             f"if (!ms_memory) return {code};",
             *(
-                f"{self.storage_types[b.dtype]}* const restrict {self.names[b.name]} = "
+                f"{self.storage_type(b)}* const restrict {self.names[b.name]} = "
                 f"(void*)(ms_memory + {offset});"
                 for b, offset in zip(self.large_locals, offsets, strict=True)
             ),

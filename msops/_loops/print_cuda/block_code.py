@@ -34,7 +34,7 @@ from msops._loops.print_cuda.accumulations import (
 from msops._loops.print_cuda.axes import Box, box_of
 from msops._loops.print_cuda.costs import is_shared_out, ordered, own_width
 from msops._loops.print_cuda.memory import size_bytes
-from msops._loops.print_cuda.thread_code import ThreadCode
+from msops._loops.print_cuda.thread_code import ThreadCode, number_type
 from msops._loops.ranges import loop_range
 from msops._loops.walk import loads
 
@@ -128,7 +128,8 @@ class BlockCode(ThreadCode):
         number = self.new_name("n")
         self.enter(box)
         head = (
-            f"for (int64_t {number} = threadIdx.x; {number} < {box.count}; {number} += blockDim.x)"
+            f"for ({number_type(box)} {number} = threadIdx.x; {number} < {box.count}; "
+            f"{number} += blockDim.x)"
         )
         inside = [*self.point(box, number), *self.guarded(self.bounds(box), body())]
         return [f"{head} {{", *indented(inside), "}"]

@@ -13,8 +13,8 @@ from msops._loops.walk import expressions, loads, own_expressions, statements
 
 # A nest is shared out among the threads of a block from this many iterations on.
 LEAST_SHARED = 32
-# A loop in order runs on the host, around launches, from this many iterations inside on: a launch
-# takes about as long as a block of 1024 threads needs for them.
+# A loop in order runs on the host, around launches, if this many iterations inside it can run at
+# once: a launch takes about as long as a block of 1024 threads needs for them.
 LEAST_LAUNCHED = 4096
 # A sum into one element is split over blocks from this many terms on.
 LEAST_SPLIT = 1 << 15
@@ -55,6 +55,23 @@ def _width_of(stmt: Stmt, ranges: Ranges) -> int:
         case Local(body=inner):
             return width(inner, ranges)
     return 1
+
+
+def points(body: Iterable[Stmt], ranges: Ranges) -> int:
+    """Returns the iterations in a body that can run at once: those of parallel nests, in all."""
+    total = 0
+    for stmt in body:
+        match stmt:
+            case For(body=inner):
+                low, high = loop_range(stmt, ranges)
+                inside = points(inner, dict(ranges) | {stmt.var: (low, high)})
+                count = max(0, high - low + 1)
+                total += inside if stmt.kind == "serial" else count * max(1, inside)
+            case If(then=then, otherwise=otherwise):
+                total += points((*then, *otherwise), ranges)
+            case Local(body=inner):
+                total += points(inner, ranges)
+    return total
 
 
 def is_shared_out(stmt: Stmt, ranges: Ranges) -> bool:

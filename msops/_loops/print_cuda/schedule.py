@@ -19,7 +19,8 @@ from typing import Literal, TypeAlias
 from msops._loops.ir import Buffer, Const, Expr, For, If, Local, Stmt, Store, Unary
 from msops._loops.print_cuda import costs
 from msops._loops.print_cuda.axes import Box, box_of
-from msops._loops.print_cuda.costs import is_shared_out, ordered, prefers_blocks, width
+from msops._loops.print_cuda.costs import is_shared_out, ordered, points, prefers_blocks
+from msops._loops.print_cuda.fission import taken_apart
 from msops._loops.ranges import Range, loop_range
 from msops._loops.walk import loads, statements
 
@@ -111,12 +112,12 @@ class _Scheduler:
             case Local():
                 self.temporaries.append(stmt.buffer)
                 return (Zero(stmt.buffer), *self.parts(stmt.body, ranges, guards))
-        return (Region(None, "block", (stmt,), guards),)
+        return (_one_block(stmt, ranges, guards),)
 
     def _grid(self, loop: For, ranges: dict[str, Range], guards: tuple[Expr, ...]) -> Region:
         box = box_of(loop, ("parallel",), ranges)
         if box is None:
-            return Region(None, "block", (loop,), guards)
+            return _one_block(loop, ranges, guards)
         if prefers_blocks(box, ranges):
             return Region(box, "block", box.body, guards)
         return Region(ordered(box), "thread", box.body, guards)
@@ -127,12 +128,16 @@ class _Scheduler:
         return HostLoop(loop, low, high + 1, self.parts(loop.body, inner, guards))
 
 
+def _one_block(stmt: Stmt, ranges: dict[str, Range], guards: tuple[Expr, ...]) -> Region:
+    return Region(None, "block", taken_apart((stmt,), ranges), guards)
+
+
 def _belongs_on_host(loop: For, ranges: dict[str, Range]) -> bool:
     """Tells whether a loop's rounds are wide enough to be launches of their own."""
     if not (isinstance(loop.begin, Const) and isinstance(loop.end, Const)):
         return False
     inner = ranges | {loop.var: loop_range(loop, ranges)}
-    return loop.begin.value < loop.end.value and width(loop.body, inner) >= costs.LEAST_LAUNCHED
+    return loop.begin.value < loop.end.value and points(loop.body, inner) >= costs.LEAST_LAUNCHED
 
 
 def _disturbs(stmt: If) -> bool:

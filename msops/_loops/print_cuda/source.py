@@ -187,8 +187,7 @@ def _looped(region: Region, code: BlockCode) -> list[str]:
         return code.together(region.body)
     box = region.box
     code.enter(box)
-    # Division is quick in 32 bits only. A number is at most a grid beyond the last one.
-    kind = "uint32_t" if box.count < 1 << 31 else "uint64_t"
+    kind = number_type(box)
     first, step = "blockIdx.x", "gridDim.x"
     if region.unit == "thread":
         first, step = (

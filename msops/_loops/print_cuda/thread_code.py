@@ -189,3 +189,11 @@ class ThreadCode(CLike):
                 yield f"{self.index(axis.loop.begin)} <= {var}"
             if not axis.is_exact:
                 yield f"{var} < {self.index(axis.loop.end)}"
+
+
+def number_type(box: Box) -> str:
+    """Returns the type of numbers of points: division is quick in 32 bits only.
+
+    A number may lie beyond the last one by as many as there are threads.
+    """
+    return "uint32_t" if box.count < 1 << 31 else "uint64_t"

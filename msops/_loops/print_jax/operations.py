@@ -159,7 +159,8 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "sqrt": lax.sqrt,
     "rsqrt": lax.rsqrt,
     "exp": lax.exp,
-    "exp2": lax.exp2,
+    # lax.exp2 is off by as many roundings as its argument is large.
+    "exp2": lambda x: lax.pow(like(x, 2), x),
     "exp10": lambda x: lax.pow(like(x, 10), x),
     "expm1": lax.expm1,
     "log": lax.log,
@@ -193,6 +194,8 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "isfinite": lax.is_finite,
     "popcount": lax.population_count,
 }
+
+_COMPOSED = ("exp2", "exp10", "log2", "log10", "sigmoid")
 
 _REDUCTIONS: dict[str, Callable[[Array, Any], Array]] = {
     "add": lax.reduce_sum,
@@ -245,7 +248,19 @@ def call(function: str, dtype: str) -> Callable[..., Array]:
     """Returns the lax function of a `Call` on arguments of a dtype."""
     if function == "abs":
         return (lambda x: x) if dtype.startswith("uint") else lax.abs
+    if function in _COMPOSED and dtype in ("float16", "bfloat16"):
+        return _widened(_FUNCTIONS[function])
     return _FUNCTIONS[function]
+
+
+def _widened(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Returns a function of several operations without the roundings of 16 bits between them."""
+
+    def run(x: Array) -> Array:
+        wide = function(lax.convert_element_type(x, np.float32))
+        return lax.convert_element_type(wide, x.dtype)
+
+    return run
 
 
 def cast(source: str, target: str) -> Callable[[Array], Array]:

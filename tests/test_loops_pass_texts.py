@@ -1,0 +1,525 @@
+"""Each pass of the loop compiler, by the text of small kernels before and after it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+
+import pytest
+
+from msops._loops.ir import Kernel
+from msops._loops.parse import parse_kernel
+from msops._loops.passes.contract import contract
+from msops._loops.passes.distribute import distribute
+from msops._loops.passes.expand_locals import expand_locals
+from msops._loops.passes.forward_locals import forward_indices, forward_locals
+from msops._loops.passes.graph import components
+from msops._loops.passes.mark_loops import mark_loops
+from msops._loops.passes.materialise_guards import materialise_guards
+from msops._loops.passes.privatise import privatise
+from msops._loops.passes.simplify import simplify
+from msops._loops.text import kernel_text
+from msops._loops.verify import verify
+
+Pass = Callable[[Kernel], Kernel]
+
+HEAD = "kernel k(a: float32[8, 8], n: int32[8]) -> (out)"
+
+
+def changed(change: Pass, body: str, buffers: str = "out: float32[8, 8]") -> str:
+    """Returns the lines of a kernel after a pass, from its first buffer on."""
+    kernel = parse_kernel(whole(body, buffers))
+    verify(kernel)
+    after = change(kernel)
+    verify(after)
+    return "\n".join(kernel_text(after).splitlines()[1:-1])
+
+
+def whole(body: str, buffers: str = "out: float32[8, 8]") -> str:
+    lines = [f"buffer {buffer}" for buffer in buffers.split("; ")]
+    return "\n".join([HEAD + " {", *lines, body, "}"])
+
+
+def text(lines: str) -> str:
+    return textwrap.indent(textwrap.dedent(lines).strip(), "  ")
+
+
+# simplify
+
+
+def test_simplify_resolves_what_is_decided() -> None:
+    got = changed(
+        simplify,
+        """
+        serial i in 0 .. 8 {
+          serial j in 0 .. 8 {
+            if ((i < 8) && (n[i] > 0)) {
+              out[((i * 8) + j) // 8, ((i * 8) + j) % 8] = a[min(i, 9), (2 * j) - j]
+            }
+            if (j >= 8) {
+              out[i, j] = 0.0:float32
+            }
+          }
+          serial once in i .. (i + 1) {
+            out[once, 0] = out[once, 0] * 1.0:float32
+          }
+          serial never in (i + 2) .. i {
+            out[i, 0] = 1.0:float32
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        serial i in 0 .. 8 {
+          serial j in 0 .. 8 {
+            if (n[i] > 0) {
+              out[i, j] = a[i, j]
+            }
+          }
+          out[i, 0] = out[i, 0]
+        }
+        """)
+
+
+def test_simplify_keeps_every_bit_of_a_float() -> None:
+    body = """
+    serial i in 0 .. 8 {
+      out[i, 0] = (a[i, 0] + 0.0:float32) + (0.0:float32 * a[i, 1])
+      out[i, 1] = a[i, 0] / a[i, 0]
+      out[i, 2] = (a[i, 0] + 1.0:float32) + 2.0:float32
+    }
+    """
+    assert changed(simplify, body) == "\n".join(
+        kernel_text(parse_kernel(whole(body))).splitlines()[1:-1]
+    )
+
+
+def test_simplify_uses_conditions() -> None:
+    got = changed(
+        simplify,
+        """
+        serial i in 0 .. 8 {
+          if (i > 0) {
+            out[i, 0] = (i >= 1) ? a[max(i - 1, 0), 0] : 0.0:float32
+          } else {
+            out[i, 0] = a[i, 1]
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        serial i in 0 .. 8 {
+          if (i > 0) {
+            out[i, 0] = a[i - 1, 0]
+          } else {
+            out[0, 0] = a[0, 1]
+          }
+        }
+        """)
+
+
+# Locals
+
+
+def test_forward_locals() -> None:
+    got = changed(
+        forward_locals,
+        """
+        serial i in 0 .. 8 {
+          local t: float32[] {
+            t[] = a[i, 0] * a[i, 1]
+            out[i, 0] = out[i, 0] + t[]
+          }
+          local u: float32[] {
+            u[] = out[i, 0]
+            out[i, 0] = a[i, 0]
+            out[i, 1] = u[]
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        serial i in 0 .. 8 {
+          out[i, 0] = out[i, 0] + (a[i, 0] * a[i, 1])
+          local u: float32[] {
+            u[] = out[i, 0]
+            out[i, 0] = a[i, 0]
+            out[i, 1] = u[]
+          }
+        }
+        """)
+
+
+def test_forward_locals_does_not_grow_without_end() -> None:
+    doublings = "\n".join(
+        f"local t{n}: float32[] {{ t{n}[] = t{n - 1}[] * t{n - 1}[]" for n in range(1, 30)
+    )
+    body = f"""
+    serial i in 0 .. 8 {{
+      local t0: float32[] {{
+        t0[] = a[i, 0] + 1.0:float32
+        {doublings}
+        out[i, 0] = t29[]
+        {"}" * 29}
+      }}
+    }}
+    """
+    assert len(changed(forward_locals, body)) < 30_000
+
+
+def test_forward_indices_leaves_values() -> None:
+    got = changed(
+        forward_indices,
+        """
+        serial i in 0 .. 4 {
+          local at: int32[] {
+            at[] = i * 2
+            local t: float32[] {
+              t[] = a[at[], 0]
+              out[at[], 1] = t[]
+            }
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        serial i in 0 .. 4 {
+          local t: float32[] {
+            t[] = a[i * 2, 0]
+            out[i * 2, 1] = t[]
+          }
+        }
+        """)
+
+
+def test_privatise() -> None:
+    row = "out: float32[8, 8]; row: float32[8]; carried: float32[]"
+    got = changed(
+        privatise,
+        """
+        serial i in 0 .. 8 {
+          serial j in 0 .. 8 {
+            row[j] = a[i, j]
+          }
+          serial j2 in 0 .. 8 {
+            out[i, j2] = row[7 - j2] + carried[]
+          }
+          carried[] = a[i, 0]
+        }
+        """,
+        row,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer carried: float32[]
+        serial i in 0 .. 8 {
+          local row: float32[8] {
+            serial j in 0 .. 8 {
+              row[j] = a[i, j]
+            }
+            serial j2 in 0 .. 8 {
+              out[i, j2] = row[7 - j2] + carried[]
+            }
+            carried[] = a[i, 0]
+          }
+        }
+        """)
+
+
+def test_expand_locals() -> None:
+    got = changed(
+        expand_locals,
+        """
+        serial i in 2 .. 8 {
+          serial j in i .. 8 {
+            local t: float32[2] {
+              t[1] = a[i, j]
+              out[i, j] = t[1]
+            }
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer t: float32[6, 6, 2]
+        serial i in 2 .. 8 {
+          serial j in i .. 8 {
+            t[i - 2, j - 2, 1] = a[i, j]
+            out[i, j] = t[i - 2, j - 2, 1]
+          }
+        }
+        """)
+
+
+def test_iterations_of_a_loop_of_unknown_length_share_a_local() -> None:
+    got = changed(
+        expand_locals,
+        """
+        serial i in 0 .. 8 {
+          serial j in 0 .. n[i] {
+            local t: float32[2] {
+              t[0] = t[0] + a[i, 0]
+              out[i, 0] = t[0]
+            }
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer t: float32[8, 2]
+        serial i in 0 .. 8 {
+          serial j in 0 .. n[i] {
+            serial t_axis in 0 .. 2 {
+              t[i, t_axis] = 0.0:float32
+            }
+            t[i, 0] = t[i, 0] + a[i, 0]
+            out[i, 0] = t[i, 0]
+          }
+        }
+        """)
+
+
+def test_a_local_that_would_be_too_large_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{expand_locals.__module__}.ELEMENT_LIMIT", 63)
+    got = changed(
+        expand_locals,
+        """
+        serial i in 0 .. 8 {
+          serial j in 0 .. 8 {
+            local t: bool[] {
+              t[] = a[i, j] > 0.0:float32
+            }
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer t: bool[8]
+        serial i in 0 .. 8 {
+          serial j in 0 .. 8 {
+            t[j] = false
+            t[j] = a[i, j] > 0.0:float32
+          }
+        }
+        """)
+
+
+def test_materialise_guards() -> None:
+    got = changed(
+        materialise_guards,
+        """
+        serial i in 0 .. 8 {
+          if (out[i, 0] > 0.0:float32) {
+            out[i, 0] = 1.0:float32
+          }
+          if (out[i, 1] > 0.0:float32) {
+            out[i, 1] = 1.0:float32
+            out[i, 2] = 2.0:float32
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        serial i in 0 .. 8 {
+          if (out[i, 0] > 0.0:float32) {
+            out[i, 0] = 1.0:float32
+          }
+          local guard: bool[] {
+            guard[] = out[i, 1] > 0.0:float32
+            if (guard[]) {
+              out[i, 1] = 1.0:float32
+              out[i, 2] = 2.0:float32
+            }
+          }
+        }
+        """)
+
+
+def test_bounds_that_the_loop_changes_are_held() -> None:
+    got = changed(
+        materialise_guards,
+        """
+        serial i in m[0] .. m[1] {
+          m[0] = m[0] + 1
+        }
+        """,
+        "out: float32[8, 8]; m: int32[2]",
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer m: int32[2]
+        local i_end: int32[] {
+          i_end[] = m[1]
+          local i_begin: int32[] {
+            i_begin[] = m[0]
+            serial i in i_begin[] .. i_end[] {
+              m[0] = m[0] + 1
+            }
+          }
+        }
+        """)
+
+
+# Nests
+
+
+def test_mark_loops() -> None:
+    got = changed(
+        lambda kernel: mark_loops(kernel).kernel,
+        """
+        serial i in 0 .. 8 {
+          serial j in 1 .. 8 {
+            out[i, 0] = out[i, 0] + a[i, j]
+          }
+          serial j2 in 1 .. 8 {
+            out[i, j2] = out[i, j2 - 1] * a[i, j2]
+          }
+        }
+        """,
+    )
+    assert [line.split()[0] for line in got.splitlines() if " in " in line] == [
+        "parallel",
+        "reduction",
+        "serial",
+    ]
+
+
+def test_distribute_splits_what_does_not_depend_in_a_cycle() -> None:
+    got = changed(
+        distribute,
+        """
+        serial i in 1 .. 8 {
+          out[i, 0] = out[i - 1, 1] * 2.0:float32
+          out[i, 1] = a[i, 1]
+          out[i, 2] = out[i - 1, 2] + out[i, 0]
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        parallel i in 1 .. 8 {
+          out[i, 1] = a[i, 1]
+        }
+        parallel i_1 in 1 .. 8 {
+          out[i_1, 0] = out[i_1 - 1, 1] * 2.0:float32
+        }
+        serial i_2 in 1 .. 8 {
+          out[i_2, 2] = out[i_2 - 1, 2] + out[i_2, 0]
+        }
+        """)
+
+
+def test_distribute_moves_what_is_run_in_order_outside() -> None:
+    got = changed(
+        distribute,
+        """
+        serial i in 0 .. 8 {
+          if (n[i] > 0) {
+            serial j in (i + 1) .. 8 {
+              out[i, j] = out[i, j - 1] + a[i, j]
+            }
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        serial j in 1 .. 8 {
+          parallel i in 0 .. 8 {
+            if (n[i] > 0) {
+              if ((i + 1) <= j) {
+                if (j < 8) {
+                  out[i, j] = out[i, j - 1] + a[i, j]
+                }
+              }
+            }
+          }
+        }
+        """)
+
+
+def test_distribute_keeps_the_last_of_iterations_that_overwrite() -> None:
+    got = changed(
+        distribute,
+        """
+        serial i in 0 .. 8 {
+          serial j in 0 .. 8 {
+            out[i, 0] = a[i, j]
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        parallel i in 0 .. 8 {
+          if (0 < 8) {
+            out[i, 0] = a[i, 8 - 1]
+          }
+        }
+        """)
+
+
+def test_distribute_reads_before_it_overwrites() -> None:
+    got = changed(
+        distribute,
+        """
+        serial i in 1 .. 7 {
+          out[i, 0] = out[i + 1, 0]
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer out_new: float32[6]
+        parallel i in 1 .. 7 {
+          out_new[i - 1] = out[i + 1, 0]
+        }
+        parallel i_1 in 1 .. 7 {
+          out[i_1, 0] = out_new[i_1 - 1]
+        }
+        """)
+
+
+def test_contract() -> None:
+    got = changed(
+        contract,
+        """
+        serial k in 0 .. 8 {
+          parallel i in 0 .. 8 {
+            t[k, i] = out[i, 0]
+            u[k] = t[k, i]
+          }
+          parallel i2 in 0 .. 8 {
+            out[i2, 0] = t[k, i2] + u[0]
+          }
+        }
+        """,
+        "out: float32[8, 8]; t: float32[8, 8]; u: float32[8]",
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer t: float32[8]
+        buffer u: float32[8]
+        serial k in 0 .. 8 {
+          parallel i in 0 .. 8 {
+            t[i] = out[i, 0]
+            u[k] = t[i]
+          }
+          parallel i2 in 0 .. 8 {
+            out[i2, 0] = t[i2] + u[0]
+          }
+        }
+        """)
+
+
+def test_components_follow_the_edges() -> None:
+    edges = [(0, 1), (1, 0), (3, 2), (2, 3), (3, 0), (5, 4)]
+    assert components(6, edges) == [[2, 3], [0, 1], [5], [4]]

@@ -1,0 +1,154 @@
+"""Raised kernels as JAX functions: what they compute, and what XLA gets to see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from loop_agreement import assert_agree
+from loop_corpus import BY_NAME, CORPUS, specialised
+from loop_kernels.case import Case
+from loop_strategies import WIDE_DTYPES, kernels
+from loop_strategies import Case as Random
+from tvm_corpus import TVM_CORPUS, specialised_tvm
+
+from msops._loops.errors import NotRaised
+from msops._loops.interpret import interpret
+from msops._loops.ir import Kernel
+from msops._loops.parse import parse_kernel
+from msops._loops.pipeline import to_raised
+from msops._loops.print_jax import build
+
+
+@pytest.fixture(autouse=True)
+def x64() -> Any:
+    """All dtypes of the IR, without touching JAX's global flag."""
+    with jax.enable_x64(True):
+        yield
+
+
+def run(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns what a kernel computes as one compiled JAX function."""
+    return [np.asarray(array) for array in jax.jit(build(kernel))(*inputs)]
+
+
+# Values.
+
+
+@pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
+def test_kernels_of_the_corpus(case: Case) -> None:
+    inputs = case.inputs(np.random.default_rng(0), 8)
+    kernel = to_raised(specialised(case, inputs))
+    outputs = run(kernel, inputs)
+    case.check(inputs, outputs)
+    assert_agree(kernel, inputs, interpret(kernel, inputs), outputs)
+
+
+@pytest.mark.parametrize("case", TVM_CORPUS, ids=lambda case: case.name)
+def test_kernels_of_the_tvm_corpus(case: Case) -> None:
+    inputs = case.inputs(np.random.default_rng(0), 8)
+    case.check(inputs, run(to_raised(specialised_tvm(case, inputs)), inputs))
+
+
+random_kernels = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@random_kernels
+@given(kernels(WIDE_DTYPES))
+def test_random_kernels(case: Random) -> None:
+    with jax.enable_x64(True):
+        try:
+            raised = to_raised(case.kernel)
+        except NotRaised:
+            assume(False)
+        expected = interpret(case.kernel, case.inputs)
+        assert_agree(case.kernel, case.inputs, expected, run(raised, case.inputs))
+
+
+@random_kernels
+@given(kernels())
+def test_random_kernels_that_are_not_distributed(case: Random) -> None:
+    expected = interpret(case.kernel, case.inputs)
+    assert_agree(case.kernel, case.inputs, expected, run(case.kernel, case.inputs))
+
+
+# Where what is left out is not finite.
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_what_a_masked_product_leaves_out_does_not_count(bad: float) -> None:
+    text = """kernel k(a: float32[4, 4], b: float32[4, 3]) -> (c) {
+      buffer c: float32[4, 3]
+      serial i in 0 .. 4 { serial j in 0 .. 3 { serial k in 0 .. (i + 1) {
+        c[i, j] = c[i, j] + (a[i, k] * b[k, j]) } } }
+    }"""
+    a, b = np.ones((4, 4), "float32"), np.ones((4, 3), "float32")
+    kernel = parse_kernel(text)
+    for _ in range(2):
+        np.testing.assert_array_equal(
+            run(to_raised(kernel), [a, b])[0], interpret(kernel, [a, b])[0]
+        )
+        b[3] = bad
+
+
+def test_what_a_padded_convolution_leaves_out_does_not_count() -> None:
+    text = """kernel k(a: float32[6], w: float32[3]) -> (c) {
+      buffer c: float32[6]
+      serial y in 0 .. 6 { serial k in 0 .. 3 {
+        if ((((y + k) - 1) >= 0) && (((y + k) - 1) < 6)) {
+          c[y] = c[y] + (a[(y + k) - 1] * w[k]) } } }
+    }"""
+    a, w = np.arange(6, dtype="float32"), np.ones(3, "float32")
+    kernel = parse_kernel(text)
+    for _ in range(2):
+        np.testing.assert_array_equal(
+            run(to_raised(kernel), [a, w])[0], interpret(kernel, [a, w])[0]
+        )
+        w[0] = np.inf
+
+
+# What XLA gets.
+
+PROGRAMS = {
+    "matmul": ("dot(", ("gather(", "select(", "while(")),
+    "batched_matmul": ("dot(", ("gather(", "select(", "while(")),
+    "conv2d_3x3": ("convolution(", ("gather(", "while(")),
+    "transpose": ("transpose(", ("gather(", "while(", "scatter(")),
+    "stencil_5": ("slice(", ("gather(", "while(", "scatter(", "select(")),
+    "stencil_3": ("slice(", ("gather(", "while(", "scatter(", "select(")),
+    "reverse": ("reverse(", ("gather(", "while(", "scatter(")),
+    "row_sum": ("reduce(", ("gather(", "while(", "select(", "dynamic")),
+    "softmax_row": ("reduce(", ("gather(", "while(", "select(", "dynamic-update")),
+    "layer_norm": ("reduce(", ("gather(", "while(", "select(", "dynamic-update")),
+    "gather_rows": ("gather(", ("while(", "scatter(")),
+    "scatter_add": ("scatter(", ("gather(",)),
+    "lu": ("while(", ("gather(", "scatter(")),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_in_the_program(name: str) -> None:
+    wanted, unwanted = PROGRAMS[name]
+    inputs = BY_NAME[name].inputs(np.random.default_rng(0), 32)
+    function = build(to_raised(specialised(BY_NAME[name], inputs)))
+    lowered = jax.jit(function).lower(*inputs).compiler_ir("hlo")
+    assert lowered is not None
+    text = lowered.as_hlo_text()
+    assert wanted in text
+    assert [word for word in unwanted if word in text] == []
+
+
+def test_flat_indices_are_reshapes() -> None:
+    text = """kernel k(a: float32[24]) -> (c) {
+      buffer c: float32[24]
+      serial i in 0 .. 4 { serial j in 0 .. 6 { c[(j * 4) + i] = a[(i * 6) + j] } }
+    }"""
+    function = build(to_raised(parse_kernel(text)))
+    x = np.arange(24, dtype="float32")
+    np.testing.assert_array_equal(function(x)[0], x.reshape(4, 6).T.ravel())
+    words = {eqn.primitive.name for eqn in jax.make_jaxpr(function)(x).eqns}
+    assert words <= {"reshape", "transpose", "convert_element_type", "copy"}

@@ -1,0 +1,92 @@
+"""Operations of raised kernels, on the values where they are easily wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from msops._dtypes import as_dtype
+from msops._loops.interpret import interpret
+from msops._loops.intrinsics import BINARY, FLOATS, FUNCTIONS, INTEGERS, is_float, result_dtype
+from msops._loops.ir import Binary, Buffer, Call, Cast, Const, Expr, For, Kernel, Load, Store, Var
+from msops._loops.pipeline import to_raised
+from msops._loops.print_jax import build
+from msops._loops.verify import verify
+
+DOMAINS = {"number": (*INTEGERS, *FLOATS), "integer": INTEGERS, "float": FLOATS, "bool": ("bool",)}
+
+
+@pytest.fixture(autouse=True)
+def x64() -> Any:
+    """All dtypes of the IR, without touching JAX's global flag."""
+    with jax.enable_x64(True):
+        yield
+
+
+def run(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Returns what a kernel computes as one compiled JAX function."""
+    return [np.asarray(array) for array in jax.jit(build(kernel))(*inputs)]
+
+
+def edge_values(dtype: str) -> np.ndarray:
+    """Returns values at the limits of a dtype and around 0."""
+    kind = as_dtype(dtype).dtype
+    if dtype == "bool":
+        return np.array([False, True])
+    if is_float(dtype):
+        values = [0, -0.0, 0.5, -0.5, 1, -1, 1.5, 2.5, -2.5, 3, -7, 100, np.inf, -np.inf, np.nan]
+        return np.array(values, kind)
+    info = np.iinfo(kind)
+    around = [0, 1, 2, 3, 7, 33, info.max, info.max - 1, info.min, info.min + 1]
+    return np.array([*around, *([-1, -2, -7] if info.min else [])], kind)
+
+
+def elementwise_kernel(values: Sequence[Expr], dtype: str, count: int) -> Kernel:
+    """Returns a kernel that stores each value, for every element of inputs x and y."""
+    x, y = (Buffer(name, (count,), dtype) for name in "xy")
+    outputs = tuple(Buffer(f"c{n}", (count,), value.dtype) for n, value in enumerate(values))
+    stores = tuple(
+        Store(output.name, (Var("i"),), value)
+        for output, value in zip(outputs, values, strict=True)
+    )
+    loop = For("i", Const(0, "int32"), Const(count, "int32"), stores)
+    return Kernel("ops", (x, y), tuple(output.name for output in outputs), outputs, (loop,))
+
+
+def operations_of(dtype: str) -> list[Expr]:
+    """Returns every operation, function and cast on elements of x and y."""
+    x, y = (Load(name, (Var("i"),), dtype) for name in "xy")
+    found: list[Expr] = [
+        Binary(op, x, y, result_dtype(op, dtype))  # type: ignore[arg-type]
+        for op, (_, domain) in BINARY.items()
+        if dtype in DOMAINS[domain] or (dtype == "bool" and op in ("eq", "ne", "and", "or", "xor"))
+    ]
+    for name, function in FUNCTIONS.items():
+        if dtype in DOMAINS[function.domain]:
+            result = "bool" if function.to_bool else dtype
+            found.append(Call(name, (x, y)[: function.arity], result))
+    return found + [Cast(x, other) for other in (*FLOATS, *INTEGERS, "bool") if other != dtype]
+
+
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
+def test_operations_at_the_limits_of_dtypes(dtype: str) -> None:
+    edge = edge_values(dtype)
+    x, y = (grid.ravel() for grid in np.meshgrid(edge, edge))
+    values = operations_of(dtype)
+    kernel = elementwise_kernel(values, dtype, x.size)
+    verify(kernel)
+    for value, want, got in zip(
+        values, interpret(kernel, [x, y]), run(to_raised(kernel), [x, y]), strict=True
+    ):
+        name = getattr(value, "op", getattr(value, "function", f"to {value.dtype}"))
+        if not is_float(value.dtype):
+            np.testing.assert_array_equal(got, want, name)
+        else:
+            eps = float(jnp.finfo(value.dtype).eps)
+            wide = [array.astype("float64") for array in (got, want)]
+            np.testing.assert_allclose(*wide, rtol=16 * eps, atol=eps, err_msg=name)
