@@ -91,9 +91,8 @@ class _Walker:
                     if at in self.memory[stmt.buffer]:
                         self.memory[stmt.buffer][at] = value
                 case For():
-                    for self.variables[stmt.var] in range(
-                        self.dual(stmt.begin).value, self.dual(stmt.end).value
-                    ):
+                    for value in range(self.dual(stmt.begin).value, self.dual(stmt.end).value):
+                        self.variables[stmt.var] = value
                         self.run(stmt.body)
                 case If():
                     self.run(stmt.then if self.dual(stmt.condition).value else stmt.otherwise)

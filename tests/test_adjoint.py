@@ -1,8 +1,7 @@
-"""Adjoints of loop kernels: their text, what is taped, and gradients against others' derivatives."""
+"""Adjoints of loop kernels: text, tapes, and gradients against derivatives of others."""
 
 from __future__ import annotations
 
-import dataclasses
 import random
 
 import jax
@@ -21,7 +20,7 @@ from msops._loops.interpret import interpret
 from msops._loops.intrinsics import BINARY, FUNCTIONS, is_float
 from msops._loops.ir import Kernel
 from msops._loops.parse import parse_kernel
-from msops._loops.polyhedral import dependences, library
+from msops._loops.polyhedral import library
 from msops._loops.text import kernel_text
 from msops._loops.verify import verify
 from msops.errors import ArgumentValueError
@@ -206,7 +205,7 @@ def test_in_place_update_through_an_index_reads_its_adjoint() -> None:
     )
     assert (
         kernel_text(adjoint(kernel))
-        == """kernel scatter_adjoint(a: float32[4], v: float32[6], at: int32[6], d_a: float32[4]) -> (d_a, d_v) {
+        == """kernel scatter_adjoint(a: float32[4], v: float32[6], at: int32[6], d_a: float32[4]) -> (d_a, d_v) {  # noqa: E501
   buffer d_v: float32[6]
   parallel i_1 in 0 .. 6 {
     if ((at[i_1] >= 0) && (at[i_1] < 4)) {
@@ -434,7 +433,7 @@ def test_no_float_parameter_is_an_error() -> None:
     with pytest.raises(ArgumentValueError) as caught:
         adjoint(kernel, (False, True))
     assert str(caught.value).splitlines() == [
-        "the adjoint of kernel 'f': expected a float result and a float parameter whose gradient is "
+        "the adjoint of kernel 'f': expected a float result and a float parameter whose gradient is "  # noqa: E501
         "wanted; got () -> (float32)",
         "Ask for gradients of float parameters only.",
     ]

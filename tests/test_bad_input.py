@@ -103,7 +103,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "unknown func_type": (
         lambda: Custom(SOME_FUNCTION, first, first, func_type="fortran"),
         errors.ArgumentValueError,
-        "Custom 'sin': expected func_type to be one of 'akg', 'aot', 'hybrid', 'pyfunc'; got 'fortran'.\n"
+        "Custom 'sin': expected func_type to be one of 'akg', 'aot', 'hybrid', 'pyfunc'; "
+        "got 'fortran'.\n"
         "Pass one of these, or leave func_type out: a str func is aot, a function pyfunc.",
     ),
     "func_type of a later version": (

@@ -94,7 +94,7 @@ def test_every_example_is_what_the_kernel_computes(case: Case, data: st.DataObje
     results = interpret(mapped, inputs)
     for n, example in enumerate(examples):
         one = [e if is_batched else shared
-               for is_batched, e, shared in zip(which, example, case.inputs, strict=True)]  # fmt: skip
+               for is_batched, e, shared in zip(which, example, case.inputs, strict=True)]  # fmt: skip  # noqa: E501
         for result, expected in zip(results, interpret(kernel, one), strict=True):
             np.testing.assert_array_equal(result[n], expected)
 

@@ -113,10 +113,10 @@ void CallSite::Run(void** parameters, void* stream) {
                 "Pass what the kernel asks for, or handle the case in its source."));
   }
   if (code != 0) {
-    throw std::runtime_error(Explain(
-        Who(), "kernel returned " + std::to_string(code) + ", expected 0",
-        {DescribeCode(code) + Place(spec_.symbol)},
-        "The value is the kernel's own error code; see its source."));
+    throw std::runtime_error(Explain(Who(),
+                                     "kernel returned " + std::to_string(code) + ", expected 0",
+                                     {DescribeCode(code) + Place(spec_.symbol)},
+                                     "The value is the kernel's own error code; see its source."));
   }
 }
 

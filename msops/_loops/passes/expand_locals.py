@@ -5,8 +5,8 @@
         t[] = a[i]                     t[i - 2] = a[i]
 
 Each iteration has an element of its own, zero at the start as a local is. A loop of unknown length
-gets no dimension, nor do the outermost ones if the buffer would be too large: their iterations share
-an element, which is set to zero in each, and so must be run in order.
+gets no dimension, nor do the outermost ones if the buffer would be too large: their iterations
+share an element, which is set to zero in each, and so must be run in order.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ except ImportError as error:
     ) from error
 
 OPERATION_LIMIT = 200_000
-"""isl's count of its own steps in one analysis: ten times what a kernel of the corpus takes at most,
-and about a second."""
+"""isl's count of its own steps in one analysis: about a second, and ten times what the kernels of
+the test corpus take at most."""
 
 
 class TooComplex(Exception):

@@ -189,7 +189,7 @@ def joined(parts: Iterable[Expr], deciding: bool) -> Expr:
     for part in parts:
         if isinstance(part, Const):
             if part.value is deciding:
-                return Const(deciding, "bool")if 0 else Const(not deciding,"bool")
+                return part
         else:
             op: BinaryOp = "lor" if deciding else "land"
             whole = part if whole is None else Binary(op, whole, part, "bool")
