@@ -16,7 +16,7 @@ from checks_report import Row
 from checks_timing import median_us
 
 from msops import Custom
-from msops.ops import CustomRegOp, DataType
+from msops.ops import CustomRegOp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from loop_corpus import CORPUS, Case

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from custom_ops import aot, first, multiply_bprop
+from custom_ops import aot, first, loops, multiply, multiply_bprop
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from msops import Custom, errors
@@ -67,5 +67,8 @@ check(aot("Multiply", bprop=multiply_bprop))
 print("aot ok")
 check(Custom(np.multiply, first, first, bprop=multiply_bprop))
 print("pyfunc ok")
+check(loops(multiply, "xla"))
+check(loops(multiply, "native"))
+print("loops ok")
 check_effects()
 print("effects ok")

@@ -25,4 +25,4 @@ def test_ops_on_four_devices() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.split() == ["aot", "ok", "pyfunc", "ok", "effects", "ok"]
+    assert done.stdout.split() == ["aot", "ok", "pyfunc", "ok", "loops", "ok", "effects", "ok"]

@@ -1,4 +1,6 @@
 """Ops of equal definition are one primitive and one compilation; different ones never are."""
+# Loop kernels use names that mean something only inside them.
+# ruff: noqa: F821
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from custom_ops import FLOAT_OPS, aot, first
+from custom_ops import FLOAT_OPS, aot, first, loops
 
 from msops import Custom, Tensor
 from msops._fingerprint import by_live_value, by_value
@@ -66,6 +68,56 @@ def test_re_creation_compiles_nothing_and_keeps_memory_flat() -> None:
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert grown < 10e6
+
+
+def scale_and_add(factor: float, lower: str) -> Custom:
+    """Returns a loop op made anew, its kernel too."""
+
+    def kernel(x):
+        y = output_tensor(x.shape, x.dtype)
+        for i in range(x.shape[0]):
+            y[i] = factor * x[i]
+            if i > 0:
+                y[i] = y[i] + tanh(y[i - 1])
+        return y
+
+    return loops(kernel, lower)
+
+
+@pytest.mark.parametrize("lower", ["xla", "native"])
+def test_re_creation_of_loops_compiles_nothing_and_keeps_memory_flat(
+    lower: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def use(op: Custom) -> None:
+        op(X)
+        jax.grad(lambda x: op(x).sum())(X)
+
+    use(scale_and_add(2.0, lower))
+    use(scale_and_add(2.0, lower))
+    fail = lambda *args, **kwargs: pytest.fail("compiled")  # noqa: E731
+    monkeypatch.setattr("jax._src.compiler.compile_or_get_cached", fail)
+    monkeypatch.setattr("msops._toolchain.build_generated", fail)
+    monkeypatch.setattr("msops._loops.compiled.Compiled.__init__", fail)
+    for _ in range(5):
+        use(scale_and_add(2.0, lower))
+    gc.collect()
+    tracemalloc.start()
+    for _ in range(1000):
+        scale_and_add(2.0, lower)(X)
+    gc.collect()
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 10e6
+
+
+def test_loops_that_differ_in_a_constant_or_in_what_they_become_are_different() -> None:
+    ops = [
+        scale_and_add(2.0, "xla"),
+        scale_and_add(2.0, "native"),
+        scale_and_add(3.0, "xla"),
+        scale_and_add(2, "xla"),
+    ]
+    assert len({id(operator_of(op)) for op in ops}) == len(ops)
 
 
 def test_different_ops_are_different() -> None:
