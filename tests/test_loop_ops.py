@@ -361,7 +361,7 @@ def test_texts_of_all_stages(x):
     op = make(row_softmax)
     assert op.lower_text(x, stage="ir").startswith("kernel row_softmax(a: float32[5, 7])")
     assert "parallel" in op.lower_text(x, stage="marked")
-    assert "int msops_kernel(" in op.lower_text(x, stage="c")
+    assert "int row_softmax_kernel(" in op.lower_text(x, stage="c")
     assert "__global__" in op.lower_text(x, stage="cuda")
     assert "stablehlo" in op.lower_text(x)
     assert "HloModule" in op.lower_text(x, stage="hlo")

@@ -91,16 +91,18 @@ class _Planner:
         for node in {*self.derivatives, *self.saving}:
             self.uses |= set(self._places(node))
         plan = self.plan
-        needed = {name for _, _, name in self.uses if name in self.declared}
+        # What is found here has a home in the next round only.
+        known = frozenset(self.uses)
+        needed = sorted({name for _, _, name in known if name in self.declared})
         plan.homes = {name: self._home(name) for name in needed}
         plan.rerun = {}
-        for region in {None, *plan.homes.values()}:
-            own = [use for use in self.uses if self._belongs(use[2], region)]
+        for region in dict.fromkeys((None, *plan.homes.values())):
+            own = [use for use in known if self._belongs(use[2], region)]
             plan.rerun[region], outside = self._slice(region, own)
             self.uses |= outside
         self.saving |= {
             store
-            for use in self.uses
+            for use in known
             for store in self.relations.killed[use]
             if store in plan.rerun.get(plan.home(use[2]), ())
         }
