@@ -118,7 +118,7 @@ PROGRAMS = {
     "batched_matmul": ("dot(", ("gather(", "select(", "while(")),
     "conv2d_3x3": ("convolution(", ("gather(", "while(")),
     "transpose": ("transpose(", ("gather(", "while(", "scatter(")),
-    "stencil_5": ("slice(", ("gather(", "while(", "scatter(", "select(")),
+    "stencil_5": ("slice(", ("gather(", "while(", "scatter(")),
     "stencil_3": ("slice(", ("gather(", "while(", "scatter(", "select(")),
     "reverse": ("reverse(", ("gather(", "while(", "scatter(")),
     "row_sum": ("reduce(", ("gather(", "while(", "select(", "dynamic")),

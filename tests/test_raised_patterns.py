@@ -108,8 +108,8 @@ PATTERNS = {
     "carried scalar": (
         "a: float32[9]", "c: float32[9]",
         "local s: float32[] { " + loops("i 9", body="s[] = s[] + a[i] c[i] = s[]") + " }",
-        ["store to s (line 3): elementwise", "loop i (line 3): cumulative sum along i",
-         "loop i_1 (line 3): elementwise", "store to s: elementwise"]),
+        ["loop i (line 3): cumulative sum along i", "loop i_1 (line 3): elementwise",
+         "store to s: elementwise"]),
     "order-bound": (
         "a: float32[9]", "c: float32[9]",
         loops("i 1 9", body="c[i] = sin(c[i - 1]) + a[i]"),

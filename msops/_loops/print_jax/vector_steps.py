@@ -67,8 +67,8 @@ def _product(step: Contract | Convolve, scope: Scope) -> Value:
         compute = partial(contract, step, values, scope)
     else:
         wide = _over_windows(scope, step.windows)
-        image, kernel = evaluate(step.image, wide), evaluate(step.filter, scope)
-        compute = partial(convolve, step, image, kernel, scope, wide)
+        values = [evaluate(step.image, wide), evaluate(step.filter, scope)]
+        compute = partial(convolve, step, *values, scope, wide)
     fallback = step.fallback
     if fallback is None:
         return compute()
