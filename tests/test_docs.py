@@ -20,15 +20,15 @@ from conftest import ROOT
 import msops
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE_NAME = re.compile(r"// (\S+\.(?:c|cc|cpp|cu|h))\b")
+FILE_NAME = re.compile(r"(?://|#) (\S+\.(?:c|cc|cpp|cu|h|py))\b")
 
 
 def run_document(text: str, folder: Path) -> int:
     """Runs the blocks of a document in order; returns how many printed what they promised.
 
     A cpp block whose first line names a file is that file; python blocks share one namespace, and
-    each is a file to Python, as a doctest is; a text block holds what the python block before it
-    prints.
+    each is a file to Python, as a doctest is, of that name if its first line has one; a text block
+    holds what the python block before it prints.
     """
     with np.printoptions():  # a document may set its own
         return _run_blocks(text, folder)
@@ -44,7 +44,7 @@ def _run_blocks(text: str, folder: Path) -> int:
             (folder / name[1]).write_text(code)
         elif language == "python":
             stream = io.StringIO()
-            file = f"<block {number}>"
+            file = name[1] if name else f"<block {number}>"
             linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
             with contextlib.redirect_stdout(stream):
                 exec(compile(code, file, "exec"), namespace)
