@@ -225,7 +225,12 @@ def test_half_conversions_are_numpys_with_and_without_a_type_of_the_compiler(tmp
     library = build_together(tmp_path, sources, flags)
     with np.errstate(all="ignore"):
         expected = [narrow.astype("float16"), wide.astype("float16"), wide.astype("bfloat16")]
-    got = call(library, to, sources[0], [narrow, wide])
+        got = call(library, to, sources[0], [narrow, wide])
+        # ml_dtypes 0.6 rounds a double twice, through float32; once is never farther off.
+        want, have = (result[2].astype("float64") for result in (expected, got))
+        nearer = np.abs(have - wide) < np.abs(want - wide)
+    assert nearer.sum() < 0.01 * wide.size
+    expected[2] = np.where(nearer, got[2], expected[2])
     for want, have in zip(expected, got, strict=True):
         np.testing.assert_array_equal(have.astype("float32"), want.astype("float32"))
         np.testing.assert_array_equal(np.signbit(have), np.signbit(want))
