@@ -28,7 +28,7 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all test-latest bench notebooks lint format gpu clean
+.PHONY: help setup demo test test-all test-latest bench notebooks lint format gpu clean FORCE
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,9 +98,13 @@ $(STAMPS)/requirements: pyproject.toml | $(STAMPS)/venv
 	$(BIN)/python -m pip install --quiet --requirement $(STAMPS)/requirements.txt
 	touch $@
 
-# Editable: Python sources are used where they are, and only C++ ones need this again. The module
-# lies in .venv and comes before one that another build left in msops/.
-$(STAMPS)/package: $(NATIVE_SOURCES) $(STAMPS)/requirements
+# Editable: Python sources are used where they are; C++ ones need this again, and so does a list of
+# Python files that changed, since the installation knows each file by its name. The module lies in
+# .venv and comes before one that another build left in msops/.
+$(STAMPS)/modules: FORCE | $(STAMPS)/venv
+	@find msops -name '*.py' | LC_ALL=C sort > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(STAMPS)/package: $(NATIVE_SOURCES) $(STAMPS)/requirements $(STAMPS)/modules
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
 	touch $@
 

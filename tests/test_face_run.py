@@ -138,7 +138,6 @@ def test_a_script_that_does_not_parse(run):
         ("import mindspore.dataset.vision", "ModuleNotFoundError", "msops.dataset", ""),
         ("import mindspore as ms; ms.Tensr", "AttributeError", "msops.Tensr", "Tensor"),
         ("import mindspore.common.initializer", "ModuleNotFoundError", "msops.common", "optax"),
-        ("import mindspore.ops as o; o.kernel", "AttributeError", "msops.ops.kernel", "or aot."),
     ],
 )
 def test_what_msops_lacks_is_named(run, code, error, missing, near):

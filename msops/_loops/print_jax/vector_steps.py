@@ -68,7 +68,7 @@ def _product(step: Contract | Convolve, scope: Scope) -> Value:
     else:
         wide = _over_windows(scope, step.windows)
         values = [evaluate(step.image, wide), evaluate(step.filter, scope)]
-        compute = partial(convolve, step, *values, scope, wide)
+        compute = partial(convolve, step, values[0], values[1], scope, wide)
     fallback = step.fallback
     if fallback is None:
         return compute()
