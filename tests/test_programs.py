@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
-from custom_ops import FLOAT_OPS, aot
+from custom_ops import FLOAT_OPS, aot, loops, solve_lower
 
 X = jnp.array([1.0, 2.0, 4.0])
 
@@ -25,6 +25,18 @@ with open(sys.argv[1], "rb") as file:
     program = jax.export.deserialize(bytearray(file.read()))
 x = jnp.array([1.0, 2.0, 4.0])
 print(program.call(x, x).tolist())
+"""
+
+RUN_EXPORTED_LOOPS = """
+import sys
+import jax, jax.numpy as jnp
+if "register" in sys.argv:
+    import msops
+    msops.register_ffi_targets()
+with open(sys.argv[1], "rb") as file:
+    program = jax.export.deserialize(bytearray(file.read()))
+print(*(array.tolist() for array in program.call(jnp.ones((3, 3)), jnp.array([1.0, 2.0, 4.0]))))
+assert "register" in sys.argv or "msops" not in sys.modules
 """
 
 CACHED = """
@@ -89,6 +101,49 @@ def test_exported_program_without_registration_is_xlas_own_error(exported: Path)
     assert "msops_aot" in done.stderr
 
 
+def export_loops(lower: str, path: Path) -> None:
+    """Exports a program of loops and their gradient."""
+    pytest.importorskip("flatbuffers")
+    op = loops(solve_lower, lower)
+
+    def program(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return op(a, b), jax.grad(lambda b: op(a, b).sum())(b)
+
+    checks = [jax.export.DisabledSafetyCheck.custom_call("msops_aot")] if lower == "native" else []
+    exported = jax.export.export(jax.jit(program), disabled_checks=checks)(jnp.ones((3, 3)), X)
+    assert ("custom_call" in exported.mlir_module()) == (lower == "native")
+    path.write_bytes(exported.serialize())
+
+
+# x = (1, 2 - 1, 4 - 1 - 1), and each element of b counts once and is taken off all later ones.
+LOOPS_PRINT = "[1.0, 1.0, 2.0] [0.0, 0.0, 1.0]"
+
+
+def test_loops_as_operations_are_exported_to_processes_without_msops(tmp_path: Path) -> None:
+    export_loops("xla", tmp_path / "program.bin")
+    done = run(RUN_EXPORTED_LOOPS, str(tmp_path / "program.bin"))
+    assert done.stdout.strip() == LOOPS_PRINT, done.stderr
+
+
+def test_exported_native_loops_find_their_library_by_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built, elsewhere = tmp_path / "built", tmp_path / "elsewhere"
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(built))
+    export_loops("native", tmp_path / "program.bin")
+    elsewhere.mkdir()
+    for number, library in enumerate(sorted(built.glob("objects/*/*/*.so"))):
+        shutil.copy(library, elsewhere / f"{number}.so")
+    done = run(
+        RUN_EXPORTED_LOOPS,
+        str(tmp_path / "program.bin"),
+        "register",
+        MSOPS_LIBRARY_PATH=str(elsewhere),
+        MSOPS_CACHE_DIR=str(tmp_path / "empty"),
+    )
+    assert done.stdout.strip() == LOOPS_PRINT, done.stderr
+
+
 def test_targets_register_before_and_after_the_backend_starts() -> None:
     script = (
         "import jax, msops; from jax._src import xla_bridge as b\n"
@@ -119,12 +174,14 @@ def test_program_lowered_before_the_backend_starts_runs_in_the_same_process() ->
 
 def test_import_and_op_creation_start_no_backend() -> None:
     script = (
-        "import msops, numpy as np; from jax._src import xla_bridge as b\n"
+        "import msops, sys, numpy as np; from jax._src import xla_bridge as b\n"
         f"msops.Custom('{FLOAT_OPS}:Multiply', [3], np.float32)\n"
         "msops.Custom(np.sin, [3], np.float32)\n"
+        "sys.path.insert(0, sys.argv[1]); import custom_ops\n"
+        "custom_ops.loops(custom_ops.multiply)\n"
         "print(b.backends_are_initialized())"
     )
-    done = run(script)
+    done = run(script, str(Path(__file__).parent))
     assert done.stdout.strip() == "False", done.stderr
 
 
@@ -154,3 +211,18 @@ def test_equal_programs_of_two_processes_are_equal_text() -> None:
     first, second = run(script), run(script)
     assert first.stdout == second.stdout
     assert "custom_call @msops_aot" in first.stdout
+
+
+def test_equal_native_loops_of_two_processes_are_equal_text() -> None:
+    script = (
+        "import sys, jax, jax.numpy as jnp\n"
+        "sys.path.insert(0, sys.argv[1]); from custom_ops import loops, solve_lower\n"
+        "op = loops(solve_lower, 'native')\n"
+        "f = jax.value_and_grad(lambda a, b: op(a, b).sum())\n"
+        "print(jax.jit(f).lower(jnp.ones((99, 99)), jnp.ones(99)).as_text())"
+    )
+    first, second = (
+        run(script, str(Path(__file__).parent), PYTHONHASHSEED=seed) for seed in ("1", "2")
+    )
+    assert first.stdout == second.stdout
+    assert first.stdout.count("custom_call @msops_aot") == 2, first.stderr
