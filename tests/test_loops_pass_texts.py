@@ -11,12 +11,14 @@ from msops._loops.ir import Kernel
 from msops._loops.parse import parse_kernel
 from msops._loops.passes.contract import contract
 from msops._loops.passes.distribute import distribute
+from msops._loops.passes.drop_starts import drop_starts
 from msops._loops.passes.expand_locals import expand_locals
 from msops._loops.passes.forward_locals import forward_indices, forward_locals
 from msops._loops.passes.graph import components
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.materialise_guards import materialise_guards
 from msops._loops.passes.privatise import privatise
+from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.text import kernel_text
 from msops._loops.verify import verify
@@ -228,6 +230,104 @@ def test_privatise() -> None:
           }
         }
         """)
+
+
+@pytest.mark.parametrize(
+    ("index", "shrunk"),
+    [
+        ("i", "t[]"),
+        # What is read from memory may change, and may be out of range.
+        ("n[i]", "t[n[i]]"),
+        # A store out of range is dropped, so the element that is read stays 0.
+        ("i + 1", "t[i + 1]"),
+    ],
+)
+def test_shrink_locals(index: str, shrunk: str) -> None:
+    got = changed(
+        shrink_locals,
+        f"""
+        serial i in 0 .. 8 {{
+          local t: float32[8] {{
+            t[{index}] = a[i, 0]
+            out[i, 0] = t[{index}]
+          }}
+        }}
+        """,
+    )
+    assert f"{shrunk} = a[i, 0]" in got
+    assert f"out[i, 0] = {shrunk}" in got
+    assert ("local t: float32[] {" in got) == (shrunk == "t[]")
+
+
+def test_shrink_locals_keeps_the_axes_of_inner_loops() -> None:
+    got = changed(
+        shrink_locals,
+        """
+        serial i in 0 .. 8 {
+          local t: float32[8, 8] {
+            serial j in 0 .. 8 {
+              t[i, j] = a[i, j]
+            }
+            serial j2 in 0 .. 8 {
+              out[i, j2] = t[i, 7 - j2]
+            }
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        serial i in 0 .. 8 {
+          local t: float32[8] {
+            serial j in 0 .. 8 {
+              t[j] = a[i, j]
+            }
+            serial j2 in 0 .. 8 {
+              out[i, j2] = t[7 - j2]
+            }
+          }
+        }
+        """)
+
+
+STARTED = """
+parallel i in 0 .. 8 {{
+  out[i, 0] = a[i, {first}]
+}}
+parallel i2 in 0 .. 8 {{
+  reduction j in {begin} .. {end} {{
+    out[i2, 0] = {op}(out[i2, 0], a[i2, j])
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("op", "first", "begin", "end", "start"),
+    [
+        ("max", "0", "0", "8", "-inf:float32"),
+        ("min", "2", "2", "8", "inf:float32"),
+        # The reduction takes in other elements, or may take in none.
+        ("max", "0", "1", "8", "a[i, 0]"),
+        ("max", "0", "0", "n[0]", "a[i, 0]"),
+    ],
+)
+def test_drop_starts(op: str, first: str, begin: str, end: str, start: str) -> None:
+    got = changed(drop_starts, STARTED.format(op=op, first=first, begin=begin, end=end))
+    assert f"out[i, 0] = {start}\n" in got
+
+
+def test_drop_starts_keeps_what_is_read_before_the_reduction() -> None:
+    nests = STARTED.format(op="max", first="0", begin="0", end="8").split("parallel i2")
+    read = "parallel i3 in 0 .. 8 { out[i3, 1] = out[i3, 0] }"
+    got = changed(drop_starts, f"{nests[0]}{read}\nparallel i2{nests[1]}")
+    assert "out[i, 0] = a[i, 0]" in got
+
+
+def test_drop_starts_keeps_what_is_overwritten_before_the_reduction() -> None:
+    nests = STARTED.format(op="max", first="0", begin="0", end="8").split("parallel i2")
+    kernel = f"{nests[0]}a[0, 0] = 7.0:float32\nparallel i2{nests[1]}"
+    assert "out[i, 0] = a[i, 0]" in changed(drop_starts, kernel)
 
 
 def test_expand_locals() -> None:

@@ -16,12 +16,14 @@ from msops._loops.ir import Kernel
 from msops._loops.passes.check_bounds import Index, check_bounds
 from msops._loops.passes.contract import contract
 from msops._loops.passes.distribute import distribute
+from msops._loops.passes.drop_starts import drop_starts
 from msops._loops.passes.expand_locals import expand_locals
 from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.passes.forward_locals import forward_indices, forward_locals
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.materialise_guards import materialise_guards
 from msops._loops.passes.privatise import privatise
+from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.raising.carried import expand_carried
 from msops._loops.raising.reductions import rewrite_conditional_reductions
@@ -34,6 +36,7 @@ PASSES_COMMON: tuple[tuple[str, Pass], ...] = (
     ("forward indices", forward_indices),
     ("simplify again", simplify),
     ("privatise", privatise),
+    ("shrink locals", shrink_locals),
 )
 """What every kernel goes through first."""
 
@@ -44,6 +47,7 @@ PASSES_RAISE: tuple[tuple[str, Pass], ...] = (
     ("expand locals", expand_locals),
     ("distribute", distribute),
     ("simplify nests", simplify),
+    ("drop starts", drop_starts),
     ("contract", contract),
     ("expand carried elements", expand_carried),
 )

@@ -1,0 +1,114 @@
+"""Drops the start of a minimum or maximum that its reduction takes in again.
+
+    parallel i in 0 .. 8 {                  parallel i in 0 .. 8 {
+      m[i] = a[i, 0]                          m[i] = -inf
+    }                                       }
+    parallel i_1 in 0 .. 8 {         ->     parallel i_1 in 0 .. 8 {
+      reduction j in 0 .. 8 {                 reduction j in 0 .. 8 {
+        m[i_1] = max(m[i_1], a[i_1, j])         m[i_1] = max(m[i_1], a[i_1, j])
+
+From the neutral element, the whole is one reduction that XLA can fuse with what uses it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from msops._loops.intrinsics import is_float
+from msops._loops.ir import Const, Expr, For, Kernel, Stmt, Store, Var
+from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.ranges import Range, dtype_range, loop_range
+from msops._loops.updates import update_of
+from msops._loops.walk import loads, map_bodies, own_expressions, statements, substitute, with_body
+
+
+def drop_starts(kernel: Kernel) -> Kernel:
+    """Returns the kernel with starts that make no difference replaced by neutral elements."""
+    return with_body(kernel, _body(kernel.body))
+
+
+def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    found = []
+    for number, stmt in enumerate(body):
+        loops, start = _nest(stmt)
+        if start is None:
+            found.append(map_bodies(stmt, _body))
+            continue
+        neutral = _neutral(loops, start, body[number + 1 :])
+        found.append(_storing(stmt, neutral) if neutral else stmt)
+    return tuple(found)
+
+
+def _nest(stmt: Stmt) -> tuple[tuple[For, ...], Store | None]:
+    """Returns the loops down to the one store of a statement; None if it is more than that."""
+    loops: list[For] = []
+    while isinstance(stmt, For) and len(stmt.body) == 1:
+        loops.append(stmt)
+        (stmt,) = stmt.body
+    return tuple(loops), stmt if isinstance(stmt, Store) else None
+
+
+def _neutral(loops: Sequence[For], start: Store, rest: Sequence[Stmt]) -> Const | None:
+    """Returns the number that can be stored instead of a start, if there is one."""
+    sources = {load.buffer for load in loads(start.value)}
+    for stmt in rest:
+        if _uses(stmt, start.buffer):
+            return _neutral_for(loops, start, stmt)
+        if any(isinstance(s, Store) and s.buffer in sources for s in statements((stmt,))):
+            return None
+    return None
+
+
+def _neutral_for(loops: Sequence[For], start: Store, following: Stmt) -> Const | None:
+    """Returns the neutral element of a reduction if its first term is the start."""
+    nest, store = _nest(following)
+    update = update_of(store) if store is not None else None
+    if store is None or update is None or update.op not in ("min", "max"):
+        return None
+    outer, reduced = nest[: len(loops)], nest[len(loops) :]
+    if len(outer) < len(loops) or not all(map(_surely_runs, reduced)):
+        return None
+    values: dict[str, Expr] = {new.var: Var(old.var) for old, new in zip(loops, outer, strict=True)}
+    values |= {loop.var: loop.begin for loop in reduced}
+    ranges: dict[str, Range] = {}
+    for loop in loops:
+        ranges[loop.var] = loop_range(loop, ranges)
+    first = [bound for loop in outer for bound in (loop.begin, loop.end)]
+    first += [*store.indices, update.term]
+    wanted = [bound for loop in loops for bound in (loop.begin, loop.end)]
+    wanted += [*start.indices, start.value]
+    if [simplified(substitute(expr, values), ranges) for expr in first] != [
+        simplified(expr, ranges) for expr in wanted
+    ]:
+        return None
+    return Const(_identity(update.op, store.value.dtype), store.value.dtype)
+
+
+def _uses(stmt: Stmt, buffer: str) -> bool:
+    return any(
+        (isinstance(part, Store) and part.buffer == buffer)
+        or any(load.buffer == buffer for expr in own_expressions(part) for load in loads(expr))
+        for part in statements((stmt,))
+    )
+
+
+def _surely_runs(loop: For) -> bool:
+    begin, end = loop.begin, loop.end
+    return isinstance(begin, Const) and isinstance(end, Const) and begin.value < end.value
+
+
+def _identity(op: str, dtype: str) -> bool | int | float:
+    if is_float(dtype):
+        return math.inf if op == "min" else -math.inf
+    low, high = dtype_range(dtype)
+    least, greatest = (bool(low), bool(high)) if dtype == "bool" else (low, high)
+    return greatest if op == "min" else least
+
+
+def _storing(stmt: Stmt, value: Const) -> Stmt:
+    """Returns a nest that stores another value."""
+    if isinstance(stmt, Store):
+        return dataclasses.replace(stmt, value=value)
+    return map_bodies(stmt, lambda body: tuple(_storing(inner, value) for inner in body))
