@@ -12,6 +12,7 @@ import linecache
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from msops._loops.frontends.history import history_candidates
@@ -109,29 +110,37 @@ def _candidates(function: types.FunctionType) -> Iterator[list[str]]:
 
 def _find(lines: list[str], code: types.CodeType) -> ast.FunctionDef | None:
     """Returns the definition that compiles to `code`; of several, the one at its line."""
-    try:
-        tree = ast.parse("".join(lines))
-        module = compile(tree, code.co_filename, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return None
+    definitions, codes = _functions("".join(lines), code.co_filename)
     rewritten = _is_rewritten(code)
     first_lines = {
         found.co_firstlineno
-        for found in _codes(module)
+        for found in codes
         if found.co_name == code.co_name and (rewritten or same_code(found, code))
     }
-    definitions = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and node.name == code.co_name
-        and _first_line(node) in first_lines
-    ]
     return min(
-        definitions,
+        (
+            node
+            for node in definitions
+            if node.name == code.co_name and _first_line(node) in first_lines
+        ),
         key=lambda node: abs(_first_line(node) - code.co_firstlineno),
         default=None,
     )
+
+
+# A network may make an op a layer, all from kernels of one file.
+@lru_cache(maxsize=32)
+def _functions(
+    text: str, file: str
+) -> tuple[tuple[ast.FunctionDef, ...], tuple[types.CodeType, ...]]:
+    """Returns the definitions in a text, and what it compiles to; nothing if it is no Python."""
+    try:
+        tree = ast.parse(text)
+        module = compile(tree, file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return (), ()
+    definitions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return tuple(definitions), tuple(_codes(module))
 
 
 def same_code(one: types.CodeType, other: types.CodeType) -> bool:
