@@ -23,6 +23,11 @@ GRADIENT = "[ 2.  8. 18.]\n"
 
 def run(script: Path, folder: Path) -> str:
     """Runs a script in a folder and returns what it prints."""
+    return run_whole(script, folder).stdout
+
+
+def run_whole(script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a script in a folder and returns what it prints and logs."""
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "msops", "run", "--device", "CPU", str(script)],
@@ -34,7 +39,7 @@ def run(script: Path, folder: Path) -> str:
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done
 
 
 @pytest.fixture
@@ -79,4 +84,11 @@ def test_akg_add(tmp_path):
 
 @pytest.mark.parametrize("name", ["akg_grad_16", "akg_grad_22", "akg_grad_23"])
 def test_akg_gradient(tmp_path, name):
-    assert run(SEEDS / f"{name}.py", tmp_path) == GRADIENT
+    script = SEEDS / f"{name}.py"
+    done = run_whole(script, tmp_path)
+    assert done.stdout == GRADIENT
+    # The documents' forward kernel reads its output before it writes it.
+    lines = script.read_text().splitlines()
+    (line,) = (n for n, text in enumerate(lines, 1) if text.strip() == "y[i0] = y[i0] * y[i0]")
+    assert f"{script}:{line}\n    y[i0] = y[i0] * y[i0]\n" in done.stderr
+    assert "nothing has written it before" in done.stderr

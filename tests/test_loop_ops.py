@@ -12,6 +12,7 @@ from jax.test_util import check_grads
 
 import msops
 from msops import Custom, ops
+from msops._loops.polyhedral import library
 from msops.errors import ArgumentValueError, InferenceValueError
 from msops.ops import CustomRegOp, DataType
 
@@ -347,6 +348,29 @@ def test_explain_tells_what_each_loop_is(x):
     told = make(cholesky).explain(jax.ShapeDtypeStruct((256, 256), np.float32))
     assert "serial" in told
     assert "native" in told
+
+
+@pytest.mark.parametrize("lower", [None, *LOWERINGS])
+def test_what_isl_cannot_finish_runs_in_order_and_explain_says_so(lower, monkeypatch):
+    monkeypatch.setattr(library, "OPERATION_LIMIT", 10)
+
+    def blend(a, b):
+        c = output_tensor(a.shape, a.dtype)
+        for i in range(1, a.shape[0]):
+            t = a[i] * b[i]
+            c[i] = c[i - 1] + t * t
+        return c
+
+    op = make(blend, lower)
+    a, b = jnp.linspace(0.0, 1.0, 5), jnp.linspace(1.0, 2.0, 5)
+    expected = lambda a: jnp.cumsum((a * b).at[0].set(0.0) ** 2)  # noqa: E731
+    np.testing.assert_allclose(op(a, b), expected(a), rtol=1e-6)
+    got = jax.grad(lambda a: op(a, b).sum())(a)
+    np.testing.assert_allclose(got, jax.grad(lambda a: expected(a).sum())(a), rtol=1e-6)
+    told = op.explain(a, b)
+    assert "serial, because its dependences are too complex to analyse" in told
+    if lower is None:
+        assert "native code, as its dependences are too complex to analyse" in told
 
 
 def test_explain_needs_a_call_or_inputs():

@@ -13,6 +13,7 @@ from msops._loops.adjoint import adjoint
 from msops._loops.batching import batched
 from msops._loops.choice import Choice, Lowering, choose
 from msops._loops.diagnostics import point
+from msops._loops.errors import NotRaised
 from msops._loops.ir import Kernel
 from msops._loops.print_c import CSource, c_source
 from msops._loops.print_cuda import CudaSource, cuda_source
@@ -77,9 +78,17 @@ class Compiled:
         )
 
     @functools.cached_property
+    def _raised(self) -> tuple[Kernel, str]:
+        """The loops as they become array operations, and why not, if they stay as they are."""
+        try:
+            return pipeline.to_raised(self.kernel), ""
+        except NotRaised as error:
+            return self._analysis.kernel, error.reason
+
+    @property
     def raised(self) -> Kernel:
-        """The loops as they become array operations."""
-        return pipeline.to_raised(self.kernel)
+        """The loops as they become array operations; each stays a loop if that cannot be told."""
+        return self._raised[0]
 
     @functools.cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -99,6 +108,9 @@ class Compiled:
         """Whether operations of XLA or native code run, and why."""
         if self._checks_bounds and self._analysis.unproven != frozenset():
             return Choice("native", "native code, which can check its indices")
+        obstacle = self._raised[1]
+        if obstacle and self._forced is None:
+            return Choice("native", f"native code, as {obstacle}")
         return choose(self.steps, self._forced)
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import sys
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ class Source:
 
     Attributes:
       definition: the ``def``; its decorators are not looked at.
-      file: the name Python gives the file, notebook cell or session.
+      file: how messages name the file, notebook cell or session.
       lines: the lines of the file.
     """
 
@@ -89,7 +90,7 @@ def read_source(function: types.FunctionType, who: str) -> Source:
     for text in _candidates(function):
         definition = _find(text, code)
         if definition is not None:
-            return Source(definition, code.co_filename, tuple(text))
+            return Source(definition, _shown_name(code.co_filename), tuple(text))
     if linecache.getlines(code.co_filename, function.__globals__):
         raise ArgumentValueError(
             explain(
@@ -108,6 +109,14 @@ def read_source(function: types.FunctionType, who: str) -> Source:
             "interactive session whose history Python keeps (readline).",
         )
     )
+
+
+def _shown_name(file: str) -> str:
+    """Returns what IPython calls a notebook cell, ``Cell In[3]``; other files as they are."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    cell = shell.compile.format_code_name(file) if shell else None
+    return " ".join(cell) if cell else file
 
 
 def _candidates(function: types.FunctionType) -> Iterator[list[str]]:
