@@ -21,12 +21,14 @@ class Row:
       name: the check.
       error: the largest error relative to the largest value; None where text is compared.
       call_us: median time of one jitted call in microseconds; None where it was not timed.
+      beside_us: the same of what one would write in `jax.numpy`; None where that was not timed.
       failure: what went wrong; empty for a check that passed.
     """
 
     name: str
     error: float | None = None
     call_us: float | None = None
+    beside_us: float | None = None
     failure: str = ""
 
 
@@ -38,14 +40,16 @@ def format_report(rows: Iterable[Row]) -> str:
     lines = [
         f"{today}, {passed} of {len(rows)} passed: {_machine()}.",
         "",
-        "| check | result | largest error | median call (us) |",
-        "|---|---|---|---|",
+        "| check | result | largest error | median call (us) | jax.numpy (us) |",
+        "|---|---|---|---|---|",
     ]
     for row in rows:
         result = "FAILED" if row.failure else "passed"
         error = "" if row.error is None else f"{row.error:.1e}"
-        call = "" if row.call_us is None else f"{row.call_us:.1f}"
-        lines.append(f"| {row.name} | {result} | {error} | {call} |")
+        times = " | ".join(
+            "" if time_us is None else f"{time_us:.1f}" for time_us in (row.call_us, row.beside_us)
+        )
+        lines.append(f"| {row.name} | {result} | {error} | {times} |")
     for row in rows:
         if row.failure:
             lines += ["", f"{row.name}:", *(f"    {line}" for line in row.failure.splitlines())]

@@ -7,11 +7,9 @@ status is 0 if all checks passed, 1 if one failed, 2 if there is no such device.
 from __future__ import annotations
 
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +18,10 @@ from typing import Any
 import jax
 import numpy as np
 from checks_device import cuda_device
+from checks_loops import loop_checks
 from checks_report import Row, format_report
 from checks_table import CHECKS, Check
-
-_WARM_UPS = 5
-_TIMED_CALLS = 200
+from checks_timing import median_us
 
 # The CUDA example of MindSpore 1.6's guide to custom operators, unchanged, and what it prints.
 TUTORIAL = Path(__file__).resolve().parent / "tutorial"
@@ -37,6 +34,7 @@ def main() -> int:
     """Runs all checks; returns the exit status."""
     device = cuda_device()
     rows = [_guarded(check.name, lambda check=check: run_check(check, device)) for check in CHECKS]
+    rows += [_guarded(name, run) for name, run in loop_checks(device)]
     rows.append(_guarded("tutorial's GPU script", run_tutorial))
     print(format_report(rows))
     return 1 if any(row.failure for row in rows) else 0
@@ -57,7 +55,7 @@ def run_check(check: Check, device: jax.Device) -> Row:
         if not error <= check.tolerance:
             failure = f"largest error {error:.2e} exceeds {check.tolerance:.0e}"
             return Row(check.name, error, failure=failure)
-        return Row(check.name, error, _median_us(jitted, arrays))
+        return Row(check.name, error, median_us(jitted, arrays))
 
 
 def run_tutorial() -> Row:
@@ -101,17 +99,6 @@ def _largest_error(results: Any, expected: Any, device: jax.Device) -> float:
             difference = np.abs(np.asarray(result, np.float64) - truth.astype(np.float64))
             errors.append(float(difference.max()) / scale)
     return float(np.max(errors))
-
-
-def _median_us(function: Callable[..., Any], arrays: list[Any]) -> float:
-    for _ in range(_WARM_UPS):
-        jax.block_until_ready(function(*arrays))
-    samples = []
-    for _ in range(_TIMED_CALLS):
-        start_ns = time.perf_counter_ns()
-        jax.block_until_ready(function(*arrays))
-        samples.append((time.perf_counter_ns() - start_ns) / 1e3)
-    return statistics.median(samples)
 
 
 if __name__ == "__main__":

@@ -195,10 +195,10 @@ def test_the_runner_fails_a_wrong_operator(numpy: Callable[..., Any], failure: s
 
 
 def test_the_report_tells_failures_from_passes() -> None:
-    text = format_report([Row("one", 0.0, 12.34), Row("two", failure="why\nindeed")])
+    text = format_report([Row("one", 0.0, 12.34, 5.0), Row("two", failure="why\nindeed")])
     assert "1 of 2 passed" in text
-    assert "| one | passed | 0.0e+00 | 12.3 |" in text
-    assert "| two | FAILED |  |  |" in text
+    assert "| one | passed | 0.0e+00 | 12.3 | 5.0 |" in text
+    assert "| two | FAILED |  |  |  |" in text
     assert text.endswith("two:\n    why\n    indeed")
 
 
