@@ -2,6 +2,7 @@
 
 from msops import common as common
 from msops import context as context
+from msops import extension as extension
 from msops import nn as nn
 from msops import ops as ops
 from msops._context import GRAPH_MODE as GRAPH_MODE

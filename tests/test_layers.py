@@ -16,7 +16,7 @@ from conftest import ROOT
 # The layers of the package, from the top; in a layer, from the top again. A module imports only
 # from rows below its own, a name standing for the package's submodules too unless they have a row.
 LAYERS: dict[int, tuple[str, ...]] = {
-    7: ("msops __main__", "_run", "common context nn ops", "_names", "_notebook"),
+    7: ("msops __main__", "_run", "common context extension nn ops", "_names", "_notebook"),
     6: (
         "_gradients _jit",
         "_differentiation",
@@ -50,7 +50,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_tensor_data",
         "_tensor_text",
     ),
-    2: ("_cuda_call", "_native_call", "_loops", "_jax_seam _native _op_info _toolchain"),
+    2: ("_cuda_call", "_native_call", "_loops", "_aclnn", "_jax_seam _native _op_info _toolchain"),
     1: ("_config _context _dtypes _paths _version",),
     0: ("errors",),
 }

@@ -1,0 +1,3 @@
+"""What C++ extensions are built with."""
+
+from msops._aclnn import register_aclnn as register_aclnn

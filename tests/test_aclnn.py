@@ -1,0 +1,333 @@
+"""The table of aclnn operators against numpy; its errors; operators that a user adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from aclnn_cases import CASES, Case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.test_util import check_grads
+
+import msops
+from msops import _aclnn, errors, extension
+from msops._aclnn.dtypes import promote
+
+# The names of tests and tutorials of MindSpore for C++ extensions.
+SEEN = """
+AddCustom Mul Cat BatchNorm AvgPool2d ArgMin SubCustom SplitTensor ReduceSum MaxPool Index Expand
+MultiScaleDeformableAttn MultiScaleDeformableAttnGrad Cast AllFinite Add
+"""
+
+# The families that the project promises.
+PROMISED = """
+Add Sub Mul Div Muls Adds Neg Abs Exp Log Sqrt Rsqrt Tanh Sigmoid Relu Gelu Silu Pow Maximum Minimum
+EqTensor LtScalar LogicalAnd Where Cast Expand Reshape Permute Cat Stack Split Slice Index Gather
+IndexSelect ScatterAdd ReduceSum Mean Amax Amin ArgMax ArgMin Softmax LogSoftmax LayerNorm RmsNorm
+Matmul BatchMatMul Mm Sort TopK Cumsum Fill Zeros Ones DropoutDoMask
+"""
+
+SMOOTH = """
+Add Sub Mul Div Gelu Silu Softmax LogSoftmax LayerNorm RmsNorm Matmul Mean ReduceSum Exp Tanh Elu
+Softplus LogSumExp Norm Cumsum Gather ScatterAdd Index AvgPool2d MaxPool BatchNorm GroupNorm Amax
+MultiScaleDeformableAttn Sort Topk SplitTensor Cat
+"""
+
+
+def structs(arrays: Any) -> list[jax.ShapeDtypeStruct]:
+    return [jax.ShapeDtypeStruct(np.shape(a), np.asarray(a).dtype) for a in arrays]
+
+
+def call(name: str, inputs: Any, outputs: Any) -> tuple[jax.Array, ...]:
+    return _aclnn.lookup(name, "my_ops")(inputs, outputs)
+
+
+def declared(case: Case) -> tuple[list[np.ndarray], list[jax.ShapeDtypeStruct]]:
+    """Returns the expected arrays, float64 ones of numpy's narrowed, and the outputs to declare."""
+    answer = case.expected(*case.inputs)
+    arrays = [np.asarray(a) for a in (answer if isinstance(answer, (tuple, list)) else [answer])]
+    arrays = [a.astype(np.float32) if a.dtype == np.float64 else a for a in arrays]
+    updated = len(_aclnn.lookup(case.name, "").updated)
+    return arrays, structs(arrays[: len(arrays) - updated])
+
+
+def check(case: Case, results: Any, expected: list[np.ndarray]) -> None:
+    assert len(results) == len(expected)
+    for result, wanted in zip(results, expected, strict=True):
+        assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
+        tolerance = case.tolerance if wanted.dtype.kind == "f" else 0
+        np.testing.assert_allclose(
+            np.asarray(result, wanted.dtype), wanted, rtol=tolerance, atol=tolerance
+        )
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_an_operator_does_what_numpy_does(case: Case) -> None:
+    with jax.enable_x64(True):
+        expected, outputs = declared(case)
+        leaves, tree = jax.tree.flatten(list(case.inputs), is_leaf=lambda leaf: leaf is None)
+        arrays = {n: x for n, x in enumerate(leaves) if isinstance(x, np.ndarray)}
+
+        @jax.jit
+        def program(arrays: dict[int, jax.Array]) -> Any:
+            filled = [arrays.get(n, leaf) for n, leaf in enumerate(leaves)]
+            return call(case.name, jax.tree.unflatten(tree, filled), outputs)
+
+        check(case, program(arrays), expected)
+
+
+# Eagerly, every operation is a program to compile: one case per operator is enough but for `slow`.
+FIRST = {case.name: case for case in reversed(CASES)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", FIRST.values(), ids=str)
+def test_an_operator_runs_eagerly(case: Case) -> None:
+    with jax.enable_x64(True):
+        expected, outputs = declared(case)
+        check(case, call(case.name, case.inputs, outputs), expected)
+
+
+def test_every_operator_has_a_case() -> None:
+    own = {name for name in _aclnn.names() if name.removeprefix("aclnn") not in {"Twice"}}
+    assert own == {f"aclnn{case.name}" for case in CASES}
+
+
+@pytest.mark.parametrize("name", [*SEEN.split(), *PROMISED.split()])
+def test_what_scripts_use_is_there_with_and_without_prefix(name: str) -> None:
+    bare, prefixed = _aclnn.lookup(name, "x"), _aclnn.lookup(f"aclnn{name}", "x")
+    assert bare == prefixed
+    assert bare.name == f"aclnn{name}"
+
+
+FLOAT_DTYPES = ("float16", "bfloat16", "float32", "float64")
+INTEGER_DTYPES = ("uint8", "int8", "int16", "int32", "int64")
+
+
+def promoted(first: str, second: str) -> str:
+    """PyTorch's table of promotion, by its rules: kinds first, then widths."""
+    if first == second or second == "bool":
+        return first
+    if first == "bool":
+        return second
+    floats = [name for name in (first, second) if name in FLOAT_DTYPES]
+    if len(floats) == 1:
+        return floats[0]
+    if set(floats) == {"float16", "bfloat16"}:
+        return "float32"
+    if "uint8" in (first, second) and not floats:
+        signed = first if second == "uint8" else second
+        return "int16" if signed == "int8" else signed
+    order = FLOAT_DTYPES if floats else INTEGER_DTYPES
+    return max(first, second, key=order.index)
+
+
+@given(
+    st.sampled_from(("bool", *INTEGER_DTYPES, *FLOAT_DTYPES)),
+    st.sampled_from(("bool", *INTEGER_DTYPES, *FLOAT_DTYPES)),
+)
+@settings(max_examples=100, deadline=None)
+def test_dtypes_are_promoted_as_pytorch_does(first: str, second: str) -> None:
+    with jax.enable_x64(True):
+        x, y = promote(jnp.zeros(2, first), jnp.zeros(2, second))
+    assert x.dtype == y.dtype == promoted(first, second)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "expected"),
+    [
+        ("int32", 2, "int32"),
+        ("int8", 300.5, "float32"),
+        ("float16", 2.5, "float16"),
+        ("bool", 2, "int64"),
+        ("bool", True, "bool"),
+        ("float64", 1j, "complex128"),
+        ("float32", 1j, "complex64"),
+    ],
+)
+def test_a_number_matters_by_its_kind(dtype: str, number: Any, expected: str) -> None:
+    with jax.enable_x64(True):
+        outputs = [jax.ShapeDtypeStruct((2,), expected)]
+        (result,) = call("aclnnMuls", [jnp.ones(2, dtype), number], outputs)
+        np.testing.assert_allclose(np.asarray(result).astype(complex), np.full(2, number))
+        if expected != "bool":
+            narrower = [jax.ShapeDtypeStruct((2,), "bool")]
+            with pytest.raises(errors.InferenceTypeError, match=f"holds {expected}; got bool"):
+                call("aclnnMuls", [jnp.ones(2, dtype), number], narrower)
+
+
+@pytest.mark.parametrize("name", SMOOTH.split())
+def test_an_operator_is_differentiable(name: str) -> None:
+    case = FIRST[name]
+    _, outputs = declared(case)
+    with jax.enable_x64(True):
+        leaves, tree = jax.tree.flatten(list(case.inputs), is_leaf=lambda leaf: leaf is None)
+        floats = [
+            n for n, x in enumerate(leaves) if isinstance(x, np.ndarray) and x.dtype.kind == "f"
+        ]
+        wide = [
+            jax.ShapeDtypeStruct(s.shape, "float64" if s.dtype.kind == "f" else s.dtype)
+            for s in outputs
+        ]
+
+        @jax.jit
+        def function(*arrays: jax.Array) -> Any:
+            whole = list(leaves)
+            for n, array in zip(floats, arrays, strict=True):
+                whole[n] = array
+            results = call(name, jax.tree.unflatten(tree, whole), wide)
+            return [r for r in results if jnp.issubdtype(r.dtype, jnp.floating)]
+
+        check_grads(
+            function, [leaves[n].astype(float) for n in floats], order=1, atol=1e-4, rtol=1e-4
+        )
+
+
+def test_in_place_operators_give_the_new_value_of_what_they_write_to() -> None:
+    operator = _aclnn.lookup("aclnnInplaceAdd", "my_ops")
+    assert operator.updated == (0,)
+    (result,) = operator([jnp.ones(3), jnp.arange(3.0), 2], [])
+    np.testing.assert_array_equal(result, [1, 3, 5])
+    assert _aclnn.lookup("aclnnBatchNorm", "x").updated == (3, 4)
+    with pytest.raises(errors.InferenceTypeError, match="holds float32; got int32"):
+        operator([jnp.ones(3, int), jnp.arange(3.0), 2], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "inputs", "outputs"),
+    [
+        ("aclnnAdd", "x y alpha out", "x y alpha", "out"),
+        ("aclnnMatmul", "x y out cube", "x y cube", "out"),
+        ("aclnnLayerNorm", "x s w b eps out mean rstd", "x s w b eps", "out mean rstd"),
+        ("aclnnInplaceMul", "x y", "x y", ""),
+    ],
+)
+def test_arguments_of_the_c_function_are_split(
+    name: str, arguments: str, inputs: str, outputs: str
+) -> None:
+    operator = _aclnn.lookup(name, "my_ops")
+    assert operator.split(arguments.split()) == (inputs.split(), outputs.split())
+
+
+def test_a_list_of_outputs_is_spliced_in() -> None:
+    operator = _aclnn.lookup("aclnnSplitTensor", "my_ops")
+    assert operator.split(["x", 2, 0, ["a", "b"]]) == (["x", 2, 0], ["a", "b"])
+
+
+F32 = jax.ShapeDtypeStruct((3,), np.float32)
+ONES = np.ones(3, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "outputs", "kind", "message"),
+    [
+        ("aclnnAdd", [ONES], [F32], TypeError, r"expected 3 input\(s\) \(self, other, alpha\); "),
+        ("aclnnAdd", [ONES, 2, 1], [F32], TypeError, "expected a tensor for other; got 2"),
+        ("aclnnAdds", [ONES, ONES, 1], [F32], TypeError, "expected a number for other; got float"),
+        ("aclnnSoftmax", [ONES, 0.5], [F32], TypeError, "expected an int for dim; got 0.5"),
+        ("aclnnCast", [ONES, 999], [F32], TypeError, "expected a dtype for dtype; got 999"),
+        ("aclnnCat", [ONES, 0], [F32], TypeError, "expected a list of tensors for tensors; got fl"),
+        (
+            "aclnnMean",
+            [ONES, None, 2, None],
+            [F32],
+            TypeError,
+            "expected a bool for keep_dim; got 2",
+        ),
+        ("aclnnExp", [ONES], [], ValueError, r"expected 1 output tensor\(s\); got 0"),
+        ("aclnnExp", [ONES], [F32, F32], ValueError, r"expected 1 output tensor\(s\); got 2"),
+        ("aclnnSplitTensor", [ONES, 2, 0], [F32], ValueError, r"expected 2 output tensor\(s\); g"),
+        (
+            "aclnnAdd",
+            [np.ones((2, 3), np.float32), ONES, 1],
+            [F32],
+            ValueError,
+            r"expected an output 0 of shape \(2, 3\); got a tensor of shape \(3,\)",
+        ),
+        ("aclnnAdd", [ONES, np.ones(2, np.float32), 1], [F32], ValueError, "cannot serve the inp"),
+        ("aclnnAdd", [ONES.astype(int), ONES.astype(int), 0.5], [F32], ValueError, "integer alpha"),
+        ("aclnnSub", [ONES > 0, ONES > 0, 1], [F32], ValueError, "cannot be subtracted"),
+        ("aclnnReduceSum", [ONES, [1], False, None], [F32], ValueError, "different axes"),
+        ("aclnnIndexSelect", [ONES, 0, np.array([3])], [F32], ValueError, "indices below 3"),
+        ("aclnnGather", [ONES, 0, np.array([-1])], [F32], ValueError, "indices below 3"),
+        ("aclnnPermute", [ONES, [0, 0]], [F32], ValueError, "expected 1 axes"),
+        ("aclnnMm", [ONES, ONES], [F32], ValueError, "expected self of rank 2"),
+        ("aclnnCast", [ONES, 34], [F32], None, ""),
+        ("aclnnExp", [ONES], [jax.ShapeDtypeStruct((3,), np.float64)], TypeError, "64-bit types"),
+        ("aclnnExp", [ONES], [jax.ShapeDtypeStruct((3,), np.int32)], TypeError, "holds float32"),
+    ],
+)
+def test_errors_say_who_and_what(
+    name: str, inputs: Any, outputs: Any, kind: type | None, message: str
+) -> None:
+    if kind is None:
+        call(name, inputs, outputs)
+        return
+    with pytest.raises(kind, match=message) as caught:
+        call(name, inputs, outputs)
+    assert isinstance(caught.value, errors.MsopsError)
+    assert str(caught.value).startswith(f"my_ops, {name}: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("aclnnAddd", "aclnnAdd"),
+        ("Softmx", "aclnnSoftmax"),
+        ("aclnnsoftmax", "aclnnSoftmax"),
+        ("aclnnInterleave", "aclnnRepeatInterleaveIntWithDim"),
+    ],
+)
+def test_an_unknown_name_lists_near_ones(name: str, near: str) -> None:
+    with pytest.raises(errors.ArgumentValueError, match="msops has no aclnn operator") as caught:
+        _aclnn.lookup(name, "my_ops")
+    assert near in str(caught.value)
+    assert "register_aclnn" in str(caught.value)
+
+
+def test_indices_out_of_range_are_visible_in_a_program() -> None:
+    def program(index: jax.Array) -> jax.Array:
+        return call("aclnnIndexSelect", [ONES, 0, index], [jax.ShapeDtypeStruct((2,), "float32")])[
+            0
+        ]
+
+    np.testing.assert_array_equal(jax.jit(program)(jnp.array([1, 3])), [1, np.nan])
+
+
+def test_a_mask_selects() -> None:
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    mask = x % 2 == 1
+    outputs = [jax.ShapeDtypeStruct((6,), np.float32)]
+    np.testing.assert_array_equal(call("aclnnIndex", [x, [mask]], outputs)[0], x[mask])
+    with pytest.raises(errors.ArgumentValueError, match="traced mask"):
+        jax.jit(lambda m: call("aclnnIndex", [x, [m]], outputs))(mask)
+
+
+def test_a_user_adds_an_operator() -> None:
+    extension.register_aclnn("aclnnTwice", lambda x, *, outputs: (2 * x).astype(outputs[0].dtype))
+    for name in ("aclnnTwice", "Twice"):
+        (result,) = call(name, [ONES], [F32])
+        np.testing.assert_array_equal(result, 2 * ONES)
+    # A notebook cell runs again.
+    extension.register_aclnn("Twice", lambda x: (x + x + 1,))
+    np.testing.assert_array_equal(call("aclnnTwice", [ONES], [F32])[0], 2 * ONES + 1)
+    with pytest.raises(TypeError, match="expected 1 input"):
+        call("aclnnTwice", [ONES, ONES], [F32])
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "kind", "message"),
+    [
+        ("aclnnAdd", max, ValueError, "msops has aclnnAdd"),
+        ("aclnnMine", 3, TypeError, "expected a name and a function"),
+        (7, max, TypeError, "expected a name and a function"),
+        ("aclnn no", max, ValueError, "expected an identifier"),
+    ],
+)
+def test_registering_refuses(name: Any, function: Any, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        msops.extension.register_aclnn(name, function)
