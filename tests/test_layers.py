@@ -29,7 +29,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_numpy_intrinsics",
     ),
     5: ("_backends",),
-    4: ("_backends.aot _backends.loops _backends.pyfunc",),
+    4: ("_backends.aot _backends.loops _backends.pyfunc _backends.tbe",),
     3: (
         "_programs",
         "_operator",
@@ -50,7 +50,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_tensor_data",
         "_tensor_text",
     ),
-    2: ("_cuda_call", "_native_call", "_loops", "_jax_seam _native _op_info _toolchain"),
+    2: ("_cuda_call", "_native_call", "_tbe", "_loops", "_jax_seam _native _op_info _toolchain"),
     1: ("_config _context _dtypes _paths _version",),
     0: ("errors",),
 }
