@@ -69,7 +69,7 @@ class TbeBackend:
                     )
                 )
         # Here, as `import msops` loads neither TBE's modules nor TVM's.
-        from msops._tbe import carried_op_info, load_kernel
+        from msops._tbe.kernel_files import carried_op_info, load_kernel
 
         function = load_kernel(func, who) if isinstance(func, str) else func
         if not isinstance(function, types.FunctionType):

@@ -16,31 +16,3 @@ A kernel function is run once for given shapes, dtypes, formats and attributes. 
 those of the loop compiler's TVM front end, so `tvm.compute` and `topi` mix with the DSL. JAX is
 known to the rules of DSL operations, to program.py and to formats.py; nothing else here computes.
 """
-
-from __future__ import annotations
-
-import inspect
-import types
-from typing import Any
-
-from msops._tbe.kernel_files import load_kernel as load_kernel
-
-
-def carried_op_info(function: types.FunctionType) -> Any:
-    """Returns the op info that a kernel brings: by a decorator, or beside it in its module.
-
-    MindSpore's kernel files register op info with an empty function; its ``kernel_name`` names the
-    entry function.
-
-    Args:
-      function: the entry function.
-    """
-    own = getattr(function, "reg_info", None)
-    if own is not None:
-        return own
-    for value in inspect.unwrap(function).__globals__.values():
-        infos = getattr(value, "reg_info", None) if isinstance(value, types.FunctionType) else None
-        for info in infos or ():
-            if isinstance(info, dict) and info.get("kernel") == function.__name__:
-                return infos
-    return None

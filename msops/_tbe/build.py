@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,10 +26,23 @@ class Schedule:
     results: tuple[Tensor, ...]
 
 
-@contextlib.contextmanager
-def scope(*args: Any, **kwargs: Any) -> Iterator[None]:
-    """Opens a block that only Ascend's compiler takes notice of (a target, a configuration)."""
-    yield
+class Scope:
+    """A block that only Ascend's compiler takes notice of: a target, a configuration.
+
+    Kernels write both ``with build_config:`` and ``with build_config(...):``.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Scope:
+        return self
+
+    def __enter__(self) -> Scope:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+SCOPE = Scope()
 
 
 def auto_schedule(outs: Any, option: Any = None) -> Schedule:

@@ -80,7 +80,7 @@ def format_shape(shape: Sequence[int], format: str, dtype: str = "float32") -> S
       ArgumentValueError: the format is not known, or not for tensors of so many dimensions.
 
     Example:
-      >>> from msops._tbe.formats import format_shape
+      >>> from msops.tbe import format_shape
       >>> format_shape((2, 20, 5, 5), "NC1HWC0")
       (2, 2, 5, 5, 16)
     """
@@ -99,7 +99,7 @@ def to_format(x: jax.Array, format: str) -> jax.Array:
 
     Example:
       >>> import jax.numpy as jnp
-      >>> from msops._tbe.formats import to_format
+      >>> from msops.tbe import to_format
       >>> to_format(jnp.ones((1, 3, 2, 2)), "NC1HWC0").shape
       (1, 1, 2, 2, 16)
     """
@@ -121,7 +121,7 @@ def from_format(y: jax.Array, format: str, shape: Sequence[int]) -> jax.Array:
 
     Example:
       >>> import jax.numpy as jnp
-      >>> from msops._tbe.formats import from_format, to_format
+      >>> from msops.tbe import from_format, to_format
       >>> x = jnp.arange(6.0).reshape(2, 3)
       >>> bool((from_format(to_format(x, "FRACTAL_NZ"), "FRACTAL_NZ", (2, 3)) == x).all())
       True

@@ -209,3 +209,35 @@ def as_kernel(function: types.FunctionType) -> types.FunctionType:
     if isinstance(getattr(importer, "__self__", None), KernelScope):
         return function
     return _KERNEL_MODULES_SCOPE.rebound(function)
+
+
+def carried_op_info(function: types.FunctionType) -> Any:
+    """Returns the op info that a kernel brings: by a decorator, or beside it in its module.
+
+    MindSpore's kernel files register op info with an empty function; its ``kernel_name`` names the
+    entry function.
+
+    Args:
+      function: the entry function.
+    """
+    own = getattr(function, "reg_info", None)
+    if own is not None:
+        return own
+    for value in inspect.unwrap(function).__globals__.values():
+        infos = getattr(value, "reg_info", None) if isinstance(value, types.FunctionType) else None
+        for info in infos or ():
+            if isinstance(info, dict) and info.get("kernel") == function.__name__:
+                return infos
+    return None
+
+
+def find_module(name: str) -> types.ModuleType | None:
+    """Returns the module that kernels see by a dotted name; None if TBE has none of its root.
+
+    Args:
+      name: such as ``"te.lang.cce"``.
+
+    Raises:
+      ModuleNotFoundError: there is no such module below the root; the message lists those there are.
+    """
+    return KernelScope().find(name)

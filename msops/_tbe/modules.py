@@ -32,12 +32,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "build": build.build,
     "cce_build_code": build.build,
     "classify": shape_util.classify,
-    "compute": build.scope,
+    "compute": build.SCOPE,
 }
 """The DSL."""
 
 _SCHEDULING = {"auto_schedule": build.auto_schedule}
-_BUILD_CONFIG = {"build_config": build.scope}
+_BUILD_CONFIG = {"build_config": build.SCOPE}
 _REGISTER = {
     "register_op_compute": platform.register,
     "register_operator": platform.register,
@@ -69,7 +69,7 @@ def _tvm(prefix: str) -> KernelModule:
         {
             **{name: value for name, value in vars(TVM).items() if not name.startswith("__")},
             "build": build.tvm_build,
-            "target": _module(f"{prefix}.target", {"cce": build.scope, "create": build.scope}),
+            "target": _module(f"{prefix}.target", {"cce": build.SCOPE, "create": build.SCOPE}),
             "topi": _topi(f"{prefix}.topi"),
         },
     )
