@@ -7,12 +7,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from msops._loops.frontends.tvm.tensor import Tensor
-from msops._loops.frontends.tvm.tracing import refusal
 from msops._tbe.casting import FLOATS, NUMBERS, cast_operands
-from msops._tbe.operation import apply, check_same_shape, check_tensors, number_of
-from msops._tbe.session import KernelTypeError
+from msops._tbe.operation import (
+    DslOperation,
+    apply,
+    check_same_shape,
+    check_tensors,
+    number_of,
+)
 
 BITS = ("int16", "uint16")
 
@@ -46,7 +51,6 @@ _WITH_NUMBER: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
     "vadds": jnp.add,
     "vmaxs": jnp.maximum,
     "vmins": jnp.minimum,
-    "vmuls": jnp.multiply,
 }
 # AKG of MindSpore 2.0.0 documents vmadd and vmla the other way round in `akg.lang.cce.common`; what
 # `elewise_compute` exports, and kernels use, is this.
@@ -103,24 +107,37 @@ def _ternary(name: str) -> Callable[..., Any]:
     def call(x: Any, y: Any, z: Any) -> Tensor:
         tensors = check_tensors(name, x, y, z)
         shape = check_same_shape(name, *tensors)
-        if len({tensor.dtype for tensor in tensors}) > 1:
-            raise refusal(
-                KernelTypeError,
-                name,
-                "Input tensors must have the same dtype: got "
-                + ", ".join(tensor.dtype for tensor in tensors),
-                "Cast them first: cast_to(x, dtype).",
-            )
+        # AKG refuses different dtypes here; MindSpore's learned scales in float16 need the cast.
         cast = cast_operands(name, tensors, FLOATS)
         return apply(name, rule, cast, shape, cast[0].dtype)
 
-    return _named(call, name, f"Returns {name} of three tensors of one shape and dtype.")
+    return _named(call, name, f"Returns {name} of three tensors of one shape.")
 
 
 def _beside(
     rule: Callable[[jax.Array, jax.Array], jax.Array], number: Any
 ) -> Callable[[jax.Array], jax.Array]:
     return lambda x: rule(x, jnp.asarray(number, x.dtype))
+
+
+def vmuls(raw_tensor: Any, scalar: Any) -> Tensor:
+    """Returns each element times a number of the same dtype."""
+    (x,) = cast_operands("vmuls", check_tensors("vmuls", raw_tensor), NUMBERS)
+    number = number_of("vmuls", scalar, x.dtype)
+    before = x.op.factor if isinstance(x.op, DslOperation) else 1.0
+    factor = float(before * number)
+    rule = _beside(jnp.multiply, number)
+    if x.dtype in FLOATS and factor and not _is_normal(factor, x.dtype):
+        # XLA joins (x * a) * b to x * (a * b). Kernels scale the smallest numbers up by steps, none
+        # of which overflows, and their product does.
+        factor = float(number)
+        rule = _beside(lambda a, b: jax.lax.optimization_barrier(a) * b, number)
+    return apply("vmuls", rule, [x], x.shape, x.dtype, number, factor)
+
+
+def _is_normal(number: float, dtype: str) -> bool:
+    info = np.finfo(dtype)
+    return float(info.tiny) <= abs(number) <= float(info.max)
 
 
 def vaxpy(lhs: Any, rhs: Any, scalar: Any) -> Tensor:
@@ -163,6 +180,7 @@ NAMES: dict[str, Callable[..., Any]] = {
     "round_to": round_to,
     "vaxpy": vaxpy,
     "vlrelu": vlrelu,
+    "vmuls": vmuls,
 }
 
 

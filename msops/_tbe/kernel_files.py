@@ -238,6 +238,6 @@ def find_module(name: str) -> types.ModuleType | None:
       name: such as ``"te.lang.cce"``.
 
     Raises:
-      ModuleNotFoundError: there is no such module below the root; the message lists those there are.
+      ModuleNotFoundError: the root has no such module; the message lists those it has.
     """
     return KernelScope().find(name)

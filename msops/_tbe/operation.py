@@ -25,11 +25,13 @@ class DslOperation(Operation):
       inputs: the tensors it reads.
       rule: what it computes.
       options: its further arguments, as text.
+      factor: the product of the numbers that a chain of `vmuls` up to here multiplies by.
     """
 
     inputs: tuple[Tensor, ...]
     rule: Rule
     options: str = ""
+    factor: float = 1.0
 
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:
@@ -44,6 +46,7 @@ def apply(
     shape: Sequence[int],
     dtype: str,
     options: Any = "",
+    factor: float = 1.0,
 ) -> Tensor:
     """Returns the tensor that an operation makes.
 
@@ -54,6 +57,7 @@ def apply(
       shape: shape of the result.
       dtype: dtype of the result.
       options: its further arguments, for texts.
+      factor: see `DslOperation`.
     """
     operation = DslOperation(
         name,
@@ -64,6 +68,7 @@ def apply(
         inputs=tuple(inputs),
         rule=rule,
         options=str(options),
+        factor=factor,
     )
     return operation.output(0)
 
