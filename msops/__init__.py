@@ -5,6 +5,7 @@ from msops import context as context
 from msops import extension as extension
 from msops import nn as nn
 from msops import ops as ops
+from msops import tbe as tbe
 from msops._context import GRAPH_MODE as GRAPH_MODE
 from msops._context import PYNATIVE_MODE as PYNATIVE_MODE
 from msops._context import get_context as get_context

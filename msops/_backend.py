@@ -39,6 +39,7 @@ class Request:
       op: the op's name.
       platform: JAX's platform name; empty while shapes are inferred.
       guarded: whether the op has op info for that platform.
+      infos: the op info of the op, one per target.
       call: the call's structure.
       attributes: the attributes op info names, defaults included.
       prim_attrs: those added by ``add_prim_attr``.
@@ -52,6 +53,7 @@ class Request:
     op: str
     platform: str
     guarded: bool
+    infos: tuple[OpInfo, ...]
     call: Call
     attributes: tuple[tuple[str, Any], ...]
     prim_attrs: tuple[tuple[str, Any], ...]
@@ -70,6 +72,7 @@ class Backend(Protocol):
       platforms: JAX's names of the platforms it lowers for.
       may_have_no_outputs: whether a kernel may be called for its effect alone.
       runs_on_host: whether it lowers to a host callback.
+      requires_op_info: whether an op must have op info for the target that guards it.
       vmap: how its kernels batch unless ``Custom(vmap=)`` says otherwise.
       compile_attrs: the keys it takes in ``Custom(compile_attrs=)``.
     """
@@ -78,6 +81,7 @@ class Backend(Protocol):
     platforms: tuple[str, ...]
     may_have_no_outputs: bool
     runs_on_host: bool
+    requires_op_info: bool
     vmap: str
     compile_attrs: tuple[str, ...]
 
@@ -111,6 +115,7 @@ class Backend(Protocol):
 class Opaque:
     """What a backend answers whose kernels nothing is known of but how to call them."""
 
+    requires_op_info = False
     vmap = "sequential"
     compile_attrs: tuple[str, ...] = ()
 

@@ -131,6 +131,25 @@ def _describe(arrays: Sequence[tuple[tuple[int, ...], Any]]) -> str:
     return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in arrays) or "none"
 
 
+def over_batch(function: Callable[..., Sequence[Any]], sizes: tuple[int, ...]) -> Any:
+    """Returns a function of one element as one of arrays with leading axes.
+
+    Args:
+      function: flat arrays to flat results, in JAX.
+      sizes: of the axes that vmap added, outermost first; an array has them too, or 1 instead.
+    """
+    if not sizes:
+        return function
+
+    def mapped(*flat: Any) -> Sequence[Any]:
+        axes = tuple(0 if array.shape[0] == sizes[0] else None for array in flat)
+        parts = [array if axis == 0 else array[0] for array, axis in zip(flat, axes, strict=True)]
+        size = None if any(axis == 0 for axis in axes) else sizes[0]
+        return jax.vmap(over_batch(function, sizes[1:]), axes, axis_size=size)(*parts)
+
+    return mapped
+
+
 BATCHERS = {
     "sequential": batch_sequentially,
     "expand_dims": batch_by_expanding,

@@ -25,10 +25,16 @@ from msops._inspection import explain_call, lowered_text
 from msops._op_info import OpInfo, format_rows, read_reg_info
 from msops._programs import Programs, share_programs
 from msops._tensor import Tensor, holds, unwrap, wrap
-from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, explain
+from msops.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    BackendError,
+    OpInfoValueError,
+    explain,
+)
 
 # MindSpore's func_types that have no backend here.
-_ABSENT = ("aicpu", "julia", "tbe")
+_ABSENT = ("aicpu", "julia")
 
 # Resolving reads sources and shares operators; one op's bprop may hold further ops.
 _resolving_lock = threading.RLock()
@@ -44,15 +50,16 @@ class Custom:
 
     Args:
       func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"`` (aot; a source is
-        compiled on first use), a Python function over numpy arrays (pyfunc), or a loop kernel: a
-        function decorated by `kernel` (hybrid), or one in a dialect of AKG (akg).
+        compiled on first use), a Python function over numpy arrays (pyfunc), a loop kernel: a
+        function decorated by `kernel` (hybrid), or one in a dialect of AKG (akg), or the entry
+        function of a TBE kernel, ``"file.py:entry"`` where its file imports TBE (tbe).
       out_shape: shape of the output, a tuple of shapes for several outputs, or a function that gets
         the shape of each input (and the value of each attribute) and returns one of these. None
         asks the kernel (aot: ``SymbolInferShape``; akg and hybrid: its loops). ``()`` for both this
         and `out_dtype` makes a pyfunc without output.
       out_dtype: dtype of the output, or likewise. None asks the kernel (aot:
         ``SymbolInferType``; akg and hybrid: its loops).
-      func_type: "akg", "aot", "hybrid" or "pyfunc"; None chooses by `func`.
+      func_type: "akg", "aot", "hybrid", "pyfunc" or "tbe"; None chooses by `func`, and never tbe.
       bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per
         input, None where there is none. Several outputs make `out` and `dout` tuples.
       reg_info: op info (`CustomRegOp`): a dict, its JSON text, or a list of them, one per target.
@@ -60,8 +67,8 @@ class Custom:
       stateful: the kernel has effects or draws unseeded random numbers: equal calls are not merged
         and unused ones not dropped. Refused inside `jax.checkpoint`.
       reentrant: False if the kernel may not run in two threads at once; serialises its library.
-      vmap: how the kernel batches under `jax.vmap`. None: akg and hybrid kernels are rewritten for
-        a leading axis, others are "sequential", called once per element. "expand_dims" and
+      vmap: how the kernel batches under `jax.vmap`. None: akg, hybrid and tbe kernels are rewritten
+        for a leading axis, others are "sequential", called once per element. "expand_dims" and
         "broadcast_all" call it once, with a leading axis in every input (of size 1 where an input
         is not mapped, for the former) and in every output; or a rule
         ``vmap(axis_size, in_batched, *inputs) -> (result, is_batched)``, as
@@ -139,7 +146,10 @@ class Custom:
         self._inference = read_inference(
             out_shape, out_dtype, self._backend.may_have_no_outputs, self._who
         )
-        infos = read_reg_info(reg_info, func, self.func_type, self._who)
+        # A kernel file brings op info of its own.
+        holder = self._source if hasattr(self._source, "reg_info") else func
+        infos = read_reg_info(reg_info, holder, self.func_type, self._who)
+        _check_op_info(infos, self._backend, self._who)
         self._infos: tuple[OpInfo, ...] = tuple(infos[target] for target in sorted(infos))
         self._bprop = bprop
         self._prim_attrs: dict[str, Any] = {}
@@ -321,6 +331,21 @@ def _wrong_option(option: str, expected: str, value: Any, who: str) -> ArgumentT
             "See the docstring of Custom for what it does.",
         )
     )
+
+
+def _check_op_info(infos: Mapping[str, OpInfo], backend: Backend, who: str) -> None:
+    """Checks that an op has the op info that its func_type cannot do without (decision 8)."""
+    target = backend.guard_target("cpu")
+    if backend.requires_op_info and target not in infos:
+        raise OpInfoValueError(
+            explain(
+                who,
+                f"func_type {backend.func_type!r} requires op info for target {target!r}; got "
+                f"{', '.join(map(repr, infos)) or 'none'}",
+                f"Pass reg_info=CustomRegOp()...target({target!r}).get_op_info(), or decorate the "
+                "function with custom_info_register.",
+            )
+        )
 
 
 def _stand_in(value: Any) -> Any:

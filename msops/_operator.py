@@ -105,6 +105,7 @@ class Operator:
             op=definition.name,
             platform=platform,
             guarded=self.info(platform) is not None,
+            infos=definition.infos,
             call=call,
             attributes=self._attributes(call, platform),
             prim_attrs=definition.prim_attrs,

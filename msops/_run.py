@@ -57,6 +57,32 @@ class MindSporeFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__ = module.__spec__.loader_state
 
 
+class TbeFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Answers ``import te.lang.cce`` at the top of a script with the module that kernels see.
+
+    It stands behind the path finders, so a real package of the name comes first; inside kernels the
+    name means msops's in any case.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Any = None, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Claims the modules that TBE kernels import."""
+        if fullname.partition(".")[0] not in ("te", "tbe", "topi", "impl"):
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        """Returns the module, or raises ImportError naming what there is."""
+        # Here, as most scripts have no TBE kernels.
+        from msops._tbe.kernel_files import find_module
+
+        return find_module(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Leaves the module, which is complete, as it is."""
+
+
 def _alias_loaded_modules() -> None:
     """Makes every loaded module of msops known by MindSpore's name.
 
@@ -76,6 +102,7 @@ def run_script(path: Path, arguments: Sequence[str]) -> None:
       arguments: what follows it in ``sys.argv``.
     """
     sys.meta_path.insert(0, MindSporeFinder())
+    sys.meta_path.append(TbeFinder())
     sys.argv = [str(path), *arguments]
     sys.path[0] = str(path.parent.resolve())
     sys.excepthook = _script_excepthook(str(path))

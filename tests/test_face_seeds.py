@@ -2,8 +2,8 @@
 
 tests/seeds holds their text: custom_pyfunc.py, custom_aot.py and add.cc from the programming guide
 of MindSpore 1.6 (custom_operator_custom.md), pyfunc_grad.py from the advanced page of a later one,
-whose indentation was lost in print and is put back. akg_add.py and akg_grad_16.py are the guide's,
-akg_grad_22.py and akg_grad_23.py the advanced pages' of 2.2 and 2.3.
+whose indentation was lost in print and is put back. custom_tbe.py, akg_add.py and akg_grad_16.py
+are the guide's, akg_grad_22.py and akg_grad_23.py the advanced pages' of 2.2 and 2.3.
 """
 
 from __future__ import annotations
@@ -76,6 +76,30 @@ def test_pyfunc_gradient_by_grad_operation_with_sens(tmp_path, mode):
     script = tmp_path / "sens.py"
     script.write_text(text.replace(plain, with_sens))
     assert run(script, tmp_path) == GRADIENT
+
+
+def test_tbe_add(tmp_path):
+    assert run(SEEDS / "custom_tbe.py", tmp_path) == SUM
+
+
+def test_tbe_add_says_once_that_there_is_no_ascend(tmp_path):
+    text = (SEEDS / "custom_tbe.py").read_text()
+    call = "    output = op(Tensor(x0), Tensor(x1))\n"
+    assert call in text
+    script = tmp_path / "twice.py"
+    script.write_text(text.replace(call, call + call))
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "msops", "run", str(script)],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert done.stdout == SUM
+    assert done.stderr.count("UserWarning") == 1
+    assert "guarded by the op info registered for Ascend" in done.stderr
 
 
 def test_akg_add(tmp_path):

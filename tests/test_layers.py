@@ -16,7 +16,14 @@ from conftest import ROOT
 # The layers of the package, from the top; in a layer, from the top again. A module imports only
 # from rows below its own, a name standing for the package's submodules too unless they have a row.
 LAYERS: dict[int, tuple[str, ...]] = {
-    7: ("msops __main__", "_run", "common context extension nn ops", "_names", "_notebook"),
+    2: (
+        "_cuda_call",
+        "_native_call",
+        "_tbe",
+        "_loops",
+        "_aclnn",
+        "_jax_seam _native _op_info _toolchain",
+    ),
     6: (
         "_gradients _jit",
         "_differentiation",
@@ -29,7 +36,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_numpy_intrinsics",
     ),
     5: ("_backends",),
-    4: ("_backends.aot _backends.loops _backends.pyfunc",),
+    4: ("_backends.aot _backends.loops _backends.pyfunc _backends.tbe",),
     3: (
         "_programs",
         "_operator",
@@ -50,7 +57,11 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_tensor_data",
         "_tensor_text",
     ),
+<<<<<<< HEAD
     2: ("_cuda_call", "_native_call", "_loops", "_aclnn", "_jax_seam _native _op_info _toolchain"),
+=======
+    2: ("_cuda_call", "_native_call", "_tbe", "_loops", "_jax_seam _native _op_info _toolchain"),
+>>>>>>> 88692f02af342a43346ad3d38ad4fc0d32fbbe36
     1: ("_config _context _dtypes _paths _version",),
     0: ("errors",),
 }

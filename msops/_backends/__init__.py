@@ -6,6 +6,7 @@ from msops._backend import Backend
 from msops._backends.aot import AotBackend
 from msops._backends.loops import LoopBackend
 from msops._backends.pyfunc import PyfuncBackend
+from msops._backends.tbe import TbeBackend
 
 BACKENDS: dict[str, Backend] = {
     backend.func_type: backend
@@ -14,5 +15,6 @@ BACKENDS: dict[str, Backend] = {
         AotBackend(),
         LoopBackend("hybrid"),
         PyfuncBackend(),
+        TbeBackend(),
     )
 }

@@ -18,6 +18,7 @@ import jax
 
 from msops import _jax_seam as seam
 from msops._backend import Definition, Options, Request
+from msops._batching import over_batch
 from msops._call import Call
 from msops._dtypes import as_dtype
 from msops._fingerprint import ByValue
@@ -44,6 +45,7 @@ class LoopBackend:
     platforms: tuple[str, ...] = seam.PLATFORMS
     may_have_no_outputs = False
     runs_on_host = False
+    requires_op_info = False
     vmap = "expand_dims"
     compile_attrs: tuple[str, ...] = ("lower",)
 
@@ -210,21 +212,9 @@ def _with_axes(compiled: Compiled, call: Call) -> Function:
     def whole(*flat: Any) -> Sequence[Any]:
         # The kernel says what its temporaries are; JAX must not narrow those of 64 bits.
         with jax.enable_x64(True):
-            return _map_axes(compiled.function, call.batch)(*flat)
+            return over_batch(compiled.function, call.batch)(*flat)
 
     return whole
-
-
-def _map_axes(function: Function, batch: tuple[int, ...]) -> Function:
-    if not batch:
-        return function
-
-    def mapped(*flat: Any) -> Sequence[Any]:
-        axes = tuple(0 if array.shape[0] == batch[0] else None for array in flat)
-        parts = [array if axis == 0 else array[0] for array, axis in zip(flat, axes, strict=True)]
-        return jax.vmap(_map_axes(function, batch[1:]), axes)(*parts)
-
-    return mapped
 
 
 def _pull_back(

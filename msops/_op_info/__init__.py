@@ -8,7 +8,9 @@ from msops._op_info.data_type import DataType as DataType
 from msops._op_info.decorators import custom_info_register as custom_info_register
 from msops._op_info.decorators import op_info_register as op_info_register
 from msops._op_info.guard import format_rows as format_rows
+from msops._op_info.guard import group_outputs as group_outputs
 from msops._op_info.guard import match as match
+from msops._op_info.guard import matching_rows as matching_rows
 from msops._op_info.kernel_builders import AiCPURegOp as AiCPURegOp
 from msops._op_info.kernel_builders import AkgAscendRegOp as AkgAscendRegOp
 from msops._op_info.kernel_builders import AkgCpuRegOp as AkgCpuRegOp

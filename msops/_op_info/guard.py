@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import TypeVar
 
 from msops._op_info.data_type import constant_name
 from msops._op_info.model import DEFAULT_FORMAT, OpInfo, Port, Row
@@ -12,6 +13,7 @@ from msops.errors import OpInfoTypeError, OpInfoValueError, explain
 # What one port is given: the dtype name of a tensor, or those of a list of tensors.
 Given = str | tuple[str, ...]
 _Pair = tuple[str, str]
+T = TypeVar("T")
 
 
 def match(info: OpInfo, inputs: Sequence[Given], outputs: Sequence[str], who: str) -> Row:
@@ -34,15 +36,23 @@ def match(info: OpInfo, inputs: Sequence[Given], outputs: Sequence[str], who: st
       OpInfoValueError: the number of inputs or outputs is not that of `info`.
       OpInfoTypeError: a list stands where `info` has one tensor, or no row matches.
     """
+    return matching_rows(info, inputs, outputs, who)[0]
+
+
+def matching_rows(
+    info: OpInfo, inputs: Sequence[Given], outputs: Sequence[str], who: str
+) -> tuple[Row, ...]:
+    """Returns all rows that match, one at least; arguments and errors as those of `match`."""
     place = f"{who} on {info.target}"
     _check_inputs(info, inputs, place)
-    grouped = _group_outputs(info, outputs, place)
+    grouped = group_outputs(info, outputs, place)
     if not info.rows:
-        return Row(_own_pairs(inputs), _own_pairs(grouped))
-    for row in info.rows:
-        if _matches(info, row, inputs, grouped, _formats_of(info)):
-            return row
-    raise OpInfoTypeError(_no_row(info, inputs, grouped, place))
+        return (Row(_own_pairs(inputs), _own_pairs(grouped)),)
+    formats = _formats_of(info)
+    found = tuple(row for row in info.rows if _matches(info, row, inputs, grouped, formats))
+    if not found:
+        raise OpInfoTypeError(_no_row(info, inputs, grouped, place))
+    return found
 
 
 def _check_inputs(info: OpInfo, inputs: Sequence[Given], place: str) -> None:
@@ -64,8 +74,12 @@ def _check_inputs(info: OpInfo, inputs: Sequence[Given], place: str) -> None:
             )
 
 
-def _group_outputs(info: OpInfo, outputs: Sequence[str], place: str) -> tuple[Given, ...]:
-    """Returns the outputs with those of the dynamic port, if there is one, in a tuple."""
+def group_outputs(info: OpInfo, outputs: Sequence[T], place: str) -> tuple[T | tuple[T, ...], ...]:
+    """Returns one value per output with those of the dynamic port, if there is one, in a tuple.
+
+    Raises:
+      OpInfoValueError: the number of outputs is not that of `info`.
+    """
     if not info.outputs and not info.inputs:
         return tuple(outputs)
     kinds = [port.kind for port in info.outputs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from msops._loops import ir
 from msops._loops.frontends.tvm.tensor import Operation, PlaceholderOp, Tensor
@@ -19,23 +19,21 @@ def lower(
     name: str,
     location: ir.Location | None = None,
 ) -> ir.Kernel:
-    """Returns the kernel that computes tensors from placeholders.
+    """Returns the kernel that computes tensors from others.
 
     Args:
       results: what it returns: made from the parameters, or some of them.
-      parameters: placeholders, in the order of the call.
+      parameters: what it is given, in the order of the call; what makes these is not looked at.
       name: its name.
       location: where the author wrote it.
     """
-    stages = _stages(results)
-    _refuse_strangers(stages, parameters)
+    stages = _stages(results, {tensor.key for tensor in parameters})
+    _refuse_strangers(stages)
     names = _Names()
     known = {tensor.key: names.fresh(tensor.name) for tensor in parameters}
     buffers: list[ir.Buffer] = []
     body: list[ir.Stmt] = []
     for op in stages:
-        if isinstance(op, PlaceholderOp):
-            continue
         for tensor in map(op.output, range(op.num_outputs)):
             known[tensor.key] = names.fresh(tensor.name)
             buffers.append(_buffer(tensor, known))
@@ -61,23 +59,22 @@ def _buffer(tensor: Tensor, known: dict[str, str]) -> ir.Buffer:
     return ir.Buffer(known[tensor.key], tuple(map(int, tensor.shape)), tensor.dtype)
 
 
-def _stages(results: Iterable[Tensor]) -> list[Operation]:
-    """Returns what makes the results, each operation after those it reads."""
+def _stages(results: Iterable[Tensor], given: Set[str]) -> list[Operation]:
+    """Returns what makes the results from what is given, each operation after those it reads."""
     found: dict[str, Operation] = {}
     waiting = list(results)
     while waiting:
-        op = waiting.pop().op
-        if op.keys[0] not in found:
-            found[op.keys[0]] = op
-            waiting += op.input_tensors
+        tensor = waiting.pop()
+        if tensor.key not in given and tensor.op.keys[0] not in found:
+            found[tensor.op.keys[0]] = tensor.op
+            waiting += tensor.op.input_tensors
     # An operation reads only what was there when it was made.
     return sorted(found.values(), key=lambda op: age(op.keys[0]))
 
 
-def _refuse_strangers(stages: Iterable[Operation], parameters: Iterable[Tensor]) -> None:
-    own = {tensor.key for tensor in parameters}
+def _refuse_strangers(stages: Iterable[Operation]) -> None:
     for op in stages:
-        if isinstance(op, PlaceholderOp) and op.keys[0] not in own:
+        if isinstance(op, PlaceholderOp):
             raise refusal(
                 ArgumentValueError,
                 f"tvm.placeholder {op.name!r}",

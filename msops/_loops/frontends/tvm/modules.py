@@ -39,7 +39,13 @@ class KernelModule(types.ModuleType):
         )
 
 
-def _module(name: str, names: Mapping[str, Any]) -> KernelModule:
+def new_module(name: str, names: Mapping[str, Any]) -> KernelModule:
+    """Returns a module of which unknown names are explained.
+
+    Args:
+      name: its dotted name.
+      names: what it holds; modules among these are its parts.
+    """
     module = KernelModule(name)
     # A path is what makes `import name.part` look for parts.
     module.__dict__.update(names, __path__=[])
@@ -121,41 +127,41 @@ _API = {
     "var": expr.Var,
 }
 
-TOPI = _module(
+TOPI = new_module(
     "topi",
     {
         **topi.NAMES,
         "get_const_tuple": marks.as_plain_tuple,
-        "nn": _module("topi.nn", topi.NN_NAMES),
+        "nn": new_module("topi.nn", topi.NN_NAMES),
     },
 )
 """What kernels know as `topi`."""
 
-TVM = _module(
+TVM = new_module(
     "tvm",
     {
         **_API,
-        "api": _module("tvm.api", _API),
-        "expr": _module("tvm.expr", _EXPR),
-        "hybrid": _module("tvm.hybrid", {"script": script.script}),
-        "intrin": _module("tvm.intrin", _INTRIN),
-        "ir_builder": _module(
+        "api": new_module("tvm.api", _API),
+        "expr": new_module("tvm.expr", _EXPR),
+        "hybrid": new_module("tvm.hybrid", {"script": script.script}),
+        "intrin": new_module("tvm.intrin", _INTRIN),
+        "ir_builder": new_module(
             "tvm.ir_builder",
             {"IRBuilder": ir_builder.IRBuilder, "create": ir_builder.create},
         ),
-        "schedule": _module("tvm.schedule", _SCHEDULE),
-        "tag": _module("tvm.tag", marks.TAGS),
-        "tensor": _module("tvm.tensor", _TENSOR),
+        "schedule": new_module("tvm.schedule", _SCHEDULE),
+        "tag": new_module("tvm.tag", marks.TAGS),
+        "tensor": new_module("tvm.tensor", _TENSOR),
     },
 )
 """What kernels know as `tvm`."""
 
-AKG = _module(
+AKG = new_module(
     "akg",
     {
         "topi": TOPI,
         "tvm": TVM,
-        "utils": _module("akg.utils", akg_utils.NAMES),
+        "utils": new_module("akg.utils", akg_utils.NAMES),
     },
 )
 """What kernels know as `akg`."""

@@ -1,4 +1,4 @@
-"""Runs a kernel so that `tvm`, `topi` and `akg` in it mean the modules of this package.
+"""Runs a kernel so that names such as `tvm` in it mean modules of msops.
 
 Nothing of the process changes: the function runs as a copy that has its own global names and its
 own ``import``. So a real tvm can be installed, imported and used by another thread meanwhile.
@@ -16,38 +16,88 @@ from msops._loops.frontends.tvm.references import global_names, is_filled, reach
 
 
 def rebound(function: types.FunctionType) -> types.FunctionType:
-    """Returns a copy of a function in which the names mean the modules of this package.
+    """Returns a copy of a function in which `tvm`, `topi` and `akg` are msops's.
 
     Functions it refers to are copied likewise, if they use these modules.
     """
-    return _Copier().function(function)
+    return _Copier(_SCOPE, ambient=MODULES).function(function)
 
 
-def import_module(
-    name: str,
-    globals: Mapping[str, Any] | None = None,
-    locals: Mapping[str, Any] | None = None,
-    fromlist: tuple[str, ...] | None = (),
-    level: int = 0,
-) -> Any:
-    """Stands for ``__import__`` inside a kernel."""
-    module = _find(name) if level == 0 else None
-    if module is None:
+class Scope:
+    """The modules that stand for real ones of their names.
+
+    Args:
+      modules: by name, without dots; others are attributes of these.
+    """
+
+    def __init__(self, modules: Mapping[str, KernelModule]):
+        self.modules = modules
+
+    def rebound(self, function: types.FunctionType) -> types.FunctionType:
+        """Returns a copy of a function that imports these modules.
+
+        Functions it refers to are copied likewise, if they use these modules.
+        """
+        return _Copier(self, ambient={}).function(function)
+
+    def import_module(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
+        fromlist: tuple[str, ...] | None = (),
+        level: int = 0,
+    ) -> Any:
+        """Stands for ``__import__`` inside a kernel."""
+        module = self.find(name) if level == 0 else None
+        if module is None:
+            return self.import_other(name, globals, locals, fromlist, level)
+        return module if fromlist else self.modules[name.partition(".")[0]]
+
+    def import_other(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None,
+        locals: Mapping[str, Any] | None,
+        fromlist: tuple[str, ...] | None,
+        level: int,
+    ) -> Any:
+        """Imports what is not among these modules."""
         return builtins.__import__(name, globals, locals, fromlist or (), level)
-    return module if fromlist else MODULES[name.partition(".")[0]]
+
+    def find(self, name: str) -> KernelModule | None:
+        """Returns one of these modules by its dotted name; None for any other."""
+        first, *rest = name.split(".")
+        module = self.modules.get(first)
+        for part in rest if module is not None else ():
+            found = vars(module).get(part)
+            if not isinstance(found, KernelModule):
+                # The error names what there is.
+                raise ModuleNotFoundError(str(_missing(module, part)), name=name)
+            module = found
+        return module
+
+    def own_module(self, module: types.ModuleType) -> types.ModuleType:
+        """Returns the module that stands for a real one of the same name, or the real one."""
+        try:
+            return self.find(module.__name__) or module
+        except ModuleNotFoundError:
+            return module
+
+    def is_used_by(self, function: types.FunctionType) -> bool:
+        """Tells whether a function names one of the modules, or refers to a real one like it."""
+        # What an import statement names has dots.
+        names = {name.partition(".")[0] for name in global_names(function.__code__)}
+        if not self.modules.keys().isdisjoint(names):
+            return True
+        values = (value for _, value in references(function))
+        return any(
+            isinstance(value, types.ModuleType) and self.own_module(value) is not value
+            for value in values
+        )
 
 
-def _find(name: str) -> KernelModule | None:
-    """Returns a module of this package by its dotted name; None for any other."""
-    first, *rest = name.split(".")
-    module = MODULES.get(first)
-    for part in rest if module is not None else ():
-        found = vars(module).get(part)
-        if not isinstance(found, KernelModule):
-            # The error names what there is.
-            raise ModuleNotFoundError(str(_missing(module, part)), name=name)
-        module = found
-    return module
+_SCOPE = Scope(MODULES)
 
 
 def _missing(module: Any, part: str) -> Exception:
@@ -61,7 +111,9 @@ def _missing(module: Any, part: str) -> Exception:
 class _Copier:
     """Copies functions that refer to one another, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, scope: Scope, ambient: Mapping[str, Any]) -> None:
+        self._scope = scope
+        self._ambient = ambient
         self._functions: dict[types.FunctionType, types.FunctionType] = {}
         self._globals: dict[int, dict[str, Any]] = {}
 
@@ -89,32 +141,15 @@ class _Copier:
 
     def _names(self, original: dict[str, Any]) -> dict[str, Any]:
         if id(original) not in self._globals:
-            own_builtins = {**vars(builtins), "__import__": import_module}
-            names = {**MODULES, **original, "__builtins__": own_builtins}
+            own_builtins = {**vars(builtins), "__import__": self._scope.import_module}
+            names = {**self._ambient, **original, "__builtins__": own_builtins}
             self._globals[id(original)] = names
         return self._globals[id(original)]
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, types.FunctionType):
-            return self.function(value) if any(map(_uses_ours, reachable(value))) else value
+            uses = any(map(self._scope.is_used_by, reachable(value)))
+            return self.function(value) if uses else value
         if isinstance(value, types.ModuleType):
-            return _own_module(value)
+            return self._scope.own_module(value)
         return value
-
-
-def _uses_ours(function: types.FunctionType) -> bool:
-    """Tells whether a function names one of the modules, or refers to a real one like it."""
-    if not MODULES.keys().isdisjoint(global_names(function.__code__)):
-        return True
-    values = (value for _, value in references(function))
-    return any(
-        isinstance(value, types.ModuleType) and _own_module(value) is not value for value in values
-    )
-
-
-def _own_module(module: types.ModuleType) -> types.ModuleType:
-    """Returns the module of this package that stands for a real one of the same name."""
-    try:
-        return _find(module.__name__) or module
-    except ModuleNotFoundError:
-        return module
