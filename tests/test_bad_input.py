@@ -98,12 +98,12 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: Custom(SOME_FUNCTION, first, first, func_type=object()),
         errors.ArgumentTypeError,
         "Custom 'sin': expected a str for func_type; got object.\n"
-        "Pass one of 'akg', 'aot', 'hybrid', 'pyfunc', or leave it out.",
+        "Pass one of 'aicpu', 'akg', 'aot', 'hybrid', 'pyfunc', or leave it out.",
     ),
     "unknown func_type": (
         lambda: Custom(SOME_FUNCTION, first, first, func_type="fortran"),
         errors.ArgumentValueError,
-        "Custom 'sin': expected func_type to be one of 'akg', 'aot', 'hybrid', 'pyfunc'; "
+        "Custom 'sin': expected func_type to be one of 'aicpu', 'akg', 'aot', 'hybrid', 'pyfunc'; "
         "got 'fortran'.\n"
         "Pass one of these, or leave func_type out: a str func is aot, a function pyfunc.",
     ),
@@ -111,7 +111,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: Custom(SOME_FUNCTION, first, first, func_type="tbe"),
         errors.BackendError,
         "Custom 'sin': func_type 'tbe' is not in this version of msops.\n"
-        "Write the kernel as one of 'akg', 'aot', 'hybrid', 'pyfunc'.",
+        "Write the kernel as one of 'aicpu', 'akg', 'aot', 'hybrid', 'pyfunc'.",
     ),
     "option of wrong type": (
         lambda: Custom(SOME_FUNCTION, first, first, stateful="no"),

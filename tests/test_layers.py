@@ -29,11 +29,12 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_numpy_intrinsics",
     ),
     5: ("_backends",),
-    4: ("_backends.aot _backends.loops _backends.pyfunc",),
+    4: ("_backends.aicpu _backends.aot _backends.loops _backends.pyfunc",),
     3: (
         "_programs",
         "_operator",
         "_loop_kernels",
+        "_host_round_trip",
         "_backend",
         "_autodiff",
         "_batching",
@@ -50,7 +51,12 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_tensor_data",
         "_tensor_text",
     ),
-    2: ("_cuda_call", "_native_call", "_loops", "_jax_seam _native _op_info _toolchain"),
+    2: (
+        "_aicpu_call _aicpu_libraries _cuda_call",
+        "_native_call",
+        "_loops",
+        "_jax_seam _native _op_info _toolchain",
+    ),
     1: ("_config _context _dtypes _paths _version",),
     0: ("errors",),
 }
@@ -206,10 +212,19 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
 @pytest.mark.parametrize(
     ("framework", "files"),
     [
-        ("pybind11/", {"module.cc", "python_attributes.cc", "python_attributes.h"}),
+        (
+            "pybind11/",
+            {"module.cc", "python_attributes.cc", "python_attributes.h", "python_log.cc"},
+        ),
         (
             "xla/",
-            {"ffi_attributes.cc", "ffi_attributes.h", "ffi_handlers.h", "frame_check.h"},
+            {
+                "ffi_attributes.cc",
+                "ffi_attributes.h",
+                "ffi_handlers.h",
+                "frame_check.h",
+                "xla_thread_pool.h",
+            },
         ),
     ],
 )
