@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 
@@ -26,6 +26,7 @@ class Options:
     reentrant: bool = True
     writable: bool = False
     host: bool = False
+    dynamic_outputs: bool = False
     cxx11_abi: bool | None = None
     vmap: str | ByValue = "sequential"
     compile_attrs: tuple[tuple[str, Any], ...] = ()
@@ -37,6 +38,7 @@ class Request:
 
     Attributes:
       op: the op's name.
+      op_type: the name op info gives it; empty without op info.
       platform: JAX's platform name; empty while shapes are inferred.
       guarded: whether the op has op info for that platform.
       infos: the op info of the op, one per target.
@@ -51,6 +53,7 @@ class Request:
     """
 
     op: str
+    op_type: str
     platform: str
     guarded: bool
     infos: tuple[OpInfo, ...]
@@ -88,6 +91,9 @@ class Backend(Protocol):
     def read(self, func: Any, options: Options, who: str) -> Any:
         """Checks what `Custom` was given as kernel; returns it, source or library unread."""
 
+    def settle(self, source: Any, options: Options, infos: Sequence[OpInfo], who: str) -> Options:
+        """Checks the op info against what was read; returns the options with what it implies."""
+
     def resolve(self, source: Any, options: Options, who: str) -> Hashable:
         """Returns the kernel ready to run, equal for equal kernels; builds it where needed."""
 
@@ -119,6 +125,10 @@ class Opaque:
     vmap = "sequential"
     compile_attrs: tuple[str, ...] = ()
 
+    def settle(self, source: Any, options: Options, infos: Sequence[OpInfo], who: str) -> Options:
+        """Returns the options: nothing is asked of the op info, nor implied by it."""
+        return options
+
     def trace(self, kernel: Any, request: Request) -> Traced | None:
         """Returns None: the kernel is no JAX code."""
         return None
@@ -130,6 +140,14 @@ class Opaque:
     def stages(self, kernel: Any, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns none."""
         return {}
+
+
+@runtime_checkable
+class Renewable(Protocol):
+    """A kernel that may become another one: it finds files when it is lowered, say."""
+
+    def is_current(self) -> bool:
+        """Tells whether it is still what it was when the op was first used."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +172,8 @@ class Definition:
         object.__setattr__(self, "static_text", repr((self.infos, self.prim_attrs)))
 
     def is_current(self) -> bool:
-        """Tells whether its functions still see what they saw when the op was first used."""
+        """Tells whether its functions and files are what they were when the op was first used."""
+        if isinstance(self.kernel, Renewable) and not self.kernel.is_current():
+            return False
         functions = [f for f in (self.bprop, self.options.vmap) if isinstance(f, ByValue)]
         return all(f.is_current() for f in functions) and self.inference.is_current()

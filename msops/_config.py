@@ -21,6 +21,18 @@ def library_path() -> list[Path]:
     return [Path(part).expanduser().resolve() for part in text.split(os.pathsep) if part]
 
 
+def aicpu_path() -> list[Path]:
+    """Returns the folders that ``cust_aicpu`` names libraries in (``MSOPS_AICPU_PATH``)."""
+    text = os.environ.get("MSOPS_AICPU_PATH", "")
+    return [Path(part).expanduser().resolve() for part in text.split(os.pathsep) if part]
+
+
+def eigen() -> Path | None:
+    """Returns the folder of Eigen's headers if ``MSOPS_EIGEN`` names one."""
+    text = os.environ.get("MSOPS_EIGEN")
+    return Path(text).expanduser().resolve() if text else None
+
+
 def aot_white_list() -> Path | None:
     """Returns the folder aot libraries and sources must lie in (``MS_CUSTOM_AOT_WHITE_LIST``)."""
     text = os.environ.get("MS_CUSTOM_AOT_WHITE_LIST")

@@ -7,6 +7,7 @@ import functools
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import jax
@@ -34,7 +35,7 @@ from msops.errors import (
 )
 
 # MindSpore's func_types that have no backend here.
-_ABSENT = ("aicpu", "julia")
+_ABSENT = ("julia",)
 
 # Resolving reads sources and shares operators; one op's bprop may hold further ops.
 _resolving_lock = threading.RLock()
@@ -51,15 +52,18 @@ class Custom:
     Args:
       func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"`` (aot; a source is
         compiled on first use), a Python function over numpy arrays (pyfunc), a loop kernel: a
-        function decorated by `kernel` (hybrid), or one in a dialect of AKG (akg), or the entry
-        function of a TBE kernel, ``"file.py:entry"`` where its file imports TBE (tbe).
+        function decorated by `kernel` (hybrid), or one in a dialect of AKG (akg), the entry
+        function of a TBE kernel, ``"file.py:entry"`` where its file imports TBE (tbe), or an AICPU
+        kernel: ``"source.cc"``, a list of sources, or an empty function whose op info names the
+        library by the attribute ``cust_aicpu`` (aicpu).
       out_shape: shape of the output, a tuple of shapes for several outputs, or a function that gets
         the shape of each input (and the value of each attribute) and returns one of these. None
         asks the kernel (aot: ``SymbolInferShape``; akg and hybrid: its loops). ``()`` for both this
         and `out_dtype` makes a pyfunc without output.
       out_dtype: dtype of the output, or likewise. None asks the kernel (aot:
         ``SymbolInferType``; akg and hybrid: its loops).
-      func_type: "akg", "aot", "hybrid", "pyfunc" or "tbe"; None chooses by `func`, and never tbe.
+      func_type: "aicpu", "akg", "aot", "hybrid", "pyfunc" or "tbe"; None chooses by `func`, and
+        never tbe.
       bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per
         input, None where there is none. Several outputs make `out` and `dout` tuples.
       reg_info: op info (`CustomRegOp`): a dict, its JSON text, or a list of them, one per target.
@@ -74,6 +78,10 @@ class Custom:
         ``vmap(axis_size, in_batched, *inputs) -> (result, is_batched)``, as
         `jax.custom_batching.custom_vmap` takes. Shapes are inferred without the added axes.
       writable: pyfunc: hand over writable copies of the inputs instead of read-only views.
+      dynamic_outputs: aicpu: the kernel may fill less than the shapes of `out_shape`, which are
+        the largest. Results lie in the corner of their arrays, the rest of which is zero, and one
+        more output, int32 of shape [outputs, highest rank], has the true shapes, a row each, ones
+        behind a shape of lower rank.
       host: aot: on a GPU, run the CPU kernel on the host with a copy of the arrays each way.
       cxx11_abi: aot: which ``_GLIBCXX_USE_CXX11_ABI`` the library was built with, where its imports
         do not tell.
@@ -108,6 +116,7 @@ class Custom:
         vmap: str | Callable[..., Any] | None = None,
         writable: bool = False,
         host: bool = False,
+        dynamic_outputs: bool = False,
         cxx11_abi: bool | None = None,
         compile_attrs: Mapping[str, Any] | None = None,
     ):
@@ -128,6 +137,7 @@ class Custom:
             ("reentrant", reentrant),
             ("writable", writable),
             ("host", host),
+            ("dynamic_outputs", dynamic_outputs),
         ):
             if not isinstance(value, bool):
                 raise _wrong_option(option, "a bool", value, self._who)
@@ -139,6 +149,7 @@ class Custom:
             vmap=read_vmap(self._backend.vmap if vmap is None else vmap, self._who),
             writable=writable,
             host=host,
+            dynamic_outputs=dynamic_outputs,
             cxx11_abi=cxx11_abi,
             compile_attrs=_read_compile_attrs(compile_attrs, self._backend, self._who),
         )
@@ -151,6 +162,7 @@ class Custom:
         infos = read_reg_info(reg_info, holder, self.func_type, self._who)
         _check_op_info(infos, self._backend, self._who)
         self._infos: tuple[OpInfo, ...] = tuple(infos[target] for target in sorted(infos))
+        self._options = self._backend.settle(self._source, self._options, self._infos, self._who)
         self._bprop = bprop
         self._prim_attrs: dict[str, Any] = {}
         self._programs: Programs | None = None
@@ -375,8 +387,12 @@ def _read_compile_attrs(attrs: Any, backend: Backend, who: str) -> tuple[tuple[s
 
 
 def _name_of(func: Any) -> str:
+    if isinstance(func, (list, tuple)) and func:
+        func = func[0]
     if isinstance(func, str):
-        return func.rpartition(":")[2] or func
+        # A path is not part of a name: programs would differ by where they were made.
+        _, colon, symbol = func.rpartition(":")
+        return (symbol if colon else PurePath(func).name) or func
     while isinstance(func, functools.partial):
         func = func.func
     name = getattr(func, "__name__", None)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.export import is_symbolic_dim
 
 from msops._call import Call
@@ -62,17 +63,35 @@ class ShapeList(list):
 
 @dataclasses.dataclass(frozen=True)
 class Outputs:
-    """What an op returns: its arrays, and whether they come as a tuple."""
+    """What an op returns.
+
+    Attributes:
+      structs: its arrays.
+      is_tuple: whether they come as a tuple.
+      has_sizes: whether the last holds the true shapes of the others.
+    """
 
     structs: tuple[jax.ShapeDtypeStruct, ...]
     is_tuple: bool
+    has_sizes: bool = False
+
+    @property
+    def declared(self) -> tuple[jax.ShapeDtypeStruct, ...]:
+        """The arrays that out_shape and out_dtype speak of."""
+        return self.structs[:-1] if self.has_sizes else self.structs
+
+    def with_sizes(self) -> Outputs:
+        """Returns the same outputs and the int32 array of their true shapes, a row each."""
+        highest_rank = max((len(struct.shape) for struct in self.structs), default=0)
+        sizes = jax.ShapeDtypeStruct((len(self.structs), highest_rank), np.int32)
+        return Outputs((*self.structs, sizes), True, has_sizes=True)
 
     def batched(self, batch: tuple[int, ...]) -> Outputs:
         """Returns the same outputs with leading axes of these sizes."""
         if not batch:
             return self
         structs = (jax.ShapeDtypeStruct((*batch, *s.shape), s.dtype) for s in self.structs)
-        return Outputs(tuple(structs), self.is_tuple)
+        return Outputs(tuple(structs), self.is_tuple, self.has_sizes)
 
     def pack(self, flat: Sequence[Any]) -> Any:
         """Returns the op's result made of one value per output; None without outputs."""

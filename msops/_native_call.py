@@ -75,10 +75,7 @@ def lower_native_call(
     Raises:
       BuildError: the library cannot be opened in this process.
     """
-    _remember(call.library)
-    if register_targets(platform):
-        with _reported(BuildError, who, f"{call.library.name} cannot be opened"):
-            native_module().open_library(call.library.hash)
+    open_library(call.library, platform, who)
     arrays = (*inputs, *outputs)
     attributes = {
         "op": call.op,
@@ -88,11 +85,19 @@ def lower_native_call(
         "ranks": np.array([len(array.shape) for array in arrays], np.int64),
         "dims": np.array([dim for array in arrays for dim in array.shape], np.int64),
         "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
-        "attributes": {name: _ffi_value(value) for name, value in call.attributes},
+        "attributes": {name: ffi_value(value) for name, value in call.attributes},
         "reentrant": call.reentrant,
         "workspaces": np.array(call.workspaces, np.int64),
     }
     return seam.custom_call(ctx, operands, AOT_TARGET, attributes, has_side_effect)
+
+
+def open_library(library: _toolchain.Library, platform: str, who: str) -> None:
+    """Opens a library where the handlers of `platform` can run, so that errors come out now."""
+    remember_library(library)
+    if register_targets(platform):
+        with _reported(BuildError, who, f"{library.name} cannot be opened"):
+            native_module().open_library(library.hash)
 
 
 def infer_shapes(
@@ -101,7 +106,7 @@ def infer_shapes(
     """Returns what ``<symbol>InferShape`` answers: a shape, or a list of them if `multiple`."""
     shapes = [list(array.shape) for array in inputs]
     dtypes = [as_dtype(array.dtype).name for array in inputs]
-    _remember(call.library)
+    remember_library(call.library)
     with _reported(KernelError, who, f"{call.symbol}InferShape failed"):
         answer = native_module().infer_shape(
             call.library.hash, call.symbol, shapes, dtypes, dict(call.attributes), multiple
@@ -114,7 +119,7 @@ def infer_type_ids(
 ) -> list[int]:
     """Returns the TypeId numbers that ``<symbol>InferType`` answers, one per output."""
     type_ids = [as_dtype(array.dtype).type_id for array in inputs]
-    _remember(call.library)
+    remember_library(call.library)
     with _reported(KernelError, who, f"{call.symbol}InferType failed"):
         return native_module().infer_type(
             call.library.hash, call.symbol, type_ids, dict(call.attributes), multiple
@@ -160,8 +165,8 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
             # One library that is damaged or not allowed must not keep the others from being found.
             try:
                 library = _toolchain.resolve(path, f"MSOPS_LIBRARY_PATH {folder}")
-                _remember(library)
-                _remember(
+                remember_library(library)
+                remember_library(
                     dataclasses.replace(
                         library,
                         hash=f"{library.hash}{_toolchain.OTHER_ABI}",
@@ -176,7 +181,7 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
 _remembered: set[str] = set()
 
 
-def _remember(library: _toolchain.Library) -> None:
+def remember_library(library: _toolchain.Library) -> None:
     """Makes the library known to the handlers by its hash."""
     native_module().register_library(
         library.hash, str(library.path), str(library.origin or ""), library.old_string_abi
@@ -219,7 +224,7 @@ def _reported(family: type[MsopsError], who: str, problem: str) -> Iterator[None
         raise family(explain(who, problem, "See the library's source.", [str(error)])) from error
 
 
-def _ffi_value(value: Any) -> Any:
+def ffi_value(value: Any) -> Any:
     """Returns an attribute as the FFI carries it; see ffi_attributes.cc for the other side."""
     if isinstance(value, float):
         return np.float64(value)
@@ -231,7 +236,7 @@ def _ffi_value(value: Any) -> Any:
             return {"data": data, "splits": np.array([len(row) for row in value], np.int64)}
     array = _number_array(value)
     # Lists of text or bool have no getter in AotExtra; the kernel sees that they are there.
-    return {str(i): _ffi_value(item) for i, item in enumerate(value)} if array is None else array
+    return {str(i): ffi_value(item) for i, item in enumerate(value)} if array is None else array
 
 
 def _number_array(values: Sequence[Any]) -> np.ndarray | None:

@@ -95,6 +95,8 @@ class Operator:
         one = dataclasses.replace(call, batch=())
         element = [call.element(aval) for aval in avals]
         outputs = infer(definition.inference, call, element, ask_kernel, self.who)
+        if definition.options.dynamic_outputs:
+            outputs = outputs.with_sizes()
         return outputs.batched(call.batch)
 
     def request(self, call: Call, avals: Sequence[Any], platform: str, outputs: Outputs) -> Request:
@@ -103,6 +105,7 @@ class Operator:
         place = f" on {TARGETS[platform]}" if platform else ""
         return Request(
             op=definition.name,
+            op_type=next((info.op_name for info in definition.infos), ""),
             platform=platform,
             guarded=self.info(platform) is not None,
             infos=definition.infos,
@@ -202,7 +205,7 @@ def _lower(
         match(
             info,
             [tuple(item) if isinstance(item, list) else item for item in inputs],
-            [as_dtype(struct.dtype).name for struct in outputs.structs],
+            [as_dtype(struct.dtype).name for struct in outputs.declared],
             operator.who,
         )
     request = operator.request(call, ctx.avals_in, platform, outputs)

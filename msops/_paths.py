@@ -7,6 +7,22 @@ from pathlib import Path
 from msops.errors import BuildError, explain
 
 
+def bundled_kernels() -> list[Path]:
+    """Returns the sources of the AICPU kernels that come with msops."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "aicpu", package.parent / "xla_kernels" / "aicpu"):
+        sources = sorted(folder.glob("*.cc"))
+        if sources:
+            return sources
+    raise BuildError(
+        explain(
+            "msops",
+            f"there are no sources of AICPU kernels beside {package}",
+            "Install the package again: pip install --force-reinstall msops.",
+        )
+    )
+
+
 def get_include() -> str:
     """Returns the folder of the headers for kernel authors, as numpy's and pybind11's do.
 

@@ -11,13 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
-import numpy as np
-
 from msops import _jax_seam as seam
 from msops._backend import Opaque, Options, Request
 from msops._dtypes import BY_TYPE_ID
-from msops._host_callback import call_on_host
+from msops._host_round_trip import lower_through_host
 from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_native_call
 from msops._op_info import OpInfo
 from msops._paths import get_include
@@ -67,6 +64,14 @@ class AotBackend(Opaque):
                     who,
                     "option writable is for func_type 'pyfunc'; this op is aot",
                     "Leave writable out: an aot kernel must not write to its inputs.",
+                )
+            )
+        if options.dynamic_outputs:
+            raise ArgumentValueError(
+                explain(
+                    who,
+                    "option dynamic_outputs is for func_type 'aicpu'; this op is aot",
+                    "Leave dynamic_outputs out: an aot kernel fills the shapes of out_shape.",
                 )
             )
         path, symbol = split_func(func, who)
@@ -128,7 +133,8 @@ class AotBackend(Opaque):
         on_gpu = request.platform != "cpu"
         runs_on_gpu = kernel.library.has_device_code or request.guarded
         if on_gpu and request.options.host:
-            return _lower_through_host(request, ctx, operands)
+            _log.warning("%s: runs on the host, with a copy of its arrays each way", request.who)
+            return lower_through_host(request, ctx, operands)
         if on_gpu and not runs_on_gpu:
             raise BackendError(
                 explain(
@@ -168,21 +174,6 @@ class AotBackend(Opaque):
             ctx,
             operands,
         )
-
-
-def _lower_through_host(request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
-    """Lowers to a host callback that runs the op's own CPU program."""
-    _log.warning("%s: runs on the host, with a copy of its arrays each way", request.who)
-
-    def run(*arrays: np.ndarray) -> list[np.ndarray]:
-        device = jax.local_devices(backend="cpu")[0]
-        with jax.default_device(device), jax.enable_x64(True):
-            return [np.asarray(result) for result in request.bind(arrays)]
-
-    def program(*arrays: Any) -> Sequence[Any]:
-        return call_on_host(run, request.outputs.structs, arrays, request.options.stateful)
-
-    return seam.lower_as(ctx, program, operands)
 
 
 def split_func(func: Any, who: str) -> tuple[Path, str]:

@@ -60,6 +60,7 @@ class LoopBackend:
             ("host", False),
             ("cxx11_abi", None),
             ("stateful", False),
+            ("dynamic_outputs", False),
         ):
             if getattr(options, option) != default:
                 raise ArgumentValueError(
@@ -76,6 +77,12 @@ class LoopBackend:
         return LoopKernel(
             ByValue(program.func), self.func_type, _read_lower(func, options, who), program
         )
+
+    def settle(
+        self, source: LoopKernel, options: Options, infos: Sequence[OpInfo], who: str
+    ) -> Options:
+        """Returns the options: nothing is implied by the op info."""
+        return options
 
     def resolve(self, source: LoopKernel, options: Options, who: str) -> LoopKernel:
         """Returns the kernel; it is compiled per call."""

@@ -69,12 +69,17 @@ class PyfuncBackend(Opaque):
                     "func_type='aot'.",
                 )
             )
-        for option in ("host", "cxx11_abi", "reentrant"):
+        for option, owner in (
+            ("host", "aot"),
+            ("cxx11_abi", "aot"),
+            ("reentrant", "aot"),
+            ("dynamic_outputs", "aicpu"),
+        ):
             if getattr(options, option) != getattr(Options, option):
                 raise ArgumentValueError(
                     explain(
                         who,
-                        f"option {option} is for func_type 'aot'; this op is a pyfunc",
+                        f"option {option} is for func_type {owner!r}; this op is a pyfunc",
                         f"Leave {option} out.",
                     )
                 )

@@ -55,6 +55,7 @@ class Plan:
       folders: where quoted and angled headers are searched first.
       key: hash of everything that determines the result and is known before compiling.
       uses_nvcc: the compiler is nvcc.
+      units: further sources, each with the command that compiles it.
     """
 
     source: Stamp
@@ -62,6 +63,7 @@ class Plan:
     folders: tuple[str, ...]
     key: str
     uses_nvcc: bool
+    units: tuple[tuple[Stamp, tuple[str, ...]], ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -95,11 +97,18 @@ def build(
 
 
 def build_recorded(
-    source: Path, flags: tuple[str, ...], include_dirs: tuple[Path, ...], who: str
+    source: Path,
+    flags: tuple[str, ...],
+    include_dirs: tuple[Path, ...],
+    who: str,
+    more_sources: tuple[Path, ...] = (),
 ) -> tuple[Built, bytes, Stamp, Result]:
-    """Does what `build` does; returns also the library's content and what the build read."""
+    """Does what `build` does; returns also the library's content and what the build read.
+
+    `more_sources` are further sources of the same library.
+    """
     store = open_store(who)
-    plan = make_plan(source, flags, include_dirs, who)
+    plan = make_plan(source, flags, include_dirs, who, more_sources)
     found = _find(store, plan)
     if found is None:
         with store.lock(plan.key):
@@ -110,9 +119,16 @@ def build_recorded(
 
 
 def make_plan(
-    source: Path, flags: tuple[str, ...], include_dirs: tuple[Path, ...], who: str
+    source: Path,
+    flags: tuple[str, ...],
+    include_dirs: tuple[Path, ...],
+    who: str,
+    more_sources: tuple[Path, ...] = (),
 ) -> Plan:
     """Returns how `source` would be built; runs nothing but ``--version``."""
+    units = tuple(
+        make_plan(unit, (*flags, "-c"), include_dirs, who) for unit in dict.fromkeys(more_sources)
+    )
     source = source.absolute()
     language = LANGUAGES.get(source.suffix)
     if language is None:
@@ -138,10 +154,19 @@ def make_plan(
         compiler.identity,
         compilers.processor_identity((*compiler.command, *flags)),
         [os.environ.get(variable) for variable in compilers.SEARCH_VARIABLES],
+        *(unit.key for unit in units),
     )
     key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
     folders = (os.fspath(source.parent), *headers, *_flag_folders(flags, source.parent))
-    return Plan(stamp, command, folders, key, language is CUDA)
+    folders = tuple(dict.fromkeys((*folders, *(name for unit in units for name in unit.folders))))
+    return Plan(
+        stamp,
+        command,
+        folders,
+        key,
+        language is CUDA,
+        tuple((unit.source, unit.command) for unit in units),
+    )
 
 
 def _find(store: Store, plan: Plan) -> tuple[Result, bytes] | None:
@@ -155,7 +180,7 @@ def _find(store: Store, plan: Plan) -> tuple[Result, bytes] | None:
 
 def _compile(store: Store, plan: Plan, flags: tuple[str, ...]) -> tuple[Result, bytes]:
     """Compiles, and records the result under what was read, which must not move meanwhile."""
-    known = {plan.source.path: plan.source}
+    known = {stamp.path: stamp for stamp in (plan.source, *(unit for unit, _ in plan.units))}
     for _ in range(_ATTEMPTS):
         started_ns = _next_tick()
         data, paths = _run_compiler(store, plan)
@@ -201,19 +226,40 @@ def _run_compiler(store: Store, plan: Plan) -> tuple[bytes, tuple[str, ...]]:
             # Intermediates that are kept have names without the process id: without this the
             # library would have another content, and so another hash, each time it is built.
             command = (*command, "--keep", "--keep-dir", os.fspath(folder))
-        library, depfile = folder / "out.so", folder / "out.d"
-        outputs = ("-MD", "-MT", "out", "-MF", os.fspath(depfile), "-o", os.fspath(library))
-        done = compilers.run_quietly((*command, *outputs), plan.folder, temporary=folder)
-        if done.returncode != 0 or not library.exists():
-            raise _compile_error(store, plan, done.stdout)
+        objects, paths = [], []
+        for index, (unit, compile_command) in enumerate(plan.units):
+            objects.append(folder / f"{index}.o")
+            unit_folder = Path(unit.path).parent
+            paths += [
+                os.path.join(unit_folder, path)
+                for path in _run_step(store, unit, compile_command, unit_folder, objects[-1])
+            ]
+        library = folder / "out.so"
+        command = (*command, *map(os.fspath, objects))
+        paths += [
+            os.path.join(plan.folder, nvcc_paths.behind_links(path, links))
+            for path in _run_step(store, plan.source, command, plan.folder, library)
+        ]
         data = library.read_bytes()
-        rule = depfile.read_text(encoding="utf-8", errors="surrogateescape")
     parse_elf(data, plan.source.path, store.who)
-    paths = (nvcc_paths.behind_links(path, links) for path in parse_depfile(rule))
-    return data, tuple(os.path.join(plan.folder, path) for path in paths)
+    return data, tuple(dict.fromkeys(paths))
 
 
-def _compile_error(store: Store, plan: Plan, output: str) -> BuildError:
+def _run_step(
+    store: Store, source: Stamp, command: tuple[str, ...], folder: Path, output: Path
+) -> list[str]:
+    """Compiles one source in its folder to `output`; returns what was read, as the depfile says."""
+    depfile = output.with_suffix(".d")
+    outputs = ("-MD", "-MT", "out", "-MF", os.fspath(depfile), "-o", os.fspath(output))
+    done = compilers.run_quietly((*command, *outputs), folder, temporary=output.parent)
+    if done.returncode != 0 or not output.exists():
+        raise _compile_error(store, source, command, done.stdout)
+    return list(parse_depfile(depfile.read_text(encoding="utf-8", errors="surrogateescape")))
+
+
+def _compile_error(
+    store: Store, source: Stamp, command: tuple[str, ...], output: str
+) -> BuildError:
     """Returns the error for a failed compilation, with the compiler's first words on it."""
     if "No space left on device" in output:
         error = store.unwritable("No space left on device")
@@ -223,13 +269,14 @@ def _compile_error(store: Store, plan: Plan, output: str) -> BuildError:
         if first is None:
             first = max(0, len(lines) - _SHOWN_LINES)
         shown = lines[first : first + _SHOWN_LINES] or ["(the compiler said nothing)"]
-        program = Path(plan.command[0]).name
+        program = Path(command[0]).name
         error = BuildError(
             explain(
                 store.who,
-                f"{program} could not build {plan.source.path}",
-                f"Correct the source or the flags. The command was, in {plan.folder}:\n"
-                f"  {shlex.join(plan.command)}\n"
+                f"{program} could not build {source.path}",
+                "Correct the source or the flags. The command was, in "
+                f"{Path(source.path).parent}:\n"
+                f"  {shlex.join(command)}\n"
                 "All that the compiler said is in the attribute 'output' of this error.",
                 shown,
             )

@@ -71,6 +71,8 @@ def resolve(
     include_dirs: tuple[Path, ...] = (),
     flags: tuple[str, ...] = (),
     cxx11_abi: bool | None = None,
+    more_sources: tuple[Path, ...] = (),
+    bundled: bool = False,
 ) -> Library:
     """Returns the library that a source or library file stands for, built or copied if needed.
 
@@ -83,6 +85,8 @@ def resolve(
       include_dirs: where sources find msops's headers.
       flags: added to the compiler's command line; a library ignores them.
       cxx11_abi: which std::string the library was built with; None asks the library.
+      more_sources: further sources of the same library.
+      bundled: the sources come with msops: nobody named a file, so no allow-list speaks of it.
 
     Raises:
       ArgumentTypeError: the file lies outside ``MS_CUSTOM_AOT_WHITE_LIST``.
@@ -90,14 +94,18 @@ def resolve(
       BuildError: it is missing, does not compile, or is no library for this machine.
     """
     origin = Path(path).absolute()
-    check_allowed(origin, who)
+    more_sources = tuple(source.absolute() for source in more_sources)
+    for named in () if bundled else (origin, *more_sources):
+        check_allowed(named, who)
     environment = tuple(map(os.environ.get, _ENVIRONMENT))
-    memo_key = (os.fspath(origin), include_dirs, flags, cxx11_abi, environment)
+    memo_key = (os.fspath(origin), include_dirs, flags, cxx11_abi, more_sources, environment)
     memo = _memos.get(memo_key)
     if memo is not None:
         memo = _refreshed(memo)
     if memo is None:
-        memo = _resolve_file(origin, who, include_dirs, flags, cxx11_abi)
+        memo = _resolve_file(origin, who, include_dirs, flags, cxx11_abi, more_sources)
+        if bundled:
+            memo = replace(memo, library=replace(memo.library, origin=None))
     _memos[memo_key] = memo
     return memo.library
 
@@ -130,12 +138,13 @@ def _resolve_file(
     include_dirs: tuple[Path, ...],
     flags: tuple[str, ...],
     cxx11_abi: bool | None,
+    more_sources: tuple[Path, ...],
 ) -> _Memo:
     """Builds a source or copies a library, and says what that depended on."""
     if _LIBRARY_NAME.fullmatch(origin.name):
         built, info, stamp = copy_library(origin, who)
         return _Memo(_library(built, info, origin, cxx11_abi), (stamp,), (), frozenset())
-    built, data, stamp, result = build_recorded(origin, flags, include_dirs, who)
+    built, data, stamp, result = build_recorded(origin, flags, include_dirs, who, more_sources)
     info = parse_elf(data, built.path, who)
     library = _library(built, info, origin, cxx11_abi)
     names = header_names(result.inputs)

@@ -16,7 +16,9 @@
 #include "frame_check.h"
 #include "message.h"
 #include "parallel_for.h"
+#include "parameters.h"
 #include "workspace_pool.h"
+#include "xla_thread_pool.h"
 
 namespace msops {
 namespace {
@@ -83,43 +85,6 @@ ffi::ErrorOr<std::unique_ptr<State<Platform>>> Instantiate(
     return ffi::Unexpected(ffi::Error(ffi::ErrorCode::kInvalidArgument, error.what()));
   }
 }
-
-// The pointers of one call: on the stack unless they are many.
-class Parameters {
- public:
-  explicit Parameters(size_t count) {
-    if (count > kInlineCount) {
-      overflow_ = std::make_unique<void*[]>(count);
-      data_ = overflow_.get();
-    }
-  }
-  Parameters(const Parameters&) = delete;
-  Parameters& operator=(const Parameters&) = delete;
-
-  void** data() { return data_; }
-
- private:
-  static constexpr size_t kInlineCount = 32;
-
-  void* inline_[kInlineCount];
-  std::unique_ptr<void*[]> overflow_;
-  void** data_ = inline_;
-};
-
-// XLA's threads, which the execution borrows.
-class XlaThreadPool final : public ThreadPool {
- public:
-  explicit XlaThreadPool(ffi::ThreadPool pool) : pool_(pool) {}
-
-  int64_t num_threads() override { return pool_.num_threads(); }
-
-  void Schedule(void (*task)(void*), void* argument) override {
-    pool_.Schedule([task, argument] { task(argument); });
-  }
-
- private:
-  ffi::ThreadPool pool_;
-};
 
 // Runs `body`, which may throw; a failed call names itself in its message.
 template <typename Body>

@@ -21,6 +21,8 @@ const char* TypeName(const AttributeValue& value) {
       "std::vector<float>",
       "std::vector<std::vector<int64_t>>",
       "std::vector<std::vector<float>>",
+      "std::vector<std::string>",
+      "std::vector<bool>",
       "a value that kernels cannot read",
   };
   static_assert(std::size(kNames) == std::variant_size_v<AttributeValue>);

@@ -17,18 +17,29 @@ using Text = std::vector<char>;
 template <typename T>
 using Rows = std::vector<std::vector<T>>;
 
-// A value that no getter of AotExtra returns, such as a list of strings. It can be asked for by
+// A list of bool, in a type that the vector of characters above is not.
+using Bools = std::vector<uint8_t>;
+
+// A value that no getter returns, such as a list of lists of strings. It can be asked for by
 // HasAttr only.
 struct Unreadable {};
 
-using AttributeValue = std::variant<bool, int64_t, double, Text, std::vector<int64_t>,
-                                    std::vector<double>, Rows<int64_t>, Rows<double>, Unreadable>;
+using AttributeValue =
+    std::variant<bool, int64_t, double, Text, std::vector<int64_t>, std::vector<double>,
+                 Rows<int64_t>, Rows<double>, std::vector<Text>, Bools, Unreadable>;
 
 // Named values. Getters throw std::runtime_error for a name that is not there and for a value of
 // another type; integers can be read as floats, as can an empty list as any list.
 class Attributes {
  public:
+  struct Entry {
+    Text name;
+    AttributeValue value;
+  };
+
   void Set(std::string_view name, AttributeValue value);
+
+  const std::vector<Entry>& entries() const { return entries_; }
 
   bool Has(std::string_view name) const;
   bool Bool(std::string_view name) const;
@@ -41,11 +52,6 @@ class Attributes {
   Rows<float> FloatRows(std::string_view name) const;
 
  private:
-  struct Entry {
-    Text name;
-    AttributeValue value;
-  };
-
   const AttributeValue* Find(std::string_view name) const;
   const AttributeValue& Get(std::string_view name) const;
 

@@ -1,6 +1,7 @@
 #include "ffi_attributes.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <stdexcept>
@@ -67,10 +68,37 @@ const XLA_FFI_Array* FindArray(const XLA_FFI_Attrs& attrs, std::string_view name
   return nullptr;
 }
 
+// Decodes a list that is a dictionary from positions to texts, or to bools.
+AttributeValue DecodeList(const XLA_FFI_Attrs& attrs) {
+  std::vector<Text> texts(static_cast<size_t>(attrs.size));
+  Bools bools(texts.size());
+  int64_t text_count = 0, bool_count = 0;
+  for (int64_t i = 0; i < attrs.size; ++i) {
+    // The dictionary is sorted by name, and "10" comes before "2".
+    const std::string name(View(*attrs.names[i]));
+    char* end = nullptr;
+    const unsigned long position = std::strtoul(name.c_str(), &end, 10);
+    if (name.empty() || *end || position >= texts.size()) return Unreadable{};
+    if (attrs.types[i] == XLA_FFI_AttrType_STRING) {
+      const std::string_view text = View(*static_cast<const XLA_FFI_ByteSpan*>(attrs.attrs[i]));
+      texts[position].assign(text.begin(), text.end());
+      ++text_count;
+    } else if (attrs.types[i] == XLA_FFI_AttrType_SCALAR) {
+      const auto& scalar = *static_cast<const XLA_FFI_Scalar*>(attrs.attrs[i]);
+      if (scalar.dtype != XLA_FFI_DataType_PRED) return Unreadable{};
+      bools[position] = Read<bool>(scalar);
+      ++bool_count;
+    }
+  }
+  if (text_count == attrs.size) return texts;
+  if (bool_count == attrs.size) return bools;
+  return Unreadable{};
+}
+
 AttributeValue DecodeNested(const XLA_FFI_Attrs& attrs) {
   const XLA_FFI_Array* const data = FindArray(attrs, "data");
   const XLA_FFI_Array* const splits = FindArray(attrs, "splits");
-  if (!data || !splits || splits->dtype != XLA_FFI_DataType_S64) return Unreadable{};
+  if (!data || !splits || splits->dtype != XLA_FFI_DataType_S64) return DecodeList(attrs);
   const auto lengths = Read<int64_t>(*splits);
   const AttributeValue values = DecodeArray(*data);
   if (const auto* ints = std::get_if<std::vector<int64_t>>(&values)) {

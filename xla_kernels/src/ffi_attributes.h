@@ -13,6 +13,7 @@
 //   text                                std::string
 //   arrays of int64 or double           vectors
 //   {"data": array, "splits": int64s}   vectors of vectors; splits holds the length of each
+//   {"0": text, "1": text, ...}         lists of text; of bool likewise
 //   any other dictionary                what kernels can ask for by HasAttr only
 template <>
 struct xla::ffi::AttrDecoding<msops::Attributes> {

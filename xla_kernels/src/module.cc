@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "aicpu_handlers.h"
 #include "aot_handlers.h"
 #include "cubin_store.h"
 #include "cuda_loop_handlers.h"
@@ -37,8 +38,9 @@ py::dict Row(const char* kind, const char* name, const char* platform, py::dict 
 // target otherwise.
 py::list Registrations() {
   py::list rows;
-  for (const FfiHandlers& handlers : {CpuAotHandlers(), CudaAotHandlers(), RocmAotHandlers(),
-                                      CudaLoopHandlers(), CudaLoopHandlersWithScratch()}) {
+  for (const FfiHandlers& handlers :
+       {AicpuHandlers(), CpuAotHandlers(), CudaAotHandlers(), RocmAotHandlers(), CudaLoopHandlers(),
+        CudaLoopHandlersWithScratch()}) {
     py::dict type;
     type["type_id"] = Capsule(handlers.type_id);
     type["type_info"] = Capsule(handlers.type_info);

@@ -1,0 +1,139 @@
+"""Libraries of AICPU kernels: found by name, or built from sources.
+
+An op names its library by the attribute ``cust_aicpu``: "name" stands for ``libname.so``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from msops import _config
+from msops._paths import bundled_kernels, get_include
+from msops._toolchain import Library, require_file, resolve
+from msops.errors import BuildError, explain
+
+ATTRIBUTE = "cust_aicpu"
+"""The attribute that names the library, as MindSpore has it."""
+
+BUNDLED = "mindspore_aicpu_kernels"
+"""The library whose sources come with msops."""
+
+SEEDS = {"Dropout2D": "seed"}
+"""The bundled kernels that draw random numbers, each with the attribute that seeds it."""
+
+_INSTALL_EIGEN = (
+    "Install Eigen: pip install 'msops[aicpu]', or pip install cmeel-eigen; or name the folder "
+    "that holds Eigen/Core by MSOPS_EIGEN."
+)
+
+
+def build_library(sources: Sequence[Path], who: str) -> Library:
+    """Returns the library that C++ sources of kernels make, built unless the cache has it.
+
+    Args:
+      sources: .cc, .cpp or .cxx files; headers are looked for beside them, then among msops's, then
+        in the folders above, where MindSpore's kernels expect theirs.
+      who: the op that messages name.
+
+    Raises:
+      BuildError: they do not compile; if for want of Eigen, the message says how to get it.
+    """
+    return _build(sources, who, bundled=False)
+
+
+def find_library(name: str, folder: Path | None, who: str) -> Library:
+    """Returns the library that ``cust_aicpu`` names.
+
+    Args:
+      name: "name" for ``libname.so`` in the folders of ``MSOPS_AICPU_PATH``, then in `folder`; a
+        file's name or path otherwise.
+      folder: where the op's function is; None if nobody knows.
+      who: the op that messages name.
+
+    Raises:
+      BuildError: there is no such library, or it cannot be used.
+    """
+    if "/" in name:
+        path = Path(name).expanduser()
+        require_file(path, who)
+        return resolve(path, who)
+    file_name = name if name.endswith(".so") else f"lib{name}.so"
+    folders = [*_config.aicpu_path(), *([folder] if folder else [])]
+    for candidate in (place / file_name for place in folders):
+        if candidate.is_file():
+            return resolve(candidate, who)
+    if name == BUNDLED:
+        return _build(bundled_kernels(), who, bundled=True)
+    raise BuildError(
+        explain(
+            who,
+            f"there is no library {file_name}, which {ATTRIBUTE}={name!r} names",
+            "Put the library into one of these folders, add its own to MSOPS_AICPU_PATH, or give "
+            f"the path of the file as {ATTRIBUTE}.",
+            [f"looked in {place}" for place in folders] or ["MSOPS_AICPU_PATH names no folder"],
+        )
+    )
+
+
+def _build(sources: Sequence[Path], who: str, bundled: bool) -> Library:
+    headers = Path(get_include()) / "aicpu"
+    eigen = _find_eigen(who)
+    flags = (
+        # Assertions of Eigen throw: they would end the process.
+        "-include",
+        "eigen_assert.h",
+        *_named_folder("msops", headers),
+        *(() if eigen is None else ("-isystem", str(eigen), *_named_folder("eigen", eigen))),
+    )
+    above = list(sources[0].absolute().parents)[1:3]
+    try:
+        return resolve(
+            sources[0],
+            who,
+            include_dirs=(headers, *above),
+            flags=flags,
+            more_sources=tuple(sources[1:]),
+            bundled=bundled,
+        )
+    except BuildError as error:
+        if eigen is None and "Eigen" in error.output:
+            raise _without_eigen(sources, error, who) from error
+        raise
+
+
+def _named_folder(name: str, folder: Path) -> tuple[str, ...]:
+    """Returns the flags that keep a folder of this machine out of ``__FILE__``."""
+    return (f"-fmacro-prefix-map={folder}={name}",)
+
+
+def _without_eigen(sources: Sequence[Path], error: BuildError, who: str) -> BuildError:
+    names = ", ".join(source.name for source in sources)
+    lines = [line for line in error.output.splitlines() if "Eigen" in line]
+    told = BuildError(
+        explain(who, f"{names} needs Eigen, which is not installed", _INSTALL_EIGEN, lines[:3])
+    )
+    told.output = error.output
+    return told
+
+
+def _find_eigen(who: str) -> Path | None:
+    """Returns the folder that holds ``Eigen/Core``, or None."""
+    named = _config.eigen()
+    if named is not None:
+        for folder in (named, named / "eigen3", named / "include" / "eigen3"):
+            if (folder / "Eigen" / "Core").is_file():
+                return folder
+        raise BuildError(
+            explain(who, f"there is no Eigen/Core in MSOPS_EIGEN, {named}", _INSTALL_EIGEN)
+        )
+    # Here, as `import msops` must be quick.
+    import importlib.metadata
+
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        package = importlib.metadata.distribution("cmeel-eigen")
+        folder = Path(str(package.locate_file("cmeel.prefix/include/eigen3")))
+        if (folder / "Eigen" / "Core").is_file():
+            return folder
+    return None

@@ -1,0 +1,130 @@
+// cpu_nodedef_builder.h: describes a call by hand, to run a kernel in a unit test.
+#ifndef MSOPS_AICPU_CPU_NODEDEF_BUILDER_H_
+#define MSOPS_AICPU_CPU_NODEDEF_BUILDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cpu_context.h"
+
+namespace aicpu {
+
+class NodeDefBuilder {
+ public:
+  struct InputOutputNode {
+    std::string node;
+    DataType dType;
+    std::vector<int64_t> dims;
+    void* data;
+    Format format = FORMAT_ND;
+  };
+
+  static std::shared_ptr<NodeDef> CreateNodeDef() { return std::make_shared<NodeDef>(); }
+
+  NodeDefBuilder(NodeDef* node_def, std::string name, std::string op_name) : node_(node_def) {
+    node_->name_ = std::move(name);
+    node_->type_ = std::move(op_name);
+  }
+
+  NodeDefBuilder& Input(const InputOutputNode& input) {
+    node_->inputs_.push_back(NewTensor(input));
+    return *this;
+  }
+
+  NodeDefBuilder& Output(const InputOutputNode& output) {
+    node_->outputs_.push_back(NewTensor(output));
+    return *this;
+  }
+
+  NodeDefBuilder& Attr(std::string name, int32_t value) { return Attr(name, int64_t{value}); }
+  NodeDefBuilder& Attr(std::string name, int64_t value) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetInt(value); });
+  }
+  NodeDefBuilder& Attr(std::string name, float value) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetFloat(value); });
+  }
+  NodeDefBuilder& Attr(std::string name, double value) {
+    return Attr(std::move(name), static_cast<float>(value));
+  }
+  NodeDefBuilder& Attr(std::string name, bool value) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetBool(value); });
+  }
+  NodeDefBuilder& Attr(std::string name, DataType value) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetDataType(value); });
+  }
+  NodeDefBuilder& Attr(std::string name, const std::string& value) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetString(value); });
+  }
+  // A literal would otherwise become a bool.
+  NodeDefBuilder& Attr(std::string name, const char* value) {
+    return Attr(std::move(name), std::string(value));
+  }
+  NodeDefBuilder& Attr(std::string name, const std::vector<int64_t>& values) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListInt(values); });
+  }
+  NodeDefBuilder& Attr(std::string name, const std::vector<std::vector<int64_t>>& values) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListListInt(values); });
+  }
+  NodeDefBuilder& Attr(std::string name, const std::vector<float>& values) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListFloat(values); });
+  }
+  NodeDefBuilder& Attr(std::string name, const std::vector<bool>& values) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListBool(values); });
+  }
+  NodeDefBuilder& Attr(std::string name, const std::vector<std::string>& values) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListString(values); });
+  }
+  NodeDefBuilder& Attr(std::string name, const std::vector<DataType>& values) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListDataType(values); });
+  }
+  // With "shape" for `type`, the dims are a shape.
+  NodeDefBuilder& Attr(std::string name, const std::vector<int64_t>& dims,
+                       const std::string& type) {
+    if (type != "shape") return Attr(std::move(name), dims);
+    return Add(std::move(name),
+               [&](AttrValue* attr) { attr->SetTensorShape(AttrValue::NewShape(dims).get()); });
+  }
+  NodeDefBuilder& Attr(std::string name, const std::vector<std::vector<int64_t>>& shapes,
+                       const std::string& type) {
+    if (type != "shape_list") return Attr(std::move(name), shapes);
+    return Add(std::move(name), [&](AttrValue* attr) {
+      for (const auto& dims : shapes) attr->AddListTensorShape()->SetDimSizes(dims);
+    });
+  }
+  NodeDefBuilder& Attr(std::string name, Tensor* value) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetTensor(value); });
+  }
+  NodeDefBuilder& Attr(std::string name, const std::vector<Tensor*>& values) {
+    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListTensor(values); });
+  }
+
+ private:
+  static std::shared_ptr<Tensor> NewTensor(const InputOutputNode& node) {
+    std::shared_ptr<Tensor> tensor(new Tensor());
+    tensor->name_ = node.node;
+    tensor->shape_->SetDimSizes(node.dims);
+    tensor->shape_->SetFormat(node.format);
+    tensor->dtype_ = node.dType;
+    tensor->data_ = node.data;
+    const int64_t size_bytes = tensor->CalcDataSizeByShape();
+    tensor->size_bytes_ = size_bytes < 0 ? 0 : static_cast<uint64_t>(size_bytes);
+    return tensor;
+  }
+
+  template <typename Set>
+  NodeDefBuilder& Add(std::string name, Set&& set) {
+    std::shared_ptr<AttrValue> attribute(new AttrValue(name));
+    set(attribute.get());
+    node_->attributes_.emplace_back(std::move(name), std::move(attribute));
+    return *this;
+  }
+
+  NodeDef* const node_;
+};
+
+}  // namespace aicpu
+
+#endif  // MSOPS_AICPU_CPU_NODEDEF_BUILDER_H_

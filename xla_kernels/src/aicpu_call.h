@@ -1,0 +1,74 @@
+// aicpu_call.h: an AICPU kernel bound to one call of a program. Knows the C interface of
+// aicpu/msops_aicpu.h, not XLA's.
+#ifndef MSOPS_AICPU_CALL_H_
+#define MSOPS_AICPU_CALL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "aicpu/msops_aicpu.h"
+#include "attributes.h"
+#include "library_store.h"
+
+namespace msops {
+
+// What a program says about a call. Arrays are listed inputs first, then outputs.
+struct AicpuSpec {
+  std::string op;    // for messages
+  std::string type;  // the name the kernel is registered under
+  std::string library_hash;
+  std::string library_name;  // for messages
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<std::string> dtypes;
+  size_t input_count = 0;
+  Attributes attributes;
+  bool reentrant = true;
+  // The last output is int32 [outputs, highest rank] and gets the shapes that the kernel gave the
+  // others, with ones behind a shape of lower rank. Without it a kernel that changes one fails.
+  bool dynamic_outputs = false;
+};
+
+// Does not change after its constructor, so overlapping executions share it. Each makes a kernel
+// object of its own.
+class AicpuCall {
+ public:
+  // Opens the library and finds the kernel. Throws std::runtime_error with a message for the user.
+  explicit AicpuCall(AicpuSpec spec);
+
+  const AicpuSpec& spec() const { return spec_; }
+
+  // "Custom '<op>' on CPU", the beginning of every message.
+  std::string Who() const;
+
+  // Runs the kernel on `threads` threads. `parameters` points to inputs and outputs. Throws
+  // std::runtime_error with a message for the user if Compute fails, throws, or gives an output a
+  // shape that it cannot have.
+  void Run(void** parameters, int64_t threads);
+
+ private:
+  class Execution;
+  using Compute = uint32_t (*)(const MsopsAicpuCall*);
+
+  void CheckLibrary();
+  void ReadTensors();
+  void ReadAttributes();
+  void Finish(const Execution& execution, void** parameters) const;
+  std::string Place() const;
+
+  const AicpuSpec spec_;
+  Library& library_;
+  Compute compute_ = nullptr;
+  // Tensors without data, and attributes, as kernels see them; they point into what follows.
+  std::vector<MsopsAicpuTensor> tensors_;
+  std::vector<MsopsAicpuAttribute> attributes_;
+  std::vector<std::string> names_;
+  std::vector<std::vector<MsopsAicpuText>> texts_;
+  std::vector<std::vector<char>> flat_values_;
+  std::vector<std::vector<int64_t>> lengths_;
+};
+
+}  // namespace msops
+
+#endif  // MSOPS_AICPU_CALL_H_
