@@ -1,11 +1,11 @@
 """Custom operators on JAX."""
 
+from typing import TYPE_CHECKING
+
 from msops import common as common
 from msops import context as context
-from msops import extension as extension
 from msops import nn as nn
 from msops import ops as ops
-from msops import tbe as tbe
 from msops._context import GRAPH_MODE as GRAPH_MODE
 from msops._context import PYNATIVE_MODE as PYNATIVE_MODE
 from msops._context import get_context as get_context
@@ -17,7 +17,6 @@ from msops._gradients import value_and_grad as value_and_grad
 from msops._jit import jit as jit
 from msops._kernel_decorator import kernel as kernel
 from msops._names import missing_names
-from msops._native_call import register_ffi_targets as register_ffi_targets
 from msops._parameter import Parameter as Parameter
 from msops._parameter import ParameterTuple as ParameterTuple
 from msops._paths import get_include as get_include
@@ -27,6 +26,11 @@ from msops.common import dtype as dtype
 from msops.common.dtype import *  # noqa: F403
 from msops.common.seed import get_seed as get_seed
 from msops.common.seed import set_seed as set_seed
+
+if TYPE_CHECKING:
+    from msops import extension as extension
+    from msops import tbe as tbe
+    from msops._native_call import register_ffi_targets as register_ffi_targets
 
 
 def load_ipython_extension(shell: object) -> None:
@@ -40,4 +44,14 @@ def load_ipython_extension(shell: object) -> None:
     load(shell)
 
 
-__getattr__ = missing_names(__name__)
+# What few programs use, and takes long to import.
+_LATER = {
+    "extension": "msops.extension",
+    "register_ffi_targets": "msops._native_call",
+    "tbe": "msops.tbe",
+}
+__getattr__ = missing_names(__name__, _LATER)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -131,7 +131,7 @@ class Custom:
                 )
             )
         self.func_type = _choose_func_type(func, func_type, self._who)
-        self._backend = BACKENDS[self.func_type]
+        self._backend = BACKENDS[self.func_type]()
         for option, value in (
             ("stateful", stateful),
             ("reentrant", reentrant),

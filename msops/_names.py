@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 # Below this, difflib finds relu near kernel and uint near mint.
@@ -15,10 +16,6 @@ _NEAR = 0.8
 _LEFT_OUT = {
     r".*\.(akg|topi|tvm)": (
         "A kernel for Custom(func_type='akg') has the names akg, topi and tvm without an import."
-    ),
-    r".*aicpu.*": (
-        "Kernels of func_type aicpu are not in this version of msops; write them as hybrid, akg, "
-        "aot, pyfunc or tbe."
     ),
     r"msops\.nn\..*|msops\.dataset|.*\binitializer": (
         "msops has no layers, losses, optimizers, initializers or datasets: use flax, optax and "
@@ -48,10 +45,23 @@ def describe_missing(module: str, name: str, names: Iterable[str]) -> str:
     return f"msops does not have {asked}. {advice}"
 
 
-def missing_names(module: str) -> Callable[[str], Any]:
-    """Returns the ``__getattr__`` of a namespace of msops."""
+def missing_names(module: str, later: Mapping[str, str] | None = None) -> Callable[[str], Any]:
+    """Returns the ``__getattr__`` of a namespace of msops.
+
+    Args:
+      module: the namespace.
+      later: names that are imported when first asked for, each with the module that has it or is
+        it.
+    """
+    later = later or {}
 
     def missing(name: str) -> Any:
-        raise AttributeError(describe_missing(module, name, vars(sys.modules[module])))
+        if name in later:
+            found = importlib.import_module(later[name])
+            value = found if later[name] == f"{module}.{name}" else getattr(found, name)
+            setattr(sys.modules[module], name, value)
+            return value
+        names = [*vars(sys.modules[module]), *later]
+        raise AttributeError(describe_missing(module, name, names))
 
     return missing

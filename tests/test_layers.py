@@ -16,7 +16,7 @@ from conftest import ROOT
 # The layers of the package, from the top; in a layer, from the top again. A module imports only
 # from rows below its own, a name standing for the package's submodules too unless they have a row.
 LAYERS: dict[int, tuple[str, ...]] = {
-    7: ("msops __main__", "_run", "common context extension nn ops", "_names", "_notebook"),
+    7: ("msops __main__", "_run", "common context extension nn ops tbe", "_names", "_notebook"),
     6: (
         "_gradients _jit",
         "_differentiation",

@@ -159,8 +159,8 @@ def test_rows_of_the_platform_guard_whatever_the_device_target() -> None:
                 guarded(narrow, narrow)
     finally:
         ms.set_context(device_target="CPU")
-    assert BACKENDS["pyfunc"].guard_target("cuda") == "CPU"
-    assert BACKENDS["aot"].guard_target("cuda") == "GPU"
+    assert BACKENDS["pyfunc"]().guard_target("cuda") == "CPU"
+    assert BACKENDS["aot"]().guard_target("cuda") == "GPU"
 
 
 def test_bprop_gets_tensors_and_may_use_ops_and_attributes(mode: int) -> None:

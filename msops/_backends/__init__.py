@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
-from msops._backend import Backend
-from msops._backends.aicpu import AicpuBackend
-from msops._backends.aot import AotBackend
-from msops._backends.loops import LoopBackend
-from msops._backends.pyfunc import PyfuncBackend
-from msops._backends.tbe import TbeBackend
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Literal
 
-BACKENDS: dict[str, Backend] = {
-    backend.func_type: backend
-    for backend in (
-        AicpuBackend(),
-        LoopBackend("akg"),
-        AotBackend(),
-        LoopBackend("hybrid"),
-        PyfuncBackend(),
-        TbeBackend(),
-    )
+from msops._backend import Backend
+
+# Imported when an op first asks: a program pays for the kinds of kernels that it has.
+
+
+def _aicpu() -> Backend:
+    from msops._backends.aicpu import AicpuBackend
+
+    return AicpuBackend()
+
+
+def _aot() -> Backend:
+    from msops._backends.aot import AotBackend
+
+    return AotBackend()
+
+
+def _loops(func_type: Literal["akg", "hybrid"]) -> Backend:
+    from msops._backends.loops import LoopBackend
+
+    return LoopBackend(func_type)
+
+
+def _pyfunc() -> Backend:
+    from msops._backends.pyfunc import PyfuncBackend
+
+    return PyfuncBackend()
+
+
+def _tbe() -> Backend:
+    from msops._backends.tbe import TbeBackend
+
+    return TbeBackend()
+
+
+BACKENDS: dict[str, Callable[[], Backend]] = {
+    "aicpu": cache(_aicpu),
+    "akg": cache(partial(_loops, "akg")),
+    "aot": cache(_aot),
+    "hybrid": cache(partial(_loops, "hybrid")),
+    "pyfunc": cache(_pyfunc),
+    "tbe": cache(_tbe),
 }

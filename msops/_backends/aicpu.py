@@ -92,6 +92,7 @@ class AicpuBackend(Opaque):
     may_have_no_outputs = False
     # Only off the CPU, but a primitive is one for all platforms.
     runs_on_host = True
+    requires_op_info = True
 
     def read(self, func: Any, options: Options, who: str) -> AicpuSource:
         """Checks the sources, or notes where the function is that stands for the op."""
@@ -122,18 +123,8 @@ class AicpuBackend(Opaque):
     def settle(
         self, source: AicpuSource, options: Options, infos: Sequence[OpInfo], who: str
     ) -> Options:
-        """Refuses to go without op info (decision 8); unseeded randomness is state (decision 4)."""
-        info = next((info for info in infos if info.target == "Ascend"), None)
-        if info is None:
-            raise OpInfoValueError(
-                explain(
-                    who,
-                    "func_type 'aicpu' needs op info for target 'Ascend', which names the kernel; "
-                    f"got {'none' if not infos else 'one for ' + infos[0].target}",
-                    "Pass reg_info=CustomRegOp('Name')...target('Ascend').get_op_info(), or "
-                    "decorate the function with custom_info_register.",
-                )
-            )
+        """Refuses a kernel whose library is not named; unseeded draws are state (decision 4)."""
+        info = next(info for info in infos if info.target == "Ascend")
         attributes = {attribute.name: attribute for attribute in info.attributes}
         if not source.sources and ATTRIBUTE not in attributes:
             raise OpInfoValueError(

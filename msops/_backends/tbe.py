@@ -82,6 +82,12 @@ class TbeBackend:
             )
         return TbeKernel(ByValue(function), carried_op_info(function))
 
+    def settle(
+        self, source: TbeKernel, options: Options, infos: Sequence[OpInfo], who: str
+    ) -> Options:
+        """Returns the options: nothing is implied by the op info."""
+        return options
+
     def resolve(self, source: TbeKernel, options: Options, who: str) -> TbeKernel:
         """Returns the kernel; it is run per call."""
         return source
