@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from custom_ops import FLOAT_OPS, aot, first, scale_sum_info
+from custom_ops import FLOAT_OPS, aot, first, horner, loops, matmul, multiply, scale_sum_info
 
 from msops import Custom, errors
 from msops.ops import CustomRegOp, DataType
@@ -26,8 +27,8 @@ def scale_sum() -> Custom:
     return aot("ScaleSum", lambda x, scale: x[:1], first, reg_info=scale_sum_info())
 
 
-def guarded() -> Custom:
-    info = (
+def float_info() -> dict[str, Any]:
+    return (
         CustomRegOp()
         .input(0, "x")
         .input(1, "y")
@@ -36,7 +37,10 @@ def guarded() -> Custom:
         .target("CPU")
         .get_op_info()
     )
-    return aot("Multiply", reg_info=info)
+
+
+def guarded() -> Custom:
+    return aot("Multiply", reg_info=float_info())
 
 
 def doubled() -> Custom:
@@ -354,6 +358,46 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "  symbol Throws of library float_ops.cc ({hash})\n"
         "Pass what the kernel asks for, or handle the case in its source.",
     ),
+    "hybrid without its decorator": (
+        lambda: Custom(multiply, func_type="hybrid"),
+        errors.ArgumentTypeError,
+        "Custom 'multiply': 'func' must be a function decorated by kernel.\n"
+        "Decorate it with @ops.kernel, or pass func_type='akg' and out_shape, out_dtype.",
+    ),
+    "text as akg": (
+        lambda: Custom("add.cc:Add", func_type="akg"),
+        errors.ArgumentTypeError,
+        "Custom 'Add': expected a kernel that is a function made by def; got str.\n"
+        "Kernels are compiled from the source of a def: write one.",
+    ),
+    "option of another func_type": (
+        lambda: Custom(multiply, func_type="akg", writable=True),
+        errors.ArgumentValueError,
+        "Custom 'multiply': option writable does not apply to func_type 'akg'.\n"
+        "Leave writable out: a loop kernel is a pure function of its inputs.",
+    ),
+    "unknown compile_attrs": (
+        lambda: Custom(multiply, func_type="akg", compile_attrs={"speed": 1}),
+        errors.ArgumentValueError,
+        "Custom 'multiply': expected compile_attrs with keys among 'lower' for func_type 'akg'; "
+        "got 'speed'.\n"
+        "Leave the others out.",
+    ),
+    "loops of a dtype without a row": (
+        lambda: loops(multiply, reg_info=float_info())(X.astype(jnp.int32), X.astype(jnp.int32)),
+        errors.OpInfoTypeError,
+        "Custom 'multiply' on CPU: input dtypes (int32, int32) match no row of its op info:\n"
+        "  (float32, float32) -> float32\n"
+        "Cast the inputs, or register the row with "
+        ".dtype_format(DataType.I32_Default, ...).",
+    ),
+    "64 bits into loops with x64 off": (
+        lambda: loops(multiply)(np.ones(3), np.ones(3)),
+        errors.InferenceTypeError,
+        "Custom 'multiply': input 0 is float64, and 64-bit types are off in JAX.\n"
+        "Cast to 32 bits (x.astype(np.float32)), set jax.config.update('jax_enable_x64', True), "
+        "call inside jax.enable_x64(True), or pass msops.Tensors, which keep their width.",
+    ),
     "platform of register_ffi_targets": (
         lambda: __import__("msops").register_ffi_targets("abacus"),
         errors.ArgumentValueError,
@@ -373,6 +417,78 @@ def test_error_says_who_expected_got_and_what_to_do(name: str) -> None:
     content = hashed._resolve().operator.definition.kernel.library.hash[:12]
     assert str(caught.value) == text.replace("{cwd}", str(Path.cwd())).replace("{hash}", content)
     assert isinstance(caught.value, errors.MsopsError)
+
+
+PARAMETERS = (
+    "Parameters stand for the tensors, then for the attributes by their names in the op info."
+)
+CALLS = {
+    "too few tensors": (
+        multiply,
+        lambda: loops(multiply)(X),
+        errors.BuildError,
+        "the kernel has the parameters (x, y); it is called with 1 tensor",
+        "def multiply(x, y):",
+        PARAMETERS,
+    ),
+    "a list for one tensor": (
+        multiply,
+        lambda: loops(multiply)([X, X], X),
+        errors.BuildError,
+        "'x' is a list of tensors",
+        "def multiply(x, y):",
+        "The Hybrid DSL takes tensors one by one; TVM compute takes lists.",
+    ),
+    "an attribute of another name": (
+        horner,
+        lambda: loops(horner, reg_info=scale_sum_info())(X, 1.5),
+        errors.BuildError,
+        "the kernel has the parameters (x, at); it is called with 1 tensor and the attributes "
+        "scale",
+        "def horner(x, at):",
+        PARAMETERS,
+    ),
+    "two dtypes": (
+        multiply,
+        lambda: loops(multiply)(X, X.astype(jnp.float16)),
+        errors.BuildError,
+        "mismatch type: the operands of '*' are float32 and float16",
+        "z[i] = x[i] * y[i]",
+        "Convert one: float32(y[i]).",
+    ),
+    "a dtype that no loop has": (
+        multiply,
+        lambda: loops(multiply)(X.astype(jnp.complex64), X),
+        errors.BuildError,
+        "x.dtype is no dtype",
+        "z = output_tensor(x.shape, x.dtype)",
+        "Write a.dtype or a string, one of bool, int8, int16, int32, int64, uint8, uint16, uint32, "
+        "uint64, float16, bfloat16, float32, float64.",
+    ),
+    "shapes that do not fit": (
+        matmul,
+        lambda: loops(matmul)(M, M),
+        errors.ArgumentValueError,
+        "reads b[2, j] of b: float32[2, 3] at i = 0, j = 0, k = 2",
+        "c[i, j] = c[i, j] + a[i, k] * b[k, j]",
+        "Mend the index, or guard the access by an if.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_that_does_not_fit_the_loops_shows_the_line(name: str) -> None:
+    kernel, use, family, problem, code, remedy = CALLS[name]
+    with pytest.raises(family) as caught:
+        use()
+    who, place, line, caret, *advice = str(caught.value).split("\n")
+    lines, start = inspect.getsourcelines(kernel)
+    number = start + [text.strip() for text in lines].index(code)
+    assert who == f"Custom '{kernel.__name__}': {problem}:"
+    assert place == f"  {inspect.getsourcefile(kernel)}:{number}"
+    assert line == f"    {code}"
+    assert set(caret.strip()) == {"^"}
+    assert "\n".join(advice) == remedy
 
 
 def test_process_works_on_after_all_of_them() -> None:

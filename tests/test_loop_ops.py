@@ -183,6 +183,29 @@ def test_inside_control_flow_checkpoint_and_donation(lower):
     np.testing.assert_allclose(jax.jit(op, donate_argnums=0)(x + 0), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("lower", [None, *LOWERINGS])
+def test_loops_with_bounds_from_data_are_differentiated(lower):
+    def sparse(start, column, value, x):
+        y = output_tensor((start.shape[0] - 1,), value.dtype)
+        for i in range(y.shape[0]):
+            for k in range(start[i], start[i + 1]):
+                y[i] += value[k] * x[column[k]]
+        return y
+
+    op = make(sparse, lower)
+    start, column = jnp.array([0, 2, 2, 3]), jnp.array([0, 2, 1])
+    value, x, w = jnp.array([2.0, 3.0, 5.0]), jnp.array([1.0, 4.0, 9.0]), jnp.array([1.0, 6.0, 7.0])
+    dense = jnp.array([[2.0, 0.0, 3.0], [0.0, 0.0, 0.0], [0.0, 5.0, 0.0]])
+    np.testing.assert_allclose(op(start, column, value, x), dense @ x)
+    by_value, by_x = jax.jit(
+        jax.grad(lambda v, x: (op(start, column, v, x) * w).sum(), argnums=(0, 1))
+    )(value, x)
+    np.testing.assert_allclose(by_value, [1.0 * 1, 1.0 * 9, 7.0 * 4])
+    np.testing.assert_allclose(by_x, w @ dense)
+    _, moved = jax.jvp(lambda x: op(start, column, value, x), (x,), (w,))
+    np.testing.assert_allclose(moved, dense @ w)
+
+
 def test_a_bprop_wins_over_the_loops_own_derivative():
     op = make(row_softmax, bprop=lambda a, out, dout: (dout * 0 + 3.0,))
     np.testing.assert_array_equal(jax.grad(lambda a: op(a).sum())(jnp.ones((2, 2))), 3.0)

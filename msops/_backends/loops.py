@@ -103,10 +103,10 @@ class LoopBackend:
         return "CPU" if platform == "cpu" else "GPU"
 
     def trace(self, kernel: Kernels, request: Request) -> Traced:
-        """Returns the raised loops; with the adjoint loops where they run as native code."""
+        """Returns the raised loops; with adjoint loops for native code, and where JAX has none."""
         compiled = _checked(kernel, request)
         function = _with_axes(compiled, request.call)
-        if compiled.lowering("cpu") == "xla":
+        if compiled.lowering("cpu") == "xla" and compiled.is_reversible:
             return Traced(function)
         return Traced(function, functools.partial(_pull_back, self, kernel, request))
 

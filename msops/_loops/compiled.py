@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msops import _config, _toolchain
 from msops._loops import pipeline
@@ -19,11 +19,9 @@ from msops._loops.print_c import CSource, c_source
 from msops._loops.print_cuda import CudaSource, cuda_source
 from msops._loops.raising.classify import raise_kernel
 from msops._loops.raising.describe import describe
+from msops._loops.raising.steps import Branch, Loop, Step
 from msops._loops.text import kernel_text
 from msops.errors import ArgumentValueError, explain
-
-if TYPE_CHECKING:
-    from msops._loops.raising.steps import Step
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,11 @@ class Compiled:
     def steps(self) -> tuple[Step, ...]:
         """The array operations."""
         return raise_kernel(self.raised)
+
+    @functools.cached_property
+    def is_reversible(self) -> bool:
+        """Whether JAX can run the array operations backwards: no loop's trips depend on data."""
+        return not any(map(_is_open, self.steps))
 
     @functools.cached_property
     def function(self) -> Callable[..., Sequence[Any]]:
@@ -189,6 +192,16 @@ def _batched(
     for size, flags in zip(reversed(sizes), reversed(mapped), strict=True):
         kernel = batched(kernel, size, flags)
     return Compiled(kernel, compiled._forced, compiled._who)
+
+
+def _is_open(step: Step) -> bool:
+    """Tells whether a step is, or has inside, a loop whose bounds are known only when it runs."""
+    match step:
+        case Loop(axis=axis, body=body):
+            return axis is None or any(map(_is_open, body))
+        case Branch(then=then, otherwise=otherwise):
+            return any(map(_is_open, (*then, *otherwise)))
+    return False
 
 
 _REMEDIES: Mapping[str, str] = {
