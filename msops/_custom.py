@@ -65,7 +65,8 @@ class Custom:
       func_type: "aicpu", "akg", "aot", "hybrid", "pyfunc" or "tbe"; None chooses by `func`, and
         never tbe.
       bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per
-        input, None where there is none. Several outputs make `out` and `dout` tuples.
+        input, None where there is none. Several outputs make `out` and `dout` tuples. akg and
+        hybrid kernels are differentiated without it, in both modes and to any order.
       reg_info: op info (`CustomRegOp`): a dict, its JSON text, or a list of them, one per target.
         Outranks the decorator `custom_info_register`.
       stateful: the kernel has effects or draws unseeded random numbers: equal calls are not merged
@@ -98,6 +99,18 @@ class Custom:
       ...                   bprop=lambda x, out, dout: (2 * x * dout,))
       >>> jax.jit(jax.grad(lambda x: op(x).sum()))(jnp.array([1.0, 4.0]))
       Array([2., 8.], dtype=float32)
+
+      A loop kernel tells its outputs and its gradient itself; its tensors have any shape it can
+      index, and dtypes of bool, integers, float16, bfloat16, float32 and float64:
+
+      >>> def running_sum(x):
+      ...     y = output_tensor(x.shape, x.dtype)
+      ...     for i in range(x.shape[0]):
+      ...         y[i] = x[i] if i == 0 else y[i - 1] + x[i]
+      ...     return y
+      >>> op = msops.Custom(running_sum, func_type="akg")
+      >>> jax.value_and_grad(lambda x: op(x).sum())(jnp.array([1.0, 4.0]))
+      (Array(6., dtype=float32), Array([2., 1.], dtype=float32))
 
     Source: MindSpore 2.7.2, ``mindspore.ops.Custom``.
     """
@@ -292,6 +305,19 @@ class Custom:
 
         Raises:
           ArgumentValueError: no `args`, and the op has not been called.
+          BuildError: the loops cannot be compiled for such inputs.
+
+        Example:
+          >>> import jax, jax.numpy as jnp, msops
+          >>> def double(x):
+          ...     y = output_tensor(x.shape, x.dtype)
+          ...     for i in range(x.shape[0]):
+          ...         y[i] = 2.0 * x[i]
+          ...     return y
+          >>> op = msops.Custom(double, func_type="akg")
+          >>> told = op.explain(jax.ShapeDtypeStruct((1000,), jnp.float32))
+          >>> print(told.splitlines()[0])
+          Custom 'double' on CPU: XLA operations, as every loop is parallel or a known reduction
         """
         return explain_call(self._resolve(), self._find_call(args))
 
@@ -301,14 +327,33 @@ class Custom:
         Args:
           *args: as for `explain`.
           stage: "jaxpr", "stablehlo" (what is handed to XLA) or "hlo" (what XLA makes of it). For
-            akg and hybrid also "ir" (the loop IR of the kernel), "raised" (its loops as they become
-            XLA operations), "marked" (as they become native code), "c" and "cuda".
+            akg and hybrid also "ir" (the loop IR of the kernel), "marked" (each loop known as
+            parallel, reduction or serial), "raised" (nests that each are one array operation),
+            "steps" (these operations), "c" and "cuda".
 
         Returns:
           The text.
 
         Raises:
           ArgumentValueError: there is no such stage; or no `args`, and the op has not been called.
+          BuildError: the loops cannot be compiled for such inputs.
+
+        Example:
+          >>> import jax.numpy as jnp, msops
+          >>> def double(x):
+          ...     y = output_tensor(x.shape, x.dtype)
+          ...     for i in range(x.shape[0]):
+          ...         y[i] = 2.0 * x[i]
+          ...     return y
+          >>> op = msops.Custom(double, func_type="akg")
+          >>> print(op.lower_text(jnp.ones(3), stage="marked"))
+          kernel double(x: float32[3]) -> (y) {
+            buffer y: float32[3]
+            parallel i in 0 .. 3 {
+              y[i] = 2.0:float32 * x[i]
+            }
+          }
+          <BLANKLINE>
         """
         return lowered_text(self._resolve(), self._find_call(args), stage)
 

@@ -456,15 +456,6 @@ CALLS = {
         "z[i] = x[i] * y[i]",
         "Convert one: float32(y[i]).",
     ),
-    "a dtype that no loop has": (
-        multiply,
-        lambda: loops(multiply)(X.astype(jnp.complex64), X),
-        errors.BuildError,
-        "x.dtype is no dtype",
-        "z = output_tensor(x.shape, x.dtype)",
-        "Write a.dtype or a string, one of bool, int8, int16, int32, int64, uint8, uint16, uint32, "
-        "uint64, float16, bfloat16, float32, float64.",
-    ),
     "shapes that do not fit": (
         matmul,
         lambda: loops(matmul)(M, M),
