@@ -22,3 +22,15 @@ def test_the_map_names_every_module() -> None:
     files = {path.name for path in PACKAGE.glob("*.py") if path.name != "__init__.py"}
     folders = {path.parent.name for path in PACKAGE.glob("*/*.py")}
     assert named == files | folders
+
+
+def importers(name: str) -> set[str]:
+    """Returns the parts of the package with an import of a library."""
+    pattern = re.compile(rf"^\s*(import|from) {name}\b", re.MULTILINE)
+    files = [path for path in PACKAGE.rglob("*.py") if pattern.search(path.read_text())]
+    return {path.relative_to(PACKAGE).parts[0] for path in files}
+
+
+def test_one_part_knows_jax_and_one_isl() -> None:
+    assert importers("jax") == {"print_jax"}
+    assert importers("islpy") == {"polyhedral"}
