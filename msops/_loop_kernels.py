@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msops._backend import Request
 from msops._dtypes import as_dtype
 from msops._fingerprint import ByValue
+from msops.errors import InferenceTypeError, InferenceValueError, explain
 
 if TYPE_CHECKING:
     from msops._loops.choice import Lowering
@@ -105,17 +106,48 @@ Kernels: TypeAlias = LoopKernel | AdjointKernel
 
 
 def case_of(request: Request) -> Case:
-    """Returns what a call asks its kernel to be specialised for."""
+    """Returns what a call asks its kernel to be specialised for.
+
+    Raises:
+      InferenceTypeError: loops do not compute in the dtype of an input.
+      InferenceValueError: an extent of an input is symbolic.
+    """
     from msops._loops.frontends.spec import Spec
 
-    specs = (request.call.element(struct) for struct in request.inputs)
+    structs = [request.call.element(struct) for struct in request.inputs]
+    specs = tuple(Spec(tuple(s.shape), as_dtype(s.dtype).name) for s in structs)
+    for position, spec in enumerate(specs):
+        _check(spec, f"input {position}", request.who)
     return Case(
         layout=request.call.layout,
-        inputs=tuple(Spec(tuple(spec.shape), as_dtype(spec.dtype).name) for spec in specs),
+        inputs=specs,
         attributes=request.attributes,
         attributes_text=repr(request.attributes),
         who=request.who,
     )
+
+
+def _check(spec: Spec, what: str, who: str) -> None:
+    from msops._loops.intrinsics import DTYPES
+
+    if spec.dtype not in DTYPES:
+        raise InferenceTypeError(
+            explain(
+                who,
+                f"expected for {what} a dtype that loops compute in, one of {', '.join(DTYPES)}; "
+                f"got {spec.dtype}",
+                "Pass real and imaginary parts as two inputs.",
+            )
+        )
+    if not all(isinstance(extent, int) for extent in spec.shape):
+        raise InferenceValueError(
+            explain(
+                who,
+                f"expected numbers for the shape of {what}; got "
+                f"({', '.join(map(str, spec.shape))})",
+                "Loops are compiled for the shapes of a call: export one program per shape.",
+            )
+        )
 
 
 @functools.lru_cache(maxsize=256)

@@ -485,6 +485,16 @@ BUILD_ERRORS: Rows = (
         "Check the shape or attribute it comes from.",
     ),
     (
+        "c[0] = float32(«10 ** 10 ** 10»)",
+        "the constant '10 ** 10 ** 10' has more than 64 bits",
+        "Write a number that int64 has, or compute in floats: 2.0 ** x.",
+    ),
+    (
+        "c[0] = float32(«1 << 99999999999»)",
+        "the constant '1 << 99999999999' has more than 64 bits",
+        "Write a number that int64 has, or compute in floats: 2.0 ** x.",
+    ),
+    (
         "«assert a[0] > 0.0, 'no'»",
         "an assert is about constants: shapes, dtypes and attributes",
         "Leave it out, or store a flag in an output.",

@@ -39,6 +39,26 @@ def guarded() -> Custom:
     return aot("Multiply", reg_info=info)
 
 
+def doubled() -> Custom:
+    return Custom(double, func_type="akg")
+
+
+def double(x):
+    y = output_tensor(x.shape, x.dtype)  # noqa: F821
+    for i in range(x.shape[0]):
+        y[i] = x[i] * 2.0
+    return y
+
+
+async def suspended(x):
+    return x
+
+
+class WrapsItself:
+    def __getattr__(self, name: str) -> Any:
+        return self
+
+
 CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "missing file": (
         lambda: Custom("/nowhere/add.cc:Add", first, first),
@@ -291,6 +311,33 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "Custom 'Copy': output 0 is float64, and 64-bit types are off in JAX.\n"
         "Cast to 32 bits (x.astype(np.float32)), set jax.config.update('jax_enable_x64', True), "
         "call inside jax.enable_x64(True), or pass msops.Tensors, which keep their width.",
+    ),
+    "loops over a symbolic extent": (
+        lambda: jax.export.export(jax.jit(doubled()))(
+            jax.ShapeDtypeStruct(jax.export.symbolic_shape("n, 3"), np.float32)
+        ),
+        errors.InferenceValueError,
+        "Custom 'double': expected numbers for the shape of input 0; got (n, 3).\n"
+        "Loops are compiled for the shapes of a call: export one program per shape.",
+    ),
+    "loops over complex numbers": (
+        lambda: doubled()(jnp.ones(3, np.complex64)),
+        errors.InferenceTypeError,
+        "Custom 'double': expected for input 0 a dtype that loops compute in, one of bool, int8, "
+        "int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64; "
+        "got complex64.\nPass real and imaginary parts as two inputs.",
+    ),
+    "a coroutine as kernel": (
+        lambda: Custom(suspended, func_type="akg"),
+        errors.ArgumentTypeError,
+        "Custom 'suspended': expected a kernel that is a function made by def; got an async def.\n"
+        "Kernels are compiled from the source of a def: write one.",
+    ),
+    "what wraps itself as kernel": (
+        lambda: Custom(WrapsItself(), func_type="akg"),
+        errors.ArgumentTypeError,
+        "Custom 'WrapsItself': expected a kernel that is a function made by def; got WrapsItself.\n"
+        "Kernels are compiled from the source of a def: write one.",
     ),
     "kernel's own error code": (
         lambda: jax.block_until_ready(aot("Fails")(X)),

@@ -128,6 +128,36 @@ def test_an_index_out_of_range_is_told_with_an_iteration() -> None:
     assert finding.location.line == 5
 
 
+def test_an_index_that_overflows_is_out_of_range() -> None:
+    kernel = parse_kernel("""
+        kernel huge(a: int8[1]) -> (b) {
+          buffer b: int8[4900000000]
+          serial i in 0 .. 70000 {
+            serial j in 0 .. 70000 {
+              b[(i * 70000) + j] = a[0]
+            }
+          }
+        }""")
+    (finding,) = check_bounds(kernel).findings
+    assert 30678 * 70000 + 23648 == 2**31
+    assert finding.message == (
+        "writes b[-2147483648] of b: int8[4900000000] at i = 30678, j = 23648, "
+        "where '(i * 70000) + j' overflows int32"
+    )
+
+
+def test_an_index_that_wraps_into_range_is_no_error() -> None:
+    kernel = parse_kernel("""
+        kernel hashed() -> (b) {
+          buffer b: int32[8]
+          serial i in 0 .. 8 {
+            b[((i * 1103515245) + 12345) % 8] = i
+            b[(i * 1073741824) * 4] = i
+          }
+        }""")
+    assert check_bounds(kernel).findings == ()
+
+
 def test_a_condition_that_cannot_be_analysed_makes_no_error() -> None:
     kernel = parse_kernel("""
         kernel guarded(a: float32[4], at: int32[4]) -> (b) {

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
+from jax.test_util import check_grads
 from loop_agreement import assert_agree
 from loop_corpus import BY_NAME, CORPUS, specialised
 from loop_kernels.case import Case
@@ -76,6 +77,35 @@ def test_random_kernels_that_are_not_distributed(case: Random) -> None:
     assert_agree(case.kernel, case.inputs, expected, run(case.kernel, case.inputs))
 
 
+CARRIED = {
+    "under a guard": "local s: float32[] { serial i in 0 .. 9 { if (i < 5) { s[] = s[] + a[i] } "
+    "c[i] = s[] } t[0] = s[] }",
+    "one element, another is read": "serial i in 0 .. 9 { t[1] = t[1] + a[i] c[i] = t[2] }",
+    "one element": "serial i in 0 .. 9 { t[1] = t[1] + a[i] c[i] = t[1] }",
+    "some elements": "serial i in 0 .. 9 { serial r in 1 .. 3 { t[r] = t[r] + a[i] "
+    "d[r, i] = t[r] } c[i] = t[2] + t[1] }",
+    "some elements, another is read": "serial i in 0 .. 9 { serial r in 1 .. 3 { "
+    "t[r] = t[r] + a[i] d[r, i] = t[r] } c[i] = t[0] }",
+    "fewer and fewer": "serial i in 0 .. 3 { serial r in i .. 3 { t[r] = t[r] + a[i] "
+    "d[r, i] = t[r] } }",
+    "all elements": "serial i in 0 .. 9 { serial r in 0 .. 3 { t[r] = t[r] + a[i] "
+    "d[r, i] = t[r] } }",
+}
+
+
+@pytest.mark.parametrize("body", CARRIED.values(), ids=CARRIED)
+def test_elements_that_a_loop_carries_along(body: str) -> None:
+    text = f"""kernel k(a: float32[9], t: float32[3]) -> (c, t, d) {{
+      buffer c: float32[9]
+      buffer d: float32[3, 9]
+      {body}
+    }}"""
+    kernel, raised = parse_kernel(text), to_raised(parse_kernel(text))
+    inputs = [np.arange(1, 10, dtype="float32"), np.float32([10, 20, 30])]
+    for want, got in zip(interpret(kernel, inputs), run(raised, inputs), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 # Where what is left out is not finite.
 
 
@@ -109,6 +139,30 @@ def test_what_a_padded_convolution_leaves_out_does_not_count() -> None:
             run(to_raised(kernel), [a, w])[0], interpret(kernel, [a, w])[0]
         )
         w[0] = np.inf
+
+
+@pytest.mark.parametrize("op", ["|", "&", "^", "*", "+"])
+def test_elements_with_gaps_between_them_are_combined_by_any_operation(op: str) -> None:
+    text = f"""kernel k(a: int32[4, 2, 3]) -> (c) {{
+      buffer c: int32[4, 2, 5]
+      serial x in 0 .. 4 {{ serial y in 0 .. 2 {{ c[x, y, y] = 6 }} }}
+      serial i in 0 .. 4 {{ serial j in 0 .. 2 {{ serial k in 0 .. 3 {{
+        c[i, j, j] = c[i, j, j] {op} a[i, j, k] }} }} }}
+    }}"""
+    a = np.random.default_rng(0).integers(-9, 9, (4, 2, 3), "int32")
+    kernel = parse_kernel(text)
+    np.testing.assert_array_equal(run(to_raised(kernel), [a])[0], interpret(kernel, [a])[0])
+
+
+def test_a_product_on_a_diagonal_has_reverse_mode() -> None:
+    text = """kernel k(a: float64[4, 2, 3], b: float64[4, 2, 2]) -> (b) {
+      serial i in 0 .. 4 { serial j in 0 .. 2 { serial k in 0 .. 3 {
+        b[i, j, j] = b[i, j, j] * a[i, j, k] } } }
+    }"""
+    function = build(to_raised(parse_kernel(text)))
+    generator = np.random.default_rng(0)
+    inputs = [generator.uniform(0.5, 2, shape) for shape in ((4, 2, 3), (4, 2, 2))]
+    check_grads(lambda a, b: function(a, b)[0], inputs, order=1, modes=["fwd", "rev"])
 
 
 # What XLA gets.

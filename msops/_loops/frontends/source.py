@@ -8,6 +8,7 @@ therefore compiled again, and taken only if it gives the function's own bytecode
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
 import types
 from collections.abc import Iterator
@@ -45,19 +46,32 @@ class Source:
 
 def unwrap(func: Any, who: str) -> types.FunctionType:
     """Returns the function that decorators wrapped, by ``__wrapped__`` as MindSpore does."""
-    inner = func
-    while hasattr(inner, "__wrapped__"):
-        inner = inner.__wrapped__
-    if not isinstance(inner, types.FunctionType) or inner.__name__ == "<lambda>":
-        what = "a lambda" if isinstance(inner, types.FunctionType) else f"{type(func).__name__}"
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected a kernel that is a function made by def; got {what}",
-                "Kernels are compiled from the source of a def: write one.",
-            )
+    try:
+        inner = inspect.unwrap(func)
+    except ValueError:  # It wraps itself.
+        inner = func
+    what = _what_is_no_kernel(inner)
+    if what is None:
+        assert isinstance(inner, types.FunctionType)
+        return inner
+    raise ArgumentTypeError(
+        explain(
+            who,
+            f"expected a kernel that is a function made by def; got {what}",
+            "Kernels are compiled from the source of a def: write one.",
         )
-    return inner
+    )
+
+
+def _what_is_no_kernel(value: Any) -> str | None:
+    """Returns what something is that is no function made by a plain ``def``."""
+    if not isinstance(value, types.FunctionType):
+        return type(value).__name__
+    if value.__name__ == "<lambda>":
+        return "a lambda"
+    if inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value):
+        return "an async def"
+    return "a generator" if inspect.isgeneratorfunction(value) else None
 
 
 def read_source(function: types.FunctionType, who: str) -> Source:

@@ -55,6 +55,7 @@ def check_bounds(kernel: Kernel) -> Bounds:
 def _finding(doubt: Doubt) -> Finding:
     access, iteration = doubt.access, doubt.iteration
     assert iteration is not None
+    wrapped = access.node.indices[doubt.axis]
     indices = [expr_text(index, outermost=True) for index in access.node.indices]
     indices[doubt.axis] = str(doubt.value)
     where = ", ".join(f"{var} = {value}" for var, value in iteration.items())
@@ -62,4 +63,6 @@ def _finding(doubt: Doubt) -> Finding:
         f"{'writes' if access.is_write else 'reads'} {access.buffer}[{', '.join(indices)}] "
         f"of {buffer_text(access.declared)}{' at ' if where else ''}{where}"
     )
+    if doubt.wraps:
+        message += f", where '{expr_text(wrapped, outermost=True)}' overflows {wrapped.dtype}"
     return Finding("out of range", message, access.node.location or access.statement.location)

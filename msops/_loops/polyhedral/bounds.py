@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,12 +22,14 @@ class Doubt:
       iteration: values of the loop variables for which it certainly is out of range; None if no
         such iteration is known.
       value: the index there.
+      wraps: the index may leave the range of its dtype and wrap.
     """
 
     access: Access
     axis: int
     iteration: dict[str, int] | None = None
     value: int = 0
+    wraps: bool = False
 
 
 def doubts(kernel: Kernel) -> tuple[Doubt, ...]:
@@ -46,7 +49,8 @@ def _doubts(access: Access) -> Iterator[Doubt]:
     ):
         if is_within(range_of(index, scope.ranges), (0, size - 1)):
             continue
-        value = scope.expression(index)
+        # Only where being out of range is an error does it matter how an index wraps.
+        value = scope.expression(index, wraps=scope.is_exact)
         if value is None:
             yield Doubt(access, axis)
             continue
@@ -54,7 +58,11 @@ def _doubts(access: Access) -> Iterator[Doubt]:
         wrong = outside.intersect(scope.domain)
         if wrong.is_empty():
             continue
-        yield _example(access, axis, value, wrong) if scope.is_exact else Doubt(access, axis)
+        if not scope.is_exact:
+            yield Doubt(access, axis)
+            continue
+        example = _example(access, axis, value, wrong)
+        yield dataclasses.replace(example, wraps=scope.expression(index) is None)
 
 
 def _example(access: Access, axis: int, value: isl.PwAff, wrong: isl.Set) -> Doubt:

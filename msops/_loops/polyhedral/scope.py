@@ -66,26 +66,42 @@ class Scope:
         domain = self.domain if narrowed is None else self.domain.intersect(narrowed)
         return dataclasses.replace(self, domain=domain, is_exact=self.is_exact and is_exact)
 
-    def expression(self, expr: Expr) -> isl.PwAff | None:
-        """Returns an integer expression as isl's quasi-affine one, or None if it is none."""
+    def expression(self, expr: Expr, wraps: bool = False) -> isl.PwAff | None:
+        """Returns an integer expression as isl's quasi-affine one, or None if it is none.
+
+        Args:
+          expr: the expression.
+          wraps: it may wrap, which makes it costly.
+        """
         exact = unwrapped_range(expr, self.ranges)
-        if exact is None or not is_within(exact, dtype_range(expr.dtype)):
+        if exact is None:
             return None
+        low, high = dtype_range(expr.dtype)
+        if is_within(exact, (low, high)):
+            return self._form(expr, wraps)
+        value = self._form(expr, wraps) if wraps else None
+        if value is None:
+            return None
+        size = self._value(high - low + 1)
+        return value.sub(self.constant(low)).mod_val(size).add(self.constant(low))
+
+    def _form(self, expr: Expr, wraps: bool) -> isl.PwAff | None:
+        """Returns what the last operation of an expression gives if it does not wrap."""
         match expr:
             case Const(value=value):
                 return self.constant(int(value))
             case Var(name=name):
                 return self.iterator([loop.var for loop in self.loops].index(name))
             case Unary(op="neg", operand=operand):
-                part = self.expression(operand)
+                part = self.expression(operand, wraps)
                 return None if part is None else part.neg()
             case Cast(operand=operand) if operand.dtype in INTEGERS:
-                return self.expression(operand)
+                return self.expression(operand, wraps)
             case Binary():
-                return self._binary(expr)
+                return self._binary(expr, wraps)
             case Select(condition=condition, then=then, otherwise=otherwise):
                 chosen, is_exact = self._condition(condition, negated=False)
-                first, second = self.expression(then), self.expression(otherwise)
+                first, second = (self.expression(part, wraps) for part in (then, otherwise))
                 if not is_exact or chosen is None or first is None or second is None:
                     return None
                 return first.intersect_domain(chosen).union_add(
@@ -101,8 +117,8 @@ class Scope:
         """Returns the variable of an enclosing loop as an expression."""
         return isl.PwAff.from_aff(isl.Aff.var_on_domain(self._space(), isl.dim_type.set, depth))
 
-    def _binary(self, expr: Binary) -> isl.PwAff | None:
-        left, right = self.expression(expr.left), self.expression(expr.right)
+    def _binary(self, expr: Binary, wraps: bool) -> isl.PwAff | None:
+        left, right = (self.expression(part, wraps) for part in (expr.left, expr.right))
         if left is None or right is None:
             return None
         match expr.op:
@@ -156,4 +172,5 @@ class Scope:
         return isl.LocalSpace.from_space(self.domain.get_space())
 
     def _value(self, value: float) -> isl.Val:
-        return isl.Val.int_from_si(self.domain.get_ctx(), int(value))
+        # Through text, for there are numbers of 64 bits that no C long holds.
+        return isl.Val.read_from_str(self.domain.get_ctx(), str(int(value)))

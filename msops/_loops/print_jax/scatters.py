@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from msops._loops.ir import INDEX_DTYPE, Const, Store
+from msops._loops.print_jax import operations
 from msops._loops.print_jax.gathers import elements
 from msops._loops.print_jax.indices import Places, as_index, find_windows, stacked
 from msops._loops.print_jax.scope import Scope, ValueOf
@@ -21,7 +22,14 @@ _MODES = lax.GatherScatterMode
 
 
 def scatter(
-    buffer: Array, target: Store, value: Value, op: str | None, scope: Scope, value_of: ValueOf
+    buffer: Array,
+    target: Store,
+    value: Value,
+    op: str | None,
+    scope: Scope,
+    value_of: ValueOf,
+    *,
+    once: bool,
 ) -> Array:
     """Returns a buffer with elements replaced or combined.
 
@@ -33,12 +41,18 @@ def scatter(
         then store to the same element.
       scope: what is evaluated where; nothing is stored where its masks do not hold.
       value_of: evaluates the indices.
+      once: no element is combined twice.
     """
     if not target.indices:
         # A scalar has no dimension to index.
         places, updates = _places((1,), target, value, scope, value_of)
         return lax.reshape(_scatter(lax.reshape(buffer, (1,)), places, updates, op), ())
     places, updates = _places(buffer.shape, target, value, scope, value_of)
+    if op is not None and once:
+        # JAX has scatters for few operations, and derivatives for fewer.
+        old = _cut_elements(buffer, places, updates)
+        updates = operations.binary(op, str(buffer.dtype))(old, updates)
+        op = None
     return _scatter(buffer, places, updates, op)
 
 

@@ -41,11 +41,12 @@ def store(target: Store, value: Value, op: str | None, scope: Scope, value_of: V
     if 0 in old.shape:
         return old
     view = find_view(target.indices, old.shape, scope.axis_ranges)
-    if view is not None and _is_dense(view) and set(view.axes) >= _needed(value, scope):
+    is_view = view is not None and set(view.axes) >= _needed(value, scope)
+    if view is not None and is_view and _is_dense(view):
         block = _Block.make(view, value, scope, value_of)
         if block is not None:
             return block.write(old, op)
-    return scatter(contents_array(old), target, value, op, scope, value_of)
+    return scatter(contents_array(old), target, value, op, scope, value_of, once=is_view)
 
 
 def covers(view: View) -> bool:

@@ -56,7 +56,8 @@ def contents_array(contents: Contents) -> Array:
 
 def constant(value: bool | int | float, dtype: str) -> Any:
     """Returns a number as a numpy scalar of a dtype of the IR."""
-    return np.asarray(value).astype(as_dtype(dtype).dtype)[()]
+    with np.errstate(over="ignore"):  # It is infinite, as in C.
+        return np.asarray(value).astype(as_dtype(dtype).dtype)[()]
 
 
 def spread(value: Value, axes: Sequence[str], extents: dict[str, int]) -> Array:

@@ -67,8 +67,9 @@ def _product(step: Contract | Convolve, scope: Scope) -> Value:
         compute = partial(contract, step, values, scope)
     else:
         wide = _over_windows(scope, step.windows)
-        values = [evaluate(step.image, wide), evaluate(step.filter, scope)]
-        compute = partial(convolve, step, *values, scope, wide)
+        image, kernel = evaluate(step.image, wide), evaluate(step.filter, scope)
+        values = [image, kernel]
+        compute = partial(convolve, step, image, kernel, scope, wide)
     fallback = step.fallback
     if fallback is None:
         return compute()

@@ -32,8 +32,9 @@ from msops._loops.ir import (
 )
 from msops._loops.names import Names
 from msops._loops.raising.linear import variables
-from msops._loops.raising.nests import chain
+from msops._loops.raising.nests import Chain, chain
 from msops._loops.raising.recurrences import find_recurrence
+from msops._loops.ranges import Range, is_within, loop_range, range_of
 from msops._loops.walk import (
     loads,
     map_bodies,
@@ -41,6 +42,7 @@ from msops._loops.walk import (
     own_expressions,
     rewrite,
     statements,
+    substitute,
 )
 
 
@@ -75,8 +77,12 @@ def _expand(
         if parts is None:
             return None
         carried = buffers[parts.store.buffer]
-        if _reads(stmt, carried.name) and _is_apart(loop, position, carried.name):
-            return _split(loop, position, carried, names)
+        if (
+            _reads(stmt, carried.name)
+            and _is_apart(loop, position, carried.name)
+            and _are_all_carried(loop, parts)
+        ):
+            return _split(loop, position, parts, carried, names)
     return None
 
 
@@ -114,8 +120,42 @@ def _is_apart(loop: For, position: int, carried: str) -> bool:
     return True
 
 
+def _are_all_carried(loop: For, parts: Chain) -> bool:
+    """Tells whether each iteration leaves every element of the buffer that the loop reads."""
+    if parts.guards or not all(_is_constant(inner) for inner in parts.loops):
+        return False
+    stored: list[Expr | Range] = []
+    free = {inner.var: loop_range(inner, {}) for inner in parts.loops}
+    for index in parts.store.indices:
+        if isinstance(index, Var) and index.name in free:
+            stored.append(free.pop(index.name))
+        elif not variables(index) & set(free):
+            stored.append(index)
+        else:
+            return False
+    nests = [found for stmt in loop.body if (found := chain(stmt))]
+    return all(
+        _is_one_of(read, stored, nest.loops)
+        for nest in nests
+        for expr in (*nest.guards, *nest.store.indices, nest.store.value)
+        for read in loads(expr)
+        if read.buffer == parts.store.buffer
+    )
+
+
+def _is_one_of(read: Load, stored: Sequence[Expr | Range], loops: Sequence[For]) -> bool:
+    """Tells whether an element is among those stored: the same index, or one in a range."""
+    ranges: dict[str, Range] = {}
+    for loop in loops:
+        ranges[loop.var] = loop_range(loop, ranges)
+    return all(
+        is_within(range_of(index, ranges), place) if isinstance(place, tuple) else index == place
+        for index, place in zip(read.indices, stored, strict=True)
+    )
+
+
 def _split(
-    loop: For, position: int, carried: Buffer, names: Names
+    loop: For, position: int, parts: Chain, carried: Buffer, names: Names
 ) -> tuple[Buffer, tuple[Stmt, ...]] | None:
     begin, end = (int(bound.value) for bound in (loop.begin, loop.end))  # type: ignore[union-attr]
     if end <= begin:
@@ -130,7 +170,7 @@ def _split(
         for i, stmt in enumerate(loop.body)
         if i != position
     ]
-    return each, (scan, *rest, _last(each, carried, names))
+    return each, (scan, *rest, _last(parts, each, carried, names))
 
 
 @dataclass(frozen=True)
@@ -193,13 +233,14 @@ def _renamed(loop: For, names: Names) -> For:
     return dataclasses.replace(loop, var=var, body=tuple(map(move, loop.body)), kind="parallel")
 
 
-def _last(each: Buffer, carried: Buffer, names: Names) -> Stmt:
+def _last(parts: Chain, each: Buffer, carried: Buffer, names: Names) -> Stmt:
     """Returns the loops that leave the last elements in the carried buffer."""
-    indices = [Var(names.fresh(f"{carried.name}_{axis}")) for axis in range(len(carried.shape))]
+    fresh: dict[str, Expr] = {loop.var: Var(names.fresh(loop.var)) for loop in parts.loops}
+    indices = tuple(substitute(index, fresh) for index in parts.store.indices)
     last = Const(each.shape[-1] - 1, INDEX_DTYPE)
-    value = Load(each.name, (*indices, last), carried.dtype)
-    stmt: Stmt = Store(carried.name, tuple(indices), value)
-    for var, size in reversed(list(zip(indices, carried.shape, strict=True))):
-        begin, end = Const(0, INDEX_DTYPE), Const(size, INDEX_DTYPE)
-        stmt = For(var.name, begin, end, (stmt,), "parallel")
+    stmt: Stmt = Store(carried.name, indices, Load(each.name, (*indices, last), carried.dtype))
+    for loop in reversed(parts.loops):
+        var = fresh[loop.var]
+        assert isinstance(var, Var)
+        stmt = dataclasses.replace(loop, var=var.name, body=(stmt,), kind="parallel")
     return stmt

@@ -38,6 +38,8 @@ COMPARISONS: dict[type[ast.cmpop], tuple[str, BinaryOp]] = {
     ast.Gt: (">", "gt"),
     ast.GtE: (">=", "ge"),
 }
+_MOST_BITS = 64
+"""Python would go on computing with longer integers, for hours."""
 _SIGNS = dict([*OPERATORS.values(), *COMPARISONS.values()])
 _SIGN_OF = {op: sign for sign, op in _SIGNS.items()}
 
@@ -83,6 +85,12 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
 def _fold(typing: Typing, node: ast.AST, op: BinaryOp, left: Const, right: Const) -> Const | None:
     dtype = wider_literal(left.dtype, right.dtype)
     _check_domain(typing, node, op, dtype, f"'{_SIGN_OF.get(op, op)}'")
+    if _least_bits(op, left.value, right.value) > _MOST_BITS:
+        raise typing.report.build_error(
+            node,
+            f"the constant '{ast.unparse(node)}' has more than {_MOST_BITS} bits",
+            "Write a number that int64 has, or compute in floats: 2.0 ** x.",
+        )
     try:
         value = FOLDED[op](left.value, right.value)
     except ZeroDivisionError:
@@ -97,6 +105,16 @@ def _fold(typing: Typing, node: ast.AST, op: BinaryOp, left: Const, right: Const
     if natural.dtype == "bool" or is_float(natural.dtype) != is_float(dtype):
         return natural
     return Const(value, dtype)
+
+
+def _least_bits(op: BinaryOp, left: Any, right: Any) -> int:
+    """Returns a lower limit of how long a power or shift of constants is, without computing it."""
+    if not (isinstance(left, int) and isinstance(right, int)) or right < 0:
+        return 0
+    length = abs(left).bit_length()
+    if op == "shl":
+        return length + right if left else 0
+    return (length - 1) * right if op == "pow" else 0
 
 
 def _check_domain(typing: Typing, node: ast.AST, op: BinaryOp, dtype: str, what: str) -> None:
