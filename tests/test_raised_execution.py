@@ -77,6 +77,18 @@ def test_random_kernels_that_are_not_distributed(case: Random) -> None:
     assert_agree(case.kernel, case.inputs, expected, run(case.kernel, case.inputs))
 
 
+def test_elements_with_gaps_between_them_in_a_row_that_moves() -> None:
+    text = """kernel red_black(d: float32[7, 9]) -> (d) {
+      serial t in 1 .. 6 {
+        serial red in 0 .. 4 { d[t, (red * 2) + 1] = d[t - 1, red * 2] + d[t, red * 2] }
+        serial black in 1 .. 4 { d[t, black * 2] = d[t, black * 2] + d[t, (black * 2) - 1] }
+      }
+    }"""
+    d = np.random.default_rng(0).integers(-9, 9, (7, 9)).astype("float32")
+    kernel = parse_kernel(text)
+    np.testing.assert_array_equal(run(to_raised(kernel), [d])[0], interpret(kernel, [d])[0])
+
+
 CARRIED = {
     "under a guard": "local s: float32[] { serial i in 0 .. 9 { if (i < 5) { s[] = s[] + a[i] } "
     "c[i] = s[] } t[0] = s[] }",

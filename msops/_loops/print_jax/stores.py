@@ -127,9 +127,11 @@ class _Block:
         if isinstance(old, Uniform) and op is None and self.mask is None and self._is_fixed():
             return reshaped(self._padded(self.value, old.value), old.shape)
         buffer = reshaped(contents_array(old), self.shape)
-        if not self._is_fixed() or all(stride == 1 for stride in self.strides):
-            return reshaped(self._update(buffer, op), old.shape)
-        return reshaped(self._blend(buffer, op), old.shape)
+        if all(stride == 1 for stride in self.strides):
+            write = self._update
+        else:
+            write = self._blend if self._is_fixed() else self._blend_moving
+        return reshaped(write(buffer, op), old.shape)
 
     def _is_fixed(self) -> bool:
         return all(isinstance(start, int) for start in self.starts)
@@ -157,9 +159,8 @@ class _Block:
         covers = self._is_fixed() and self.value.shape == self.shape
         if covers:
             return self._combined(buffer, op)
-        new = self.value
-        starts = [np.int32(s) if isinstance(s, int) else s for s in self.starts]
-        if op is not None or self.mask is not None or any(s > 1 for s in self.strides):
+        new, starts = self.value, self._moving_starts()
+        if op is not None or self.mask is not None:
             region = self._region(buffer, starts)
             new = self._combined(region, op)
         return lax.dynamic_update_slice(buffer, new, starts, allow_negative_indices=False)
@@ -170,13 +171,27 @@ class _Block:
             return lax.slice(buffer, self.starts, ends)
         return lax.dynamic_slice(buffer, starts, self.value.shape, allow_negative_indices=False)
 
-    def _blend(self, buffer: Array, op: str | None) -> Array:
-        """Replaces elements with gaps between them, through a mask over the whole buffer."""
-        spans = [
+    def _moving_starts(self) -> list[Any]:
+        return [np.int32(s) if isinstance(s, int) else s for s in self.starts]
+
+    def _spans(self) -> tuple[int, ...]:
+        """Returns how far the region reaches, gaps included."""
+        return tuple(
             1 + stride * (count - 1)
             for stride, count in zip(self.strides, self.value.shape, strict=True)
-        ]
-        ends = [start + span for start, span in zip(self.starts, spans, strict=True)]
+        )
+
+    def _blend_moving(self, buffer: Array, op: str | None) -> Array:
+        """Replaces elements with gaps between them in a region that moves."""
+        starts, spans = self._moving_starts(), self._spans()
+        region = lax.dynamic_slice(buffer, starts, spans, allow_negative_indices=False)
+        at_zero = dataclasses.replace(self, shape=spans, starts=(0,) * len(spans))
+        new = at_zero._blend(region, op)
+        return lax.dynamic_update_slice(buffer, new, starts, allow_negative_indices=False)
+
+    def _blend(self, buffer: Array, op: str | None) -> Array:
+        """Replaces elements with gaps between them, through a mask over the whole buffer."""
+        ends = [start + span for start, span in zip(self.starts, self._spans(), strict=True)]
         region = lax.slice(buffer, self.starts, ends, self.strides)
         new = self._combined(region, op)
         where = np.ones(self.value.shape, bool)
