@@ -18,6 +18,7 @@ import msops
 from msops import _toolchain
 
 Shape = tuple[int, ...]
+Shapes = Sequence[Sequence[Any]]
 
 # Those of generated C, so that the two differ in nothing but who wrote them.
 _C_FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fopenmp-simd")
@@ -29,12 +30,14 @@ class Case:
 
     Attributes:
       name: of the function in loop_kernels.py, and in the other files.
-      shapes: of the inputs at the small and the large size; a trailing "int32" is a dtype.
+      shapes_of: shapes of the inputs by a length; a trailing "int32" is a dtype.
+      lengths: the small and the large size.
       by_hand: the same in `jax.numpy`; None for the order-bound, which loops_c/<name>.c has in C.
     """
 
     name: str
-    shapes: tuple[tuple[Any, ...], tuple[Any, ...]]
+    shapes_of: Callable[[int], Shapes]
+    lengths: tuple[int, int]
     by_hand: Callable[..., Any] | None
 
     @property
@@ -44,7 +47,7 @@ class Case:
 
     def inputs(self, size: int) -> list[np.ndarray]:
         """Returns the inputs of size 0 or 1."""
-        return make_inputs(self.name, self.shapes[size])
+        return make_inputs(self.name, self.shapes_of(self.lengths[size]))
 
     def baseline(self) -> Callable[..., Any]:
         """Returns what was written by hand, jitted."""
@@ -52,7 +55,11 @@ class Case:
 
     def label(self, size: int) -> str:
         """Returns the name with the shape of the first input."""
-        return f"{self.name} {'x'.join(map(str, shape_of(self.shapes[size][0])))}"
+        return self.label_at(self.lengths[size])
+
+    def label_at(self, length: int) -> str:
+        """Returns the name with the shape of the first input at a length."""
+        return f"{self.name} {'x'.join(map(str, shape_of(self.shapes_of(length)[0])))}"
 
 
 def shape_of(entry: Any) -> Shape:
@@ -128,38 +135,37 @@ def _n_body(p: jax.Array, q: jax.Array) -> jax.Array:
     return ((q / (r * jnp.sqrt(r)))[..., None] * d).sum(1)
 
 
-def _sizes(*shapes: Callable[[int], Shape | tuple[Any, ...]]) -> Any:
-    return lambda small, large: tuple(tuple(f(n) for f in shapes) for n in (small, large))
+def _square(n: int) -> Shapes:
+    return [(n, n)]
 
 
-_square = _sizes(lambda n: (n, n))
-_squares = _sizes(lambda n: (n, n), lambda n: (n, n))
+def _squares(n: int) -> Shapes:
+    return [(n, n), (n, n)]
+
 
 CASES = (
-    Case("add", _squares(64, 1024), jnp.add),
-    Case("gelu", _square(64, 1024), _gelu),
-    Case("softmax", _square(64, 1024), _softmax),
-    Case("layer_norm", _sizes(lambda n: (n, n), lambda n: (n,), lambda n: (n,))(64, 1024),
-         _layer_norm),
-    Case("row_sum", _square(64, 1024), lambda a: a.sum(1)),
-    Case("column_sum", _square(64, 1024), lambda a: a.sum(0)),
-    Case("full_sum", _square(64, 1024), lambda a: a.sum().reshape(1)),
-    Case("max_pool", _square(64, 1024), _max_pool),
-    Case("stencil_3", _sizes(lambda n: (n,))(4096, 1048576), _stencil_3),
-    Case("stencil_5", _square(64, 1024), _stencil_5),
-    Case("transpose", _square(64, 1024), jnp.transpose),
-    Case("matmul", _squares(64, 512), jnp.matmul),
-    Case("batched_matmul", _sizes(lambda n: (8, n, n), lambda n: (8, n, n))(32, 128), jnp.matmul),
-    Case("conv2d", _sizes(lambda n: (8, n, n), lambda n: (16, 8, 3, 3))(32, 128), _conv2d),
-    Case("outer", _sizes(lambda n: (n,), lambda n: (n,))(64, 1024), jnp.outer),
-    Case("gather", _sizes(lambda n: (n, 64), lambda n: (n, "int32"))(64, 4096),
-         lambda a, idx: a[idx]),
-    Case("scatter_add", _sizes(lambda n: (n, 64), lambda n: (n, "int32"))(64, 4096), _scatter_add),
-    Case("cumulative_sum", _square(64, 1024), None),
-    Case("lu", _square(64, 256), None),
-    Case("cholesky", _square(64, 256), None),
-    Case("triangular_solve", _sizes(lambda n: (n, n), lambda n: (n, 16))(64, 256), None),
-    Case("edit_distance", _sizes(lambda n: (n, "int32"), lambda n: (n, "int32"))(64, 1024), None),
-    Case("gauss_seidel", _square(64, 512), None),
-    Case("n_body", _sizes(lambda n: (n, 3), lambda n: (n,))(64, 1024), _n_body),
-)  # fmt: skip
+    Case("add", _squares, (64, 1024), jnp.add),
+    Case("gelu", _square, (64, 1024), _gelu),
+    Case("softmax", _square, (64, 1024), _softmax),
+    Case("layer_norm", lambda n: [(n, n), (n,), (n,)], (64, 1024), _layer_norm),
+    Case("row_sum", _square, (64, 1024), lambda a: a.sum(1)),
+    Case("column_sum", _square, (64, 1024), lambda a: a.sum(0)),
+    Case("full_sum", _square, (64, 1024), lambda a: a.sum().reshape(1)),
+    Case("max_pool", _square, (64, 1024), _max_pool),
+    Case("stencil_3", lambda n: [(n,)], (4096, 1048576), _stencil_3),
+    Case("stencil_5", _square, (64, 1024), _stencil_5),
+    Case("transpose", _square, (64, 1024), jnp.transpose),
+    Case("matmul", _squares, (64, 512), jnp.matmul),
+    Case("batched_matmul", lambda n: [(8, n, n)] * 2, (32, 128), jnp.matmul),
+    Case("conv2d", lambda n: [(8, n, n), (16, 8, 3, 3)], (32, 128), _conv2d),
+    Case("outer", lambda n: [(n,)] * 2, (64, 1024), jnp.outer),
+    Case("gather", lambda n: [(n, 64), (n, "int32")], (64, 4096), lambda a, idx: a[idx]),
+    Case("scatter_add", lambda n: [(n, 64), (n, "int32")], (64, 4096), _scatter_add),
+    Case("cumulative_sum", _square, (64, 1024), None),
+    Case("lu", _square, (64, 256), None),
+    Case("cholesky", _square, (64, 256), None),
+    Case("triangular_solve", lambda n: [(n, n), (n, 16)], (64, 256), None),
+    Case("edit_distance", lambda n: [(n, "int32")] * 2, (64, 1024), None),
+    Case("gauss_seidel", _square, (64, 512), None),
+    Case("n_body", lambda n: [(n, 3), (n,)], (64, 1024), _n_body),
+)

@@ -16,6 +16,7 @@ import aot_call
 import creation
 import flat_memory
 import loops
+import loops_choice
 import pyfunc_call
 import tensor_face
 from machine import describe_machine
@@ -29,6 +30,7 @@ BENCHMARKS = {
     "pyfunc_call": pyfunc_call.run,
     "tensor_face": tensor_face.run,
     "loops": loops.run,
+    "loops_choice": loops_choice.run,
 }
 LONG_BENCHMARKS = {"flat_memory": flat_memory.run}
 ALL = {**BENCHMARKS, **LONG_BENCHMARKS}

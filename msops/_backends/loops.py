@@ -130,7 +130,7 @@ class LoopBackend:
 
     def explain(self, kernel: LoopKernel, request: Request) -> str:
         """Tells what the loops became, and why."""
-        return _checked(kernel, request).explanation(request.who)
+        return _checked(kernel, request).explanation(request.who, request.platform)
 
     def stages(self, kernel: LoopKernel, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns the kernel's text from loop IR to C and CUDA."""

@@ -11,11 +11,11 @@ from msops import _config, _toolchain
 from msops._loops import pipeline
 from msops._loops.adjoint import adjoint
 from msops._loops.batching import batched
-from msops._loops.choice import Choice, Lowering, choose
+from msops._loops.choice import Choice, Lowering, choose_for_cpu, choose_for_gpu, forced
 from msops._loops.diagnostics import point
 from msops._loops.errors import NotRaised
 from msops._loops.ir import Kernel
-from msops._loops.print_c import CSource, c_source
+from msops._loops.print_c import CSource, arrange, arranged_source
 from msops._loops.print_cuda import CudaSource, cuda_source
 from msops._loops.raising.classify import raise_kernel
 from msops._loops.raising.describe import describe
@@ -106,15 +106,27 @@ class Compiled:
 
         return build(self.raised)
 
-    @functools.cached_property
-    def choice(self) -> Choice:
-        """Whether operations of XLA or native code run, and why."""
+    def choice(self, platform: str) -> Choice:
+        """Returns whether operations of XLA or native code run on a platform of JAX, and why."""
+        if platform not in ("cpu", "cuda"):
+            return forced("xla", f"as there is no native code for {platform}")
         if self._checks_bounds and self._analysis.unproven != frozenset():
-            return Choice("native", "native code, which can check its indices")
+            return forced("native", "which can check its indices")
+        if self._forced is not None:
+            return forced(self._forced, "as compile_attrs asks")
         obstacle = self._raised[1]
-        if obstacle and self._forced is None:
-            return Choice("native", f"native code, as {obstacle}")
-        return choose(self.steps, self._forced)
+        if obstacle:
+            return forced("native", f"as {obstacle}")
+        return self._cpu_choice if platform == "cpu" else choose_for_gpu(self.steps)
+
+    @functools.cached_property
+    def _cpu_choice(self) -> Choice:
+        return choose_for_cpu(self.raised, self.steps, self.arranged)
+
+    @functools.cached_property
+    def arranged(self) -> Kernel:
+        """The loops as they are printed as C."""
+        return arrange(self._analysis.kernel)
 
     @property
     def _checks_bounds(self) -> bool:
@@ -122,12 +134,12 @@ class Compiled:
 
     def lowering(self, platform: str) -> str:
         """Returns "xla" or "native" for one of JAX's platforms."""
-        return "xla" if platform not in ("cpu", "cuda") else self.choice.lowering
+        return self.choice(platform).lowering
 
     @functools.cached_property
     def c(self) -> CSource:
         """The kernel as C."""
-        return c_source(self._analysis.kernel, check_bounds=self._checks_bounds)
+        return arranged_source(self.arranged, check_bounds=self._checks_bounds)
 
     @functools.cached_property
     def cuda(self) -> CudaSource:
@@ -160,10 +172,10 @@ class Compiled:
         flags = tuple(i in wanted for i in range(len(self.kernel.parameters)))
         return adjoint(self._analysis.kernel, flags)
 
-    def explanation(self, place: str) -> str:
-        """Tells what each loop is, and what became of it; `place` says where."""
+    def explanation(self, place: str, platform: str) -> str:
+        """Tells what each loop is, and what became of it; `place` names op and platform."""
         lines = [
-            f"{place}: {self.choice.reason}",
+            f"{place}: {self.choice(platform).reason}",
             "Loops, by their dependences:",
             *(f"  {line}" for line in self._analysis.explanation),
             "As array operations:",

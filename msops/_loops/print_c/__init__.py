@@ -11,10 +11,17 @@
     reductions.py  sums in variables
     functions.py   mathematical functions that vectorise
     halves.py      float16
+    cost.py        what it will take
 
 What it shares with CUDA is in ../print_clike/.
 """
 
-from msops._loops.print_c.source import CSource, arrange, c_source, print_kernel
+from msops._loops.print_c.source import (
+    CSource,
+    arrange,
+    arranged_source,
+    c_source,
+    print_kernel,
+)
 
-__all__ = ["CSource", "arrange", "c_source", "print_kernel"]
+__all__ = ["CSource", "arrange", "arranged_source", "c_source", "print_kernel"]

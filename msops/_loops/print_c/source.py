@@ -42,7 +42,11 @@ def c_source(kernel: Kernel, *, check_bounds: bool = False) -> CSource:
       check_bounds: an index out of range is an error of the run; else loads take the nearest
         element, and stores are dropped.
     """
-    arranged = arrange(kernel)
+    return arranged_source(arrange(kernel), check_bounds=check_bounds)
+
+
+def arranged_source(arranged: Kernel, *, check_bounds: bool = False) -> CSource:
+    """Prints a kernel that `arrange` returned; see `c_source`."""
     return print_kernel(
         arranged,
         unproven=find_doubtful(arranged).unproven,

@@ -1,18 +1,19 @@
 """Estimates what raised steps cost on a CPU, to choose between them and native code.
 
-The constants were measured with ``benchmarks/raising_costs.py``. XLA compiles small loops to code
-of its own, so the price of an order-bound loop is less its iterations than that each of them works
-on the hull of a triangle, on one thread, and copies what it cannot update in place.
+The constants are those of ``benchmarks/loops_choice.py``, rounded: they are right within a factor
+of about two, which is enough where the alternatives differ by more. XLA runs an elementwise
+operation over a whole buffer in vector registers; what writes a part of a buffer, is masked, sums
+what it computes, or stands in a loop, it runs element by element. An order-bound loop pays for the
+hull of a triangle in each of its iterations.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
-from msops._loops.ir import Call, Const, Expr, Load, Var
-from msops._loops.raising.linear import linear
+from msops._loops.ir import Call, Const, Expr, Kernel, Load, Var
+from msops._loops.raising.linear import linear, variables
 from msops._loops.raising.nests import Nest
 from msops._loops.raising.steps import (
     Accumulate,
@@ -28,107 +29,136 @@ from msops._loops.raising.steps import (
     Step,
     VectorStep,
 )
-from msops._loops.walk import expressions
+from msops._loops.walk import operands
 
 SECONDS_PER_OPERATION = 4e-11
-"""One operation on one element, vectorised, on one thread."""
+"""One operation on one element in vector registers."""
+SECONDS_PER_SCALAR = 2e-10
+"""One operation on one element by itself."""
 SECONDS_PER_FUNCTION = 3e-10
 """One call of a mathematical function on one element."""
-SECONDS_PER_INDIRECT = 1e-9
-"""One element of a gather or scatter."""
+SECONDS_PER_GATHERED = 3e-10
+"""One element read from where an index says."""
+SECONDS_PER_SCATTERED = 1e-9
+"""One element written to where an index says."""
+SECONDS_PER_POOLED = 1e-9
+"""One element in one window of a pooling."""
+SECONDS_PER_SCANNED = 5e-9
+"""One element of a cumulative operation or an associative scan."""
 SECONDS_PER_PRODUCT = 1.2e-11
-"""One multiplication with addition in a matrix product or convolution."""
-SECONDS_PER_STEP = 1e-6
+"""One multiplication with addition in a matrix product."""
+SECONDS_PER_CONVOLVED = 5e-11
+"""One multiplication with addition in a convolution."""
+SECONDS_PER_STEP = 1e-7
 """Starting a step that is not in a loop."""
-SECONDS_PER_ITERATION = 5e-9
+SECONDS_PER_ITERATION = 1e-8
 """Starting a step in an iteration of a loop."""
 UNKNOWN_TRIPS = 1024
 """Iterations of a loop whose bounds are data."""
-SCAN_PASSES = 3
-"""Passes over memory that a cumulative operation or an associative scan takes."""
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What steps cost.
-
-    Attributes:
-      seconds: estimated, on a CPU.
-      is_order_bound: loops stay that run their iterations in order.
-    """
-
-    seconds: float
-    is_order_bound: bool
-
-
-def estimate(steps: Sequence[Step]) -> Cost:
-    """Returns the estimated cost of raised steps."""
-    return Cost(_seconds(steps, SECONDS_PER_STEP), _has_loops(steps))
-
-
-def _has_loops(steps: Sequence[Step]) -> bool:
+def is_order_bound(steps: Sequence[Step]) -> bool:
+    """Tells whether something in the steps runs in an order, so that XLA fuses little of it."""
     for step in steps:
         match step:
-            case Loop():
+            case Loop() | Accumulate() | Recur():
                 return True
             case Branch(then=then, otherwise=otherwise):
-                if _has_loops((*then, *otherwise)):
+                if is_order_bound((*then, *otherwise)):
                     return True
     return False
 
 
-def _seconds(steps: Sequence[Step], start: float) -> float:
-    return sum(_step_seconds(step, start) for step in steps)
+def raised_seconds(kernel: Kernel, steps: Sequence[Step]) -> float:
+    """Returns the estimated seconds of the steps of a kernel, beside those of the call."""
+    sizes = {b.name: math.prod(b.shape) for b in (*kernel.parameters, *kernel.buffers)}
+    return _Costs(sizes).steps(steps, SECONDS_PER_STEP)
 
 
-def _step_seconds(step: Step, start: float) -> float:
+class _Costs:
+    """Adds up steps; knows the number of elements of each buffer."""
+
+    def __init__(self, sizes: Mapping[str, int]):
+        self._sizes = sizes
+
+    def steps(self, steps: Sequence[Step], start: float) -> float:
+        """Returns the seconds of steps, each of which takes `start` by itself."""
+        return sum(self._step(step, start) for step in steps)
+
+    def _step(self, step: Step, start: float) -> float:
+        match step:
+            case Loop(axis=axis, body=body):
+                trips = UNKNOWN_TRIPS if axis is None else axis.extent
+                return start + trips * self.steps(body, SECONDS_PER_ITERATION)
+            case Branch(then=then, otherwise=otherwise):
+                return start + max(self.steps(then, start), self.steps(otherwise, start))
+            case Clear():
+                return 0.0
+            case _:
+                elements = math.prod(step.nest.extents.values())
+                return start + elements * self._element(step) + _factors_seconds(step)
+
+    def _element(self, step: VectorStep) -> float:
+        match step:
+            case Contract():
+                return SECONDS_PER_PRODUCT
+            case Convolve():
+                return SECONDS_PER_CONVOLVED
+            case Pool():
+                return SECONDS_PER_POOLED
+            case Accumulate() | Recur():
+                return SECONDS_PER_SCANNED
+            case Reduce(nest=nest, value=value):
+                return _computing(nest, not isinstance(value, Load) or nest.mask or nest.outer)
+            case Map(nest=nest):
+                elements = math.prod(nest.extents.values())
+                is_part = elements < self._sizes.get(nest.store.buffer, elements)
+                return _computing(nest, is_part or nest.mask or nest.outer)
+
+
+def _factors_seconds(step: VectorStep) -> float:
+    """Returns the seconds of the factors of a product that are not buffers as they are."""
     match step:
-        case Loop(axis=axis, body=body):
-            trips = UNKNOWN_TRIPS if axis is None else axis.extent
-            return start + trips * _seconds(body, SECONDS_PER_ITERATION)
-        case Branch(then=then, otherwise=otherwise):
-            return start + max(_seconds(then, start), _seconds(otherwise, start))
-        case Clear():
-            return 0.0
+        case Contract(factors=factors):
+            parts = factors
+        case Convolve(image=image, filter=kernel):
+            parts = (image, kernel)
         case _:
-            return start + _vector_seconds(step)
-
-
-def _vector_seconds(step: VectorStep) -> float:
-    nest = step.nest
-    elements = math.prod(nest.extents.values())
-    match step:
-        case Contract() | Convolve():
-            return elements * SECONDS_PER_PRODUCT
-        case Accumulate() | Recur():
-            return SCAN_PASSES * elements * _per_element(nest)
-        case Map() | Reduce() | Pool():
-            return elements * _per_element(nest)
-
-
-def _per_element(nest: Nest) -> float:
-    store = nest.store
-    total = SECONDS_PER_INDIRECT if _is_indirect(store.indices, nest) else SECONDS_PER_OPERATION
-    return total + sum(_part(part, nest) for e in (store.value, *nest.mask) for part in _parts(e))
-
-
-def _parts(expr: Expr) -> Iterable[Expr]:
-    """Yields what is computed for an expression; indices that are slices are not."""
-    yield expr
-    for part in expressions(expr):
-        if part is not expr and not isinstance(part, (Const, Var)):
-            yield part
-
-
-def _part(part: Expr, nest: Nest) -> float:
-    match part:
-        case Const() | Var():
             return 0.0
-        case Call():
-            return SECONDS_PER_FUNCTION
-        case Load(indices=indices) if _is_indirect(indices, nest):
-            return SECONDS_PER_INDIRECT
-    return SECONDS_PER_OPERATION
+    extents = step.nest.extents
+    return sum(
+        math.prod(extents.get(axis, 1) for axis in variables(part))
+        * SECONDS_PER_SCALAR
+        * sum(1 for _ in _computed(part))
+        for part in parts
+        if not isinstance(part, Load) or step.nest.outer
+    )
+
+
+def _computing(nest: Nest, is_scalar: object) -> float:
+    """Returns the seconds of one element's value and store."""
+    operation = SECONDS_PER_SCALAR if is_scalar else SECONDS_PER_OPERATION
+
+    def seconds(part: Expr) -> float:
+        match part:
+            case Const() | Var():
+                return 0.0
+            case Call():
+                return SECONDS_PER_FUNCTION
+            case Load(indices=indices) if _is_indirect(indices, nest):
+                return SECONDS_PER_GATHERED
+        return operation
+
+    store = nest.store
+    total = SECONDS_PER_SCATTERED if _is_indirect(store.indices, nest) else operation
+    return total + sum(seconds(part) for e in (store.value, *nest.mask) for part in _computed(e))
+
+
+def _computed(expr: Expr) -> Iterable[Expr]:
+    """Yields what is computed for an expression; indices are not, where they are slices."""
+    yield expr
+    for part in operands(expr) if not isinstance(expr, Load) else ():
+        yield from _computed(part)
 
 
 def _is_indirect(indices: Sequence[Expr], nest: Nest) -> bool:

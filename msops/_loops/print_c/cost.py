@@ -1,0 +1,128 @@
+"""Estimates what native code costs on a CPU, to choose between it and operations of XLA.
+
+The constants are those of ``benchmarks/loops_choice.py``, rounded. Threads are left out here and in
+the estimate of XLA's operations: both share large work among the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msops._loops.costs import mean_trips
+from msops._loops.ir import (
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+)
+from msops._loops.print_c.storage import size_bytes
+from msops._loops.raising.linear import linear
+from msops._loops.ranges import Ranges, loop_range, range_of
+from msops._loops.walk import expressions, own_expressions, statements
+
+SECONDS_PER_OPERATION = 3e-11
+"""One operation in vector registers."""
+SECONDS_PER_SCALAR = 1.5e-10
+"""One operation by itself, as in a loop whose order is kept."""
+SECONDS_PER_FUNCTION = 5e-10
+"""One call of a mathematical function on one element of a vector."""
+SECONDS_PER_SCALAR_FUNCTION = 5e-9
+"""One call of a mathematical function by itself."""
+SECONDS_PER_MISS = 2e-9
+"""One element of an array that is not in the cache, away from the one before."""
+SECONDS_PER_ITERATION = 3e-10
+"""An iteration of a loop around another."""
+UNKNOWN_TRIPS = 1024
+"""Iterations of a loop whose bounds are data."""
+_CACHE_BYTES = 1 << 18
+
+
+def native_seconds(kernel: Kernel) -> float:
+    """Returns the estimated seconds of native code, beside those of the call.
+
+    Args:
+      kernel: as it is printed: its loops have their kinds, and their order.
+    """
+    large = {
+        buffer.name
+        for buffer in (*kernel.parameters, *kernel.buffers)
+        if size_bytes(buffer) > _CACHE_BYTES
+    }
+    return _Costs(large).body(kernel.body, {}, None)
+
+
+class _Costs:
+    """Adds up statements; knows which arrays are larger than a cache."""
+
+    def __init__(self, large: set[str]):
+        self._large = large
+
+    def body(self, body: Sequence[Stmt], ranges: Ranges, vector: For | None) -> float:
+        """Returns the seconds of statements; `vector` is the loop that runs in vectors."""
+        return sum(self._statement(stmt, ranges, vector) for stmt in body)
+
+    def _statement(self, stmt: Stmt, ranges: Ranges, vector: For | None) -> float:
+        own = sum(self._expression(expr, vector) for expr in own_expressions(stmt))
+        match stmt:
+            case Store(buffer=buffer, indices=indices):
+                return own + self._access(buffer, indices, vector)
+            case For():
+                return own + self._loop(stmt, ranges)
+            case If(then=then, otherwise=otherwise):
+                return own + max(
+                    self.body(then, ranges, vector), self.body(otherwise, ranges, vector)
+                )
+            case Local(body=inner):
+                return own + self.body(inner, ranges, vector)
+        return own
+
+    def _loop(self, loop: For, ranges: Ranges) -> float:
+        is_innermost = not any(isinstance(inner, For) for inner in statements(loop.body))
+        vector = loop if is_innermost and loop.kind != "serial" else None
+        inside = {**ranges, loop.var: loop_range(loop, ranges)}
+        start = 0.0 if is_innermost else SECONDS_PER_ITERATION
+        return _trips(loop, ranges) * (start + self.body(loop.body, inside, vector))
+
+    def _expression(self, expr: Expr, vector: For | None) -> float:
+        total = 0.0
+        for part in expressions(expr):
+            match part:
+                case Call():
+                    total += SECONDS_PER_FUNCTION if vector else SECONDS_PER_SCALAR_FUNCTION
+                case Load(buffer=buffer, indices=indices):
+                    total += self._access(buffer, indices, vector)
+                case Binary() | Unary() | Cast() | Select():
+                    # Arithmetic of indices is part of the address.
+                    is_index = part.dtype in ("int32", "int64") and vector
+                    total += 0.0 if is_index else _operation(vector)
+        return total
+
+    def _access(self, buffer: str, indices: Sequence[Expr], vector: For | None) -> float:
+        """Returns the seconds of a load or store: little, unless it jumps in a large array."""
+        if vector is None or buffer not in self._large:
+            return _operation(vector)
+        functions = [linear(index, {vector.var}) for index in indices]
+        *outer, last = functions
+        if last is None or any(f is None or f.terms for f in outer):
+            return SECONDS_PER_MISS
+        return _operation(vector)
+
+
+def _operation(vector: For | None) -> float:
+    return SECONDS_PER_OPERATION if vector else SECONDS_PER_SCALAR
+
+
+def _trips(loop: For, ranges: Ranges) -> float:
+    """Returns about how many iterations a loop runs."""
+    limits = (range_of(loop.begin, ranges), range_of(loop.end, ranges))
+    is_known = all(low > -(2**30) and high < 2**30 for low, high in limits)
+    return mean_trips(loop, dict(ranges)) if is_known else UNKNOWN_TRIPS

@@ -1,0 +1,127 @@
+"""What a kernel becomes: by estimates of costs on a CPU, by its loops on a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import msops
+from msops._loops.choice import Lowering
+from msops._loops.compiled import Compiled
+from msops._loops.parse import parse_kernel
+
+ADD = """kernel add(a: float32[n, n]) -> (b) {
+  buffer b: float32[n, n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      b[i, j] = a[i, j] + 1.0:float32
+    }
+  }
+}"""
+PRODUCT = """kernel product(a: float32[n, n]) -> (b) {
+  buffer b: float32[n, n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      serial k in 0 .. n {
+        b[i, j] = b[i, j] + (a[i, k] * a[k, j])
+      }
+    }
+  }
+}"""
+POOL = """kernel pool(a: float32[n, n]) -> (b) {
+  buffer b: float32[n // 2, n // 2]
+  serial i in 0 .. n // 2 {
+    serial j in 0 .. n // 2 {
+      serial k in 0 .. 2 {
+        serial l in 0 .. 2 {
+          b[i, j] = max(b[i, j], a[(i * 2) + k, (j * 2) + l])
+        }
+      }
+    }
+  }
+}"""
+SUMS = """kernel sums(a: float32[n, n]) -> (b) {
+  buffer b: float32[n, n]
+  serial i in 0 .. n {
+    b[i, 0] = a[i, 0]
+    serial j in 0 .. n - 1 {
+      b[i, j + 1] = b[i, j] + a[i, j + 1]
+    }
+  }
+}"""
+IN_ORDER = """kernel in_order(a: float32[n, n]) -> (b) {
+  buffer b: float32[n, n]
+  serial i in 0 .. n - 1 {
+    serial j in 0 .. n - 1 {
+      b[i + 1, j + 1] = max(b[i, j + 1], b[i + 1, j]) * a[i, j]
+    }
+  }
+}"""
+
+
+def compiled(text: str, n: int, lower: Lowering | None = None) -> Compiled:
+    for expression, value in (("n // 2", n // 2), ("n - 1", n - 1), ("n, n", f"{n}, {n}")):
+        text = text.replace(expression, str(value))
+    return Compiled(parse_kernel(text.replace(".. n ", f".. {n} ")), lower, "Custom 'k' on CPU")
+
+
+# What was measured: benchmarks/loops_choice.py. Native code is 8 times as fast as XLA's pooling of
+# 1024 x 1024 elements, and an eighth as fast as its product of 512 x 512.
+@pytest.mark.parametrize(
+    ("text", "n", "cpu", "gpu"),
+    [
+        (ADD, 8, "xla", "xla"),
+        (ADD, 1024, "xla", "xla"),
+        (PRODUCT, 512, "xla", "xla"),
+        (POOL, 8, "xla", "xla"),
+        (POOL, 1024, "native", "xla"),
+        (SUMS, 8, "native", "xla"),
+        (SUMS, 1024, "native", "xla"),
+        (IN_ORDER, 8, "native", "native"),
+        (IN_ORDER, 1024, "native", "native"),
+    ],
+)
+def test_what_is_chosen(text: str, n: int, cpu: Lowering, gpu: Lowering) -> None:
+    kernel = compiled(text, n)
+    assert [kernel.lowering(platform) for platform in ("cpu", "cuda", "tpu")] == [cpu, gpu, "xla"]
+
+
+@pytest.mark.parametrize("text", [ADD, IN_ORDER])
+@pytest.mark.parametrize("lower", ["xla", "native"])
+def test_what_is_asked_for_is_chosen(text: str, lower: Lowering) -> None:
+    kernel = compiled(text, 8, lower)
+    assert [kernel.lowering(platform) for platform in ("cpu", "cuda")] == [lower, lower]
+    assert kernel.lowering("tpu") == "xla"
+    assert kernel.choice("cpu").reason.endswith("as compile_attrs asks")
+
+
+def test_the_reason_tells_both_estimates() -> None:
+    name, costs = compiled(SUMS, 1024).choice("cpu").reason.split(": an estimated ")
+    assert name == "native code"
+    native, xla = (amount.split()[:2] for amount in costs.split(", "))
+    seconds = {"us": 1e-6, "ms": 1e-3}
+    # Measured: 0.7 ms and 4.5 ms.
+    assert 0.2e-3 < float(native[0]) * seconds[native[1]] < 2e-3
+    assert 1.5e-3 < float(xla[0]) * seconds[xla[1]] < 15e-3
+    assert (
+        compiled(ADD, 8)
+        .choice("cpu")
+        .reason.startswith("XLA operations, which fuse with others: an estimated ")
+    )
+
+
+def sums(a):
+    b = output_tensor(a.shape, a.dtype)  # noqa: F821
+    for i in range(a.shape[0]):
+        b[i, 0] = a[i, 0]
+        for j in range(a.shape[1] - 1):
+            b[i, j + 1] = b[i, j] + a[i, j + 1]
+    return b
+
+
+def test_explain_tells_the_choice() -> None:
+    x = np.ones((64, 64), np.float32)
+    op = msops.Custom(sums, func_type="akg")
+    first = op.explain(x).splitlines()[0]
+    assert first.startswith("Custom 'sums' on CPU: native code: an estimated ")
+    np.testing.assert_array_equal(op(x), np.cumsum(x, 1))
