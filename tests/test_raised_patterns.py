@@ -128,6 +128,15 @@ def test_what_loops_become(name: str) -> None:
     assert list(describe(steps_of(parameters, results, body))) == expected
 
 
+def test_what_is_written_out_is_limited() -> None:
+    update = "c[i] = sin(c[i]) + float32(((j * k) + l) * m)"
+    nest = loops("j 4", "k 4", "l 4", "m 4", body=loops("i 5", body=update))
+    lines = describe(steps_of("a: float32[3]", "c: float32[5]", nest))
+    # Two loops of four iterations are 16 stores, three would be 64.
+    assert sum("order-bound" in line for line in lines) == 2
+    assert sum("elementwise" in line for line in lines) == 16
+
+
 def test_a_few_iterations_are_written_out() -> None:
     steps = steps_of("a: float32[3]", "c: float32[4]",
                      loops("i 1 4", body="c[i] = sin(c[i - 1]) + a[i - 1]"))  # fmt: skip

@@ -27,10 +27,12 @@ from msops._loops.raising.steps import Branch, Clear, Loop, Map, Reduce, Step
 from msops._loops.raising.views import find_view
 from msops._loops.ranges import loop_range
 from msops._loops.updates import update_of
-from msops._loops.walk import rewrite_all
+from msops._loops.walk import bodies, rewrite_all
 
 UNROLLED_TRIPS = 4
 """Serial loops of at most so many iterations are written out: their indices become constants."""
+UNROLLED_STORES = 32
+"""Stores that loops written out within one another may become; the outer ones stay beyond."""
 
 
 def raise_kernel(kernel: Kernel) -> tuple[Step, ...]:
@@ -74,14 +76,15 @@ class _Raising:
     def _loop(self, loop: For, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
         least, greatest = loop_range(loop, {axis.var: axis.interval for axis in outer})
         axis = Axis(loop.var, least, greatest + 1)
-        is_constant = isinstance(loop.begin, Const) and isinstance(loop.end, Const)
-        if is_constant and axis.extent <= UNROLLED_TRIPS:
+        trips = _trips(loop)
+        is_short = trips is not None and trips <= UNROLLED_TRIPS
+        if is_short and _written_out((loop,)) <= UNROLLED_STORES:
             return tuple(
                 step
                 for value in range(axis.begin, axis.end)
                 for step in self.body(_at(loop, value), outer)
             )
-        if is_constant:
+        if trips is not None:
             found = self._scan(loop, axis, outer)
             if found:
                 return found
@@ -128,6 +131,27 @@ class _Raising:
         axes = box.axis_ranges()
         view = find_view(box.store.indices, self._shapes[box.store.buffer], axes)
         return view is not None and placed & set(axes) == set(view.axes)
+
+
+def _trips(loop: For) -> int | None:
+    """Returns the number of iterations of a loop; None if its bounds are not constants."""
+    if isinstance(loop.begin, Const) and isinstance(loop.end, Const):
+        return max(0, int(loop.end.value - loop.begin.value))
+    return None
+
+
+def _written_out(body: tuple[Stmt, ...]) -> int:
+    """Returns how many stores there may be once the short loops in a body are written out."""
+    total = 0
+    for stmt in body:
+        repeats = 1
+        if isinstance(stmt, For) and stmt.kind == "serial":
+            # Bounds that are not constants may become so.
+            trips = UNROLLED_TRIPS if (known := _trips(stmt)) is None else known
+            repeats = trips if trips <= UNROLLED_TRIPS else 1
+        inner = sum(map(_written_out, bodies(stmt))) if bodies(stmt) else 1
+        total += repeats * inner
+    return total
 
 
 def _at(loop: For, value: int) -> tuple[Stmt, ...]:
