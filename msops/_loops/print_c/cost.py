@@ -52,21 +52,32 @@ def native_seconds(kernel: Kernel) -> float:
     Args:
       kernel: as it is printed: its loops have their kinds, and their order.
     """
-    large = {
-        buffer.name
-        for buffer in (*kernel.parameters, *kernel.buffers)
-        if size_bytes(buffer) > _CACHE_BYTES
-    }
-    return _Costs(large).body(kernel.body, {}, None)
+    return NativeCosts(kernel)._body(kernel.body, {}, None)
 
 
-class _Costs:
-    """Adds up statements; knows which arrays are larger than a cache."""
+class NativeCosts:
+    """Adds up the statements of a kernel; knows which of its arrays are larger than a cache."""
 
-    def __init__(self, large: set[str]):
-        self._large = large
+    def __init__(self, kernel: Kernel):
+        self._large = {
+            buffer.name
+            for buffer in (*kernel.parameters, *kernel.buffers)
+            if size_bytes(buffer) > _CACHE_BYTES
+        }
 
-    def body(self, body: Sequence[Stmt], ranges: Ranges, vector: For | None) -> float:
+    def loop(self, loop: For, ranges: Ranges) -> float:
+        """Returns the seconds of a loop; `ranges` are of the variables of the loops around it."""
+        return _trips(loop, ranges) * self.iteration(loop, ranges)
+
+    def iteration(self, loop: For, ranges: Ranges) -> float:
+        """Returns the seconds of one iteration of a loop."""
+        is_innermost = not any(isinstance(inner, For) for inner in statements(loop.body))
+        vector = loop if is_innermost and loop.kind != "serial" else None
+        inside = {**ranges, loop.var: loop_range(loop, ranges)}
+        start = 0.0 if is_innermost else SECONDS_PER_ITERATION
+        return start + self._body(loop.body, inside, vector)
+
+    def _body(self, body: Sequence[Stmt], ranges: Ranges, vector: For | None) -> float:
         """Returns the seconds of statements; `vector` is the loop that runs in vectors."""
         return sum(self._statement(stmt, ranges, vector) for stmt in body)
 
@@ -76,21 +87,14 @@ class _Costs:
             case Store(buffer=buffer, indices=indices):
                 return own + self._access(buffer, indices, vector)
             case For():
-                return own + self._loop(stmt, ranges)
+                return own + self.loop(stmt, ranges)
             case If(then=then, otherwise=otherwise):
                 return own + max(
-                    self.body(then, ranges, vector), self.body(otherwise, ranges, vector)
+                    self._body(then, ranges, vector), self._body(otherwise, ranges, vector)
                 )
             case Local(body=inner):
-                return own + self.body(inner, ranges, vector)
+                return own + self._body(inner, ranges, vector)
         return own
-
-    def _loop(self, loop: For, ranges: Ranges) -> float:
-        is_innermost = not any(isinstance(inner, For) for inner in statements(loop.body))
-        vector = loop if is_innermost and loop.kind != "serial" else None
-        inside = {**ranges, loop.var: loop_range(loop, ranges)}
-        start = 0.0 if is_innermost else SECONDS_PER_ITERATION
-        return _trips(loop, ranges) * (start + self.body(loop.body, inside, vector))
 
     def _expression(self, expr: Expr, vector: For | None) -> float:
         total = 0.0
@@ -125,4 +129,4 @@ def _trips(loop: For, ranges: Ranges) -> float:
     """Returns about how many iterations a loop runs."""
     limits = (range_of(loop.begin, ranges), range_of(loop.end, ranges))
     is_known = all(low > -(2**30) and high < 2**30 for low, high in limits)
-    return mean_trips(loop, dict(ranges)) if is_known else UNKNOWN_TRIPS
+    return mean_trips(loop, ranges) if is_known else UNKNOWN_TRIPS

@@ -13,6 +13,8 @@ from msops._loops.ranges import range_of
 from msops._loops.walk import statements
 
 _FEW_TRIPS = 8
+# GCC's max-completely-peel-times; it keeps its hands off loops under `omp simd`.
+_PEELED_TRIPS = 16
 _LANES = 32
 _LARGE_LOCAL_BYTES = 4096
 
@@ -40,10 +42,17 @@ class CLoops(CLike):
         """Returns a loop in the best form that its kind allows."""
         is_innermost = not any(isinstance(inner, For) for inner in statements(stmt.body))
         if is_innermost and stmt.kind == "parallel":
-            return ["#pragma GCC ivdep", *super().loop(stmt)]
+            pragma = "omp simd" if self._is_peeled(stmt) else "GCC ivdep"
+            return [f"#pragma {pragma}", *super().loop(stmt)]
         if is_innermost and stmt.kind == "reduction":
             return self._reduction(stmt)
         return super().loop(stmt)
+
+    def _is_peeled(self, stmt: For) -> bool:
+        """Tells whether a compiler would write a loop out before it looks for vectors."""
+        begin, end = range_of(stmt.begin, self.ranges), range_of(stmt.end, self.ranges)
+        is_fixed = begin[0] == begin[1] and end[0] == end[1]
+        return is_fixed and end[0] - begin[0] <= _PEELED_TRIPS and not self.check_bounds
 
     def next_number(self) -> int:
         """Returns a number for names of the printer's own."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from msops._loops.costs import cost_of, mean_trips
+from msops._loops.costs import mean_trips
 from msops._loops.ir import Buffer, For, Kernel, Load, Local, Store, Var
+from msops._loops.print_c.cost import NativeCosts
 from msops._loops.print_c.loops import CLoops
 from msops._loops.print_c.storage import size_bytes
 from msops._loops.print_clike import Unproven, bare, indented
@@ -31,8 +32,8 @@ static int ms_parallel_for(int64_t begin, int64_t end, int64_t grain, ms_task* t
   return {SLOT}(begin, end, grain, task, argument);
 }}"""
 
-BLOCK_COST = 60_000
-"""About how many operations a thread is worth being asked for."""
+BLOCK_SECONDS = 2e-5
+"""The work that a thread is worth being asked for: some times what asking takes."""
 
 _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
 # Nested parallel loops are split as one where the outer one gives threads too little choice.
@@ -57,6 +58,7 @@ class CThreads(CLoops):
         super().__init__(kernel, unproven, overwritten, check_bounds)
         self.functions: list[str] = []
         self._written = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
+        self._costs = NativeCosts(kernel)
         self._is_split = False
         self._block_var: str | None = None
 
@@ -77,19 +79,15 @@ class CThreads(CLoops):
         """Tells whether a parallel loop has work for several threads."""
         trips = mean_trips(stmt, self.ranges)
         written = {inner.buffer for inner in statements((stmt,)) if isinstance(inner, Store)}
-        is_enough = trips * self._iteration_cost(stmt) >= 2 * BLOCK_COST
+        is_enough = trips * self._costs.iteration(stmt, self.ranges) >= 2 * BLOCK_SECONDS
         return trips >= 2 and is_enough and not written & self.variables
-
-    def _iteration_cost(self, stmt: For) -> float:
-        inner = self.ranges | {stmt.var: loop_range(stmt, self.ranges)}
-        return 1 + cost_of(stmt.body, inner)
 
     def _split(self, stmt: For) -> list[str]:
         """Returns the call that runs a loop in blocks, and keeps the function it is given."""
         number = self.next_number()
         captured = self._captured(stmt)
         begin, end = bare(self.index(stmt.begin)), bare(self.index(stmt.end))
-        cost = self._iteration_cost(stmt)
+        seconds = self._costs.iteration(stmt, self.ranges)
         inner = self._collapsible(stmt)
         self._is_split, outer_locals = True, self.large_locals
         self.large_locals = []
@@ -99,12 +97,12 @@ class CThreads(CLoops):
         else:
             size = f"(({end}) - ({begin}))"
             width = f"({self.index(inner.end)} - {self.index(inner.begin)})"
-            cost /= mean_trips(inner, self.ranges)
+            seconds /= mean_trips(inner, self.ranges)
             body = self._collapsed(stmt, inner, begin, width)
             begin, end = "0", f"{size} * {width}"
         self.functions.append(self._block_function(number, captured, body))
         self._is_split, self.large_locals, self._block_var = False, outer_locals, None
-        grain = max(1, math.ceil(BLOCK_COST / cost))
+        grain = max(1, math.ceil(BLOCK_SECONDS / seconds))
         return [
             "{",
             f"  struct ms_context_{number} ms_context = {{{', '.join(n for _, n in captured)}}};",
