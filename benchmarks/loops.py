@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,6 +15,7 @@ import mindspore_loops_column
 import numpy as np
 from kernels import waiting
 from loop_cases import CASES, Case
+from plot import plot_ratios
 from report import Report, Table, judge, show_ratio, show_us
 from settings import Settings
 from timing import Times, take_turns
@@ -61,6 +64,7 @@ def run(settings: Settings) -> Report:
         }
         for is_raised in (True, False)
     )
+    _plot(settings.results / "loops.png", measured, others)
     return Report(
         name="loops",
         title="Loop kernels",
@@ -116,25 +120,61 @@ def _contenders(case: Case) -> dict[str, Callable[[], Callable[..., Any]]]:
     return contenders
 
 
+def _over_contenders(measured: Any, others: Any) -> dict[str, dict[str, float]]:
+    """Returns by contender what msops takes over what it takes, for each kernel it runs."""
+    found: dict[str, dict[str, float]] = {}
+    for case in CASES:
+        for size in (0, 1):
+            times = measured[case.name, size].times
+            ours = times["msops"]
+            for name in times.keys() - {"msops"}:
+                found.setdefault(name, {})[case.label(size)] = ours.over(times[name]).median
+            for name, column in others.items():
+                if (case.name, size) in column.times:
+                    theirs = column.times[case.name, size].microseconds.median
+                    ratio = ours.microseconds.median / theirs
+                    found.setdefault(name, {})[case.label(size)] = ratio
+    return found
+
+
 def _steady_table(measured: Any, ratios: Any, others: Any) -> Table:
     numba = ["Numba"] if loops_numba is not None else []
+    over = _over_contenders(measured, others)
+    footers = {"msops / it, geometric mean": statistics.geometric_mean, "msops / it, worst": max}
     return Table(
         "Steady calls",
         ["kernel", "msops", "by hand", "msops / by hand", *numba, *others],
         [
-            [
-                case.label(size),
-                show_us(found.times["msops"].microseconds),
-                show_us(found.times["by hand"].microseconds) + ("" if case.by_hand else " C"),
-                show_ratio(ratios[case.name, size]),
-                *(show_us(found.times[name].microseconds) for name in numba),
-                *(column.steady(case.name, size) for column in others.values()),
-            ]
-            for case in CASES
-            for size in (0, 1)
-            for found in (measured[case.name, size],)
+            *(
+                [
+                    case.label(size),
+                    show_us(found.times["msops"].microseconds),
+                    show_us(found.times["by hand"].microseconds) + ("" if case.by_hand else " C"),
+                    show_ratio(ratios[case.name, size]),
+                    *(show_us(found.times[name].microseconds) for name in numba),
+                    *(column.steady(case.name, size) for column in others.values()),
+                ]
+                for case in CASES
+                for size in (0, 1)
+                for found in (measured[case.name, size],)
+            ),
+            *(
+                [
+                    heading,
+                    "",
+                    f"{combine(over['by hand'].values()):.2f}",
+                    "",
+                    *(f"{combine(over[name].values()):.2f}" for name in (*numba, *others)),
+                ]
+                for heading, combine in footers.items()
+            ),
         ],
     )
+
+
+def _plot(path: Path, measured: Any, others: Any) -> None:
+    title = "What msops takes, over what others take"
+    plot_ratios(path, title, _over_contenders(measured, others))
 
 
 def _first_table(measured: Any, others: Any) -> Table:

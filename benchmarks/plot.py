@@ -49,6 +49,19 @@ def plot_memory(path: Path, title: str, series: Mapping[str, Sequence[tuple[int,
     _save(figure, axes, path, title)
 
 
+def plot_ratios(path: Path, title: str, series: Mapping[str, Mapping[str, float]]) -> None:
+    """Draws ratios by case: a row for each case, a marker for each contender that runs it."""
+    cases = list(dict.fromkeys(case for points in series.values() for case in points))
+    figure, axes = pyplot.subplots(figsize=(7, 0.2 * len(cases) + 1.5), layout="constrained")
+    for label, points in sorted(series.items()):
+        rows = [cases.index(case) for case in points]
+        axes.plot(list(points.values()), rows, linestyle="", marker="o", label=label)
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set(xscale="log", xlabel="ratio of times, less is better", ylim=(len(cases), -1))
+    axes.set_yticks(range(len(cases)), cases, fontsize=7)
+    _save(figure, axes, path, title)
+
+
 def _save(figure, axes, path: Path, title: str) -> None:
     axes.set_title(title)
     axes.grid(alpha=0.3)
