@@ -15,7 +15,7 @@ from msops._loops.choice import Choice, Lowering, choose_for_cpu, choose_for_gpu
 from msops._loops.diagnostics import point
 from msops._loops.errors import NotRaised
 from msops._loops.ir import Kernel
-from msops._loops.print_c import CSource, arrange, arranged_source
+from msops._loops.print_c import CSource, arrange, arranged_source, print_kernel
 from msops._loops.print_cuda import CudaSource, cuda_source
 from msops._loops.raising.classify import raise_kernel
 from msops._loops.raising.describe import describe
@@ -79,7 +79,7 @@ class Compiled:
     def _raised(self) -> tuple[Kernel, str]:
         """The loops as they become array operations, and why not, if they stay as they are."""
         try:
-            return pipeline.to_raised(self.kernel), ""
+            return pipeline.common_to_raised(self._analysis.common), ""
         except NotRaised as error:
             return self._analysis.kernel, error.reason
 
@@ -139,7 +139,14 @@ class Compiled:
     @functools.cached_property
     def c(self) -> CSource:
         """The kernel as C."""
-        return arranged_source(self.arranged, check_bounds=self._checks_bounds)
+        if self.arranged != self._analysis.kernel:
+            return arranged_source(self.arranged, check_bounds=self._checks_bounds)
+        return print_kernel(
+            self.arranged,
+            unproven=self._analysis.unproven,
+            overwritten=self._analysis.overwritten,
+            check_bounds=self._checks_bounds,
+        )
 
     @functools.cached_property
     def cuda(self) -> CudaSource:

@@ -75,14 +75,15 @@ class Analysis:
     """What is known of a kernel before it is printed as anything.
 
     Attributes:
-      kernel: the kernel after `PASSES_COMMON`, with the kinds of its loops: what C and CUDA are
-        printed from.
+      common: the kernel after `PASSES_COMMON`.
+      kernel: the same with the kinds of its loops: what C and CUDA are printed from.
       explanation: a line per loop: what it is, and why.
       findings: what the author should know.
       unproven: indices of that kernel that may be out of range, see `check_bounds`; None: any may.
       overwritten: names of its buffers and locals that need not be zero at the start.
     """
 
+    common: Kernel
     kernel: Kernel
     explanation: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -98,7 +99,7 @@ def analyse(kernel: Kernel) -> Analysis:
     _show("mark loops", common, marked.kernel)
     findings = (*bounds.findings, *written.findings, *marked.findings)
     return Analysis(
-        marked.kernel, marked.explanation, findings, bounds.unproven, written.overwritten
+        common, marked.kernel, marked.explanation, findings, bounds.unproven, written.overwritten
     )
 
 
@@ -108,4 +109,9 @@ def to_raised(kernel: Kernel) -> Kernel:
     Raises:
       NotRaised: it has no such form.
     """
-    return run(kernel, (*PASSES_COMMON, *PASSES_RAISE))
+    return common_to_raised(run(kernel, PASSES_COMMON))
+
+
+def common_to_raised(common: Kernel) -> Kernel:
+    """Does the rest of `to_raised`, after `PASSES_COMMON`."""
+    return run(common, PASSES_RAISE)
