@@ -27,10 +27,13 @@ from msops._loops.raising.steps import Branch, Clear, Loop, Map, Reduce, Step
 from msops._loops.raising.views import find_view
 from msops._loops.ranges import loop_range
 from msops._loops.updates import update_of
-from msops._loops.walk import rewrite_all
+from msops._loops.walk import bodies, rewrite_all
 
 UNROLLED_TRIPS = 4
 """Serial loops of at most so many iterations are written out: their indices become constants."""
+
+MOST_COPIES = 64
+"""A loop is not written out into more stores than these: XLA would compile them for seconds."""
 
 
 def raise_kernel(kernel: Kernel) -> tuple[Step, ...]:
@@ -75,7 +78,7 @@ class _Raising:
         least, greatest = loop_range(loop, {axis.var: axis.interval for axis in outer})
         axis = Axis(loop.var, least, greatest + 1)
         is_constant = isinstance(loop.begin, Const) and isinstance(loop.end, Const)
-        if is_constant and axis.extent <= UNROLLED_TRIPS:
+        if _is_short(loop) and axis.extent * _copies(loop.body) <= MOST_COPIES:
             return tuple(
                 step
                 for value in range(axis.begin, axis.end)
@@ -133,6 +136,28 @@ class _Raising:
 def _at(loop: For, value: int) -> tuple[Stmt, ...]:
     constant = Const(value, INDEX_DTYPE)
     return rewrite_all(loop.body, lambda part: constant if part == Var(loop.var) else part)
+
+
+def _is_short(loop: For) -> bool:
+    if not (isinstance(loop.begin, Const) and isinstance(loop.end, Const)):
+        return False
+    return int(loop.end.value) - int(loop.begin.value) <= UNROLLED_TRIPS
+
+
+def _copies(body: Sequence[Stmt]) -> int:
+    """Returns the number of stores of statements once short serial loops are written out."""
+    count = 0
+    for stmt in body:
+        inside = sum(_copies(inner) for inner in bodies(stmt))
+        match stmt:
+            case Store():
+                inside = 1
+            case For(begin=Const(value=begin), end=Const(value=end), kind="serial") if _is_short(
+                stmt
+            ):
+                inside *= max(0, int(end) - int(begin))
+        count += inside
+    return count
 
 
 def _can_scatter(op: str, store: Store) -> bool:
