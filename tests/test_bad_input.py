@@ -63,26 +63,6 @@ class WrapsItself:
         return self
 
 
-def doubled() -> Custom:
-    return Custom(double, func_type="akg")
-
-
-def double(x):
-    y = output_tensor(x.shape, x.dtype)  # noqa: F821
-    for i in range(x.shape[0]):
-        y[i] = x[i] * 2.0
-    return y
-
-
-async def suspended(x):
-    return x
-
-
-class WrapsItself:
-    def __getattr__(self, name: str) -> Any:
-        return self
-
-
 CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "missing file": (
         lambda: Custom("/nowhere/add.cc:Add", first, first),
