@@ -366,7 +366,7 @@ kernel k(a: float32[4, 200]) -> (b) {
         np.testing.assert_array_equal(got, 2 * inputs[:, ::-1])
 
 
-@pytest.mark.parametrize("size", [33, 100])
+@pytest.mark.parametrize("size", [33, pytest.param(100, marks=pytest.mark.slow)])
 def test_lu_runs_in_order(size: int) -> None:
     kernel = parse_kernel(lu(size))
     (inputs,) = random_inputs(kernel)
@@ -599,13 +599,13 @@ def test_the_corpus_agrees_with_numpy_however_small_its_pieces(
         case.check(inputs, emulation.run(inputs, order))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(kernels(dtypes=WIDE_DTYPES))
 def test_random_kernels_agree_with_the_interpreter(case) -> None:
     run_everywhere(case.kernel, case.inputs)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(kernels(dtypes=WIDE_DTYPES))
 def test_random_kernels_agree_when_their_small_pieces_are_shared_out(case) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -8,13 +8,14 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume
 from jax.test_util import check_grads
 from loop_agreement import assert_agree
 from loop_corpus import BY_NAME, CORPUS, specialised
 from loop_kernels.case import Case
 from loop_strategies import WIDE_DTYPES, kernels
 from loop_strategies import Case as Random
+from random_examples import on_random
 from tvm_corpus import TVM_CORPUS, specialised_tvm
 
 from msops._loops.errors import NotRaised
@@ -55,11 +56,7 @@ def test_kernels_of_the_tvm_corpus(case: Case) -> None:
     case.check(inputs, run(to_raised(specialised_tvm(case, inputs)), inputs))
 
 
-random_kernels = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-@random_kernels
-@given(kernels(WIDE_DTYPES))
+@on_random(kernels(WIDE_DTYPES), quick=25, thorough=400)
 def test_random_kernels(case: Random) -> None:
     with jax.enable_x64(True):
         try:
@@ -70,8 +67,7 @@ def test_random_kernels(case: Random) -> None:
         assert_agree(case.kernel, case.inputs, expected, run(raised, case.inputs))
 
 
-@random_kernels
-@given(kernels())
+@on_random(kernels(), quick=20, thorough=400)
 def test_random_kernels_that_are_not_distributed(case: Random) -> None:
     expected = interpret(case.kernel, case.inputs)
     assert_agree(case.kernel, case.inputs, expected, run(case.kernel, case.inputs))
