@@ -194,6 +194,14 @@ def test_a_rounded_tensor_is_a_float_again_in_the_next_function():
     np.testing.assert_allclose(got, np.floor(X + 0.5) / np.exp(X), rtol=1e-5)
 
 
+def test_a_rounded_tensor_that_is_a_float_again_is_not_cut():
+    x = np.float32([3e10, -2.5, 1e-3])
+    got = run(lambda te, x: te.vadd(te.floor(x), te.vmuls(x, 0.0)), x)
+    np.testing.assert_array_equal(got, np.floor(x))
+    whole = run(lambda te, x: te.floor(x), x, like=np.zeros(3, "i4"))
+    np.testing.assert_array_equal(whole, [2**31 - 1, -3, 0])
+
+
 def test_a_rounded_result_becomes_the_dtype_of_the_first_operand():
     got = run(lambda te, x: te.floor(x), X)
     assert got.dtype == np.float32
