@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 import scipy.special
-from tbe_ops import run
+from tbe_ops import kernel_of, op_info, run
 
+from msops import Custom
 from msops.errors import BuildError, MsopsError
 
 rng = np.random.default_rng(5)
@@ -301,6 +303,28 @@ def test_segments_by_a_tensor():
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["sum", "mean", "prod", "min", "max"])
+def test_segments_have_a_gradient(kind):
+    reduce = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "min": np.min, "max": np.max}[kind]
+    op = Custom(
+        kernel_of(lambda te, x: getattr(te, f"unsorted_segment_{kind}")(x, [0, 1, 0, 1], 2), 1),
+        [2, 3],
+        np.float32,
+        func_type="tbe",
+        reg_info=op_info(1),
+    )
+    x = rng.normal(size=(4, 3))
+
+    def total(x):
+        return reduce(x[::2], axis=0) @ [1, 2, 3] + reduce(x[1::2], axis=0) @ [4, 5, 6]
+
+    weights = np.float32([[1, 2, 3], [4, 5, 6]])
+    got = jax.grad(lambda x: (op(x) * weights).sum())(x.astype("f4"))
+    steps = 1e-6 * np.eye(12).reshape(12, 4, 3)
+    expected = [(total(x + step) - total(x - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(got.ravel(), expected, rtol=1e-3, atol=1e-3)
+
+
 def convolved(x, w, stride, pad, dilation):
     """Returns a convolution, element by element."""
     x = np.pad(x, [(0, 0), (0, 0), (pad, pad), (pad, pad)])
@@ -405,6 +429,16 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         (X.astype("i4"),),
         "vmuls: expected a number of int32, the dtype of the tensor; got 0.5",
     ),
+    "a number too large": (
+        lambda te, x: te.vadds(x, 70000.0),
+        (X.astype("f2"),),
+        "vadds: expected a number of float16, the dtype of the tensor; got 70000.0",
+    ),
+    "a number too large for an integer": (
+        lambda te, x: te.vmaxs(x, 2**31),
+        (X.astype("i4"),),
+        "vmaxs: expected a number of int32, the dtype of the tensor; got 2147483648",
+    ),
     "broadcast to another extent": (
         lambda te, x: te.broadcast(x, (3, 4, 9)),
         (X,),
@@ -503,10 +537,12 @@ def test_what_tbe_refuses_is_refused(name):
     assert "^^^" in text
 
 
-def test_errors_of_the_kernels_own_keep_their_text():
+@pytest.mark.parametrize("kind", [RuntimeError, ValueError, SystemExit])
+def test_errors_of_the_kernels_own_keep_their_text(kind):
     def compute(te, x):
-        raise RuntimeError("Un supported data format")
+        raise kind("Un supported data format")
 
-    with pytest.raises(BuildError, match="its kernel raised RuntimeError: Un supported") as caught:
+    message = f"its kernel raised {kind.__name__}: Un supported data format"
+    with pytest.raises(BuildError, match=message) as caught:
         run(compute, X)
     assert "test_tbe_dsl.py:" in str(caught.value)

@@ -21,6 +21,7 @@ from msops.errors import (
     ArgumentValueError,
     BackendError,
     BuildError,
+    InferenceValueError,
     OpInfoTypeError,
     OpInfoValueError,
 )
@@ -211,6 +212,17 @@ def test_a_kernel_runs_once_per_shapes_dtypes_and_attributes():
     op(X, -0.0)
     op(X, 0.0)
     assert runs == [1.0, 2.0, -0.0, 0.0]
+
+
+def test_symbolic_shapes_are_refused():
+    op = tbe_op(kernel_of(lambda te, x: te.vabs(x), 1), op_info(1))
+    (n,) = jax.export.symbolic_shape("n")
+    with pytest.raises(InferenceValueError, match=r"numbers for the shape of 'x0'; got \(n, 3\)"):
+        jax.export.export(jax.jit(op))(jax.ShapeDtypeStruct((n, 3), jnp.float32))
+
+
+def test_arrays_without_elements():
+    assert run(lambda te, x: te.vabs(x), np.zeros((0, 3), "f4")).shape == (0, 3)
 
 
 # ---- what it must leave

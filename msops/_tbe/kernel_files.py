@@ -206,7 +206,7 @@ def _execute(path: Path, who: str) -> types.ModuleType:
     except MsopsError:
         del _loaded[path]
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del _loaded[path]
         raise BuildError(
             explain(
