@@ -18,6 +18,7 @@ import flat_memory
 import loops
 import loops_choice
 import pyfunc_call
+import tbe
 import tensor_face
 from machine import describe_machine
 from report import write_report
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "tensor_face": tensor_face.run,
     "loops": loops.run,
     "loops_choice": loops_choice.run,
+    "tbe": tbe.run,
 }
 LONG_BENCHMARKS = {"flat_memory": flat_memory.run}
 ALL = {**BENCHMARKS, **LONG_BENCHMARKS}

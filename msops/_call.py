@@ -102,7 +102,8 @@ def sort_arguments(
     if info is not None and (count < len(args) or info.attributes):
         bound = dict(bind_attributes(info, tuple(args[count:]), who))
         names = call_attribute_names(info)[: len(args) - count]
-        given = tuple(bound[name] for name in names)
+        # An optional one may be passed as None, and has no value then.
+        given = tuple(bound.get(name) for name in names)
     return Call(tuple(layout), given, tensors), flat
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from conftest import KERNELS
+from tbe_ops import kernel_of, op_info
 
 from msops import Custom, ops
 from msops.ops import CustomRegOp, DataType
@@ -95,6 +96,19 @@ def loops(kernel: Callable[..., Any], lower: str | None = None, **options: Any) 
     func_type = "hybrid" if hasattr(kernel, "ms_kernel_flag") else "akg"
     attrs = None if lower is None else {"lower": lower}
     return Custom(kernel, func_type=func_type, compile_attrs=attrs, **options)
+
+
+def tbe(
+    compute: Callable[..., Any],
+    outputs: int = 1,
+    out_shape: Any = first,
+    out_dtype: Any = first,
+    **options: Any,
+) -> Custom:
+    """Returns an op over a TBE kernel of two inputs."""
+    kernel = kernel_of(compute, 2, outputs)
+    info = op_info(2, outputs)
+    return Custom(kernel, out_shape, out_dtype, func_type="tbe", reg_info=info, **options)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,6 +248,31 @@ CASES = [
     Case(
         "akg_bprop",
         lambda: loops(multiply, bprop=multiply_bprop),
+        ((5,), (5,)),
+        lambda x, y: x * y,
+    ),
+    Case(
+        "tbe",
+        lambda: tbe(lambda te, x, y: te.vmul(te.vexp(x), y)),
+        ((3, 4), (3, 4)),
+        lambda x, y: np.exp(x) * y,
+        has_bprop=False,
+    ),
+    Case(
+        "tbe_two_outputs",
+        lambda: tbe(
+            lambda te, x, y: (te.vadd(x, y), te.sum(te.vmul(x, y), 1, True)),
+            2,
+            lambda x, y: (x, [x[0], 1]),
+            lambda x, y: (x, y),
+        ),
+        ((3, 4), (3, 4)),
+        lambda x, y: (x + y, (x * y).sum(1, keepdims=True)),
+        has_bprop=False,
+    ),
+    Case(
+        "tbe_bprop",
+        lambda: tbe(lambda te, x, y: te.vmul(x, y), bprop=multiply_bprop),
         ((5,), (5,)),
         lambda x, y: x * y,
     ),

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from custom_ops import aot, first, loops, multiply, multiply_bprop
+from custom_ops import aot, first, loops, multiply, multiply_bprop, tbe
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from msops import Custom, errors
@@ -70,5 +70,7 @@ print("pyfunc ok")
 check(loops(multiply, "xla"))
 check(loops(multiply, "native"))
 print("loops ok")
+check(tbe(lambda te, x, y: te.vmul(x, y)))
+print("tbe ok")
 check_effects()
 print("effects ok")

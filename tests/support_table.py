@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from custom_ops import aot, first, loops, multiply, multiply_bprop
+from custom_ops import aot, first, loops, multiply, multiply_bprop, tbe
 from jax.sharding import AxisType, PartitionSpec
 
 from msops import Custom, ops
@@ -30,9 +30,10 @@ Y = X + 1
 OPS: dict[str, Callable[..., Custom]] = {
     "aot": lambda **options: aot("Multiply", **options),
     "pyfunc": lambda **options: Custom(np.multiply, first, first, **options),
-    # The loops are differentiated without a bprop.
+    # Loops and traced kernels are differentiated without a bprop.
     "akg": lambda bprop=None: loops(multiply),
     "hybrid": lambda bprop=None: loops(ops.kernel(multiply)),
+    "tbe": lambda bprop=None: tbe(lambda te, x, y: te.vmul(x, y)),
 }
 
 

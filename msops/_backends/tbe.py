@@ -24,7 +24,7 @@ from msops._fingerprint import ByValue
 from msops._op_info import OpInfo, Row, group_outputs, matching_rows
 from msops._op_info import Port as OpInfoPort
 from msops._traced import Function, Traced
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceValueError, explain
 
 if TYPE_CHECKING:
     from msops._tbe.entry import Port, Slot
@@ -175,8 +175,8 @@ def _case(kernel: TbeKernel, request: Request) -> Case:
     values = dict(request.attributes)
     attributes = tuple((one.name, values.get(one.name)) for one in info.attributes)
     return Case(
-        _slots(info.inputs, row.inputs, inputs),
-        _slots(info.outputs, row.outputs, outputs),
+        _slots(info.inputs, row.inputs, inputs, request.who),
+        _slots(info.outputs, row.outputs, outputs, request.who),
         attributes,
         repr(attributes),
         request.who,
@@ -204,7 +204,10 @@ def _dtype(struct: Any) -> str:
 
 
 def _slots(
-    ports: Sequence[OpInfoPort], pairs: Sequence[tuple[str, str]], values: Sequence[Any]
+    ports: Sequence[OpInfoPort],
+    pairs: Sequence[tuple[str, str]],
+    values: Sequence[Any],
+    who: str,
 ) -> tuple[Slot, ...]:
     """Returns what the kernel is told of each port; None where an optional one is absent."""
     ports = ports or [OpInfoPort(f"x{index}") for index in range(len(values))]
@@ -213,18 +216,27 @@ def _slots(
     for index, (port, (_, layout)) in enumerate(zip(ports, pairs, strict=True)):
         value = values[index] if index < len(values) else None
         if isinstance(value, tuple):
-            parts = [_port(port, layout, one, f"_{n}") for n, one in enumerate(value)]
+            parts = [_port(port, layout, one, f"_{n}", who) for n, one in enumerate(value)]
             slots.append(tuple(parts))
         else:
-            slots.append(None if value is None else _port(port, layout, value, ""))
+            slots.append(None if value is None else _port(port, layout, value, "", who))
     return tuple(slots)
 
 
-def _port(port: OpInfoPort, layout: str, struct: Any, suffix: str) -> Port:
+def _port(port: OpInfoPort, layout: str, struct: Any, suffix: str, who: str) -> Port:
     from msops._tbe.entry import Port
     from msops._tbe.formats import format_shape
 
     dtype, shape = _dtype(struct), tuple(struct.shape)
+    if not all(isinstance(extent, int) for extent in shape):
+        raise InferenceValueError(
+            explain(
+                who,
+                f"expected numbers for the shape of {port.name!r}; got "
+                f"({', '.join(map(str, shape))})",
+                "A kernel is run for the shapes of a call: export one program per shape.",
+            )
+        )
     laid_out = format_shape(shape, layout, dtype)
     return Port(port.name + suffix, port.kind, laid_out, dtype, layout, shape)
 

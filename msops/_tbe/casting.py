@@ -18,7 +18,7 @@ import numpy as np
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tensor import Tensor
 from msops._loops.frontends.tvm.tracing import refusal
-from msops._tbe.operation import apply, check_tensors
+from msops._tbe.operation import DslOperation, apply, check_tensors
 from msops._tbe.session import KernelTypeError
 
 FLOATS = ("float16", "float32")
@@ -100,6 +100,9 @@ def cast(x: Tensor, dtype: str, name: str = "cast") -> Tensor:
             f"Unsupported cast type: {x.dtype} to {dtype}",
             "TBE casts among float16, float32, int32, int8, uint8 and bool.",
         )
+    if isinstance(x.op, DslOperation) and x.op.name in _ROUND and dtype == x.op.inputs[0].dtype:
+        # Rounded, then a float again: int32 in between costs time, and would cut large numbers.
+        return apply(x.op.name, _ROUND[x.op.name], x.op.inputs, x.shape, dtype, dtype)
     for step in path:
         x = apply("cast_to", functools.partial(convert, dtype=step), [x], x.shape, step, step)
     return x
@@ -133,24 +136,33 @@ def cast_operands(
     return tuple(cast(tensor, target, name) for tensor in tensors)
 
 
-def _rounding(name: str, rule: Callable[[jax.Array], jax.Array], doc: str) -> Callable[..., Any]:
+_ROUND: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "ceil": jnp.ceil,
+    "floor": jnp.floor,
+    "round": jnp.round,
+    "round_half_up": lambda x: jnp.floor(x + 0.5),
+    "trunc": jnp.trunc,
+}
+
+
+def _rounding(name: str, doc: str) -> Callable[..., Any]:
+    rule = _ROUND[name]
+
     def to_integer(raw_tensor: Any) -> Tensor:
         (x,) = cast_operands(name, check_tensors(name, raw_tensor), FLOATS)
         return apply(name, lambda a: rule(a).astype(jnp.int32), [x], x.shape, "int32")
 
-    to_integer.__name__ = name
+    to_integer.__name__ = to_integer.__qualname__ = name
     to_integer.__doc__ = f"Returns {doc}, as int32."
     return to_integer
 
 
 ROUNDINGS: dict[str, Callable[..., Any]] = {
-    "ceil": _rounding("ceil", jnp.ceil, "the least integer that is not less"),
-    "floor": _rounding("floor", jnp.floor, "the greatest integer that is not greater"),
-    "round": _rounding("round", jnp.round, "the nearest integer, the even one of two"),
-    "round_half_up": _rounding(
-        "round_half_up", lambda a: jnp.floor(a + 0.5), "the nearest integer, the greater one of two"
-    ),
-    "trunc": _rounding("trunc", jnp.trunc, "the integer part"),
+    "ceil": _rounding("ceil", "the least integer that is not less"),
+    "floor": _rounding("floor", "the greatest integer that is not greater"),
+    "round": _rounding("round", "the nearest integer, the even one of two"),
+    "round_half_up": _rounding("round_half_up", "the nearest integer, the greater one of two"),
+    "trunc": _rounding("trunc", "the integer part"),
 }
 """Functions to integers. Their results are int32, which later float functions cast back."""
 

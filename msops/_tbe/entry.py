@@ -108,7 +108,7 @@ def run_entry(
             as_kernel(function)(*args, **kwargs)
         except MsopsError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise BuildError(
                 explain(
                     who,
@@ -187,7 +187,7 @@ def _listed(value: Any) -> Any:
     return [_listed(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _places(error: Exception) -> list[str]:
+def _places(error: BaseException) -> list[str]:
     """Returns where in the author's code an error was raised."""
     trace = error.__traceback__
     frames = []

@@ -49,6 +49,25 @@ class KernelScope(Scope):
             return None
         return super().find(name)
 
+    def import_module(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
+        fromlist: tuple[str, ...] | None = (),
+        level: int = 0,
+    ) -> Any:
+        """Stands for ``__import__`` inside a kernel."""
+        module = super().import_module(name, globals, locals, fromlist, level)
+        for wanted in fromlist or ():
+            # An ImportError, since kernels try one name and then another.
+            if isinstance(module, KernelModule) and wanted not in (*vars(module), "*"):
+                names = ", ".join(sorted(known for known in vars(module) if known[0] != "_"))
+                raise ImportError(
+                    f"cannot import name {wanted!r} from {module.__name__!r}, which has {names}"
+                )
+        return module
+
     def import_other(
         self,
         name: str,
@@ -187,7 +206,7 @@ def _execute(path: Path, who: str) -> types.ModuleType:
     except MsopsError:
         del _loaded[path]
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del _loaded[path]
         raise BuildError(
             explain(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
 
 from msops._loops.frontends.tvm.expr import ConstExpr, const
 from msops._loops.frontends.tvm.tensor import Operation, Tensor, as_shape
@@ -112,8 +116,8 @@ def number_of(name: str, value: Any, dtype: str) -> Any:
                 "function without the s (vadd, vmul, vmax, vmin).",
             )
         value = given()
-    number = const(value).value if isinstance(value, ConstExpr) else value
-    if not is_float(dtype) and number != int(number):
+    number = value.value if isinstance(value, ConstExpr) else value
+    if not _holds(dtype, number):
         raise refusal(
             KernelTypeError,
             name,
@@ -121,6 +125,16 @@ def number_of(name: str, value: Any, dtype: str) -> Any:
             'Cast the tensor first: cast_to(x, "float32").',
         )
     return const(number, dtype).value
+
+
+def _holds(dtype: str, number: Any) -> bool:
+    """Tells whether a dtype has a number, a float one up to rounding."""
+    if is_float(dtype):
+        return not math.isfinite(number) or abs(number) <= float(jnp.finfo(dtype).max)
+    if dtype == "bool":
+        return number in (0, 1)
+    info = np.iinfo(dtype)
+    return math.isfinite(number) and number == int(number) and info.min <= number <= info.max
 
 
 def check_same_shape(name: str, *tensors: Tensor) -> tuple[int, ...]:

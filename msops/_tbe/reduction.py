@@ -105,11 +105,19 @@ def tuple_sum(input_tensor_list: Any, axis: Any, keepdims: bool = False) -> tupl
     return tuple(_reduced("sum", "tuple_sum", x, axis, keepdims) for x in cast)
 
 
+def _segment_prod(x: jax.Array, ids: jax.Array, count: int) -> jax.Array:
+    """Returns products by segment; unlike `jax.ops.segment_prod` it has a derivative."""
+    rows = ids.reshape(-1, *[1] * (x.ndim - 1))
+    one = jnp.ones((), x.dtype)
+    product = lambda segment: jnp.prod(jnp.where(rows == segment, x, one), 0, dtype=x.dtype)  # noqa: E731
+    return jax.vmap(product)(jnp.arange(count, dtype=ids.dtype))
+
+
 _SEGMENT: dict[str, Callable[..., jax.Array]] = {
     "max": jax.ops.segment_max,
     "mean": jax.ops.segment_sum,
     "min": jax.ops.segment_min,
-    "prod": jax.ops.segment_prod,
+    "prod": _segment_prod,
     "sum": jax.ops.segment_sum,
 }
 _SEGMENTED = (*NUMBERS, "int8", "uint8")
