@@ -72,8 +72,8 @@ class AttributesCpuKernel : public CpuKernel {
 };
 REGISTER_CPU_KERNEL(kAttributes, AttributesCpuKernel);
 
-// Counts how often ParallelFor visits each entry; output 1 has GetCPUNum, the number of threads that
-// took part, and what a loop inside a loop adds up to.
+// Counts how often ParallelFor visits each entry; output 1 has GetCPUNum, the number of threads
+// that took part, and what a loop inside a loop adds up to.
 class CoresCpuKernel : public CpuKernel {
  public:
   uint32_t Compute(CpuKernelContext& ctx) override {
@@ -184,9 +184,8 @@ class ThrowCpuKernel : public CpuKernel {
     const std::string how = ctx.GetAttr("how")->GetString();
     if (how == "number") throw 7;
     if (how == "loop") {
-      return CpuKernelUtils::ParallelFor(ctx, 100, 1, [](int64_t, int64_t) {
-        throw std::out_of_range("from a loop");
-      });
+      return CpuKernelUtils::ParallelFor(
+          ctx, 100, 1, [](int64_t, int64_t) { throw std::out_of_range("from a loop"); });
     }
     throw std::runtime_error("on purpose");
   }
