@@ -2,8 +2,9 @@
 
 tests/seeds holds their text: custom_pyfunc.py, custom_aot.py and add.cc from the programming guide
 of MindSpore 1.6 (custom_operator_custom.md), pyfunc_grad.py from the advanced page of a later one,
-whose indentation was lost in print and is put back. custom_tbe.py, akg_add.py and akg_grad_16.py
-are the guide's, akg_grad_22.py and akg_grad_23.py the advanced pages' of 2.2 and 2.3.
+whose indentation was lost in print and is put back. custom_tbe.py, custom_aicpu.py, akg_add.py
+and akg_grad_16.py are the guide's, akg_grad_22.py and akg_grad_23.py the advanced pages' of 2.2
+and 2.3.
 """
 
 from __future__ import annotations
@@ -116,3 +117,11 @@ def test_akg_gradient(tmp_path, name):
     (line,) = (n for n, text in enumerate(lines, 1) if text.strip() == "y[i0] = y[i0] * y[i0]")
     assert f"{script}:{line}\n    y[i0] = y[i0] * y[i0]\n" in done.stderr
     assert "nothing has written it before" in done.stderr
+
+
+def test_aicpu_dropout(tmp_path):
+    # The library of the script's name comes with msops; one channel is kept or dropped.
+    kept = "[[[[2. 2. 2.]\n   [2. 2. 2.]]]]", "[[[[ True  True  True]\n   [ True  True  True]]]]"
+    dropped = "[[[[0. 0. 0.]\n   [0. 0. 0.]]]]", "[[[[False False False]\n   [False False False]]]]"
+    printed = run(SEEDS / "custom_aicpu.py", tmp_path)
+    assert printed in [f"output:  {y}\nmask:  {mask}\n" for y, mask in (kept, dropped)]

@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -226,14 +227,7 @@ def _run_compiler(store: Store, plan: Plan) -> tuple[bytes, tuple[str, ...]]:
             # Intermediates that are kept have names without the process id: without this the
             # library would have another content, and so another hash, each time it is built.
             command = (*command, "--keep", "--keep-dir", os.fspath(folder))
-        objects, paths = [], []
-        for index, (unit, compile_command) in enumerate(plan.units):
-            objects.append(folder / f"{index}.o")
-            unit_folder = Path(unit.path).parent
-            paths += [
-                os.path.join(unit_folder, path)
-                for path in _run_step(store, unit, compile_command, unit_folder, objects[-1])
-            ]
+        objects, paths = _compile_units(store, plan, folder)
         library = folder / "out.so"
         command = (*command, *map(os.fspath, objects))
         paths += [
@@ -243,6 +237,26 @@ def _run_compiler(store: Store, plan: Plan) -> tuple[bytes, tuple[str, ...]]:
         data = library.read_bytes()
     parse_elf(data, plan.source.path, store.who)
     return data, tuple(dict.fromkeys(paths))
+
+
+def _compile_units(store: Store, plan: Plan, folder: Path) -> tuple[list[Path], list[str]]:
+    """Compiles the further sources, as many at once as there are processors.
+
+    Returns:
+      Their object files in `folder`, and the absolute paths of all files that were read.
+    """
+    objects = [folder / f"{index}.o" for index in range(len(plan.units))]
+
+    def compile_unit(index: int) -> list[str]:
+        unit, command = plan.units[index]
+        unit_folder = Path(unit.path).parent
+        paths = _run_step(store, unit, command, unit_folder, objects[index])
+        return [os.path.join(unit_folder, path) for path in paths]
+
+    if not objects:
+        return [], []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return objects, list(itertools.chain(*pool.map(compile_unit, range(len(objects)))))
 
 
 def _run_step(

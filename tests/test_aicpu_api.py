@@ -1,0 +1,55 @@
+"""The AICPU headers by themselves: every name kernels use compiles, and does what it says."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from msops import _aicpu_libraries
+
+HEADERS = ROOT / "xla_kernels" / "include" / "aicpu"
+API = ROOT / "tests" / "aicpu_probes" / "api.cc"
+# Parts of the API that need Eigen say so, and are not there without it.
+NAMES = sorted(str(path.relative_to(HEADERS)) for path in HEADERS.rglob("*.h"))
+
+
+def eigen_flags() -> list[str]:
+    folder = _aicpu_libraries._find_eigen("test")
+    assert folder is not None, "the tests need Eigen: pip install cmeel-eigen"
+    return ["-isystem", str(folder)]
+
+
+def compile_cpp(*arguments: str) -> None:
+    flags = ["-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{HEADERS}"]
+    done = subprocess.run(["g++", *flags, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("with_eigen", [True, False])
+def test_every_name_of_the_api_compiles_and_does_what_it_says(tmp_path, with_eigen: bool) -> None:
+    program = str(tmp_path / "api")
+    compile_cpp(str(API), "-o", program, *(eigen_flags() if with_eigen else []))
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert done.stdout == "0 wrong\n"
+    assert done.returncode == 0
+    # Without msops, errors go to the standard error, and nothing else does.
+    assert "OldChecks: null 1\n" in done.stderr
+    assert "NewChecks: error\n" in done.stderr
+    assert "debug" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_every_header_stands_alone(tmp_path: Path, name: str) -> None:
+    source = tmp_path / "alone.cc"
+    source.write_text(f'#include "{name}"\n#include "{name}"\n')
+    compile_cpp("-fsyntax-only", str(source), *eigen_flags())
+
+
+def test_headers_compile_as_cpp20(tmp_path: Path) -> None:
+    source = tmp_path / "all.cc"
+    source.write_text("".join(f'#include "{name}"\n' for name in reversed(NAMES)))
+    compile_cpp("-fsyntax-only", "-std=c++20", str(source), *eigen_flags())
