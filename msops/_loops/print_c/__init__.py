@@ -12,7 +12,7 @@
     functions.py   mathematical functions that vectorise
     halves.py      float16
 
-What it shares with CUDA is in ../print_clike.py and ../clike_*.py.
+What it shares with CUDA is in ../print_clike/.
 """
 
 from msops._loops.print_c.source import CSource, arrange, c_source, print_kernel

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from msops._loops.clike_names import LIBRARY
 from msops._loops.ir import Buffer
 from msops._loops.print_c.halves import HALVES
 from msops._loops.print_c.threads import CThreads
+from msops._loops.print_clike.names import LIBRARY
 
 # Coefficients of exp, log and tanh: S. L. Moshier, Cephes Mathematical Library, single/{expf,logf,
 # tanhf}.c; of erf: N. Juffa, "erff", both with constants that are exact in few bits where a product

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from msops._loops.clike_names import plain_name
 from msops._loops.ir import Kernel
 from msops._loops.passes.check_bounds import check_bounds as find_doubtful
 from msops._loops.passes.find_unwritten import find_unwritten
@@ -17,6 +16,7 @@ from msops._loops.print_c.sums import mark_sums
 from msops._loops.print_c.threads import PARALLEL_FOR
 from msops._loops.print_c.unrolling import unroll_short_loops
 from msops._loops.print_clike import Unproven, indented
+from msops._loops.print_clike.names import plain_name
 
 
 @dataclass(frozen=True)

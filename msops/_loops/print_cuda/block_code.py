@@ -11,7 +11,6 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection
 
-from msops._loops.clike_values import short_name
 from msops._loops.ir import (
     Binary,
     BinaryOp,
@@ -24,6 +23,7 @@ from msops._loops.ir import (
     Stmt,
 )
 from msops._loops.print_clike import Unproven, bare, indented
+from msops._loops.print_clike.syntax import short_name
 from msops._loops.print_cuda import costs
 from msops._loops.print_cuda.accumulations import (
     Accumulation,

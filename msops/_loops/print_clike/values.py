@@ -14,23 +14,29 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from msops._dtypes import as_dtype
-from msops._loops.clike_helpers import fill
-from msops._loops.clike_names import LIBRARY, choose_names
 from msops._loops.diagnostics import point
 from msops._loops.intrinsics import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir import Binary, Call, Cast, Const, Expr, Kernel, Load, Select, Store, Unary, Var
 from msops._loops.passes.check_bounds import Index
+from msops._loops.print_clike.helpers import fill
+from msops._loops.print_clike.names import LIBRARY, choose_names
+from msops._loops.print_clike.syntax import (
+    ROUNDED,
+    SIGNS,
+    bare,
+    compares_indices,
+    computed,
+    division_sign,
+    float32_text,
+    has_variable,
+    offset,
+    short_name,
+    signedness,
+    width,
+    wrapping,
+)
 from msops._loops.ranges import Range, dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.walk import expressions
-
-ROUNDED = ("float16", "bfloat16")
-"""Dtypes that are computed in float."""
-
-_SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
-    "land": "&&", "lor": "||", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
-
 
 Unproven: TypeAlias = Collection[Index]
 """Indices that may be out of range."""
@@ -141,7 +147,7 @@ class CLikeValues:
             value = float(as_dtype(dtype).dtype.type(value))
         if not math.isfinite(value):
             return self.not_finite(value, dtype)
-        text = repr(value) if dtype == "float64" else f"{_float32_text(value)}f"
+        text = repr(value) if dtype == "float64" else f"{float32_text(value)}f"
         return f"({text})" if text.startswith("-") else text
 
     def not_finite(self, value: float, dtype: str) -> str:
@@ -160,22 +166,22 @@ class CLikeValues:
             return f"(({kind})~{operand})"
         if is_float(expr.dtype) or self._never_wraps(expr):
             return f"(-{operand})"
-        return f"(({kind})(0 - {_wrapping(operand, expr.dtype)}))"
+        return f"(({kind})(0 - {wrapping(operand, expr.dtype)}))"
 
     def _binary(self, expr: Binary) -> str:
         op, dtype = expr.op, expr.left.dtype
-        if op in COMPARISONS and _compares_indices(expr):
-            return f"({self.index(expr.left)} {_SIGNS[op]} {self.index(expr.right)})"
+        if op in COMPARISONS and compares_indices(expr):
+            return f"({self.index(expr.left)} {SIGNS[op]} {self.index(expr.right)})"
         left, right = self.value(expr.left), self.value(expr.right)
         if op in (*COMPARISONS, *LOGICAL, "and", "or", "xor"):
-            return f"({left} {_SIGNS[op]} {right})"
+            return f"({left} {SIGNS[op]} {right})"
         if is_float(dtype):
-            return self.rounded(self._float_binary(op, left, right, _computed(dtype)), dtype)
+            return self.rounded(self._float_binary(op, left, right, computed(dtype)), dtype)
         return self._integer_binary(expr, left, right)
 
     def _float_binary(self, op: str, left: str, right: str, dtype: str) -> str:
-        if op in _SIGNS:
-            return f"({left} {_SIGNS[op]} {right})"
+        if op in SIGNS:
+            return f"({left} {SIGNS[op]} {right})"
         if op == "pow":
             return self.math("pow", (left, right), dtype)
         return f"{self.helper(f'{op}__float', dtype)}({left}, {right})"
@@ -184,25 +190,25 @@ class CLikeValues:
         op, dtype = expr.op, expr.dtype
         if op in ("add", "sub", "mul"):
             if dtype in ("uint32", "uint64") or self._never_wraps(expr):
-                return f"({left} {_SIGNS[op]} {right})"
-            wrapping = f"{_wrapping(left, dtype)} {_SIGNS[op]} {_wrapping(right, dtype)}"
-            return f"(({self.value_types[dtype]})({wrapping}))"
+                return f"({left} {SIGNS[op]} {right})"
+            text = f"{wrapping(left, dtype)} {SIGNS[op]} {wrapping(right, dtype)}"
+            return f"(({self.value_types[dtype]})({text}))"
         if op in ("floordiv", "mod", "truncdiv", "truncmod"):
             return self._quotient(expr, left, right)
-        if op == "shr" and is_within(self._range(expr.right), (0, _width(dtype) - 1)):
+        if op == "shr" and is_within(self._range(expr.right), (0, width(dtype) - 1)):
             return f"(({self.value_types[dtype]})({left} >> {right}))"
-        signed = "" if op in ("min", "max", "shl") else f"__{_signedness(dtype)}"
+        signed = "" if op in ("min", "max", "shl") else f"__{signedness(dtype)}"
         return f"{self.helper(f'{op}{signed}', dtype)}({left}, {right})"
 
     def _quotient(self, expr: Binary, left: str, right: str) -> str:
         """Prints a division or a remainder; plainly where C's is the same."""
-        signedness = _signedness(expr.dtype)
-        truncates = expr.op.startswith("trunc") or signedness == "unsigned"
+        kind = signedness(expr.dtype)
+        truncates = expr.op.startswith("trunc") or kind == "unsigned"
         if self._range(expr.right)[0] > 0 and (truncates or self._range(expr.left)[0] >= 0):
-            return f"({left} {_division_sign(expr.op)} {right})"
-        op = expr.op.replace("floor", "trunc") if signedness == "unsigned" else expr.op
-        op = op.replace("truncmod", "mod") if signedness == "unsigned" else op
-        return f"{self.helper(f'{op}__{signedness}', expr.dtype)}({left}, {right})"
+            return f"({left} {division_sign(expr.op)} {right})"
+        op = expr.op.replace("floor", "trunc") if kind == "unsigned" else expr.op
+        op = op.replace("truncmod", "mod") if kind == "unsigned" else op
+        return f"{self.helper(f'{op}__{kind}', expr.dtype)}({left}, {right})"
 
     def _range(self, expr: Expr) -> Range:
         return range_of(expr, self.ranges)
@@ -217,16 +223,14 @@ class CLikeValues:
         values = tuple(map(self.value, args))
         if not is_float(operand_dtype):
             return self._integer_call(function, values[0], dtype)
-        text = self.math(function, values, _computed(operand_dtype))
+        text = self.math(function, values, computed(operand_dtype))
         return text if dtype == "bool" else self.rounded(text, dtype)
 
     def _integer_call(self, function: str, value: str, dtype: str) -> str:
         if function == "popcount":
-            return (
-                f"(({self.value_types[dtype]}){self.popcount(f'(uint{_width(dtype)}_t){value}')})"
-            )
+            return f"(({self.value_types[dtype]}){self.popcount(f'(uint{width(dtype)}_t){value}')})"
         if function == "abs":
-            if _signedness(dtype) == "unsigned":
+            if signedness(dtype) == "unsigned":
                 return value
             return f"{self.helper('abs', dtype)}({value})"
         return f"{self.helper('sign', dtype)}({value})"
@@ -267,7 +271,7 @@ class CLikeValues:
                 text = f"{self.helper('round_to_odd')}({text})"
             return self.rounded(text if is_float(source) else f"(float){text}", dtype)
         if is_float(source) and not is_float(dtype):
-            return f"{self._saturating(_computed(source), dtype)}({text})"
+            return f"{self._saturating(computed(source), dtype)}({text})"
         return f"(({self.value_types[dtype]}){text})"
 
     def _saturating(self, source: str, dtype: str) -> str:
@@ -326,11 +330,11 @@ class CLikeValues:
             case Binary(op="add" | "sub" | "mul" as op, left=left, right=right) if has_variable(
                 expr
             ) and self._never_wraps(expr):
-                return f"({self.index(left)} {_SIGNS[op]} {self.index(right)})"
+                return f"({self.index(left)} {SIGNS[op]} {self.index(right)})"
             case Binary(
                 op="floordiv" | "truncdiv" | "mod" | "truncmod" as op, left=left, right=right
             ) if has_variable(expr) and self._range(left)[0] >= 0 and self._range(right)[0] > 0:
-                return f"({self.index(left)} {_division_sign(op)} {self.index(right)})"
+                return f"({self.index(left)} {division_sign(op)} {self.index(right)})"
             case Binary(op="min" | "max" as op, left=left, right=right) if has_variable(expr):
                 return f"{self.helper(op, 'int64')}({self.index(left)}, {self.index(right)})"
         return f"(int64_t){self.value(expr)}"
@@ -340,7 +344,7 @@ class CLikeValues:
         name = self.names[buffer]
         if buffer in self.variables:
             return name
-        return f"{name}[{_offset(tuple(indices), self.buffers[buffer].shape)}]"
+        return f"{name}[{offset(tuple(indices), self.buffers[buffer].shape)}]"
 
     def _load(self, load: Load) -> str:
         shape = self.buffers[load.buffer].shape
@@ -376,79 +380,3 @@ class CLikeValues:
         if text not in self.checks:
             self.checks.append(text)
         return self.checks.index(text) + 1
-
-
-def bare(text: str) -> str:
-    """Returns an expression without parentheses around the whole of it."""
-    if not (text.startswith("(") and text.endswith(")")):
-        return text
-    depth = 0
-    for position, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return text[1:-1] if position == len(text) - 1 else text
-    return text
-
-
-def short_name(dtype: str) -> str:
-    """Returns a dtype's part in the names of helpers: i32, u8, f64, bf16, b."""
-    letters = dtype.rstrip("0123456789")
-    short = {"bool": "b", "int": "i", "uint": "u", "float": "f", "bfloat": "bf"}[letters]
-    return short + dtype[len(letters) :]
-
-
-def has_variable(expr: Expr) -> bool:
-    """Tells whether a loop variable stands in an expression, outside of what it loads."""
-    match expr:
-        case Var():
-            return True
-        case Binary(left=left, right=right):
-            return has_variable(left) or has_variable(right)
-        case Unary(operand=operand) | Cast(operand=operand):
-            return has_variable(operand)
-    return False
-
-
-def _compares_indices(comparison: Binary) -> bool:
-    dtype = comparison.left.dtype
-    # An int64_t holds every value of the other integer dtypes.
-    return not is_float(dtype) and dtype != "uint64" and has_variable(comparison)
-
-
-def _offset(indices: tuple[str, ...], shape: tuple[int, ...]) -> str:
-    """Returns the offset of an element in row-major order."""
-    strides = (math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-    terms = [
-        index if stride == 1 else f"{index} * {stride}"
-        for index, stride in zip(indices, strides, strict=True)
-        if index != "0"
-    ]
-    return " + ".join(terms) or "0"
-
-
-def _computed(dtype: str) -> str:
-    """Returns the float dtype in which values of a float dtype are computed."""
-    return "float32" if dtype in ROUNDED else dtype
-
-
-def _wrapping(text: str, dtype: str) -> str:
-    """Returns a value in an unsigned type, in which arithmetic wraps, not narrower than int."""
-    return f"({'uint64_t' if dtype.endswith('64') else 'uint32_t'}){text}"
-
-
-def _width(dtype: str) -> int:
-    return as_dtype(dtype).dtype.itemsize * 8
-
-
-def _signedness(dtype: str) -> str:
-    return "unsigned" if dtype_range(dtype)[0] == 0 else "signed"
-
-
-def _division_sign(op: str) -> str:
-    return "/" if op.endswith("div") else "%"
-
-
-def _float32_text(value: float) -> str:
-    """Returns the shortest text that reads as this float32, with a point or an exponent."""
-    text = str(np.float32(value))
-    return text if "." in text or "e" in text else f"{text}.0"

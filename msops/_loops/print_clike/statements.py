@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from msops._loops.clike_values import CLikeValues, Unproven, bare
 from msops._loops.ir import Buffer, For, If, Local, Stmt, Store
+from msops._loops.print_clike.syntax import bare
+from msops._loops.print_clike.values import CLikeValues
 from msops._loops.ranges import loop_range
 from msops._loops.walk import loads
-
-__all__ = ["CLike", "Unproven", "bare", "indented"]
 
 INDENT = "  "
 
