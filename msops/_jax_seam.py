@@ -247,6 +247,11 @@ def is_partitioned(ctx: Any) -> bool:
     return getattr(ctx.module_context.axis_context, "num_devices", 1) > 1
 
 
+def keep_alive(ctx: Any, value: Any) -> None:
+    """Has the program that is being lowered hold `value` for as long as it can run."""
+    ctx.module_context.add_keepalive(value)
+
+
 def custom_call(
     ctx: Any,
     operands: Sequence[Any],

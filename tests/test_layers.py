@@ -34,6 +34,8 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_programs",
         "_operator",
         "_loop_kernels",
+        "_host_call",
+        "_host_function",
         "_backend",
         "_autodiff",
         "_batching",
@@ -206,7 +208,16 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
 @pytest.mark.parametrize(
     ("framework", "files"),
     [
-        ("pybind11/", {"module.cc", "python_attributes.cc", "python_attributes.h"}),
+        (
+            "pybind11/",
+            {
+                "host_function.cc",
+                "module.cc",
+                "python_attributes.cc",
+                "python_attributes.h",
+                "python_functions.h",
+            },
+        ),
         (
             "xla/",
             {"ffi_attributes.cc", "ffi_attributes.h", "ffi_handlers.h", "frame_check.h"},
