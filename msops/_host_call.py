@@ -2,8 +2,9 @@
 
 A program names a function by an id (decision 20): the op's name, a digest of the function's code
 and of how it is called, and a number that tells apart functions of equal code. It is the same in
-every process that lowers the same calls in the same order, so programs are equal there, and the
-persistent compilation cache may keep them: the process that runs one calls its own function.
+every process that lowers the same calls in the same order, so programs are equal there. JAX neither
+exports nor caches on disk a program that calls Python; one that comes to another process all the
+same is refused there, unless it has the function.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def lower_host_call(
     _serve()
     register_targets("cpu")
     name, function = _name(function, request.op)
-    seam.keep_alive(ctx, function)
+    seam.hold_host_function(ctx, function)
     arrays = (*request.inputs, *request.outputs.structs)
     attributes = {
         "op": request.op,

@@ -80,12 +80,13 @@ int64_t AwaitRelease(const Views& views) {
   constexpr int kYoungest = 0;
   const py::object collect = py::module_::import("gc").attr("collect");
   collect(kYoungest);
+  if (views.FindHeld() >= 0) collect();
   for (int i = 0; i < kTries && views.FindHeld() >= 0; ++i) {
     {
       const py::gil_scoped_release release;
       std::this_thread::sleep_for(kPause);
     }
-    collect();
+    collect(kYoungest);
   }
   return views.FindHeld();
 }

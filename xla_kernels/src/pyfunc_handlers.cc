@@ -30,12 +30,13 @@ struct State {
       : check(who, shapes, dtypes), function(who, id, shapes, dtypes, input_count) {}
 
   static ffi::TypeId id;
-  static constexpr XLA_FFI_TypeInfo kInfo = ffi::MakeTypeInfo<State>();
 
   const FrameCheck check;
   const HostFunction function;
 };
 ffi::TypeId State::id = {};
+// Outside of State: what deletes an incomplete type runs no destructor.
+constexpr XLA_FFI_TypeInfo kStateInfo = ffi::MakeTypeInfo<State>();
 
 using Int64s = ffi::Span<const int64_t>;
 
@@ -83,7 +84,7 @@ auto ExecuteBinding() {
 FfiHandlers CpuPyfuncHandlers() {
   XLA_FFI_DEFINE_HANDLER(instantiate, Instantiate, InstantiateBinding());
   XLA_FFI_DEFINE_HANDLER(execute, Execute, ExecuteBinding());
-  return {kTarget, "cpu", kStateType, &State::id, &State::kInfo, instantiate, execute};
+  return {kTarget, "cpu", kStateType, &State::id, &kStateInfo, instantiate, execute};
 }
 
 }  // namespace msops
