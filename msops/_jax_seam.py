@@ -247,6 +247,15 @@ def is_partitioned(ctx: Any) -> bool:
     return getattr(ctx.module_context.axis_context, "num_devices", 1) > 1
 
 
+def hold_host_function(ctx: Any, function: Callable[..., Any]) -> None:
+    """Has the program that is being lowered hold a Python function that it calls.
+
+    Such programs run in the thread that calls them, as soon as their inputs are there, and do not
+    take up a thread of XLA's: a function that itself calls JAX would wait for one.
+    """
+    ctx.module_context.add_host_callback(function)
+
+
 def custom_call(
     ctx: Any,
     operands: Sequence[Any],

@@ -35,6 +35,8 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_operator",
         "_loop_kernels",
         "_host_round_trip",
+        "_host_call",
+        "_host_function",
         "_backend",
         "_autodiff",
         "_batching",
@@ -216,7 +218,14 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
     [
         (
             "pybind11/",
-            {"module.cc", "python_attributes.cc", "python_attributes.h", "python_log.cc"},
+            {
+                "host_function.cc",
+                "module.cc",
+                "python_attributes.cc",
+                "python_attributes.h",
+                "python_functions.h",
+                "python_log.cc",
+            },
         ),
         (
             "xla/",

@@ -13,7 +13,9 @@
 #include "cuda_loop_handlers.h"
 #include "infer.h"
 #include "library_store.h"
+#include "pyfunc_handlers.h"
 #include "python_attributes.h"
+#include "python_functions.h"
 
 namespace msops {
 namespace {
@@ -39,8 +41,8 @@ py::dict Row(const char* kind, const char* name, const char* platform, py::dict 
 py::list Registrations() {
   py::list rows;
   for (const FfiHandlers& handlers :
-       {AicpuHandlers(), CpuAotHandlers(), CudaAotHandlers(), RocmAotHandlers(), CudaLoopHandlers(),
-        CudaLoopHandlersWithScratch()}) {
+       {AicpuHandlers(), CpuAotHandlers(), CpuPyfuncHandlers(), CudaAotHandlers(),
+        RocmAotHandlers(), CudaLoopHandlers(), CudaLoopHandlersWithScratch()}) {
     py::dict type;
     type["type_id"] = Capsule(handlers.type_id);
     type["type_info"] = Capsule(handlers.type_info);
@@ -99,6 +101,9 @@ PYBIND11_MODULE(_native, module) {
              "Opens a registered library, so that what is wrong with it is said now.");
   module.def("register_cubin", &msops::RegisterCubin, arg("hash"), arg("content"),
              "Makes CUDA code with this content hash known; it is loaded when first used.");
+  module.def("set_function_finder", &msops::SetFinder, arg("find"),
+             "Has find(id) asked for the Python functions that programs name; it returns the "
+             "function, or None.");
   module.def("infer_shape", &msops::PyInferShape, arg("hash"), arg("symbol"), arg("input_shapes"),
              arg("input_dtypes"), arg("attributes"), arg("multiple"),
              "Returns the output shapes that <symbol>InferShape tells.");

@@ -1,0 +1,224 @@
+"""A Python function as programs call it: numpy arrays in, checked numpy arrays out."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import traceback
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from msops._backend import Request
+from msops.errors import (
+    InferenceTypeError,
+    InferenceValueError,
+    KernelError,
+    MsopsError,
+    explain,
+)
+
+_READ_ONLY_ADVICE = (
+    "Its inputs are read-only views: write to a copy, x.copy(), or pass Custom(..., writable=True)."
+)
+
+
+class HostFunction:
+    """A function with all that its calls have in common; equal ones behave alike at every call.
+
+    Args:
+      function: the author's function.
+      key: equal for functions that behave alike at every call.
+      request: the call.
+
+    Attributes:
+      dtypes: of the inputs, then of the outputs.
+      description: what else a call of it depends on, as text: the same in every process.
+    """
+
+    def __init__(self, function: Callable[..., Any], key: Hashable, request: Request):
+        call, attributes = request.call, tuple(value for _, value in request.attributes)
+        # The MindSpore face promises private copies, the JAX face read-only views (decision 6).
+        self._copies = request.options.writable or call.tensors
+        self._returns_tuple = request.outputs.is_tuple
+        self._structs = request.outputs.structs
+        self._who = request.who
+        self._attributes = attributes
+        self._group = None if all(length is None for length in call.layout) else call.group
+        self._takes_out = bool(self._structs) and takes_out(
+            function, len(call.layout) + len(attributes)
+        )
+        self.function = function
+        self.dtypes = tuple(np.dtype(array.dtype) for array in (*request.inputs, *self._structs))
+        names = ",".join(dtype.name for dtype in self.dtypes)
+        self.description = (
+            f"{self._who} {call} {attributes} {names} {len(request.inputs)} {self._returns_tuple} "
+            f"{self._copies}"
+        )
+        self._key = (key, self.description)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostFunction) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def write(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> None:
+        """Calls the function and leaves its results in `outputs`.
+
+        Raises:
+          KernelError: the function raised.
+          InferenceTypeError, InferenceValueError: its results are not what the op declares.
+        """
+        arguments: Sequence[Any] = inputs
+        if self._copies:
+            arguments = [array.copy() for array in inputs]
+        if self._group is not None:
+            arguments = self._group(arguments)
+        if self._attributes:
+            arguments = [*arguments, *self._attributes]
+        try:
+            if self._takes_out:
+                out = outputs if self._returns_tuple else outputs[0]
+                result = self.function(*arguments, out=out)
+            else:
+                result = self.function(*arguments)
+        except MsopsError:
+            raise
+        except BaseException as error:  # SystemExit too: XLA would report it without the op
+            raise self._failure(error, arguments) from error
+        if not outputs or (self._takes_out and result is None):
+            return
+        if not self._returns_tuple:
+            _store(result, outputs[0], 0, self._who)
+            return
+        for index, value in enumerate(self._several(result, len(outputs))):
+            _store(value, outputs[index], index, self._who)
+
+    def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
+        """Calls the function on the arrays of a host callback."""
+        views = tuple(map(_read_only, inputs))
+        outputs = tuple(np.empty(s.shape, s.dtype) for s in self._structs)
+        self.write(views, outputs)
+        return list(outputs)
+
+    def _failure(self, error: BaseException, arguments: Sequence[Any]) -> KernelError:
+        called_with = ", ".join(map(_describe, arguments)) or "nothing"
+        return KernelError(
+            explain(
+                self._who,
+                f"its function raised {type(error).__name__}: {error}",
+                _READ_ONLY_ADVICE
+                if "read-only" in str(error)
+                else f"Mend the function; it was called with {called_with}.",
+                [_traceback_text(error)],
+            )
+        )
+
+    def _several(self, result: Any, count: int) -> Sequence[Any]:
+        several = isinstance(result, (tuple, list))
+        if several and len(result) == count:
+            return result
+        got = f"{len(result)} values" if several else _describe(result)
+        raise InferenceValueError(
+            explain(
+                self._who,
+                f"expected a tuple of {count} outputs, as out_shape says; its function returned "
+                f"{got}",
+                "Return one array per output, or mend out_shape and out_dtype.",
+            )
+        )
+
+
+def takes_out(function: Callable[..., Any], count: int) -> bool:
+    """Tells whether `function` called with `count` arguments has a parameter `out` left to fill.
+
+    It must be free, as a function may call an input of its own so (``def dx(x, out, dout)``), and
+    have numpy's default, None, or none.
+    """
+    while isinstance(function, functools.partial):
+        if "out" in function.keywords:
+            return False
+        count += len(function.args)
+        function = function.func
+    if isinstance(function, np.ufunc):
+        return count == function.nin
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # built in, without a signature
+        return False
+    for index, parameter in enumerate(parameters):
+        if parameter.name == "out" and parameter.default in (None, inspect.Parameter.empty):
+            by_name = parameter.kind is parameter.KEYWORD_ONLY
+            return by_name or (parameter.kind is parameter.POSITIONAL_OR_KEYWORD and index >= count)
+    return False
+
+
+def _traceback_text(error: BaseException) -> str:
+    """Returns the traceback from the author's function on."""
+    own = error.__traceback__.tb_next if error.__traceback__ else None
+    return "".join(traceback.format_exception(type(error), error, own)).rstrip()
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _store(value: Any, out: np.ndarray, index: int, who: str) -> None:
+    if value is out:
+        return
+    if type(value) is not np.ndarray or value.dtype != out.dtype or value.shape != out.shape:
+        value = _check_output(value, out, index, who)
+    out[...] = value
+
+
+def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarray:
+    array = np.asarray(value)
+    # A Python number has no width of its own: it takes the declared one if that can hold it.
+    weak = isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+    if weak and _holds(out.dtype, value):
+        array = array.astype(out.dtype)
+    if array.dtype != out.dtype:
+        forgotten = " (did it forget to return?)" if value is None else ""
+        shown = "None" if value is None else f"{value!r}" if weak else f"{array.dtype}"
+        raise InferenceTypeError(
+            explain(
+                who,
+                f"expected dtype {out.dtype} for output {index}, as out_dtype says; its "
+                f"function returned {shown}{forgotten}",
+                f"Return result.astype(np.{out.dtype}), or mend out_dtype.",
+            )
+        )
+    if array.shape != out.shape:
+        raise InferenceValueError(
+            explain(
+                who,
+                f"expected shape {out.shape} for output {index}, as out_shape says; its "
+                f"function returned {array.shape}",
+                "Return an array of that shape, or mend out_shape.",
+            )
+        )
+    return array
+
+
+def _holds(dtype: np.dtype, value: complex) -> bool:
+    """Tells whether a Python number can be an entry of `dtype`; a float may be rounded."""
+    if isinstance(value, int) and dtype.kind in "iu":
+        bounds = np.iinfo(dtype)
+        return bool(bounds.min <= value <= bounds.max)
+    if not np.can_cast(np.asarray(value).dtype, dtype, "same_kind"):
+        return False
+    with np.errstate(over="ignore"):
+        rounded = np.asarray(value).astype(dtype)
+    return bool(np.isfinite(rounded) == np.isfinite(value))
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_describe, value))}]"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    return repr(value)

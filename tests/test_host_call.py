@@ -1,0 +1,350 @@
+"""pyfunc on the CPU: the custom call means what jax.pure_callback means, and hands over memory."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import gc
+import os
+import re
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from custom_ops import first
+
+from msops import Custom, Tensor, errors
+from msops._host_function import takes_out
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+CALLBACK = {"lower": "callback"}
+
+
+def target_of(op: Custom, *inputs: Any) -> set[str]:
+    text = jax.jit(op).lower(*inputs).as_text()
+    return set(re.findall(r"custom_call @(\w+)", text))
+
+
+def test_the_cpu_has_a_custom_call_of_its_own() -> None:
+    assert target_of(Custom(np.sin, first, first), X) == {"msops_pyfunc"}
+
+
+def test_the_callback_of_jax_runs_on_request() -> None:
+    op = Custom(np.sin, first, first, compile_attrs=CALLBACK)
+    assert target_of(op, X) == {"xla_ffi_python_cpu_callback"}
+    np.testing.assert_array_equal(op(X), np.sin(X))
+    with pytest.raises(errors.ArgumentValueError, match="expected compile_attrs\\['lower'\\] to"):
+        Custom(np.sin, first, first, compile_attrs={"lower": "native"})
+
+
+def raises(x: Any) -> Any:
+    raise ZeroDivisionError("by hand")
+
+
+# What a function may do, and whether it is a pair of inputs and outputs.
+FUNCTIONS: dict[str, tuple[Callable[..., Any], bool]] = {
+    "new array": (lambda x: x * 2, False),
+    "its input": (lambda x: x, False),
+    "a slice in reverse": (lambda x: x[..., ::-1], False),
+    "fortran order": (lambda x: np.asfortranarray(x + 1), False),
+    "a number": (lambda x: float(x.sum()), False),
+    "jax array": (lambda x: jnp.cos(x), False),
+    "a list": (lambda x: x.tolist(), False),
+    "two": (lambda x: (x + 1, x - 1), True),
+    "two, of one array": (lambda x: [x, x], True),
+    "one of two": (lambda x: (x,), True),
+    "other dtype": (lambda x: x.astype(np.float64), False),
+    "other shape": (lambda x: x[..., :1], False),
+    "nothing": (lambda x: None, False),
+    "error": (raises, False),
+    "writes to its input": (lambda x: x.fill(0), False),
+    "out=, returned": (lambda x, out=None: np.negative(x, out=out), False),
+    "out=, not returned": (lambda x, *, out: np.copyto(out, x + 3), False),
+    "out=, other returned": (lambda x, out=None: x + 4, False),
+    "out=, two": (lambda x, out=None: (np.sin(x, out=out[0]), x + 4), True),
+    "out=, two, not returned": (lambda x, out: (np.modf(x, out=out), None)[1], True),
+    "a ufunc": (np.exp, False),
+    "a ufunc, two": (np.modf, True),
+    "a partial": (functools.partial(np.multiply, np.float32(3)), False),
+}
+
+
+def outcome(function: Callable[[], Any]) -> Any:
+    """Returns what a call gives: arrays, or the kind and text of its error."""
+    try:
+        return [np.asarray(value) for value in jax.tree.leaves(function())]
+    except errors.MsopsError as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("vmap", [None, "sequential", "expand_dims", "broadcast_all"])
+def test_results_and_errors_are_those_of_the_callback(name: str, vmap: str | None) -> None:
+    function, is_pair = FUNCTIONS[name]
+    infer = (lambda x: (x, x)) if is_pair else first
+    results = []
+    for attrs in (None, CALLBACK):
+        op = Custom(function, infer, infer, compile_attrs=attrs, vmap=vmap)
+        if vmap is None:
+            results.append(outcome(lambda op=op: op(X)))
+        else:
+            # An error under jax.jit is XLA's; its text is compared in the eager case.
+            try:
+                results.append(outcome(lambda op=op: jax.jit(jax.vmap(op))(jnp.stack([X, -X]))))
+            except jax.errors.JaxRuntimeError:
+                results.append("error")
+    ours, theirs = results
+    assert type(ours) is type(theirs)
+    if isinstance(ours, list):
+        assert ours
+        for got, expected in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(got, expected)
+            assert got.dtype == expected.dtype
+    elif isinstance(ours, tuple):
+        assert ours == theirs
+
+
+def test_effects_run_as_often_as_with_the_callback() -> None:
+    for attrs in (None, CALLBACK):
+        seen: list[float] = []
+        op = Custom(lambda x, seen=seen: seen.append(float(x)), (), (), compile_attrs=attrs)
+        jax.jit(lambda xs, op=op: jax.lax.map(lambda x: (op(x), x)[1], xs))(jnp.arange(4.0))
+        jax.vmap(op)(jnp.arange(4.0))
+        op(jnp.float32(7))
+        jax.effects_barrier()
+        assert sorted(seen) == [0, 0, 1, 1, 2, 2, 3, 3, 7]
+
+
+def test_inputs_and_outputs_are_the_memory_of_the_program() -> None:
+    seen = []
+
+    def look(x: Any, out: Any = None) -> None:
+        seen.append((x.ctypes.data, out.ctypes.data, x.flags.writeable, out.flags.writeable))
+        out[...] = x
+
+    x = jnp.asarray(X)
+    got = Custom(look, first, first)(x)
+    places = (x.unsafe_buffer_pointer(), got.unsafe_buffer_pointer())
+    assert seen == [(*places, False, True)]
+
+
+def test_tensors_are_private_copies() -> None:
+    x = Tensor(X)
+
+    def clear(x: Any) -> Any:
+        assert x.flags.writeable
+        assert x.flags.owndata
+        x[...] = 0
+        return x
+
+    assert not Custom(clear, first, first)(x).asnumpy().any()
+    np.testing.assert_array_equal(x.asnumpy(), X)
+
+
+@pytest.mark.parametrize(
+    ("function", "count", "expected"),
+    [
+        (lambda x, out=None: x, 1, True),
+        (lambda x, out: x, 1, True),
+        (lambda x, *, out: x, 1, True),
+        (lambda x, out, dout: x, 3, False),
+        (lambda x, out=None: x, 2, False),
+        (lambda out=None, *rest: out, 1, False),
+        (lambda x, out="sum": x, 1, False),
+        (lambda x, **options: x, 1, False),
+        (np.add, 2, True),
+        (np.add, 1, False),
+        (np.sum, 1, True),
+        (np.sort, 1, False),
+        (functools.partial(np.add, 1), 1, True),
+        (functools.partial(np.add, out=None), 2, False),
+        (functools.partial(lambda a, out, x: x, 1), 2, False),
+        (dict.get, 1, False),
+    ],
+)
+def test_out_is_passed_where_it_is_numpys(
+    function: Callable[..., Any], count: int, expected: bool
+) -> None:
+    assert takes_out(function, count) is expected
+
+
+def test_an_input_called_out_is_an_input() -> None:
+    op = Custom(lambda x, out, dout: x + 10 * out + 100 * dout, first, first)
+    np.testing.assert_array_equal(op(X, X, X), 111 * X)
+
+
+KEPT: list[Any] = []
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        (lambda x: (KEPT.append(x), x + 1)[1], "input 0"),
+        (lambda x: (KEPT.append(x[1:]), x + 1)[1], "input 0"),
+        (lambda x: (KEPT.append(x.T[0].reshape(-1)), x + 1)[1], "input 0"),
+        (lambda x: (KEPT.append(memoryview(x)), x + 1)[1], "input 0"),
+        (lambda x, out=None: KEPT.append(out), "output 0"),
+    ],
+)
+def test_keeping_a_view_is_an_error(function: Callable[..., Any], what: str) -> None:
+    with pytest.raises(errors.KernelError) as caught:
+        Custom(function, first, first)(X)
+    KEPT.clear()
+    assert f"its function kept {what}, whose memory is the program's" in str(caught.value)
+    assert "Keep a copy, x.copy(), or pass Custom(..., writable=True)" in str(caught.value)
+
+
+def test_what_is_kept_of_a_writable_op_stays_valid() -> None:
+    op = Custom(lambda x: (KEPT.append(x), x + 1)[1], first, first, writable=True)
+    for i in range(20):
+        op(jnp.asarray(X + i))
+    for i, kept in enumerate(KEPT):
+        np.testing.assert_array_equal(kept, X + i)
+    KEPT.clear()
+
+
+def in_a_cycle(x: Any) -> Any:
+    def down(depth: int) -> Any:
+        return x + 1 if depth == 0 else down(depth - 1)
+
+    return down(3)
+
+
+def in_a_future(x: Any) -> Any:
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return list(pool.map(np.add, [x] * 4, [1] * 4))[-1]
+
+
+def in_jax(x: Any) -> Any:
+    return jax.jit(lambda x: x + 1)(x)
+
+
+@pytest.mark.parametrize("function", [in_a_cycle, in_a_future, in_jax])
+def test_what_lets_go_late_keeps_nothing(function: Callable[..., Any]) -> None:
+    op = Custom(function, first, first)
+    for _ in range(20):
+        np.testing.assert_array_equal(op(X), X + 1)
+
+
+def test_functions_of_equal_code_are_told_apart() -> None:
+    def make(step: float) -> Custom:
+        return Custom(lambda x: x + np.float32(step), first, first)
+
+    ops = [make(step) for step in range(5)]
+    program = jax.jit(lambda x: [op(x) for op in ops])
+    for step, got in enumerate(program(X)):
+        np.testing.assert_array_equal(got, X + step)
+    names = set(re.findall(r'function = "([^"]+)"', program.lower(X).as_text()))
+    assert len(names) == 5
+    assert len({name.rpartition("-")[0] for name in names}) == 1
+
+
+def test_a_program_holds_its_function_and_nothing_else_does() -> None:
+    class Scale:
+        def __call__(self, x: Any) -> Any:
+            return 2 * x
+
+    scale = Scale()
+    gone = weakref.ref(scale)
+    program = jax.jit(Custom(scale, first, first)).lower(X).compile()
+    del scale
+    gc.collect()
+    np.testing.assert_array_equal(program(X), 2 * X)
+    assert gone() is not None
+    del program
+    jax.clear_caches()
+    from msops import _programs
+
+    _programs._recent.clear()
+    deadline = time.monotonic() + 20
+    while gone() is not None and time.monotonic() < deadline:
+        gc.collect()  # Python drops what other threads gave up when it next can
+        time.sleep(0.01)
+    assert gone() is None
+
+
+LOWER = """
+import re
+import jax, numpy as np
+from msops import Custom
+names = frozenset(["b", "a", "c"])
+def scale(x, by={"a", "b", "c"}):
+    return 2 * x if "a" in {"a", "b", "c"} else x
+op = Custom(scale, lambda x: x, lambda x: x)
+other = Custom(np.tanh, lambda x: x, lambda x: x)
+x = np.ones(3, np.float32)
+print(jax.jit(lambda x: (op(x), other(x))).lower(x).as_text())
+"""
+
+RUN = """
+import sys
+import jax
+import msops
+from jax._src import compiler
+from jax._src.interpreters import mlir
+from jax._src.lib import xla_client
+from jax._src.lib.mlir import ir
+
+msops.register_ffi_targets()
+devices = xla_client.DeviceList(tuple(jax.devices()))
+with mlir.make_ir_context():
+    module = ir.Module.parse(sys.stdin.read())
+    options = compiler.get_compile_options(1, 1)
+    compiler.backend_compile_and_load(devices[0].client, module, devices, options, [])
+"""
+
+
+def run_python(script: str, text: str = "", **environment: str) -> subprocess.CompletedProcess:
+    paths = os.pathsep.join(filter(None, sys.path))
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        input=text,
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_programs_are_equal_in_every_process_and_refused_where_the_function_is_not() -> None:
+    one, two = (run_python(LOWER, PYTHONHASHSEED=seed) for seed in ("1", "2"))
+    assert one.returncode == 0, one.stderr
+    assert one.stdout == two.stdout
+    assert one.stdout.count("msops_pyfunc") == 2
+    refused = run_python(RUN, one.stdout)
+    assert refused.returncode != 0
+    assert re.search(
+        r"Custom '(scale|tanh)' on CPU: the program calls a Python function that this process does "
+        r"not have:\n  function \1-[0-9a-f]{16}-0\n",
+        refused.stderr,
+    ), refused.stderr
+    assert "Make the same op here and compile a call of it" in refused.stderr
+
+
+def test_process_ends_after_a_call_that_nobody_waited_for() -> None:
+    done = run_python(
+        "import time, jax, jax.numpy as jnp\n"
+        "from msops import Custom\n"
+        "op = Custom(lambda x: (time.sleep(0.3), x + 1)[1], lambda x: x, lambda x: x)\n"
+        "x = jnp.ones((300, 300))\n"
+        "y = jax.jit(lambda x: op(x @ x) @ x)(x)\n"
+        "z = jax.jit(lambda x: op(x @ x) @ x)(y @ y)\n"
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inputs", ["ready", "pending"])
+def test_functions_that_call_jax_do_not_wait_for_one_another(inputs: str) -> None:
+    script = Path(__file__).with_name("functions_that_call_jax.py").read_text()
+    done = run_python(f"PENDING = {inputs == 'pending'}\n{script}")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]

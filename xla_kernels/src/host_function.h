@@ -1,0 +1,45 @@
+// host_function.h: a Python function of this process, bound to one call of a program. Knows Python,
+// not XLA.
+//
+// A program names a function by its id, never by a pointer. The Python side keeps the functions and
+// finds them; see msops/_host_call.py.
+#ifndef MSOPS_HOST_FUNCTION_H_
+#define MSOPS_HOST_FUNCTION_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace msops {
+
+class HostFunction {
+ public:
+  // Finds the function and asks it how its arrays look: inputs first, then outputs, of these shapes
+  // and dtypes. Throws std::runtime_error with a message for the user.
+  HostFunction(std::string who, std::string_view id, std::vector<std::vector<int64_t>> shapes,
+               const std::vector<std::string>& dtypes, size_t input_count);
+  // May run on any thread, with or without the GIL, and while Python shuts down.
+  ~HostFunction();
+  HostFunction(const HostFunction&) = delete;
+  HostFunction& operator=(const HostFunction&) = delete;
+
+  size_t array_count() const { return shapes_.size(); }
+
+  // Takes the GIL and calls the function on views of these arrays, the inputs read-only. Throws
+  // std::runtime_error with a message for the user if the function fails, or if a view is still
+  // held by somebody afterwards: the memory belongs to the program.
+  void Call(void** arrays) const;
+
+ private:
+  const std::string who_;
+  const std::vector<std::vector<int64_t>> shapes_;
+  const size_t input_count_;
+  // Owned references.
+  void* function_ = nullptr;
+  std::vector<void*> dtypes_;
+};
+
+}  // namespace msops
+
+#endif  // MSOPS_HOST_FUNCTION_H_
