@@ -31,8 +31,8 @@ OPS: dict[str, Callable[..., Custom]] = {
     "aot": lambda **options: aot("Multiply", **options),
     "pyfunc": lambda **options: Custom(np.multiply, first, first, **options),
     # The loops are differentiated without a bprop.
-    "akg": lambda bprop=None: loops(multiply),
-    "hybrid": lambda bprop=None: loops(ops.kernel(multiply)),
+    "akg": lambda **_: loops(multiply),
+    "hybrid": lambda **_: loops(ops.kernel(multiply)),
 }
 
 
@@ -46,7 +46,8 @@ def _grad(make: Callable[..., Custom]) -> bool:
 
 
 def _jvp(make: Callable[..., Custom]) -> bool:
-    return _agrees(jax.jvp(make(bprop=multiply_bprop), (X, Y), (X, Y))[1], 2 * X * Y)
+    op = make(bprop=multiply_bprop, forward=True)
+    return _agrees(jax.jvp(op, (X, Y), (X, Y))[1], 2 * X * Y)
 
 
 def _shard_map(make: Callable[..., Custom]) -> bool:

@@ -36,6 +36,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_loop_kernels",
         "_host_round_trip",
         "_backend",
+        "_forward_mode",
         "_autodiff",
         "_batching",
         "_traced",
