@@ -117,8 +117,9 @@ def refuse_forward_mode(who: str) -> GradientTypeError:
             "reverse mode",
             "There are three ways to have both: Custom(..., forward=True), if bprop is JAX code "
             "and linear in dout; Custom(..., jvp=lambda primals, tangents, out: dout), a rule of "
-            "its own; or a kernel that is differentiated itself, written as loops (func_type "
-            "'akg' or 'hybrid'). jax.jacrev(jax.grad(f)) is a Hessian without forward mode.",
+            "its own; or a kernel that is differentiated itself: loops (func_type 'akg' or "
+            "'hybrid') or TBE DSL ('tbe'). jax.jacrev(jax.grad(f)) is a Hessian without forward "
+            "mode.",
         )
     )
 

@@ -236,4 +236,9 @@ def _batch_push(
     return results, [0] * len(results)
 
 
-_linear = seam.new_linear_primitive("custom_push", _push, _transpose_push, _batch_push)
+def _infer_push(*args: Any, call: Call, linear: int, **params: Any) -> list[Any]:
+    # Without tracing the rule: reverse mode has no use for it.
+    return [result for result in _split(args, call, linear)[1] if _is_float(result)]
+
+
+_linear = seam.new_linear_primitive("custom_push", _push, _transpose_push, _batch_push, _infer_push)

@@ -156,6 +156,7 @@ def new_linear_primitive(
     function: Callable[..., Sequence[Any]],
     transpose: Callable[..., Sequence[Any]],
     batch: Callable[..., Any],
+    infer: Callable[..., Sequence[Any]] | None = None,
 ) -> core.Primitive:
     """Makes a primitive that is linear in some of its arguments, with a transpose of its own.
 
@@ -166,12 +167,16 @@ def new_linear_primitive(
       transpose: ``(args, cotangents, **params) -> cotangents of the linear arguments``, `args`
         without those.
       batch: ``(args, dims, linear, **params) -> (results, dims)``.
+      infer: ``(*args, **params) -> results`` as `jax.ShapeDtypeStruct`s; by default `function` is
+        traced for them.
     """
     primitive = core.Primitive(name)
     primitive.multiple_results = True
 
     def abstract_eval(*avals: Any, **params: Any) -> Any:
-        structs = jax.eval_shape(functools.partial(function, **params), *map(_as_struct, avals))
+        structs = (infer or functools.partial(jax.eval_shape, function))(
+            *map(_as_struct, avals), **params
+        )
         return [shaped_array(struct, avals, name) for struct in structs]
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
