@@ -443,3 +443,37 @@ def test_ops_with_other_rules_are_other_ops() -> None:
     assert one._resolve() is twin._resolve()
     tangents = [jax.jvp(lambda x, op=op: op(x, Y), (X,), (X,))[1] for op in (one, two)]
     np.testing.assert_array_equal(tangents[1], 2 * tangents[0])
+
+
+SCALE = 1.0
+
+
+def test_a_rule_sees_what_its_globals_are_when_its_op_is_first_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rules = {"bprop": multiply_bprop, "jvp": lambda p, t, out: SCALE * t[0]}
+    early, late = [aot("Multiply", **rules) for _ in range(2)]
+    tangent = lambda op: jax.jvp(lambda x: op(x, Y), (X,), (X,))[1]  # noqa: E731
+    np.testing.assert_array_equal(tangent(early), X)
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    np.testing.assert_array_equal(tangent(late), 2 * X)
+
+
+def test_effects_go_with_both_modes() -> None:
+    calls = []
+
+    def square(x: Any) -> Any:
+        calls.append(x.shape)
+        return x * x
+
+    op = Custom(
+        square,
+        first,
+        first,
+        bprop=lambda x, out, dout: (2 * x * dout,),
+        forward=True,
+        stateful=True,
+    )
+    np.testing.assert_array_equal(jax.jvp(op, (X,), (Y,))[1], 2 * X * Y)
+    np.testing.assert_array_equal(jax.jit(jax.grad(lambda x: op(x).sum()))(X), 2 * X)
+    assert len(calls) == 2
