@@ -7,6 +7,7 @@ the op, backward runs bprop on the saved inputs and output. Corresponds to MindS
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from msops import _jax_seam as seam
 from msops._call import Call
 from msops._inference import Outputs
 from msops._tensor import unwrap, wrap
@@ -47,18 +49,32 @@ def attach_bprop(
 
     def bwd(saved: Any, cotangents: Sequence[Any]) -> tuple[Any, ...]:
         flat, out = saved
-        douts = [_materialise(dout, value) for dout, value in zip(cotangents, out, strict=True)]
-        pack = outputs([jax.typeof(value) for value in flat]).pack
-        arguments = call.arguments(flat)
-        with call.face():
-            given = arguments, pack(out), pack(douts)
-            inputs, whole_out, whole_dout = wrap(given) if call.tensors else given
-            _check_arity(bprop, len(inputs), who)
-            gradients = unwrap(bprop(*inputs, whole_out, whole_dout))
-            return _check_gradients(gradients, call, flat, who)
+        return apply_bprop(bprop, call, outputs, flat, out, cotangents, who)
 
+    seam.explain_forward_mode(bwd, functools.partial(refuse_forward_mode, who))
     differentiable.defvjp(fwd, bwd)
     return differentiable
+
+
+def apply_bprop(
+    bprop: Callable[..., Any],
+    call: Call,
+    outputs: Callable[[Sequence[Any]], Outputs],
+    flat: Sequence[Any],
+    results: Sequence[Any],
+    cotangents: Sequence[Any],
+    who: str,
+) -> tuple[Any, ...]:
+    """Returns what `bprop` says: one gradient per flat input, None where there is none."""
+    douts = [_materialise(dout, value) for dout, value in zip(cotangents, results, strict=True)]
+    pack = outputs([jax.typeof(value) for value in flat]).pack
+    arguments = call.arguments(flat)
+    with call.face():
+        given = arguments, pack(results), pack(douts)
+        inputs, whole_out, whole_dout = wrap(given) if call.tensors else given
+        _check_arity(bprop, len(inputs), who)
+        gradients = unwrap(bprop(*inputs, whole_out, whole_dout))
+        return _check_gradients(gradients, call, flat, who)
 
 
 def _check_arity(bprop: Callable[..., Any], inputs: int, who: str) -> None:
@@ -86,7 +102,24 @@ def refuse_differentiation(who: str) -> GradientTypeError:
             who,
             "it is being differentiated, and has no bprop",
             "Give one: Custom(..., bprop=lambda x, out, dout: (dx,)), with one gradient per "
-            "input, for reverse mode (jax.grad); or put jax.lax.stop_gradient around its inputs.",
+            "input, for reverse mode (jax.grad); or a rule for both modes, Custom(..., jvp=lambda "
+            "primals, tangents, out: dout); or put jax.lax.stop_gradient around its inputs.",
+        )
+    )
+
+
+def refuse_forward_mode(who: str) -> GradientTypeError:
+    """Returns the error for forward mode of an op whose bprop gives reverse mode only."""
+    return GradientTypeError(
+        explain(
+            who,
+            "forward mode (jax.jvp, jax.jacfwd, jax.hessian) is asked of it, and its bprop gives "
+            "reverse mode",
+            "There are three ways to have both: Custom(..., forward=True), if bprop is JAX code "
+            "and linear in dout; Custom(..., jvp=lambda primals, tangents, out: dout), a rule of "
+            "its own; or a kernel that is differentiated itself: loops (func_type 'akg' or "
+            "'hybrid') or TBE DSL ('tbe'). jax.jacrev(jax.grad(f)) is a Hessian without forward "
+            "mode.",
         )
     )
 
@@ -143,6 +176,11 @@ def _check_gradients(gradients: Any, call: Call, flat: Sequence[Any], who: str) 
 def _check_gradient(gradient: Any, value: Any, what: str, who: str) -> Any:
     if gradient is None or not jnp.issubdtype(value.dtype, jnp.inexact):
         return None
+    return check_entry(gradient, value, f"for {what}", f"bprop of {who}", "gradient")
+
+
+def check_entry(gradient: Any, value: Any, what: str, place: str, kind: str) -> Any:
+    """Returns a gradient or tangent as an array of the shape and dtype of `value`."""
     try:
         shape, dtype = np.shape(gradient), jax.dtypes.result_type(gradient)
         # A Python number has no dtype of its own and takes the input's, if that can hold it.
@@ -152,20 +190,20 @@ def _check_gradient(gradient: Any, value: Any, what: str, who: str) -> Any:
     except TypeError:
         raise GradientTypeError(
             explain(
-                f"bprop of {who}",
-                f"expected for {what} an array of shape {value.shape} and dtype {value.dtype}; "
+                place,
+                f"expected {what} an array of shape {value.shape} and dtype {value.dtype}; "
                 f"got {type(gradient).__name__}",
-                "Return an array, or None where there is no gradient.",
+                f"Return an array, or None where there is no {kind}.",
             )
         ) from None
     if shape != value.shape or (dtype != value.dtype and not weak):
         raise GradientValueError(
             explain(
-                f"bprop of {who}",
-                f"expected for {what} a gradient of shape {value.shape} and dtype {value.dtype}; "
+                place,
+                f"expected {what} a {kind} of shape {value.shape} and dtype {value.dtype}; "
                 f"got shape {shape} and dtype {dtype}",
-                "Sum over broadcast axes and cast to the input's dtype, or return None where "
-                "there is no gradient.",
+                "Sum over broadcast axes and cast to that dtype, or return None where there is no "
+                f"{kind}.",
             )
         )
     return jnp.asarray(gradient, value.dtype)

@@ -29,6 +29,9 @@ class Options:
     dynamic_outputs: bool = False
     cxx11_abi: bool | None = None
     vmap: str | ByValue = "sequential"
+    forward: bool = False
+    jvp: ByValue | None = None
+    inplace: tuple[tuple[int, int], ...] = ()
     compile_attrs: tuple[tuple[str, Any], ...] = ()
 
 
@@ -175,5 +178,6 @@ class Definition:
         """Tells whether its functions and files are what they were when the op was first used."""
         if isinstance(self.kernel, Renewable) and not self.kernel.is_current():
             return False
-        functions = [f for f in (self.bprop, self.options.vmap) if isinstance(f, ByValue)]
+        rules = (self.bprop, self.options.vmap, self.options.jvp)
+        functions = [rule for rule in rules if isinstance(rule, ByValue)]
         return all(f.is_current() for f in functions) and self.inference.is_current()

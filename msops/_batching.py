@@ -184,12 +184,27 @@ def batch(
     call: Call,
     args: Sequence[Any],
     dims: Sequence[int | None],
+    inplace: Sequence[tuple[int, int]],
     who: str,
 ) -> Batched:
     """Batches one call in the way `vmap` says."""
     if isinstance(vmap, ByValue):
         return batch_by_rule(vmap.function, outputs, call, args, dims, who)
+    if vmap == "expand_dims":
+        args, dims = _enlarge(call, args, dims, [argument for _, argument in inplace])
     return BATCHERS[vmap](bind, call, args, dims)
+
+
+def _enlarge(
+    call: Call, args: Sequence[Any], dims: Sequence[int | None], arguments: Sequence[int]
+) -> tuple[Sequence[Any], Sequence[int | None]]:
+    """Gives whole batches to inputs whose buffers become those of outputs, which are whole."""
+    args, dims = list(args), list(dims)
+    size = _axis_size(args, dims)
+    for index in map(call.flat_index, arguments):
+        if index is not None and dims[index] is None:
+            args[index], dims[index] = jnp.broadcast_to(args[index], (size, *args[index].shape)), 0
+    return args, dims
 
 
 def _axis_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:

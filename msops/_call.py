@@ -58,6 +58,12 @@ class Call:
             for length in self.layout
         ]
 
+    def flat_index(self, argument: int) -> int | None:
+        """Returns the flat number of a tensor argument; None for a list, or if there is none."""
+        if argument >= len(self.layout) or self.layout[argument] is not None:
+            return None
+        return sum(1 if length is None else length for length in self.layout[:argument])
+
     def arguments(self, flat: Iterable[Any]) -> list[Any]:
         """Returns one entry per call argument, attributes included."""
         return [*self.group(flat), *self.given]

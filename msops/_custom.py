@@ -78,6 +78,16 @@ class Custom:
         is not mapped, for the former) and in every output; or a rule
         ``vmap(axis_size, in_batched, *inputs) -> (result, is_batched)``, as
         `jax.custom_batching.custom_vmap` takes. Shapes are inferred without the added axes.
+      forward: gives forward mode (`jax.jvp`, `jax.jacfwd`, `jax.hessian`) besides reverse mode, by
+        transposing `bprop`, which must be JAX code and linear in `dout`.
+      jvp: a rule for forward mode: ``jvp(primals, tangents, out)`` returns the tangent of `out`, in
+        its structure, None where there is none. `primals` and `tangents` are tuples with one entry
+        per argument of the call; attributes and integers have None for a tangent. Without a `bprop`
+        reverse mode is its transpose; it is JAX code then.
+      inplace: aot: ``{0: 0}`` writes output 0 into the buffer of input 0, which the kernel gets
+        under both numbers, holding the input. Where the program still needs the input XLA copies it
+        first; where its buffer is given up (``jax.jit(..., donate_argnums=0)``, or an intermediate
+        result) nothing is copied. Both must have one shape and dtype.
       writable: pyfunc: hand over writable copies of the inputs instead of read-only views.
       dynamic_outputs: aicpu: the kernel may fill less than the shapes of `out_shape`, which are
         the largest. Results lie in the corner of their arrays, the rest of which is zero, and one
@@ -127,6 +137,9 @@ class Custom:
         stateful: bool = False,
         reentrant: bool = True,
         vmap: str | Callable[..., Any] | None = None,
+        forward: bool = False,
+        jvp: Callable[..., Any] | None = None,
+        inplace: Mapping[int, int] | None = None,
         writable: bool = False,
         host: bool = False,
         dynamic_outputs: bool = False,
@@ -135,19 +148,24 @@ class Custom:
     ):
         self.name = self.__name__ = _name_of(func)
         self._who = f"Custom '{self.name}'"
-        if bprop is not None and not callable(bprop):
-            raise ArgumentTypeError(
-                explain(
-                    self._who,
-                    f"expected a function for bprop; got {type(bprop).__name__}",
-                    "Pass bprop=lambda x, out, dout: (dx,).",
+        for name, rule, example in (
+            ("bprop", bprop, "lambda x, out, dout: (dx,)"),
+            ("jvp", jvp, "lambda primals, tangents, out: dout"),
+        ):
+            if rule is not None and not callable(rule):
+                raise ArgumentTypeError(
+                    explain(
+                        self._who,
+                        f"expected a function for {name}; got {type(rule).__name__}",
+                        f"Pass {name}={example}.",
+                    )
                 )
-            )
         self.func_type = _choose_func_type(func, func_type, self._who)
         self._backend = BACKENDS[self.func_type]()
         for option, value in (
             ("stateful", stateful),
             ("reentrant", reentrant),
+            ("forward", forward),
             ("writable", writable),
             ("host", host),
             ("dynamic_outputs", dynamic_outputs),
@@ -160,12 +178,24 @@ class Custom:
             stateful=stateful,
             reentrant=reentrant,
             vmap=read_vmap(self._backend.vmap if vmap is None else vmap, self._who),
+            forward=forward,
+            jvp=None if jvp is None else ByValue(jvp),
+            inplace=_read_inplace(inplace, self._who),
             writable=writable,
             host=host,
             dynamic_outputs=dynamic_outputs,
             cxx11_abi=cxx11_abi,
             compile_attrs=_read_compile_attrs(compile_attrs, self._backend, self._who),
         )
+        if forward and bprop is None:
+            raise ArgumentValueError(
+                explain(
+                    self._who,
+                    "forward=True expected a bprop to derive forward mode from; got none",
+                    "Give one, or leave forward out: loop kernels have both modes without, and "
+                    "jvp= is a rule for both.",
+                )
+            )
         self._source = self._backend.read(func, self._options, self._who)
         self._inference = read_inference(
             out_shape, out_dtype, self._backend.may_have_no_outputs, self._who
@@ -410,6 +440,23 @@ def _stand_in(value: Any) -> Any:
     if isinstance(value, jax.ShapeDtypeStruct):
         return np.broadcast_to(np.zeros((), value.dtype), value.shape)
     return value
+
+
+def _read_inplace(inplace: Any, who: str) -> tuple[tuple[int, int], ...]:
+    if inplace is None:
+        return ()
+    numbers = [*inplace, *inplace.values()] if isinstance(inplace, Mapping) else [None]
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise _wrong_option("inplace", "a dict from output to input numbers", inplace, who)
+    if len({*inplace.values()}) < len(inplace):
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected inplace to name each input once; got {inplace!r}",
+                "Two outputs cannot share a buffer.",
+            )
+        )
+    return tuple(sorted(inplace.items()))
 
 
 def _read_compile_attrs(attrs: Any, backend: Backend, who: str) -> tuple[tuple[str, Any], ...]:

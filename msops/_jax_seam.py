@@ -17,9 +17,11 @@ import jax.ffi
 from jax._src import core, dispatch, effects
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.array import ArrayImpl
+from jax._src.interpreters import ad as _ad
 from jax._src.interpreters.mlir import _uncacheable_primitives
 from jax._src.util import weakref_cache_key_types
 from jax.interpreters import ad, batching, mlir
+from jax.interpreters import partial_eval as pe
 from jaxlib import xla_client as _xla_client
 
 from msops.errors import MsopsError
@@ -154,6 +156,7 @@ def new_linear_primitive(
     function: Callable[..., Sequence[Any]],
     transpose: Callable[..., Sequence[Any]],
     batch: Callable[..., Any],
+    infer: Callable[..., Sequence[Any]] | None = None,
 ) -> core.Primitive:
     """Makes a primitive that is linear in some of its arguments, with a transpose of its own.
 
@@ -164,12 +167,16 @@ def new_linear_primitive(
       transpose: ``(args, cotangents, **params) -> cotangents of the linear arguments``, `args`
         without those.
       batch: ``(args, dims, linear, **params) -> (results, dims)``.
+      infer: ``(*args, **params) -> results`` as `jax.ShapeDtypeStruct`s; by default `function` is
+        traced for them.
     """
     primitive = core.Primitive(name)
     primitive.multiple_results = True
 
     def abstract_eval(*avals: Any, **params: Any) -> Any:
-        structs = jax.eval_shape(functools.partial(function, **params), *map(_as_struct, avals))
+        structs = (infer or functools.partial(jax.eval_shape, function))(
+            *map(_as_struct, avals), **params
+        )
         return [shaped_array(struct, avals, name) for struct in structs]
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
@@ -200,6 +207,37 @@ def new_linear_primitive(
     ad.primitive_jvps[primitive] = jvp
     ad.primitive_transposes[primitive] = transpose_rule
     return primitive
+
+
+_FORWARD_ERROR = "msops_forward_error"
+
+
+def explain_forward_mode(bwd: Callable[..., Any], error: Callable[[], Exception]) -> None:
+    """Gives the error for forward mode of the `jax.custom_vjp` whose backward rule is `bwd`."""
+    setattr(bwd, _FORWARD_ERROR, error)
+
+
+def _refuse_forward_mode(*args: Any, bwd: Any, **params: Any) -> Any:
+    """Raises the error an op has for forward mode, or JAX's own.
+
+    JAX linearizes a custom_vjp to this equation, which only transposition can evaluate; its own
+    text names neither the op nor a remedy.
+    """
+    error = getattr(getattr(bwd, "f", None), _FORWARD_ERROR, None)
+    raise _ad.raise_custom_vjp_error_on_jvp() if error is None else error()
+
+
+_ad.custom_lin_p.def_impl(_refuse_forward_mode)
+batching.primitive_batchers[_ad.custom_lin_p] = _refuse_forward_mode
+mlir.register_lowering(_ad.custom_lin_p, _refuse_forward_mode)
+
+
+def used_arguments(function: Callable[..., Any], *arguments: Any) -> list[bool]:
+    """Tells for each argument, an array or a list of arrays, whether results depend on it."""
+    closed = jax.make_jaxpr(function)(*arguments)
+    used = iter(pe.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))[1])
+    flags = [[next(used) for _ in jax.tree.leaves(argument)] for argument in arguments]
+    return [any(of_argument) for of_argument in flags]
 
 
 def _as_struct(aval: Any) -> jax.ShapeDtypeStruct:
@@ -262,9 +300,15 @@ def custom_call(
     target: str,
     attributes: Mapping[str, Any],
     has_side_effect: bool,
+    aliases: Sequence[tuple[int, int]] = (),
 ) -> Sequence[Any]:
-    """Lowers an equation to one XLA custom call with typed attributes, row-major operands."""
-    rule = jax.ffi.ffi_lowering(target, has_side_effect=has_side_effect)
+    """Lowers an equation to one XLA custom call with typed attributes, row-major operands.
+
+    `aliases` are pairs of an operand and the result that takes over its buffer.
+    """
+    rule = jax.ffi.ffi_lowering(
+        target, has_side_effect=has_side_effect, operand_output_aliases=dict(aliases)
+    )
     return rule(ctx, *operands, **attributes)
 
 

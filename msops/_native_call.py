@@ -40,6 +40,7 @@ class NativeCall:
       attributes: every attribute by name.
       reentrant: False serialises all calls into the library.
       workspaces: sizes in bytes of memory that the function gets behind its outputs.
+      aliases: pairs of an input and the output that takes over its buffer.
     """
 
     op: str
@@ -48,6 +49,7 @@ class NativeCall:
     attributes: tuple[tuple[str, Any], ...]
     reentrant: bool
     workspaces: tuple[int, ...] = ()
+    aliases: tuple[tuple[int, int], ...] = ()
 
 
 def lower_native_call(
@@ -89,7 +91,7 @@ def lower_native_call(
         "reentrant": call.reentrant,
         "workspaces": np.array(call.workspaces, np.int64),
     }
-    return seam.custom_call(ctx, operands, AOT_TARGET, attributes, has_side_effect)
+    return seam.custom_call(ctx, operands, AOT_TARGET, attributes, has_side_effect, call.aliases)
 
 
 def open_library(library: _toolchain.Library, platform: str, who: str) -> None:

@@ -215,8 +215,17 @@ def _lower(
 
 
 def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call: Call) -> Any:
-    vmap = operator.definition.options.vmap
-    return batch(vmap, operator.bind, operator.outputs, call, args, dims, operator.who)
+    options = operator.definition.options
+    return batch(
+        options.vmap,
+        operator.bind,
+        operator.outputs,
+        call,
+        args,
+        dims,
+        options.inplace,
+        operator.who,
+    )
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operator: Operator, call: Call) -> Any:

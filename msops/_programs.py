@@ -19,6 +19,7 @@ import jax
 from msops._autodiff import attach_bprop
 from msops._backend import Definition
 from msops._call import Call
+from msops._forward_mode import attach_forward_mode
 from msops._operator import Operator, compile_bound
 
 _kept = functools.lru_cache(maxsize=256)
@@ -48,13 +49,16 @@ class Programs:
 
 
 def _function(operator: Operator, call: Call) -> Callable[..., Any]:
-    """Returns the call as a function of flat arrays, differentiable if the op has a bprop."""
+    """Returns the call as a function of flat arrays, differentiable if the op has a rule."""
 
     def forward(*flat: Any) -> Sequence[Any]:
         return operator.bind(call, flat)
 
     forward.__name__ = forward.__qualname__ = operator.definition.name
-    bprop = operator.definition.bprop
+    definition = operator.definition
+    if definition.options.forward or definition.options.jvp is not None:
+        return attach_forward_mode(forward, operator, call)
+    bprop = definition.bprop
     if bprop is None:
         return forward
     outputs = functools.partial(operator.outputs, call)

@@ -148,16 +148,16 @@ def test_python_number_stands_for_a_scalar_gradient() -> None:
             errors.GradientValueError,
             "expected for input 1 a gradient of shape (3,) and dtype float32; got shape (1,) and "
             "dtype float32.",
-            "Sum over broadcast axes and cast to the input's dtype, or return None where there is "
-            "no gradient.",
+            "Sum over broadcast axes and cast to that dtype, or return None where there is no "
+            "gradient.",
         ),
         (
             lambda x, y, dout: (dout.astype(jnp.float16), dout),
             errors.GradientValueError,
             "expected for input 0 a gradient of shape (3,) and dtype float32; got shape (3,) and "
             "dtype float16.",
-            "Sum over broadcast axes and cast to the input's dtype, or return None where there is "
-            "no gradient.",
+            "Sum over broadcast axes and cast to that dtype, or return None where there is no "
+            "gradient.",
         ),
         (
             lambda x, y, dout: ("dx", dout),
@@ -202,7 +202,7 @@ def test_none_for_a_list_input_is_zero_for_all_of_it() -> None:
 )
 def test_bprop_gives_no_forward_mode(transform: Any) -> None:
     op = pyfunc(lambda x, out, dout: (2 * x * dout,))
-    with pytest.raises(TypeError, match="forward-mode"):
+    with pytest.raises(TypeError, match="forward mode"):
         transform(op)
     np.testing.assert_allclose(
         jax.jacrev(jax.grad(lambda x: op(x).sum()))(X), 2 * np.eye(3), rtol=1e-6
@@ -216,7 +216,8 @@ def test_op_without_bprop_says_how_to_give_one() -> None:
     assert str(caught.value) == (
         "Custom 'Multiply': it is being differentiated, and has no bprop.\n"
         "Give one: Custom(..., bprop=lambda x, out, dout: (dx,)), with one gradient per input, "
-        "for reverse mode (jax.grad); or put jax.lax.stop_gradient around its inputs."
+        "for reverse mode (jax.grad); or a rule for both modes, Custom(..., jvp=lambda primals, "
+        "tangents, out: dout); or put jax.lax.stop_gradient around its inputs."
     )
 
 

@@ -38,6 +38,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_host_call",
         "_host_function",
         "_backend",
+        "_forward_mode",
         "_autodiff",
         "_batching",
         "_traced",

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from custom_ops import first
+from custom_ops import aot, first, loops, multiply, multiply_bprop
 
 from msops import Custom, errors
 
@@ -131,3 +131,33 @@ def test_unknown_way_lists_the_known() -> None:
         "a function; got 'parallel'.\n"
         "Pass one of these, or rule(axis_size, in_batched, *inputs) -> (result, is_batched)."
     )
+
+
+@pytest.mark.parametrize(
+    ("make", "vmap"),
+    [
+        (lambda **options: aot("Multiply", **options), "sequential"),
+        (lambda **options: aot("Multiply", **options), "broadcast_all"),
+        (lambda **options: aot("Multiply", **options), lambda size, batched, x, y: (x * y, True)),
+        (lambda **options: loops(multiply, **options), "sequential"),
+        (lambda **options: loops(multiply, **options), "expand_dims"),
+        (lambda **options: loops(multiply, "native", **options), "broadcast_all"),
+    ],
+)
+def test_batches_of_gradients_and_gradients_of_batches(make: Any, vmap: Any) -> None:
+    op = make(vmap=vmap, bprop=multiply_bprop)
+
+    def everything(f: Any) -> Any:
+        loss = lambda x, y: (f(x, y) ** 2).sum()  # noqa: E731
+        mapped = jax.vmap(f, in_axes=(0, None))
+        return (
+            jax.vmap(jax.grad(loss, (0, 1)), in_axes=(0, None))(X, Y),
+            jax.grad(lambda x, y: (mapped(x, y) ** 2).sum(), (0, 1))(X, Y),
+            jax.vmap(jax.vmap(jax.grad(loss), (None, 0)), (0, None))(X, X),
+            jax.grad(lambda x: (jax.vmap(mapped, (None, 0))(x, x) ** 2).sum())(X),
+            jax.vmap(lambda x: jax.grad(lambda y: mapped(X, y)[0] @ x)(Y))(X),
+        )
+
+    got, expected = jax.jit(lambda: everything(op))(), everything(jnp.multiply)
+    for value, wanted in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-5)

@@ -207,7 +207,12 @@ def _say_once(platform: str) -> None:
 
 
 def _check_options(options: Options, who: str) -> None:
-    for option, owner in (("writable", "pyfunc"), ("host", "aot"), ("cxx11_abi", "aot")):
+    for option, owner in (
+        ("writable", "pyfunc"),
+        ("host", "aot"),
+        ("cxx11_abi", "aot"),
+        ("inplace", "aot"),
+    ):
         if getattr(options, option) != getattr(Options, option):
             raise ArgumentValueError(
                 explain(

@@ -61,6 +61,7 @@ class LoopBackend:
             ("cxx11_abi", None),
             ("stateful", False),
             ("dynamic_outputs", False),
+            ("inplace", ()),
         ):
             if getattr(options, option) != default:
                 raise ArgumentValueError(

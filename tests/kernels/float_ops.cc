@@ -50,6 +50,19 @@ extern "C" int SumAndMax(int nparam, void** params, int* ndims, int64_t** shapes
   return 0;
 }
 
+// out += b, where out is a's buffer; 2 when it is not.
+extern "C" int AddInto(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                       void* stream, void* extra) {
+  if (nparam != 3 || !AllAre("float32", 3, dtypes)) return 1;
+  if (params[0] != params[2]) return 2;
+  const float* b = static_cast<const float*>(params[1]);
+  float* out = static_cast<float*>(params[2]);
+  const int64_t size = Size(2, ndims, shapes);
+  const int64_t b_size = Size(1, ndims, shapes);
+  for (int64_t i = 0; i < size; ++i) out[i] += b[i % b_size];
+  return 0;
+}
+
 // out = sum of all inputs but the output, however many.
 extern "C" int AddAll(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                       void* stream, void* extra) {
