@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from loop_corpus import BY_NAME, CORPUS, specialised
 from loop_kernels.case import Case as CorpusCase
+from loop_patterns import patterns
 from loop_strategies import Case, kernels
 from loop_tangents import slope, tangents
 
@@ -227,6 +228,12 @@ def test_in_place_update_through_an_index_reads_its_adjoint() -> None:
 @given(kernels(("float64", "float64", "int32")))
 def test_adjoint_transposes_forward_mode(case: Case) -> None:
     assume(is_smooth(case.kernel))
+    check_transpose(case.kernel, case.inputs)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(patterns(["float64"]))
+def test_adjoint_of_patterns_transposes_forward_mode(case: Case) -> None:
     check_transpose(case.kernel, case.inputs)
 
 

@@ -9,9 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
 from loop_agreement import assert_agree
 from loop_corpus import CORPUS, specialised
 from loop_native import build_together, call, call_for_code, prepared, printed
+from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, Case, kernels
 
 from msops._loops.interpret import interpret
@@ -20,7 +22,9 @@ from msops._loops.print_c import threads
 from msops._loops.text import kernel_text
 
 
-def random_cases(count: int, start: int) -> list[Case]:
+def random_cases(
+    count: int, start: int, strategy: SearchStrategy[Case] | None = None
+) -> list[Case]:
     """Returns random kernels, the same at every run: they are built together."""
     cases: list[Case] = []
 
@@ -32,7 +36,7 @@ def random_cases(count: int, start: int) -> list[Case]:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(kernels(dtypes=WIDE_DTYPES))
+    @given(kernels(dtypes=WIDE_DTYPES) if strategy is None else strategy)
     def collect(case: Case) -> None:
         cases.append(case)
 
@@ -78,6 +82,10 @@ def run(folder, text: str, *inputs: np.ndarray, as_written: bool = False) -> lis
 
 def test_random_kernels_agree_with_the_interpreter(tmp_path):
     check_all(tmp_path, random_cases(120, 1))
+
+
+def test_random_patterns_agree_with_the_interpreter(tmp_path):
+    check_all(tmp_path, random_cases(60, 5, patterns()))
 
 
 def test_random_kernels_in_blocks_run_backwards_agree(tmp_path, monkeypatch):

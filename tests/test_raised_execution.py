@@ -13,6 +13,7 @@ from jax.test_util import check_grads
 from loop_agreement import assert_agree
 from loop_corpus import BY_NAME, CORPUS, specialised
 from loop_kernels.case import Case
+from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, kernels
 from loop_strategies import Case as Random
 from random_examples import on_random
@@ -67,7 +68,14 @@ def test_random_kernels(case: Random) -> None:
         assert_agree(case.kernel, case.inputs, expected, run(raised, case.inputs))
 
 
-@on_random(kernels(), quick=20, thorough=400)
+@on_random(patterns(), quick=15, thorough=400)
+def test_random_patterns(case: Random) -> None:
+    with jax.enable_x64(True):
+        expected = interpret(case.kernel, case.inputs)
+        assert_agree(case.kernel, case.inputs, expected, run(to_raised(case.kernel), case.inputs))
+
+
+@on_random(kernels(), quick=15, thorough=400)
 def test_random_kernels_that_are_not_distributed(case: Random) -> None:
     expected = interpret(case.kernel, case.inputs)
     assert_agree(case.kernel, case.inputs, expected, run(case.kernel, case.inputs))
