@@ -68,7 +68,7 @@ def test_random_kernels(case: Random) -> None:
         assert_agree(case.kernel, case.inputs, expected, run(raised, case.inputs))
 
 
-@on_random(patterns(), quick=15, thorough=400)
+@on_random(patterns(), quick=15, thorough=200)
 def test_random_patterns(case: Random) -> None:
     with jax.enable_x64(True):
         expected = interpret(case.kernel, case.inputs)
