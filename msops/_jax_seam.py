@@ -174,8 +174,12 @@ def new_linear_primitive(
     primitive.multiple_results = True
 
     def abstract_eval(*avals: Any, **params: Any) -> Any:
-        structs = (infer or functools.partial(jax.eval_shape, function))(
-            *map(_as_struct, avals), **params
+        args = map(_as_struct, avals)
+        # `jax.eval_shape` takes keywords for arrays, too.
+        structs = (
+            infer(*args, **params)
+            if infer
+            else jax.eval_shape(functools.partial(function, **params), *args)
         )
         return [shaped_array(struct, avals, name) for struct in structs]
 
