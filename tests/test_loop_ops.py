@@ -452,8 +452,8 @@ def test_options_of_other_func_types_are_refused():
     with pytest.raises(ArgumentValueError) as caught:
         Custom(np.square, lambda x: x, lambda x: x, compile_attrs={"lower": "xla"})
     assert str(caught.value) == (
-        "Custom 'square': expected compile_attrs with keys among none for func_type 'pyfunc'; "
-        "got 'lower'.\nLeave the others out."
+        "Custom 'square': expected compile_attrs['lower'] to be 'callback' for func_type 'pyfunc'; "
+        "got 'xla'.\nLeave it out for the fastest call there is on the platform."
     )
     with pytest.raises(ArgumentValueError) as caught:
         make(row_softmax, "fast")
