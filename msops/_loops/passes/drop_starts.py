@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from msops._loops.intrinsics import is_float
 from msops._loops.ir import Const, Expr, For, Kernel, Stmt, Store, Var
@@ -37,7 +38,7 @@ def _body(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
             inside = ranges
             if isinstance(stmt, For):
                 inside = {**ranges, stmt.var: loop_range(stmt, ranges)}
-            found.append(map_bodies(stmt, lambda inner, inside=inside: _body(inner, inside)))
+            found.append(map_bodies(stmt, partial(_body, ranges=inside)))
             continue
         neutral = _neutral(loops, start, body[number + 1 :], ranges)
         found.append(_storing(stmt, neutral) if neutral else stmt)
