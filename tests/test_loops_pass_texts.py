@@ -317,6 +317,14 @@ def test_drop_starts(op: str, first: str, begin: str, end: str, start: str) -> N
     assert f"out[i, 0] = {start}\n" in got
 
 
+def test_drop_starts_inside_of_a_loop() -> None:
+    nests = STARTED.format(op="max", first="0", begin="0", end="8").replace(
+        "a[i, 0]", "((i < s) ? a[i, 0] : a[s, 0])"
+    )
+    got = changed(drop_starts, f"serial s in 0 .. 8 {{ {nests} }}")
+    assert "out[i, 0] = (i < s) ? a[i, 0] : a[s, 0]" in got
+
+
 def test_drop_starts_keeps_what_is_read_before_the_reduction() -> None:
     nests = STARTED.format(op="max", first="0", begin="0", end="8").split("parallel i2")
     read = "parallel i3 in 0 .. 8 { out[i3, 1] = out[i3, 0] }"

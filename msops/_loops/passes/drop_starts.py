@@ -15,28 +15,32 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from msops._loops.intrinsics import is_float
 from msops._loops.ir import Const, Expr, For, Kernel, Stmt, Store, Var
 from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.ranges import Range, dtype_range, loop_range
+from msops._loops.ranges import Range, Ranges, dtype_range, loop_range
 from msops._loops.updates import update_of
 from msops._loops.walk import loads, map_bodies, own_expressions, statements, substitute, with_body
 
 
 def drop_starts(kernel: Kernel) -> Kernel:
     """Returns the kernel with starts that make no difference replaced by neutral elements."""
-    return with_body(kernel, _body(kernel.body))
+    return with_body(kernel, _body(kernel.body, {}))
 
 
-def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _body(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
     found = []
     for number, stmt in enumerate(body):
         loops, start = _nest(stmt)
         if start is None:
-            found.append(map_bodies(stmt, _body))
+            inside = ranges
+            if isinstance(stmt, For):
+                inside = {**ranges, stmt.var: loop_range(stmt, ranges)}
+            found.append(map_bodies(stmt, partial(_body, ranges=inside)))
             continue
-        neutral = _neutral(loops, start, body[number + 1 :])
+        neutral = _neutral(loops, start, body[number + 1 :], ranges)
         found.append(_storing(stmt, neutral) if neutral else stmt)
     return tuple(found)
 
@@ -50,18 +54,22 @@ def _nest(stmt: Stmt) -> tuple[tuple[For, ...], Store | None]:
     return tuple(loops), stmt if isinstance(stmt, Store) else None
 
 
-def _neutral(loops: Sequence[For], start: Store, rest: Sequence[Stmt]) -> Const | None:
+def _neutral(
+    loops: Sequence[For], start: Store, rest: Sequence[Stmt], ranges: Ranges
+) -> Const | None:
     """Returns the number that can be stored instead of a start, if there is one."""
     sources = {load.buffer for load in loads(start.value)}
     for stmt in rest:
         if _uses(stmt, start.buffer):
-            return _neutral_for(loops, start, stmt)
+            return _neutral_for(loops, start, stmt, ranges)
         if any(isinstance(s, Store) and s.buffer in sources for s in statements((stmt,))):
             return None
     return None
 
 
-def _neutral_for(loops: Sequence[For], start: Store, following: Stmt) -> Const | None:
+def _neutral_for(
+    loops: Sequence[For], start: Store, following: Stmt, outer_ranges: Ranges
+) -> Const | None:
     """Returns the neutral element of a reduction if its first term is the start."""
     nest, store = _nest(following)
     update = update_of(store) if store is not None else None
@@ -72,7 +80,7 @@ def _neutral_for(loops: Sequence[For], start: Store, following: Stmt) -> Const |
         return None
     values: dict[str, Expr] = {new.var: Var(old.var) for old, new in zip(loops, outer, strict=True)}
     values |= {loop.var: loop.begin for loop in reduced}
-    ranges: dict[str, Range] = {}
+    ranges: dict[str, Range] = dict(outer_ranges)
     for loop in loops:
         ranges[loop.var] = loop_range(loop, ranges)
     first = [bound for loop in outer for bound in (loop.begin, loop.end)]
