@@ -18,7 +18,7 @@ X = rng.normal(size=(3, 4, 8)).astype("f4")
 Y = rng.normal(size=(3, 4, 8)).astype("f4")
 Z = rng.normal(size=(3, 4, 8)).astype("f4")
 P = np.abs(X) + np.float32(0.5)
-IDS = [2, 0, -1, 2, 4, 0]
+IDS = [2, 0, -3, 2, 4, 0]
 ROWS = rng.normal(size=(6, 5)).astype("f4")
 A = rng.integers(-(2**15), 2**15, size=(6, 7)).astype("i2")
 B = rng.integers(-(2**15), 2**15, size=(6, 7)).astype("i2")
@@ -159,7 +159,7 @@ FLOAT_CASES: dict[str, tuple[Any, tuple[Any, ...], Any]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float16", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FLOAT_CASES)
 def test_a_function_is_what_numpy_makes(name, dtype):
     compute, inputs, expected = FLOAT_CASES[name]
@@ -282,8 +282,27 @@ def test_comparisons(operation):
 
 def test_bools_are_bytes():
     flags = np.array([[True, False, True]])
-    got = run(lambda te, x: te.vcmp(x, 0, "eq"), flags)
-    np.testing.assert_array_equal(got, ~flags)
+    seen = []
+
+    def compute(te, x):
+        seen.append(x.dtype)
+        return te.vcmp(x, 0, "eq")
+
+    np.testing.assert_array_equal(run(compute, flags), ~flags)
+    assert seen == ["int8"]
+
+
+def test_a_tensor_keeps_one_dimension():
+    shapes = []
+
+    def compute(te, x):
+        whole = te.sum(x, [0, 1, 2])
+        shapes.append(te.util.shape_to_list(whole.shape))
+        shapes.append(te.util.shape_to_list(te.sum(x, [1, 2]).shape))
+        return te.broadcast(whole, x.shape)
+
+    np.testing.assert_allclose(run(compute, X), np.full(X.shape, X.sum()), rtol=1e-4)
+    assert shapes == [[1], [3]]
 
 
 def test_tuple_sum():

@@ -648,6 +648,21 @@ def test_scripts_import_at_the_top_under_msops_run(kernel_file):
     assert done.stdout == "[ 6. 12.]\n", done.stderr
 
 
+def test_a_kernel_imports_a_module_of_the_authors_that_imports_te(tmp_path, monkeypatch):
+    (tmp_path / "authors_helper.py").write_text(HELPER)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def entry(x, y, kernel_name):
+        from authors_helper import twice
+        from te import tvm
+
+        data = tvm.placeholder(x["shape"], name="x", dtype=x["dtype"])
+        built(kernel_name, [data], [twice(data)])
+
+    np.testing.assert_array_equal(tbe_op(entry, op_info(1))(X), 2 * X)
+    assert "authors_helper" not in sys.modules
+
+
 def test_the_decorators_of_op_info_do_not_hide_the_kernel():
     info = (
         TBERegOp("Abs")

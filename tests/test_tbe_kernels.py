@@ -194,6 +194,7 @@ def test_a_kernel_computes_what_it_says_eagerly_and_compiled(case):
             check(got, wanted, case.dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_kernel_is_batched(case):
     op = case.op()

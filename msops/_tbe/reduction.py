@@ -168,12 +168,10 @@ def _segment_ids(name: str, given: Any, rows: int, count: int) -> Any:
 def _run_segments(
     x: jax.Array, *ids: jax.Array, kind: str, fixed: Sequence[int] | None, count: int, start: Any
 ) -> jax.Array:
-    # One segment more takes what belongs to none: negative ids would count from the end.
+    # Rows with an id out of range belong to no segment, in JAX as in TBE.
     given = ids[0] if fixed is None else jnp.asarray(np.asarray(fixed, np.int32))
-    inside = (given >= 0) & (given < count)
-    places = jnp.where(inside, given, count)
-    result = _SEGMENT[kind](x, places, count + 1)[:count]
-    sizes = jax.ops.segment_sum(jnp.ones_like(given), places, count + 1)[:count]
+    result = _SEGMENT[kind](x, given, count)
+    sizes = jax.ops.segment_sum(jnp.ones_like(given), given, count)
     sizes = sizes.reshape(count, *[1] * (x.ndim - 1))
     if kind == "mean":
         least = jnp.maximum(sizes, 1).astype(x.dtype)
