@@ -21,6 +21,7 @@ from checks_device import cuda_device
 from checks_loops import loop_checks
 from checks_report import Row, format_report
 from checks_table import CHECKS, Check
+from checks_tbe import tbe_checks
 from checks_timing import median_us
 
 # The CUDA example of MindSpore 1.6's guide to custom operators, unchanged, and what it prints.
@@ -35,6 +36,7 @@ def main() -> int:
     device = cuda_device()
     rows = [_guarded(check.name, lambda check=check: run_check(check, device)) for check in CHECKS]
     rows += [_guarded(name, run) for name, run in loop_checks(device)]
+    rows += [_guarded(name, run) for name, run in tbe_checks(device)]
     rows.append(_guarded("tutorial's GPU script", run_tutorial))
     print(format_report(rows))
     return 1 if any(row.failure for row in rows) else 0

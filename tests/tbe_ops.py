@@ -86,3 +86,21 @@ def run(compute: Callable[..., Any], *arrays: Any, like: Any = None, several: bo
     )
     got = op(*(jnp.asarray(array) for array in arrays))
     return [np.asarray(one) for one in got] if several else np.asarray(got)
+
+
+def convolved(x: Any, w: Any, stride: int, pad: int, dilation: int) -> np.ndarray:
+    """Returns a convolution, element by element."""
+    x = np.pad(x, [(0, 0), (0, 0), (pad, pad), (pad, pad)])
+    reach = [dilation * (size - 1) + 1 for size in w.shape[2:]]
+    sizes = [(size - r) // stride + 1 for size, r in zip(x.shape[2:], reach, strict=True)]
+    out = np.zeros((x.shape[0], w.shape[0], *sizes))
+    for i in range(sizes[0]):
+        for j in range(sizes[1]):
+            window = x[
+                :,
+                :,
+                i * stride : i * stride + reach[0] : dilation,
+                j * stride : j * stride + reach[1] : dilation,
+            ]
+            out[:, :, i, j] = np.einsum("nchw,ochw->no", window, w)
+    return out

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.special
-from tbe_ops import kernel_of, op_info, run
+from tbe_ops import convolved, kernel_of, op_info, run
 
 from msops import Custom
 from msops.errors import BuildError, MsopsError
@@ -342,24 +342,6 @@ def test_segments_have_a_gradient(kind):
     steps = 1e-6 * np.eye(12).reshape(12, 4, 3)
     expected = [(total(x + step) - total(x - step)) / 2e-6 for step in steps]
     np.testing.assert_allclose(got.ravel(), expected, rtol=1e-3, atol=1e-3)
-
-
-def convolved(x, w, stride, pad, dilation):
-    """Returns a convolution, element by element."""
-    x = np.pad(x, [(0, 0), (0, 0), (pad, pad), (pad, pad)])
-    reach = [dilation * (size - 1) + 1 for size in w.shape[2:]]
-    sizes = [(size - r) // stride + 1 for size, r in zip(x.shape[2:], reach, strict=True)]
-    out = np.zeros((x.shape[0], w.shape[0], *sizes))
-    for i in range(sizes[0]):
-        for j in range(sizes[1]):
-            window = x[
-                :,
-                :,
-                i * stride : i * stride + reach[0] : dilation,
-                j * stride : j * stride + reach[1] : dilation,
-            ]
-            out[:, :, i, j] = np.einsum("nchw,ochw->no", window, w)
-    return out
 
 
 @pytest.mark.parametrize(("stride", "pad", "dilation"), [(1, 0, 1), (2, 1, 1), (1, 2, 2)])

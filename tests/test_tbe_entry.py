@@ -357,7 +357,7 @@ def test_out_shape_is_required():
         op(X, X)
 
 
-@pytest.mark.parametrize("option", ["host", "stateful", "writable"])
+@pytest.mark.parametrize("option", ["host", "stateful", "writable", "dynamic_outputs"])
 def test_options_of_other_kinds_are_refused(option):
     with pytest.raises(ArgumentValueError, match=f"option {option} does not apply to func_type"):
         Custom(

@@ -59,7 +59,15 @@ class TbeBackend:
 
     def read(self, func: Any, options: Options, who: str) -> TbeKernel:
         """Accepts an entry function, or the file and the name of one."""
-        for option in ("writable", "host", "cxx11_abi", "reentrant", "stateful", "inplace"):
+        for option in (
+            "writable",
+            "host",
+            "cxx11_abi",
+            "reentrant",
+            "stateful",
+            "dynamic_outputs",
+            "inplace",
+        ):
             if getattr(options, option) != getattr(Options, option):
                 raise ArgumentValueError(
                     explain(
