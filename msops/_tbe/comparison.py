@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -72,28 +73,15 @@ def vcmpsel(
     slhs = lhs if slhs is None else slhs
     srhs = (rhs if isinstance(rhs, Tensor) else 0) if srhs is None else srhs
     check_tensors("vcmpsel", lhs)
-    given = [lhs, rhs, slhs, srhs]
-    tensors = [value for value in given if isinstance(value, Tensor)]
-    check_same_shape("vcmpsel", *tensors)
-    cast = iter(cast_operands("vcmpsel", tensors, _CHOSEN))
-    operands = [next(cast) if isinstance(value, Tensor) else value for value in given]
-    dtype = operands[0].dtype
-    filled = [
-        value if isinstance(value, Tensor) else number_of("vcmpsel", value, dtype)
-        for value in operands
-    ]
+    operands = _mixed("vcmpsel", lhs, rhs, slhs, srhs)
+    check_same_shape("vcmpsel", *operands.tensors)
 
     def rule(*arrays: jax.Array) -> jax.Array:
-        rest = iter(arrays)
-        a, b, yes, no = (
-            next(rest) if isinstance(value, Tensor) else jnp.asarray(value, dtype)
-            for value in filled
-        )
+        a, b, yes, no = operands.filled(arrays)
         return jnp.where(compare(a, b), yes, no)
 
-    options = ", ".join(str(value) for value in filled if not isinstance(value, Tensor))
-    inputs = [value for value in filled if isinstance(value, Tensor)]
-    return apply("vcmpsel", rule, inputs, lhs.shape, dtype, f"{operation} {options}".strip())
+    options = " ".join(filter(None, [operation, operands.numbers]))
+    return apply("vcmpsel", rule, operands.tensors, lhs.shape, operands.dtype, options)
 
 
 def vsel(condition: Any, x: Any, y: Any) -> Tensor:
@@ -114,13 +102,9 @@ def vsel(condition: Any, x: Any, y: Any) -> Tensor:
         )
     packed = where.dtype == "uint8"
     shape = (*where.shape[:-1], where.shape[-1] * 8) if packed else tuple(where.shape)
-    tensors = (
-        cast_operands("vsel", [v for v in (x, y) if isinstance(v, Tensor)], _CHOSEN)
-        if (isinstance(x, Tensor) or isinstance(y, Tensor))
-        else ()
-    )
-    for tensor in tensors:
-        if tuple(tensor.shape) != tuple(shape):
+    operands = _mixed("vsel", x, y)
+    for tensor in operands.tensors:
+        if tuple(tensor.shape) != shape:
             raise refusal(
                 BuildError,
                 "vsel",
@@ -128,25 +112,15 @@ def vsel(condition: Any, x: Any, y: Any) -> Tensor:
                 f"chosen from, {tuple(map(int, tensor.shape))}",
                 "Call broadcast(x, shape) first.",
             )
-    dtype = tensors[0].dtype if tensors else "float16"
-    rest = iter(tensors)
-    chosen = [
-        next(rest) if isinstance(value, Tensor) else number_of("vsel", value, dtype)
-        for value in (x, y)
-    ]
 
     def rule(truth: jax.Array, *arrays: jax.Array) -> jax.Array:
         if packed:
             truth = jnp.unpackbits(truth, axis=-1, bitorder="little").astype(bool)
-        given = iter(arrays)
-        yes, no = (
-            next(given) if isinstance(value, Tensor) else jnp.asarray(value, dtype)
-            for value in chosen
-        )
+        yes, no = operands.filled(arrays)
         return jnp.where(truth, yes, no)
 
-    numbers = ", ".join(str(value) for value in chosen if not isinstance(value, Tensor))
-    return apply("vsel", rule, [where, *tensors], shape, dtype, numbers)
+    inputs = [where, *operands.tensors]
+    return apply("vsel", rule, inputs, shape, operands.dtype, operands.numbers)
 
 
 def vlogic(lhs: Any, rhs: Any = None, operation: str = "logic_and") -> Tensor:
@@ -170,6 +144,52 @@ def vlogic(lhs: Any, rhs: Any = None, operation: str = "logic_and") -> Tensor:
                 "Make it by vcmp(x, y, operation, mode='bool').",
             )
     return apply("vlogic", combine, tensors, shape, "bool", operation)
+
+
+@dataclass(frozen=True)
+class _Mixed:
+    """Operands of one dtype, some of them tensors and some numbers.
+
+    Attributes:
+      operands: all of them, in order.
+      dtype: their dtype.
+    """
+
+    operands: tuple[Any, ...]
+    dtype: str
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Those that are tensors."""
+        return tuple(value for value in self.operands if isinstance(value, Tensor))
+
+    @property
+    def numbers(self) -> str:
+        """Those that are numbers, as text."""
+        return ", ".join(str(value) for value in self.operands if not isinstance(value, Tensor))
+
+    def filled(self, arrays: Sequence[jax.Array]) -> list[jax.Array]:
+        """Returns all as arrays, given one array per tensor."""
+        given = iter(arrays)
+        return [
+            next(given) if isinstance(value, Tensor) else jnp.asarray(value, self.dtype)
+            for value in self.operands
+        ]
+
+
+def _mixed(name: str, *values: Any) -> _Mixed:
+    """Returns operands cast as TBE casts them; numbers alone are float16."""
+    given = [value for value in values if isinstance(value, Tensor)]
+    tensors = cast_operands(name, given, _CHOSEN) if given else ()
+    dtype = tensors[0].dtype if tensors else "float16"
+    rest = iter(tensors)
+    return _Mixed(
+        tuple(
+            next(rest) if isinstance(value, Tensor) else number_of(name, value, dtype)
+            for value in values
+        ),
+        dtype,
+    )
 
 
 def _operands(

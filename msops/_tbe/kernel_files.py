@@ -28,6 +28,9 @@ from msops.errors import ArgumentValueError, BuildError, MsopsError, explain
 FACE = "mindspore"
 """What kernel files know msops as."""
 
+# Packages whose modules are kernel files: of CANN and of MindSpore.
+_KERNEL_PACKAGES = ("impl.", f"{FACE}.ops._op_impl.")
+
 
 class KernelScope(Scope):
     """What ``import`` means in a kernel: TBE's modules, msops for mindspore, and files beside it.
@@ -78,7 +81,7 @@ class KernelScope(Scope):
     ) -> Any:
         """Imports what is no module of TBE."""
         path = self._beside(name)
-        if path is not None and (level or name.startswith(("impl.", f"{FACE}."))):
+        if path is not None and (level or name.startswith(_KERNEL_PACKAGES)):
             return self._imported_file(name, path, fromlist)
         if level == 0 and name.partition(".")[0] == FACE:
             return _import_face(name, fromlist)
@@ -114,12 +117,13 @@ class KernelScope(Scope):
         return outer
 
     def load(self, path: Path) -> types.ModuleType:
-        """Returns the module that a kernel file is, executed once."""
+        """Returns the module that a kernel file is, executed once unless it was edited."""
         path = path.resolve()
-        if path in self.files:
-            return self.files[path]
         text = path.read_text()
-        self.digests[path] = _digest(text)
+        digest = _digest(text)
+        if path in self.files and self.digests[path] == digest:
+            return self.files[path]
+        self.digests[path] = digest
         module = types.ModuleType(path.stem)
         module.__file__ = str(path)
         module.__dict__["__builtins__"] = {**vars(builtins), "__import__": self.import_module}
@@ -147,9 +151,9 @@ def _digest(text: str) -> str:
 def _import_face(name: str, fromlist: tuple[str, ...] | None) -> Any:
     """Imports a module of msops by MindSpore's name for it."""
     own = "msops" + name[len(FACE) :]
-    module = importlib.import_module(own)
-    # `ops.op_info_register` is a module and a function; a module is found among the loaded ones.
-    return sys.modules[own] if fromlist else importlib.import_module("msops") if module else None
+    importlib.import_module(own)
+    # Not what that returns: `ops.op_info_register` is a function, too.
+    return sys.modules[own if fromlist else "msops"]
 
 
 _loaded: dict[Path, KernelScope] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from msops._loops.frontends.tvm.modules import TOPI, TVM, KernelModule, new_module
@@ -52,14 +52,12 @@ def _topi(prefix: str) -> KernelModule:
         prefix,
         {
             **{name: value for name, value in vars(TOPI).items() if not name.startswith("__")},
-            "cce": new_module(f"{prefix}.cce", {"util": _module(f"{prefix}.cce.util", util.NAMES)}),
-            "generic": _module(f"{prefix}.generic", _SCHEDULING),
+            "cce": new_module(
+                f"{prefix}.cce", {"util": new_module(f"{prefix}.cce.util", util.NAMES)}
+            ),
+            "generic": new_module(f"{prefix}.generic", _SCHEDULING),
         },
     )
-
-
-def _module(name: str, names: Mapping[str, Any]) -> KernelModule:
-    return new_module(name, names)
 
 
 def _tvm(prefix: str) -> KernelModule:
@@ -69,7 +67,7 @@ def _tvm(prefix: str) -> KernelModule:
         {
             **{name: value for name, value in vars(TVM).items() if not name.startswith("__")},
             "build": build.tvm_build,
-            "target": _module(f"{prefix}.target", {"cce": build.SCOPE, "create": build.SCOPE}),
+            "target": new_module(f"{prefix}.target", {"cce": build.SCOPE, "create": build.SCOPE}),
             "topi": _topi(f"{prefix}.topi"),
         },
     )
@@ -77,7 +75,7 @@ def _tvm(prefix: str) -> KernelModule:
 
 def _dsl(prefix: str) -> KernelModule:
     names = {"shape_to_list": util.shape_to_list}
-    return _module(prefix, {**_FUNCTIONS, "util": _module(f"{prefix}.util", names)})
+    return new_module(prefix, {**_FUNCTIONS, "util": new_module(f"{prefix}.util", names)})
 
 
 def _common(prefix: str) -> KernelModule:
@@ -86,36 +84,36 @@ def _common(prefix: str) -> KernelModule:
         "get_soc_spec": platform.get_soc_spec,
         "set_current_compile_soc_info": platform.te_set_version,
     }
-    return _module(
+    return new_module(
         prefix,
         {
-            "buildcfg": _module(f"{prefix}.buildcfg", _BUILD_CONFIG),
-            "platform": _module(
+            "buildcfg": new_module(f"{prefix}.buildcfg", _BUILD_CONFIG),
+            "platform": new_module(
                 f"{prefix}.platform",
                 {
                     **soc,
                     **platform.CCE_PARAMS,
                     "CUBE_MKN": platform.CUBE_MKN,
-                    "platform_info": _module(f"{prefix}.platform.platform_info", soc),
+                    "platform_info": new_module(f"{prefix}.platform.platform_info", soc),
                 },
             ),
-            "register": _module(f"{prefix}.register", _REGISTER),
+            "register": new_module(f"{prefix}.register", _REGISTER),
             "utils": _utils(f"{prefix}.utils"),
         },
     )
 
 
 def _utils(prefix: str) -> KernelModule:
-    checks = _module(f"{prefix}.para_check", para_check.NAMES)
-    shapes = _module(f"{prefix}.shape_util", shape_util.NAMES)
-    return _module(
+    checks = new_module(f"{prefix}.para_check", para_check.NAMES)
+    shapes = new_module(f"{prefix}.shape_util", shape_util.NAMES)
+    return new_module(
         prefix,
         {
             **para_check.NAMES,
             **shape_util.NAMES,
             "cce_context": contextlib.nullcontext,
             "check_para": checks,
-            "op_utils": _module(f"{prefix}.op_utils", {**para_check.NAMES, **shape_util.NAMES}),
+            "op_utils": new_module(f"{prefix}.op_utils", {**para_check.NAMES, **shape_util.NAMES}),
             "para_check": checks,
             "shape_util": shapes,
         },
@@ -129,24 +127,26 @@ def _te() -> KernelModule:
         "get_soc_spec": platform.get_soc_spec,
         "te_set_version": platform.te_set_version,
     }
-    return _module(
+    return new_module(
         "te",
         {
-            "lang": _module("te.lang", {"cce": _dsl("te.lang.cce"), "base": _dsl("te.lang.base")}),
-            "platform": _module(
+            "lang": new_module(
+                "te.lang", {"cce": _dsl("te.lang.cce"), "base": _dsl("te.lang.base")}
+            ),
+            "platform": new_module(
                 "te.platform",
                 {
                     **platform.CCE_PARAMS,
                     **configuration,
                     **_BUILD_CONFIG,
                     "CUBE_MKN": platform.CUBE_MKN,
-                    "cce_build": _module("te.platform.cce_build", _BUILD_CONFIG),
-                    "cce_conf": _module("te.platform.cce_conf", configuration),
-                    "cce_params": _module(
+                    "cce_build": new_module("te.platform.cce_build", _BUILD_CONFIG),
+                    "cce_conf": new_module("te.platform.cce_conf", configuration),
+                    "cce_params": new_module(
                         "te.platform.cce_params",
                         {**platform.CCE_PARAMS, "CUBE_MKN": platform.CUBE_MKN},
                     ),
-                    "fusion_manager": _module("te.platform.fusion_manager", fusion),
+                    "fusion_manager": new_module("te.platform.fusion_manager", fusion),
                 },
             ),
             "tik": platform.Tik("te.tik"),
@@ -157,7 +157,7 @@ def _te() -> KernelModule:
 
 
 def _tbe() -> KernelModule:
-    return _module(
+    return new_module(
         "tbe",
         {
             "common": _common("tbe.common"),
@@ -191,37 +191,37 @@ def _impl() -> KernelModule:
         "OpPatternMode": platform.OpPatternMode,
         "build": build.build,
         "classify": shape_util.classify,
-        "error_manager_vector": _module("impl.util.platform_adapter.error_manager_vector", {}),
-        "operation": _module("impl.util.platform_adapter.operation", _REGISTER),
-        "para_check": _module("impl.util.platform_adapter.para_check", para_check.NAMES),
+        "error_manager_vector": new_module("impl.util.platform_adapter.error_manager_vector", {}),
+        "operation": new_module("impl.util.platform_adapter.operation", _REGISTER),
+        "para_check": new_module("impl.util.platform_adapter.para_check", para_check.NAMES),
         "register_operator": platform.register,
         "register_operator_compute": platform.register,
-        "shape_util": _module("impl.util.platform_adapter.shape_util", shape_util.NAMES),
+        "shape_util": new_module("impl.util.platform_adapter.shape_util", shape_util.NAMES),
         "tbe": _dsl("impl.util.platform_adapter.tbe"),
-        "tbe_build": _module("impl.util.platform_adapter.tbe_build", _BUILD_CONFIG),
+        "tbe_build": new_module("impl.util.platform_adapter.tbe_build", _BUILD_CONFIG),
         "tbe_platform": _common("tbe.common").platform,
-        "tbe_register": _module("impl.util.platform_adapter.tbe_register", _REGISTER),
+        "tbe_register": new_module("impl.util.platform_adapter.tbe_register", _REGISTER),
         "tvm": _tvm("impl.util.platform_adapter.tvm"),
     }
     select = {
         "gen_param": platform.gen_param,
         "get_dynamic_param_in_json": platform.get_dynamic_param_in_json,
     }
-    return _module(
+    return new_module(
         "impl",
         {
-            "bn_training_reduce": _module(
+            "bn_training_reduce": new_module(
                 "impl.bn_training_reduce",
                 {"bn_training_reduce_schedule_nd": build.schedule_of_results},
             ),
-            "matmul_vector": _module(
+            "matmul_vector": new_module(
                 "impl.matmul_vector", {"matmul_vector_cce": _matmul_vector_cce}
             ),
-            "util": _module(
+            "util": new_module(
                 "impl.util",
                 {
-                    "platform_adapter": _module("impl.util.platform_adapter", adapter),
-                    "util_select_op_base": _module("impl.util.util_select_op_base", select),
+                    "platform_adapter": new_module("impl.util.platform_adapter", adapter),
+                    "util_select_op_base": new_module("impl.util.util_select_op_base", select),
                 },
             ),
         },
