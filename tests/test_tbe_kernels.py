@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
@@ -9,6 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tbe_corpus import CASES, FOLDER
+from tbe_ops import kernel_of, op_info
+
+from msops import Custom
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -74,6 +78,41 @@ def test_both_modes_are_the_difference_quotient_of_numpys(case):
     size = 1 + sum(np.abs(part).sum() for part in parts)
     assert abs(reverse - quotient) <= 1e-3 * size
     assert abs(float(forward) - quotient) <= 1e-3 * size
+
+
+def softmax(te: Any, x: Any) -> Any:
+    exponent = te.vexp(te.vsub(x, te.broadcast(te.reduce_max(x, -1, True), x.shape)))
+    return te.vdiv(exponent, te.broadcast(te.sum(exponent, -1, True), x.shape))
+
+
+def softmax_in_jax(x: Any) -> Any:
+    exponent = jnp.exp(x - x.max(-1, keepdims=True))
+    return exponent / exponent.sum(-1, keepdims=True)
+
+
+def rounded(te: Any, x: Any) -> Any:
+    return te.vmuls(te.floor(te.vadds(te.round_to(te.vmuls(x, 4.0), 7.0, -8.0), 0.5)), 0.25)
+
+
+def rounded_in_jax(x: Any) -> Any:
+    return jnp.floor(jnp.clip(x * 4, -8, 7) + 0.5) * 0.25
+
+
+@pytest.mark.parametrize(
+    ("kernel", "plain"), [(softmax, softmax_in_jax), (rounded, rounded_in_jax)]
+)
+def test_xla_compiles_a_kernel_to_what_it_makes_of_jax_numpy(kernel, plain):
+    # So it takes the same time: benchmarks/tbe.py measures it.
+    op = Custom(
+        kernel_of(kernel, 1), lambda x: x, lambda x: x, func_type="tbe", reg_info=op_info(1)
+    )
+    x = jnp.ones((64, 32))
+    made = [
+        sorted(re.findall(r"= (\S+ [a-z-]+)\(", jax.jit(f).lower(x).compile().as_text()))
+        for f in (op, plain)
+    ]
+    assert made[0] == made[1]
+    assert len(made[0]) > 5
 
 
 def test_there_are_enough_kernels():
