@@ -15,8 +15,8 @@ from msops.ops import CustomRegOp
 
 METHOD = (
     "Adds two float32 arrays and waits for the sum, under jax.jit; microseconds a call as median "
-    "(quartiles) of {rounds} rounds in which both take turns; ratio and difference are taken within "
-    "a round. Both compile the same loop (add_loop.h); the AICPU kernel, an object made for each "
+    "(quartiles) of {rounds} rounds in which both take turns; ratio and difference are of one "
+    "round. Both compile the same loop (add_loop.h); the AICPU kernel, an object made for each "
     "call, gets its arrays as tensors of a context and checks them as MindSpore's kernels do"
 )
 # Below, a call is more than its loop, and what it costs is judged by the difference.
