@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import aicpu
 import aot_call
 import creation
 import flat_memory
@@ -28,6 +29,7 @@ BENCHMARKS = {
     # Runs first, while the process is fresh: it times first calls and watches memory.
     "creation": creation.run,
     "aot_call": aot_call.run,
+    "aicpu": aicpu.run,
     "pyfunc_call": pyfunc_call.run,
     "tensor_face": tensor_face.run,
     "loops": loops.run,

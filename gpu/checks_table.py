@@ -60,6 +60,12 @@ def _inputs(*makers: Callable[[np.random.Generator], np.ndarray]) -> Callable[..
     return lambda rng: tuple(maker(rng) for maker in makers)
 
 
+def _soft_sign() -> Custom:
+    info = CustomRegOp("SoftSign").input(0, "x").output(0, "y").target("Ascend").get_op_info()
+    source = str(KERNELS / "soft_sign.cc")
+    return Custom(source, _first, _first, func_type="aicpu", reg_info=info)
+
+
 def _square_with_gradient() -> Callable[..., Any]:
     gradient = _kernel("square.cu", "SquareGrad", _first, _first)
     square = _kernel(
@@ -185,6 +191,15 @@ CHECKS = (
         _inputs(_floats(1024, 1024)),
         lambda x: np.maximum(x, 0),
         "host_clip.cc",
+        (),
+        tolerance=0.0,
+    ),
+    Check(
+        "aicpu kernel",
+        _soft_sign,
+        _inputs(_floats(1024, 1024)),
+        lambda x: x / (1 + np.abs(x)),
+        "soft_sign.cc",
         (),
         tolerance=0.0,
     ),

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from conftest import KERNELS
+from conftest import KERNELS, ROOT
 from tbe_ops import kernel_of, op_info
 
 from msops import Custom, ops
@@ -27,6 +27,19 @@ def first(x: Any, *_: Any) -> Any:
 def aot(symbol: str, out_shape: Any = first, out_dtype: Any = first, **options: Any) -> Custom:
     """Returns an op over a kernel of float_ops.cc."""
     return Custom(f"{FLOAT_OPS}:{symbol}", out_shape, out_dtype, **options)
+
+
+def aicpu(kernel: str, out_shape: Any = first, out_dtype: Any = first, **options: Any) -> Custom:
+    """Returns an op over a kernel of two inputs in aicpu_kernels/broadcast.cc."""
+    info = CustomRegOp(kernel).input(0, "x").input(1, "y").output(0, "z").target("Ascend")
+    return Custom(
+        str(ROOT / "tests" / "aicpu_kernels" / "broadcast.cc"),
+        out_shape,
+        out_dtype,
+        func_type="aicpu",
+        reg_info=info.get_op_info(),
+        **options,
+    )
 
 
 def multiply_bprop(x: Any, y: Any, out: Any, dout: Any) -> tuple[Any, ...]:
@@ -192,6 +205,12 @@ CASES = [
         ),
         ((4,), (4,)),
         lambda x, y: x + y,
+    ),
+    Case(
+        "aicpu",
+        lambda: aicpu("Mul", bprop=multiply_bprop),
+        ((3, 4), (3, 4)),
+        lambda x, y: x * y,
     ),
     Case(
         "pyfunc",

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from custom_ops import aot, first, loops, multiply, multiply_bprop, tbe
+from custom_ops import aicpu, aot, first, loops, multiply, multiply_bprop, tbe
 from jax.sharding import AxisType, PartitionSpec
 
 from msops import Custom, ops
@@ -30,6 +30,7 @@ Y = X + 1
 OPS: dict[str, Callable[..., Custom]] = {
     "aot": lambda **options: aot("Multiply", **options),
     "pyfunc": lambda **options: Custom(np.multiply, first, first, **options),
+    "aicpu": lambda **options: aicpu("Mul", **options),
     # Loops and traced kernels are differentiated without a rule.
     "akg": lambda **_: loops(multiply),
     "hybrid": lambda **_: loops(ops.kernel(multiply)),
@@ -59,7 +60,8 @@ def _shard_map(make: Callable[..., Custom]) -> bool:
 
 
 def _export(make: Callable[..., Custom]) -> bool:
-    checks = [jax.export.DisabledSafetyCheck.custom_call("msops_aot")]
+    targets = ("msops_aot", "msops_aicpu")
+    checks = [jax.export.DisabledSafetyCheck.custom_call(target) for target in targets]
     program = jax.export.export(jax.jit(make()), disabled_checks=checks)(X, Y)
     return _agrees(jax.export.deserialize(program.serialize()).call(X, Y), X * Y)
 

@@ -187,6 +187,21 @@ def test_shape_that_an_output_cannot_have_is_an_error(
         probe("Reshape", (6,), np.float32, X, attributes={"dims": dims}, dynamic_outputs=dynamic)
 
 
+def test_bprop_gets_the_true_shapes_with_the_outputs() -> None:
+    attributes = {"dims": (2,)}
+    op = Custom(
+        PROBE,
+        (4,),
+        np.float32,
+        func_type="aicpu",
+        reg_info=info("Reshape", **attributes),
+        dynamic_outputs=True,
+        bprop=lambda x, dims, out, dout: (jnp.where(jnp.arange(6) < out[1][0, 0], 7.0, x), None),
+    )
+    got = jax.jit(jax.grad(lambda x: op(x, (2,))[0].sum()))(X)
+    np.testing.assert_array_equal(got, [7, 7, 2, 3, 4, 5])
+
+
 def test_dynamic_outputs_of_a_whole_batch_are_refused() -> None:
     for vmap in ("expand_dims", "broadcast_all"):
         with pytest.raises(

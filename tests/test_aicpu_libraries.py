@@ -32,7 +32,7 @@ from msops.ops import CustomRegOp, DataType, custom_info_register
 
 def test_op_info_is_required() -> None:
     with pytest.raises(
-        errors.OpInfoValueError, match=r"needs op info for target 'Ascend'.*got none"
+        errors.OpInfoValueError, match=r"requires op info for target 'Ascend'; got none"
     ):
         Custom(PROBE, (1,), np.float32, func_type="aicpu")
     with pytest.raises(ValueError, match="got one for CPU"):

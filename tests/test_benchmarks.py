@@ -91,6 +91,7 @@ def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path):
     result = run_benchmarks(
         tmp_path,
         "aot_call",
+        "aicpu",
         "pyfunc_call",
         "tensor_face",
         "--rounds",
@@ -100,7 +101,8 @@ def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path):
         "1024",
     )
     assert result.returncode == 0, result.stderr
-    names = ("aot_call.md", "aot_call.png", "pyfunc_call.md", "pyfunc_call.png", "tensor_face.md")
+    plots = ("aicpu", "aot_call", "pyfunc_call")
+    names = [*(f"{name}.{end}" for name in plots for end in ("md", "png")), "tensor_face.md"]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
     written = (tmp_path / "aot_call.md").read_text()
     assert written in result.stdout

@@ -19,6 +19,7 @@ from jax._src.interpreters import mlir
 from jaxlib.mlir import ir
 
 from msops import Custom
+from msops._backends import aicpu
 from msops.errors import BackendError
 from msops.ops import CustomRegOp, DataType
 
@@ -172,6 +173,17 @@ def test_a_host_round_trip_is_said(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+@pytest.mark.usefixtures("pretend_cuda_runs")
+def test_aicpu_ops_say_once_that_they_run_on_the_host(caplog: pytest.LogCaptureFixture) -> None:
+    aicpu._say_once.cache_clear()
+    check = next(check for check in HOST_CHECKS if check.name == "aicpu kernel")
+    for shape in (3, 4):
+        lower_for_cuda(check.make(), jnp.ones(shape, jnp.float32))
+    assert [record.getMessage() for record in caplog.records if record.name == "msops.aicpu"] == [
+        "aicpu ops run on the host: a program on cuda copies their arrays each way"
+    ]
+
+
 @pytest.mark.parametrize("check", HOST_CHECKS, ids=named)
 def test_the_runner_passes_a_right_operator(check: Check) -> None:
     row = run_check(check, jax.devices("cpu")[0])
@@ -189,7 +201,7 @@ def test_the_runner_passes_a_right_operator(check: Check) -> None:
     ],
 )
 def test_the_runner_fails_a_wrong_operator(numpy: Callable[..., Any], failure: str) -> None:
-    (right,) = (check for check in HOST_CHECKS if check.source)
+    right = next(check for check in HOST_CHECKS if check.source)
     row = run_check(dataclasses.replace(right, numpy=numpy), jax.devices("cpu")[0])
     assert failure in row.failure
 

@@ -272,6 +272,11 @@ void CheckBroadcasting() {
   EXPECT(iterator.GetInputPosA() == 5 && iterator.GetInputPosB() == 1);
 }
 
+template <typename T, typename U>
+uint32_t Status(int code) {
+  return static_cast<uint32_t>(code);
+}
+
 // The check macros, each with and without what it checks; those without semicolons, too.
 uint32_t OldChecks(int which, const void* pointer) {
   int64_t product = 0;
@@ -282,7 +287,7 @@ uint32_t OldChecks(int which, const void* pointer) {
   KERNEL_CHECK_ASSIGN_64S_MULTI(int64_t{1} << 32, int64_t{which == 4} << 31, product, 104);
   AICPU_CHECK_NULLPTR(pointer, 105, "null");
   AICPU_CHECK_FALSE(which != 6, 106, "false");
-  AICPU_CHK_STATUS_RET(which == 7 ? 107 : 0, "status")
+  AICPU_CHK_STATUS_RET(Status<int, int>(which == 7 ? 107 : 0))
   RETURN_IF_FAILURE(which == 8 ? 108 : 0);
   [&] {
     KERNEL_CHECK_NULLPTR_VOID(pointer, "void");
@@ -310,7 +315,7 @@ uint32_t NewChecks(CpuKernelContext& ctx, int which, const void* pointer) {
                                      104);
   CUST_AICPU_CHECK_NULLPTR(ctx, pointer, 105, "null");
   CUST_AICPU_CHECK_FALSE(ctx, which != 6, 106, "false");
-  CUST_AICPU_CHK_STATUS_RET(ctx, which == 7 ? 107 : 0, "status")
+  CUST_AICPU_CHK_STATUS_RET(ctx, Status<int, int>(which == 7 ? 107 : 0))
   [&] {
     CUST_KERNEL_CHECK_NULLPTR_VOID(ctx, pointer, "void");
     CUST_KERNEL_CHECK_FALSE_VOID(ctx, which != 9, "void");

@@ -5,7 +5,9 @@
 
 #include <stdexcept>
 
+#ifndef eigen_assert
 #define eigen_assert(condition) \
   ((condition) ? static_cast<void>(0) : throw std::logic_error("Eigen expected " #condition))
+#endif
 
 #endif  // MSOPS_AICPU_EIGEN_ASSERT_H_

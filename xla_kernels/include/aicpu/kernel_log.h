@@ -82,7 +82,8 @@
 #define AICPU_CHECK_NULLPTR_VOID(value, ...) KERNEL_CHECK_NULLPTR_VOID(value, __VA_ARGS__)
 #define AICPU_CHECK_NULLPTR(value, code, ...) KERNEL_CHECK_NULLPTR(value, code, __VA_ARGS__)
 #define AICPU_CHECK_FALSE(condition, code, ...) KERNEL_CHECK_FALSE(condition, code, __VA_ARGS__)
-#define AICPU_CHK_STATUS_RET(expression, ...) KERNEL_HANDLE_ERROR(expression, __VA_ARGS__)
+// All of it is the expression, which may have commas.
+#define AICPU_CHK_STATUS_RET(...) KERNEL_HANDLE_ERROR((__VA_ARGS__), "%s failed", #__VA_ARGS__)
 
 // The newer generation.
 
@@ -142,7 +143,7 @@
   CUST_KERNEL_CHECK_NULLPTR(ctx, value, code, __VA_ARGS__)
 #define CUST_AICPU_CHECK_FALSE(ctx, condition, code, ...) \
   CUST_KERNEL_CHECK_FALSE(ctx, condition, code, __VA_ARGS__)
-#define CUST_AICPU_CHK_STATUS_RET(ctx, expression, ...) \
-  CUST_KERNEL_HANDLE_ERROR(ctx, expression, __VA_ARGS__)
+#define CUST_AICPU_CHK_STATUS_RET(ctx, ...) \
+  CUST_KERNEL_HANDLE_ERROR(ctx, (__VA_ARGS__), "%s failed", #__VA_ARGS__)
 
 #endif  // MSOPS_AICPU_KERNEL_LOG_H_

@@ -7,15 +7,27 @@
 #include <Eigen/Core>
 #endif
 
+// More than this header needs: kernels lean on what MindSpore's brings along.
+#include <algorithm>
 #include <climits>
+#include <cmath>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <functional>
+#include <iostream>
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <numeric>
+#include <set>
 #include <sstream>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
