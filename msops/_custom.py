@@ -81,10 +81,11 @@ class Custom:
         its structure, None where there is none. `primals` and `tangents` are tuples with one entry
         per argument of the call; attributes and integers have None for a tangent. Without a `bprop`
         reverse mode is its transpose; it is JAX code then.
-      inplace: aot: ``{0: 0}`` writes output 0 into the buffer of input 0, which the kernel gets
-        under both numbers, holding the input. Where the program still needs the input XLA copies it
-        first; where its buffer is given up (``jax.jit(..., donate_argnums=0)``, or an intermediate
-        result) nothing is copied. Both must have one shape and dtype.
+      inplace: aot, pyfunc: ``{0: 0}`` writes output 0 into the buffer of input 0, which the kernel
+        gets under both numbers, holding the input; a function may write to it and return it. Where
+        the program still needs the input XLA copies it first; where its buffer is given up (by
+        ``donate_argnums``, or as an intermediate result) nothing is copied. Both must have one
+        shape and dtype.
       writable: pyfunc: hand over writable copies of the inputs instead of read-only views.
       dynamic_outputs: aicpu: the kernel may fill less than the shapes of `out_shape`, which are
         the largest. Results lie in the corner of their arrays, the rest of which is zero, and one
