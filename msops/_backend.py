@@ -13,6 +13,7 @@ from msops._fingerprint import ByValue
 from msops._inference import Inference, Outputs
 from msops._op_info import OpInfo
 from msops._traced import Traced
+from msops.errors import ArgumentValueError, explain
 
 TARGETS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 """MindSpore's target for each of JAX's platforms."""
@@ -68,6 +69,39 @@ class Request:
     options: Options
     bind: Callable[[Sequence[Any]], Sequence[Any]]
     who: str
+
+    def aliases(self) -> tuple[tuple[int, int], ...]:
+        """Returns the pairs of flat input and output that ``Custom(inplace=)`` names.
+
+        Raises:
+          ArgumentValueError: the call has no such pair, or the two differ in shape or dtype.
+        """
+        outputs = self.outputs.structs
+        pairs = []
+        for output, argument in self.options.inplace:
+            index = self.call.flat_index(argument)
+            if index is None or output >= len(outputs):
+                raise ArgumentValueError(
+                    explain(
+                        self.who,
+                        f"inplace names output {output} and input {argument}; the call has "
+                        f"{len(outputs)} output(s) and the inputs {self.call}",
+                        "Count both from 0, and name an input that is one array.",
+                    )
+                )
+            have, want = self.inputs[index], outputs[output]
+            if (have.shape, have.dtype) != (want.shape, want.dtype):
+                raise ArgumentValueError(
+                    explain(
+                        self.who,
+                        f"inplace expected input {argument} and output {output} of one shape and "
+                        f"dtype; got {have.dtype}{list(have.shape)} and "
+                        f"{want.dtype}{list(want.shape)}",
+                        "Leave inplace out, or let the output have the input's shape and dtype.",
+                    )
+                )
+            pairs.append((index, output))
+        return tuple(pairs)
 
 
 class Backend(Protocol):

@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 import copy
-import functools
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from msops import _jax_seam as seam
 from msops import errors
-from msops._backend import Backend, Definition, Options
+from msops._backend import Definition
 from msops._backends import BACKENDS
-from msops._batching import read_vmap
 from msops._call import Call, freeze_attribute, sort_arguments
+from msops._custom_options import (
+    check_op_info,
+    check_rules,
+    choose_func_type,
+    name_of,
+    read_options,
+)
 from msops._fingerprint import ByValue
 from msops._inference import read_inference, refuse_64_bit
-from msops._inspection import explain_call, lowered_text
+from msops._inspection import explain_call, lowered_text, stand_in
 from msops._op_info import OpInfo, format_rows, read_reg_info
 from msops._programs import Programs, share_programs
 from msops._tensor import Tensor, holds, unwrap, wrap
 from msops.errors import (
-    ArgumentTypeError,
     ArgumentValueError,
-    BackendError,
-    OpInfoValueError,
     explain,
 )
-
-# MindSpore's func_types that have no backend here.
-_ABSENT = ("julia",)
 
 # Resolving reads sources and shares operators; one op's bprop may hold further ops.
 _resolving_lock = threading.RLock()
@@ -84,10 +81,11 @@ class Custom:
         its structure, None where there is none. `primals` and `tangents` are tuples with one entry
         per argument of the call; attributes and integers have None for a tangent. Without a `bprop`
         reverse mode is its transpose; it is JAX code then.
-      inplace: aot: ``{0: 0}`` writes output 0 into the buffer of input 0, which the kernel gets
-        under both numbers, holding the input. Where the program still needs the input XLA copies it
-        first; where its buffer is given up (``jax.jit(..., donate_argnums=0)``, or an intermediate
-        result) nothing is copied. Both must have one shape and dtype.
+      inplace: aot, pyfunc: ``{0: 0}`` writes output 0 into the buffer of input 0, which the kernel
+        gets under both numbers, holding the input; a function may write to it and return it. Where
+        the program still needs the input XLA copies it first; where its buffer is given up (by
+        ``donate_argnums``, or as an intermediate result) nothing is copied. Both must have one
+        shape and dtype.
       writable: pyfunc: hand over writable copies of the inputs instead of read-only views.
       dynamic_outputs: aicpu: the kernel may fill less than the shapes of `out_shape`, which are
         the largest. Results lie in the corner of their arrays, the rest of which is zero, and one
@@ -146,56 +144,25 @@ class Custom:
         cxx11_abi: bool | None = None,
         compile_attrs: Mapping[str, Any] | None = None,
     ):
-        self.name = self.__name__ = _name_of(func)
+        self.name = self.__name__ = name_of(func)
         self._who = f"Custom '{self.name}'"
-        for name, rule, example in (
-            ("bprop", bprop, "lambda x, out, dout: (dx,)"),
-            ("jvp", jvp, "lambda primals, tangents, out: dout"),
-        ):
-            if rule is not None and not callable(rule):
-                raise ArgumentTypeError(
-                    explain(
-                        self._who,
-                        f"expected a function for {name}; got {type(rule).__name__}",
-                        f"Pass {name}={example}.",
-                    )
-                )
-        self.func_type = _choose_func_type(func, func_type, self._who)
+        check_rules(bprop, jvp, forward, self._who)
+        self.func_type = choose_func_type(func, func_type, self._who)
         self._backend = BACKENDS[self.func_type]()
-        for option, value in (
-            ("stateful", stateful),
-            ("reentrant", reentrant),
-            ("forward", forward),
-            ("writable", writable),
-            ("host", host),
-            ("dynamic_outputs", dynamic_outputs),
-        ):
-            if not isinstance(value, bool):
-                raise _wrong_option(option, "a bool", value, self._who)
-        if cxx11_abi is not None and not isinstance(cxx11_abi, bool):
-            raise _wrong_option("cxx11_abi", "a bool or None", cxx11_abi, self._who)
-        self._options = Options(
-            stateful=stateful,
-            reentrant=reentrant,
-            vmap=read_vmap(self._backend.vmap if vmap is None else vmap, self._who),
-            forward=forward,
-            jvp=None if jvp is None else ByValue(jvp),
-            inplace=_read_inplace(inplace, self._who),
-            writable=writable,
-            host=host,
-            dynamic_outputs=dynamic_outputs,
-            cxx11_abi=cxx11_abi,
-            compile_attrs=_read_compile_attrs(compile_attrs, self._backend, self._who),
-        )
-        if forward and bprop is None:
-            raise ArgumentValueError(
-                explain(
-                    self._who,
-                    "forward=True expected a bprop to derive forward mode from; got none",
-                    "Give one, or leave forward out: loop kernels have both modes without, and "
-                    "jvp= is a rule for both.",
-                )
-            )
+        options = {
+            "stateful": stateful,
+            "reentrant": reentrant,
+            "vmap": vmap,
+            "forward": forward,
+            "jvp": jvp,
+            "inplace": inplace,
+            "writable": writable,
+            "host": host,
+            "dynamic_outputs": dynamic_outputs,
+            "cxx11_abi": cxx11_abi,
+            "compile_attrs": compile_attrs,
+        }
+        self._options = read_options(options, self._backend, self._who)
         self._source = self._backend.read(func, self._options, self._who)
         self._inference = read_inference(
             out_shape, out_dtype, self._backend.may_have_no_outputs, self._who
@@ -203,7 +170,7 @@ class Custom:
         # A kernel file brings op info of its own.
         holder = self._source if hasattr(self._source, "reg_info") else func
         infos = read_reg_info(reg_info, holder, self.func_type, self._who)
-        _check_op_info(infos, self._backend, self._who)
+        check_op_info(infos, self._backend, self._who)
         self._infos: tuple[OpInfo, ...] = tuple(infos[target] for target in sorted(infos))
         self._options = self._backend.settle(self._source, self._options, self._infos, self._who)
         self._bprop = bprop
@@ -391,7 +358,7 @@ class Custom:
         if not args:
             return None
         tensors = holds(Tensor, args)
-        values = jax.tree.map(_stand_in, list(unwrap(args)))
+        values = jax.tree.map(stand_in, list(unwrap(args)))
         return sort_arguments(values, next(iter(self._infos), None), tensors, self._who)
 
     def __copy__(self) -> Custom:
@@ -408,121 +375,6 @@ class Custom:
     def __repr__(self) -> str:
         rows = [f"  {info.target}: {row}" for info in self._infos for row in format_rows(info)]
         return "\n".join([f"Custom('{self.name}', func_type='{self.func_type}')", *rows])
-
-
-def _wrong_option(option: str, expected: str, value: Any, who: str) -> ArgumentTypeError:
-    return ArgumentTypeError(
-        explain(
-            who,
-            f"expected {expected} for {option}; got {value!r}",
-            "See the docstring of Custom for what it does.",
-        )
-    )
-
-
-def _check_op_info(infos: Mapping[str, OpInfo], backend: Backend, who: str) -> None:
-    """Checks that an op has the op info that its func_type cannot do without (decision 8)."""
-    target = backend.guard_target("cpu")
-    if backend.requires_op_info and target not in infos:
-        raise OpInfoValueError(
-            explain(
-                who,
-                f"func_type {backend.func_type!r} requires op info for target {target!r}; got "
-                f"{', '.join(map(repr, infos)) or 'none'}",
-                f"Pass reg_info=CustomRegOp()...target({target!r}).get_op_info(), or decorate the "
-                "function with custom_info_register.",
-            )
-        )
-
-
-def _stand_in(value: Any) -> Any:
-    """Returns an array in place of a `jax.ShapeDtypeStruct`; it takes no memory."""
-    if isinstance(value, jax.ShapeDtypeStruct):
-        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
-    return value
-
-
-def _read_inplace(inplace: Any, who: str) -> tuple[tuple[int, int], ...]:
-    if inplace is None:
-        return ()
-    numbers = [*inplace, *inplace.values()] if isinstance(inplace, Mapping) else [None]
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        raise _wrong_option("inplace", "a dict from output to input numbers", inplace, who)
-    if len({*inplace.values()}) < len(inplace):
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected inplace to name each input once; got {inplace!r}",
-                "Two outputs cannot share a buffer.",
-            )
-        )
-    return tuple(sorted(inplace.items()))
-
-
-def _read_compile_attrs(attrs: Any, backend: Backend, who: str) -> tuple[tuple[str, Any], ...]:
-    if attrs is None:
-        return ()
-    if not isinstance(attrs, Mapping) or not all(isinstance(key, str) for key in attrs):
-        raise _wrong_option("compile_attrs", "a dict with str keys", attrs, who)
-    unknown = sorted(set(attrs) - set(backend.compile_attrs))
-    if unknown:
-        known = ", ".join(map(repr, backend.compile_attrs)) or "none"
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected compile_attrs with keys among {known} for func_type "
-                f"{backend.func_type!r}; got {', '.join(map(repr, unknown))}",
-                "Leave the others out.",
-            )
-        )
-    return tuple(sorted(attrs.items()))
-
-
-def _name_of(func: Any) -> str:
-    if isinstance(func, (list, tuple)) and func:
-        func = func[0]
-    if isinstance(func, str):
-        # A path is not part of a name: programs would differ by where they were made.
-        _, colon, symbol = func.rpartition(":")
-        return (symbol if colon else PurePath(func).name) or func
-    while isinstance(func, functools.partial):
-        func = func.func
-    name = getattr(func, "__name__", None)
-    return name if isinstance(name, str) else type(func).__name__
-
-
-def _choose_func_type(func: Any, func_type: Any, who: str) -> str:
-    """Returns the func_type given, or the one that `func` tells."""
-    if func_type is None:
-        if isinstance(func, str):
-            return "aot"
-        func_type = "hybrid" if getattr(func, "ms_kernel_flag", False) is True else "pyfunc"
-    if not isinstance(func_type, str):
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected a str for func_type; got {type(func_type).__name__}",
-                f"Pass one of {', '.join(map(repr, sorted(BACKENDS)))}, or leave it out.",
-            )
-        )
-    if func_type in _ABSENT:
-        raise BackendError(
-            explain(
-                who,
-                f"func_type {func_type!r} is not in this version of msops",
-                f"Write the kernel as one of {', '.join(map(repr, sorted(BACKENDS)))}.",
-            )
-        )
-    if func_type not in BACKENDS:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected func_type to be one of {', '.join(map(repr, sorted(BACKENDS)))}; "
-                f"got {func_type!r}",
-                "Pass one of these, or leave func_type out: a str func is aot, a function pyfunc.",
-            )
-        )
-    return func_type
 
 
 # XLA reports an error of a kernel as text; ours starts with the op, behind the class's name when

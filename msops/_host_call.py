@@ -62,7 +62,7 @@ def lower_host_call(
         "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
         "input_count": np.int64(len(request.inputs)),
     }
-    return seam.custom_call(ctx, operands, TARGET, attributes, has_effect)
+    return seam.custom_call(ctx, operands, TARGET, attributes, has_effect, function.inplace)
 
 
 @functools.cache

@@ -34,6 +34,8 @@ class HostFunction:
 
     Attributes:
       dtypes: of the inputs, then of the outputs.
+      inplace: pairs of an input and the output that holds it when the function is called, which is
+        given that output in its place.
       description: what else a call of it depends on, as text: the same in every process.
     """
 
@@ -44,6 +46,7 @@ class HostFunction:
         self._returns_tuple = request.outputs.is_tuple
         self._structs = request.outputs.structs
         self._who = request.who
+        self.inplace = request.aliases()
         self._attributes = attributes
         self._group = None if all(length is None for length in call.layout) else call.group
         self._takes_out = bool(self._structs) and takes_out(
@@ -54,7 +57,7 @@ class HostFunction:
         names = ",".join(dtype.name for dtype in self.dtypes)
         self.description = (
             f"{self._who} {call} {attributes} {names} {len(request.inputs)} {self._returns_tuple} "
-            f"{self._copies}"
+            f"{self._copies} {self.inplace}"
         )
         self._key = (key, self.description)
 
@@ -74,6 +77,10 @@ class HostFunction:
         arguments: Sequence[Any] = inputs
         if self._copies:
             arguments = [array.copy() for array in inputs]
+        if self.inplace:
+            arguments = list(arguments)
+            for index, output in self.inplace:
+                arguments[index] = outputs[output]
         if self._group is not None:
             arguments = self._group(arguments)
         if self._attributes:
@@ -100,6 +107,8 @@ class HostFunction:
         """Calls the function on the arrays of a host callback."""
         views = tuple(map(_read_only, inputs))
         outputs = tuple(np.empty(s.shape, s.dtype) for s in self._structs)
+        for index, output in self.inplace:
+            outputs[output][...] = inputs[index]
         self.write(views, outputs)
         return list(outputs)
 

@@ -133,9 +133,9 @@ def assert_same(got: Any, expected: Any) -> None:
 
 
 # The rules are attached in one way for all func_types; the other cases run with the slow tests.
-QUICK = ("aot", "two_outputs")
+QUICK = "two_outputs"
 EACH = [
-    pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow)
+    pytest.param(case, id=case.name, marks=() if case.name == QUICK else pytest.mark.slow)
     for case in CASES
 ]
 

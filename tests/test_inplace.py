@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from custom_ops import aot, first
 
-from msops import Custom, errors, ops
+from msops import Custom, Tensor, errors, ops
 
 X = np.arange(12.0, dtype=np.float32).reshape(3, 4)
 Y = np.arange(4, dtype=np.float32) / 2
@@ -96,8 +96,43 @@ def test_a_wrong_option_is_refused(inplace: Any, family: type, problem: str) -> 
         aot("AddInto", inplace=inplace)
 
 
+def add(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    x += y
+    return x
+
+
+@pytest.mark.parametrize("attrs", [None, {"lower": "callback"}])
+def test_a_function_writes_to_its_input(attrs: Any) -> None:
+    op = Custom(add, first, first, inplace={0: 0}, compile_attrs=attrs)
+    x = jnp.asarray(X[0])
+    np.testing.assert_array_equal(op(x, Y), X[0] + Y)
+    np.testing.assert_array_equal(jax.jit(lambda x: op(op(x, Y), Y) + x)(x), 2 * X[0] + 2 * Y)
+    np.testing.assert_array_equal(x, X[0])
+    np.testing.assert_array_equal(jax.vmap(op, (0, None))(X, Y), X + Y)
+    tensor = Tensor(X[0])
+    np.testing.assert_array_equal(op(tensor, Tensor(Y)).asnumpy(), X[0] + Y)
+    np.testing.assert_array_equal(tensor.asnumpy(), X[0])
+    # Without inplace the input is read-only.
+    with pytest.raises(errors.KernelError, match="read-only"):
+        Custom(add, first, first, compile_attrs=attrs)(x, Y)
+
+
+def test_a_function_gets_a_donated_buffer() -> None:
+    seen = []
+
+    def shift(x: np.ndarray, out: np.ndarray) -> None:
+        seen.append((x.ctypes.data, out.ctypes.data))
+        out[1:] = x[:-1].copy()
+
+    step = jax.jit(Custom(shift, first, first, inplace={0: 0}), donate_argnums=0)
+    x = jnp.arange(1 << 16, dtype=jnp.float32) + 1
+    address = x.unsafe_buffer_pointer()
+    result = step(x)
+    assert seen == [(address, address)]
+    assert result.unsafe_buffer_pointer() == address
+    np.testing.assert_array_equal(result[:3], [1, 1, 2])
+
+
 def test_kernels_without_buffers_of_their_own_refuse_it() -> None:
-    with pytest.raises(errors.ArgumentValueError, match="option inplace is for func_type 'aot'"):
-        Custom(np.square, first, first, inplace={0: 0})
     with pytest.raises(errors.ArgumentValueError, match="option inplace does not apply"):
         Custom(ops.kernel(lambda x: x), inplace={0: 0})

@@ -24,6 +24,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_cell",
         "_compiled",
         "_custom",
+        "_custom_options",
         "_inspection",
         "_kernel_decorator",
         "_numpy_intrinsics",

@@ -164,7 +164,7 @@ class AotBackend(Opaque):
                     "device with jax.device_put.",
                 )
             )
-        call = dataclasses.replace(_native_call(kernel, request), aliases=_aliases(request))
+        call = dataclasses.replace(_native_call(kernel, request), aliases=request.aliases())
         return lower_native_call(
             call,
             request.platform,
@@ -206,36 +206,6 @@ def split_func(func: Any, who: str) -> tuple[Path, str]:
             )
         )
     return Path(path).expanduser().absolute(), symbol
-
-
-def _aliases(request: Request) -> tuple[tuple[int, int], ...]:
-    """Returns the pairs of flat input and output that ``inplace=`` names."""
-    outputs = request.outputs.structs
-    pairs = []
-    for output, argument in request.options.inplace:
-        index = request.call.flat_index(argument)
-        if index is None or output >= len(outputs):
-            raise ArgumentValueError(
-                explain(
-                    request.who,
-                    f"inplace names output {output} and input {argument}; the call has "
-                    f"{len(outputs)} output(s) and the inputs {request.call}",
-                    "Count both from 0, and name an input that is one array.",
-                )
-            )
-        have, want = request.inputs[index], outputs[output]
-        if (have.shape, have.dtype) != (want.shape, want.dtype):
-            raise ArgumentValueError(
-                explain(
-                    request.who,
-                    f"inplace expected input {argument} and output {output} of one shape and "
-                    f"dtype; got {have.dtype}{list(have.shape)} and "
-                    f"{want.dtype}{list(want.shape)}",
-                    "Leave inplace out, or let the output have the input's shape and dtype.",
-                )
-            )
-        pairs.append((index, output))
-    return tuple(pairs)
 
 
 def _native_call(kernel: AotKernel, request: Request) -> NativeCall:

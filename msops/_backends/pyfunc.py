@@ -61,7 +61,6 @@ class PyfuncBackend(Opaque):
             ("host", "aot"),
             ("cxx11_abi", "aot"),
             ("reentrant", "aot"),
-            ("inplace", "aot"),
             ("dynamic_outputs", "aicpu"),
         ):
             if getattr(options, option) != getattr(Options, option):
