@@ -15,8 +15,10 @@ from pathlib import Path
 import aot_call
 import creation
 import flat_memory
+import host_memory
 import loops
 import loops_choice
+import parallel_for
 import pyfunc_call
 import tbe
 import tensor_face
@@ -30,6 +32,8 @@ BENCHMARKS = {
     "aot_call": aot_call.run,
     "pyfunc_call": pyfunc_call.run,
     "tensor_face": tensor_face.run,
+    "parallel_for": parallel_for.run,
+    "host_memory": host_memory.run,
     "loops": loops.run,
     "loops_choice": loops_choice.run,
     "tbe": tbe.run,

@@ -93,6 +93,8 @@ def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path):
         "aot_call",
         "pyfunc_call",
         "tensor_face",
+        "parallel_for",
+        "host_memory",
         "--rounds",
         "2",
         "--counts",
@@ -101,6 +103,7 @@ def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     names = ("aot_call.md", "aot_call.png", "pyfunc_call.md", "pyfunc_call.png", "tensor_face.md")
+    names += ("parallel_for.md", "host_memory.md")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
     written = (tmp_path / "aot_call.md").read_text()
     assert written in result.stdout
