@@ -13,15 +13,15 @@
 
 namespace {
 
-#define KERNEL(name)                                                                      \
-  extern "C" int name(int nparam, void **params, int *ndims, int64_t **shapes, const char **, \
-                      void *, void *extra)
+#define KERNEL(name)                                                                         \
+  extern "C" int name(int nparam, void** params, int* ndims, int64_t** shapes, const char**, \
+                      void*, void* extra)
 
-const float *In(void **params) { return static_cast<const float *>(params[0]); }
+const float* In(void** params) { return static_cast<const float*>(params[0]); }
 
 template <typename T>
-T *Out(void **params, int nparam) {
-  return static_cast<T *>(params[nparam - 1]);
+T* Out(void** params, int nparam) {
+  return static_cast<T*>(params[nparam - 1]);
 }
 
 }  // namespace
@@ -29,8 +29,8 @@ T *Out(void **params, int nparam) {
 // y = sqrt(x), element by element.
 KERNEL(ParallelSqrt) {
   if (ndims[0] != 1) return 1;
-  const float *x = In(params);
-  float *y = Out<float>(params, nparam);
+  const float* x = In(params);
+  float* y = Out<float>(params, nparam);
   msops::ParallelFor(extra, shapes[0][0], 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) y[i] = std::sqrt(x[i]);
   });
@@ -40,7 +40,7 @@ KERNEL(ParallelSqrt) {
 // How often each of the iterations ran, then how many threads took part.
 KERNEL(Visits) {
   const int64_t n = shapes[1][0] - 1;
-  auto *const visits = Out<int32_t>(params, nparam);
+  auto* const visits = Out<int32_t>(params, nparam);
   for (int64_t i = 0; i <= n; ++i) visits[i] = 0;
   std::mutex mutex;
   std::set<std::thread::id> threads;
@@ -80,7 +80,7 @@ KERNEL(Throws) {
 
 // Without `extra`, and from a thread of its own, loops are not split.
 KERNEL(Unsplit) {
-  auto *const calls = Out<int32_t>(params, nparam);
+  auto* const calls = Out<int32_t>(params, nparam);
   calls[0] = calls[1] = 0;
   msops::ParallelFor(nullptr, 1000, 1, [&](int64_t, int64_t) { ++calls[0]; });
   std::thread([&] {
@@ -90,7 +90,7 @@ KERNEL(Unsplit) {
 }
 
 // Asks for threads where none are lent: as long as the input, found by counting.
-extern "C" std::vector<int64_t> CountedInferShape(int *, int64_t **shapes, void *extra) {
+extern "C" std::vector<int64_t> CountedInferShape(int*, int64_t** shapes, void* extra) {
   int64_t count = 0;
   msops::ParallelFor(extra, shapes[0][0], 1,
                      [&](int64_t begin, int64_t end) { count += end - begin; });
