@@ -7,7 +7,7 @@ import mindspore_column
 import numpy as np
 from kernels import make_inputs, waiting
 from plot import plot_costs
-from report import Report, Table, show_count, show_ratio, show_us
+from report import Report, Table, judge, show_count, show_ratio, show_us
 from settings import Settings
 from timing import Times, take_turns
 
@@ -16,8 +16,13 @@ import msops
 METHOD = (
     "Adds two float32 arrays in numpy and waits for the sum; microseconds a call as median "
     "(quartiles) of {rounds} rounds in which all contenders take turns. The bare callback converts "
-    "its arguments to numpy, as a pyfunc's are, and checks nothing"
+    "its arguments to numpy, as a pyfunc's are, and checks nothing. With out= the function is "
+    "np.add, which writes to the program's memory; by callback is the same op with "
+    'compile_attrs={{"lower": "callback"}}'
 )
+NAMES = ("pyfunc", "pyfunc, out=", "pyfunc, by callback", "pure_callback", "pyfunc, eager")
+US_AT_20_ELEMENTS = 7.0
+LARGE = 2**24
 
 
 def add(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -34,13 +39,12 @@ def bare_callback(x: jax.Array, y: jax.Array) -> jax.Array:
 def run(settings: Settings) -> Report:
     """Measures eager and jitted calls at every size."""
     measured = {count: _measure(count, settings.rounds) for count in settings.counts}
-    names = ("pyfunc", "pure_callback", "pyfunc, eager")
     plot_costs(
         settings.results / "pyfunc_call.png",
         "Adding two float32 arrays in numpy",
         {
             name: {count: times[name].microseconds for count, times in measured.items()}
-            for name in names
+            for name in NAMES
         },
     )
     others = {
@@ -50,27 +54,45 @@ def run(settings: Settings) -> Report:
     }
     table = Table(
         "pyfunc",
-        ["elements", *names, "pyfunc / pure_callback", *others],
+        ["elements", *NAMES, "pyfunc / pure_callback", *others],
         [
             [
                 show_count(count),
-                *(show_us(times[name].microseconds) for name in names),
+                *(show_us(times[name].microseconds) for name in NAMES),
                 show_ratio(times["pyfunc"].over(times["pure_callback"])),
                 *(column[count] for column in others.values()),
             ]
             for count, times in measured.items()
         ],
     )
+    verdicts = []
+    if 20 in measured:
+        cost = measured[20]["pyfunc"].microseconds.median
+        target = f"at most {US_AT_20_ELEMENTS} us a call at 20 elements"
+        verdicts.append(judge(target, {"20 elements": cost}, US_AT_20_ELEMENTS))
+    if LARGE in measured:
+        ratio = measured[LARGE]["pyfunc"].over(measured[LARGE]["pure_callback"]).median
+        target = "at most half of pure_callback's time at 16 Mi elements"
+        verdicts.append(judge(target, {"16 Mi elements": ratio}, 0.5))
     return Report(
-        "pyfunc_call", "Call cost of a pyfunc", METHOD.format(rounds=settings.rounds), [table]
+        "pyfunc_call",
+        "Call cost of a pyfunc",
+        METHOD.format(rounds=settings.rounds),
+        [table],
+        verdicts,
     )
 
 
 def _measure(count: int, rounds: int) -> dict[str, Times]:
     x, y = make_inputs(count)
-    op = msops.Custom(add, lambda x, y: x, lambda x, y: x)
+    op, writing, by_callback = (
+        msops.Custom(function, lambda x, y: x, lambda x, y: x, compile_attrs=attrs)
+        for function, attrs in ((add, None), (np.add, None), (add, {"lower": "callback"}))
+    )
     functions = {
         "pyfunc": jax.jit(lambda x, y: op(x, y)),
+        "pyfunc, out=": jax.jit(lambda x, y: writing(x, y)),
+        "pyfunc, by callback": jax.jit(lambda x, y: by_callback(x, y)),
         "pure_callback": jax.jit(bare_callback),
         "pyfunc, eager": op,
     }

@@ -16,8 +16,10 @@ import aicpu
 import aot_call
 import creation
 import flat_memory
+import host_memory
 import loops
 import loops_choice
+import parallel_for
 import pyfunc_call
 import tbe
 import tensor_face
@@ -32,6 +34,8 @@ BENCHMARKS = {
     "aicpu": aicpu.run,
     "pyfunc_call": pyfunc_call.run,
     "tensor_face": tensor_face.run,
+    "parallel_for": parallel_for.run,
+    "host_memory": host_memory.run,
     "loops": loops.run,
     "loops_choice": loops_choice.run,
     "tbe": tbe.run,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from msops.errors import ArgumentValueError, explain
+
 
 def cache_dir() -> Path:
     """Returns the folder of built libraries: ``MSOPS_CACHE_DIR``, else the XDG cache folder."""
@@ -50,3 +52,13 @@ def debug() -> frozenset[str]:
     "ir" prints every stage of a loop kernel, "bounds" checks indices that could not be proven.
     """
     return frozenset(filter(None, os.environ.get("MSOPS_DEBUG", "").replace(",", " ").split()))
+
+
+def host_memory_pool() -> bool:
+    """Tells whether the process keeps the memory of large results (``MSOPS_HOST_MEMORY_POOL``)."""
+    text = os.environ.get("MSOPS_HOST_MEMORY_POOL", "")
+    if text not in ("", "0", "1"):
+        raise ArgumentValueError(
+            explain("MSOPS_HOST_MEMORY_POOL", f"expected 0 or 1; got {text!r}", "Set it to 1.")
+        )
+    return text == "1"

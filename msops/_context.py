@@ -11,12 +11,15 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from msops import _config
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, explain
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
 
 TARGETS = ("CPU", "GPU", "Ascend")
+
+_WITH_EFFECT = ("mode", "device_target", "device_id", "host_memory_pool")
 
 # Keywords of MindSpore's context that steer its own compiler, memory pool or devices. A script
 # sets them for speed or for debugging dumps; its results do not depend on them, so they are kept
@@ -71,6 +74,7 @@ class _State:
         self.device_target: str | None = None
         self.device_id = 0
         self.device_is_fixed = False
+        self.host_memory_pool = False
         self.ascend_was_announced = False
         self.without_effect: dict[str, Any] = {}
 
@@ -114,15 +118,35 @@ def _check_device_id(who: str, device_id: Any) -> int:
     return device_id
 
 
+def _check_pool(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ArgumentTypeError(
+            explain(
+                "set_context",
+                f"expected host_memory_pool bool; got {value!r}",
+                "Pass True to keep the memory of large results, False to give it back.",
+            )
+        )
+    return value
+
+
+def _keep_large_blocks(who: str, is_kept: bool) -> None:
+    # Here, as `import msops` must be quick.
+    from msops._host_memory import keep_large_blocks
+
+    keep_large_blocks(who, is_kept)
+    _state.host_memory_pool = is_kept
+
+
 def _unknown(who: str, name: str) -> ArgumentValueError:
-    known = ["mode", "device_target", "device_id", *sorted(WITHOUT_EFFECT)]
+    known = [*_WITH_EFFECT, *sorted(WITHOUT_EFFECT)]
     near = difflib.get_close_matches(name, known, n=3)
     hint = f" Did you mean {', '.join(near)}?" if near else ""
     return ArgumentValueError(
         explain(
             who,
             f"{name!r} is no context keyword",
-            f"The keywords are: mode, device_target, device_id; and, accepted without effect, "
+            f"The keywords are: {', '.join(_WITH_EFFECT)}; and, accepted without effect, "
             f"{', '.join(sorted(WITHOUT_EFFECT))}.{hint}",
         )
     )
@@ -137,11 +161,14 @@ def set_context(**keywords: Any) -> None:
     Args:
       keywords: ``mode`` (GRAPH_MODE or PYNATIVE_MODE), ``device_target`` ("CPU", "GPU" or
         "Ascend"), ``device_id`` (int, at least 0). A device is looked for when it is first used,
-        not here. "Ascend" means JAX's default device.
+        not here. "Ascend" means JAX's default device. ``host_memory_pool`` (bool, of msops alone):
+        whether the process keeps the memory of freed results on the CPU and makes new ones of it;
+        large results take a third of the time, and the process never shrinks.
 
     Raises:
       ArgumentValueError: a keyword is unknown or a value is none of the allowed ones.
-      ArgumentTypeError: ``device_id`` is no int.
+      ArgumentTypeError: ``device_id`` is no int, or ``host_memory_pool`` no bool.
+      BackendError: the C library is not glibc, which ``host_memory_pool`` needs.
 
     Example:
       >>> import msops as ms
@@ -152,7 +179,7 @@ def set_context(**keywords: Any) -> None:
     Source: MindSpore 2.7.2, mindspore/context.py, set_context.
     """
     for name in keywords:
-        if name not in ("mode", "device_target", "device_id") and name not in WITHOUT_EFFECT:
+        if name not in _WITH_EFFECT and name not in WITHOUT_EFFECT:
             raise _unknown("set_context", name)
     # All values are checked before the first one is set: a failed call changes nothing.
     checked: dict[str, Any] = {}
@@ -162,6 +189,10 @@ def set_context(**keywords: Any) -> None:
         checked["device_target"] = _check_target("set_context", keywords.pop("device_target"))
     if "device_id" in keywords:
         checked["device_id"] = _check_device_id("set_context", keywords.pop("device_id"))
+    if "host_memory_pool" in keywords:
+        is_kept = _check_pool(keywords.pop("host_memory_pool"))
+        if is_kept != _state.host_memory_pool:
+            _keep_large_blocks("set_context", is_kept)
     for name, value in checked.items():
         if name == "mode" or not _state.device_is_fixed:
             setattr(_state, name, value)
@@ -186,7 +217,7 @@ def get_context(keyword: str) -> Any:
         import jax
 
         return "CPU" if jax.default_backend() == "cpu" else "GPU"
-    if keyword in ("mode", "device_target", "device_id"):
+    if keyword in _WITH_EFFECT:
         return getattr(_state, keyword)
     if keyword in WITHOUT_EFFECT:
         return _state.without_effect.get(keyword)
@@ -300,3 +331,7 @@ def scope() -> Iterator[None]:
     else:
         with jax.enable_x64(True), jax.default_device(selected):
             yield
+
+
+if _config.host_memory_pool():
+    _keep_large_blocks("MSOPS_HOST_MEMORY_POOL", True)

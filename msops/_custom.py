@@ -48,8 +48,9 @@ class Custom:
 
     Args:
       func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"`` (aot; a source is
-        compiled on first use), a Python function over numpy arrays (pyfunc), a loop kernel: a
-        function decorated by `kernel` (hybrid), or one in a dialect of AKG (akg), the entry
+        compiled on first use), a Python function over numpy arrays (pyfunc; if it has a parameter
+        ``out`` left, it gets the arrays to write its results to), a loop kernel: a function
+        decorated by `kernel` (hybrid), or one in a dialect of AKG (akg), the entry
         function of a TBE kernel, ``"file.py:entry"`` where its file imports TBE (tbe), or an AICPU
         kernel: ``"source.cc"``, a list of sources, or an empty function whose op info names the
         library by the attribute ``cust_aicpu`` (aicpu).
@@ -96,6 +97,7 @@ class Custom:
         do not tell.
       compile_attrs: akg and hybrid: ``{"lower": "xla"}`` or ``{"lower": "native"}`` forces what an
         estimate of costs chooses otherwise: operations that XLA fuses, or C (CUDA on a GPU).
+        pyfunc: ``{"lower": "callback"}`` takes `jax.pure_callback` on the CPU, too.
 
     Raises:
       ArgumentTypeError, ArgumentValueError: an argument cannot be used.

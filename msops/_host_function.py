@@ -67,8 +67,12 @@ class HostFunction:
     def __hash__(self) -> int:
         return hash(self._key)
 
-    def write(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> None:
+    def call(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> Any:
         """Calls the function and leaves its results in `outputs`.
+
+        Returns:
+          None, or what `store` has to put into the only output: who calls a function from C++ can
+          do that faster.
 
         Raises:
           KernelError: the function raised.
@@ -96,12 +100,19 @@ class HostFunction:
         except BaseException as error:  # SystemExit too: XLA would report it without the op
             raise self._failure(error, arguments) from error
         if not outputs or (self._takes_out and result is None):
-            return
-        if not self._returns_tuple:
-            _store(result, outputs[0], 0, self._who)
-            return
-        for index, value in enumerate(self._several(result, len(outputs))):
-            _store(value, outputs[index], index, self._who)
+            return None
+        if self._returns_tuple:
+            for index, value in enumerate(self._several(result, len(outputs))):
+                self.store(value, outputs[index], index)
+            return None
+        if result is None:
+            self.store(result, outputs[0])
+        return result
+
+    def store(self, value: Any, out: np.ndarray, index: int = 0) -> None:
+        """Puts a result into an output, if it is what the op declares."""
+        if value is not out:
+            out[...] = _check_output(value, out, index, self._who)
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
         """Calls the function on the arrays of a host callback."""
@@ -109,7 +120,9 @@ class HostFunction:
         outputs = tuple(np.empty(s.shape, s.dtype) for s in self._structs)
         for index, output in self.inplace:
             outputs[output][...] = inputs[index]
-        self.write(views, outputs)
+        result = self.call(views, outputs)
+        if result is not None:
+            self.store(result, outputs[0])
         return list(outputs)
 
     def _failure(self, error: BaseException, arguments: Sequence[Any]) -> KernelError:
@@ -174,14 +187,6 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _store(value: Any, out: np.ndarray, index: int, who: str) -> None:
-    if value is out:
-        return
-    if type(value) is not np.ndarray or value.dtype != out.dtype or value.shape != out.shape:
-        value = _check_output(value, out, index, who)
-    out[...] = value
 
 
 def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarray:

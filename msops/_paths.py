@@ -26,8 +26,8 @@ def bundled_kernels() -> list[Path]:
 def get_include() -> str:
     """Returns the folder of the headers for kernel authors, as numpy's and pybind11's do.
 
-    It holds ``custom_aot_extra.h`` and is on the include path of every source msops builds; pass
-    it to your own compiler with ``-I``.
+    It holds ``custom_aot_extra.h`` and ``msops_parallel_for.h``, and is on the include path of
+    every source msops builds; pass it to your own compiler with ``-I``.
 
     Returns:
       An absolute path.

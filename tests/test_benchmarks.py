@@ -94,6 +94,8 @@ def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path):
         "aicpu",
         "pyfunc_call",
         "tensor_face",
+        "parallel_for",
+        "host_memory",
         "--rounds",
         "2",
         "--counts",
@@ -102,7 +104,8 @@ def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     plots = ("aicpu", "aot_call", "pyfunc_call")
-    names = [*(f"{name}.{end}" for name in plots for end in ("md", "png")), "tensor_face.md"]
+    names = [f"{name}.{end}" for name in plots for end in ("md", "png")]
+    names += ["tensor_face.md", "parallel_for.md", "host_memory.md"]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
     written = (tmp_path / "aot_call.md").read_text()
     assert written in result.stdout

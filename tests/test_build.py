@@ -71,7 +71,10 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: zipfile.ZipFile) ->
     assert modules == {f"msops/_native{sysconfig.get_config_var('EXT_SUFFIX')}"}
     assert names - modules == {
         *checkout_files("msops/**/*.py", "msops/py.typed"),
-        "msops/include/custom_aot_extra.h",
+        *(
+            name.replace("xla_kernels/", "msops/")
+            for name in checkout_files("xla_kernels/include/**/*.*", "xla_kernels/aicpu/**/*.*")
+        ),
     }
 
 

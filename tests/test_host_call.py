@@ -127,6 +127,10 @@ def test_inputs_and_outputs_are_the_memory_of_the_program() -> None:
     seen = []
 
     def look(x: Any, out: Any = None) -> None:
+        assert x.flags.c_contiguous
+        assert x.flags.aligned
+        assert out.flags.carray
+        assert not x.flags.owndata
         seen.append((x.ctypes.data, out.ctypes.data, x.flags.writeable, out.flags.writeable))
         out[...] = x
 

@@ -3,8 +3,11 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -58,7 +61,7 @@ class Views {
  public:
   explicit Views(size_t count) { owned_.reserve(count); }
 
-  PyObject* Add(py::array view) { return owned_.emplace_back(std::move(view)).ptr(); }
+  PyObject* Add(py::object view) { return owned_.emplace_back(std::move(view)).ptr(); }
 
   // Returns the position of a view that is still held by somebody else, or -1.
   int64_t FindHeld() const {
@@ -69,8 +72,45 @@ class Views {
   }
 
  private:
-  std::vector<py::array> owned_;
+  std::vector<py::object> owned_;
 };
+
+// Returns an array over memory that it neither owns nor frees. py::array's own constructor takes
+// three times as long.
+py::object MakeView(PyObject* dtype, const std::vector<int64_t>& shape, void* data,
+                    bool is_writable) {
+  static_assert(sizeof(int64_t) == sizeof(Py_intptr_t));
+  using Api = py::detail::npy_api;
+  static char nothing[1];  // arrays without elements come without memory
+  const Api& api = Api::get();
+  Py_INCREF(dtype);  // the new array takes this reference
+  PyObject* const view = api.PyArray_NewFromDescr_(
+      api.PyArray_Type_, dtype, static_cast<int>(shape.size()),
+      reinterpret_cast<const Py_intptr_t*>(shape.data()), nullptr, data ? data : nothing,
+      is_writable ? Api::NPY_ARRAY_WRITEABLE_ : 0, nullptr);
+  if (!view) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(view);
+}
+
+// Copies one array to another of the same dtype and shape; returns whether it could.
+bool CopyIfAlike(PyObject* from, PyObject* to) {
+  using Api = py::detail::npy_api;
+  if (Py_TYPE(from) != Api::get().PyArray_Type_) return false;
+  const auto* const source = py::detail::array_proxy(from);
+  const auto* const target = py::detail::array_proxy(to);
+  if (source->descr != target->descr || source->nd != target->nd ||
+      !std::equal(source->dimensions, source->dimensions + source->nd, target->dimensions) ||
+      !(source->flags & Api::NPY_ARRAY_C_CONTIGUOUS_)) {
+    return false;
+  }
+  const auto size_bytes = static_cast<size_t>(py::reinterpret_borrow<py::array>(to).nbytes());
+  // A short copy is over before another thread would have the GIL.
+  constexpr size_t kLongCopyBytes = 1 << 16;
+  std::optional<py::gil_scoped_release> release;
+  if (size_bytes >= kLongCopyBytes) release.emplace();
+  std::memmove(target->data, source->data, size_bytes);
+  return true;
+}
 
 // Waits for what holds views without keeping them: cycles of objects, a thread about to end, an
 // array of JAX's that is being freed. Returns as FindHeld does.
@@ -123,7 +163,8 @@ HostFunction::HostFunction(std::string who, std::string_view id,
                   {"function " + std::string(id)}, "Lower the program again."));
     }
     for (const py::handle dtype : own) dtypes_.push_back(py::handle(dtype).inc_ref().ptr());
-    function_ = py::object(found.attr("write")).release().ptr();
+    function_ = py::object(found.attr("call")).release().ptr();
+    store_ = py::object(found.attr("store")).release().ptr();
   } catch (const py::error_already_set& error) {
     throw std::runtime_error(Explain(who_, "its Python function cannot be looked up", {Text(error)},
                                      "Lower the program again."));
@@ -132,6 +173,7 @@ HostFunction::HostFunction(std::string who, std::string_view id,
 
 HostFunction::~HostFunction() {
   if (function_) Released::Get().Add(function_);
+  if (store_) Released::Get().Add(store_);
   for (void* dtype : dtypes_) Released::Get().Add(dtype);
 }
 
@@ -145,22 +187,18 @@ void HostFunction::Call(void** arrays) const {
       py::tuple outputs(shapes_.size() - input_count_);
       for (size_t i = 0; i < shapes_.size(); ++i) {
         const bool is_input = i < input_count_;
-        PyObject* const dtype = static_cast<PyObject*>(dtypes_[i]);
-        // With a base, whatever it is, numpy neither copies nor frees the memory.
-        py::array view(py::reinterpret_borrow<py::dtype>(dtype), shapes_[i], {}, arrays[i],
-                       function);
-        if (is_input) {
-          py::detail::array_proxy(view.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
-        }
+        PyObject* const view = views.Add(
+            MakeView(static_cast<PyObject*>(dtypes_[i]), shapes_[i], arrays[i], !is_input));
         py::tuple& side = is_input ? inputs : outputs;
-        const size_t position = is_input ? i : i - input_count_;
-        PyTuple_SET_ITEM(side.ptr(), position,
-                         py::handle(views.Add(std::move(view))).inc_ref().ptr());
+        Py_INCREF(view);
+        PyTuple_SET_ITEM(side.ptr(), is_input ? i : i - input_count_, view);
       }
-      PyObject* const result =
-          PyObject_CallFunctionObjArgs(function.ptr(), inputs.ptr(), outputs.ptr(), nullptr);
+      const auto result = py::reinterpret_steal<py::object>(
+          PyObject_CallFunctionObjArgs(function.ptr(), inputs.ptr(), outputs.ptr(), nullptr));
       if (!result) throw py::error_already_set();
-      Py_DECREF(result);
+      if (!result.is_none() && !CopyIfAlike(result.ptr(), PyTuple_GET_ITEM(outputs.ptr(), 0))) {
+        py::handle(static_cast<PyObject*>(store_))(result, outputs[0]);
+      }
     }
     if (views.FindHeld() < 0) return;
     const int64_t held = AwaitRelease(views);

@@ -37,6 +37,7 @@ class HostFunction {
   const size_t input_count_;
   // Owned references.
   void* function_ = nullptr;
+  void* store_ = nullptr;
   std::vector<void*> dtypes_;
 };
 

@@ -1,0 +1,88 @@
+"""set_context(host_memory_pool=): whether large results on the CPU are made of new pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+import msops
+from msops import errors
+
+# Pages that a call of an op with a result of 64 MiB has the kernel make, after a few such calls;
+# and the memory in MiB that the process then holds.
+COUNT = """
+import gc, json, os, resource
+import jax, jax.numpy as jnp
+import msops
+
+op = msops.Custom("benchmarks/add_aot.cc:Add", lambda x, y: x, lambda x, y: x)
+x = jnp.ones(2**24, jnp.float32)
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+def measure():
+    for _ in range(3):
+        op(x, x).block_until_ready()
+    before = faults()
+    for _ in range(4):
+        op(x, x).block_until_ready()
+    return (faults() - before) / 4
+
+def resident_mib():
+    gc.collect()
+    pages = int(open("/proc/self/statm").read().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+results = [(msops.get_context("host_memory_pool"), measure(), resident_mib())]
+for value in (True, False):
+    msops.set_context(host_memory_pool=value)
+    results.append((msops.get_context("host_memory_pool"), measure(), resident_mib()))
+print(json.dumps(results))
+"""
+
+PAGES = 2**26 // os.sysconf("SC_PAGE_SIZE")
+
+
+def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
+    paths = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**clean, "PYTHONPATH": paths, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_kept_blocks_cost_no_new_pages() -> None:
+    done = run(COUNT)
+    assert done.returncode == 0, done.stderr
+    (off, default, _), (on, kept, high), (off_again, given_back, low) = json.loads(done.stdout)
+    assert (off, on, off_again) == (False, True, False)
+    assert default > PAGES / 2
+    assert kept < PAGES / 100
+    assert given_back > PAGES / 2
+    assert low < high - 32
+
+
+def test_the_environment_sets_it_from_the_start() -> None:
+    script = "import msops; print(msops.get_context('host_memory_pool'))"
+    assert run(script, MSOPS_HOST_MEMORY_POOL="1").stdout == "True\n"
+    assert run(script, MSOPS_HOST_MEMORY_POOL="0").stdout == "False\n"
+    refused = run(script, MSOPS_HOST_MEMORY_POOL="yes")
+    assert "MSOPS_HOST_MEMORY_POOL: expected 0 or 1; got 'yes'" in refused.stderr
+
+
+def test_only_a_bool_is_taken_and_a_failed_call_changes_nothing() -> None:
+    with pytest.raises(errors.ArgumentTypeError, match="expected host_memory_pool bool; got 1"):
+        msops.set_context(host_memory_pool=1, mode=msops.GRAPH_MODE)
+    assert msops.get_context("mode") == msops.PYNATIVE_MODE
+    assert msops.get_context("host_memory_pool") is False
