@@ -14,6 +14,7 @@ from pathlib import Path
 
 import aot_call
 import creation
+import extension
 import flat_memory
 import loops
 import loops_choice
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "loops": loops.run,
     "loops_choice": loops_choice.run,
     "tbe": tbe.run,
+    "extension": extension.run,
 }
 LONG_BENCHMARKS = {"flat_memory": flat_memory.run}
 ALL = {**BENCHMARKS, **LONG_BENCHMARKS}
