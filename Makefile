@@ -11,7 +11,8 @@ EXTRAS := dev demo notebook bench export aicpu
 NATIVE_SOURCES := CMakeLists.txt $(shell find xla_kernels -type f)
 # gpu/tutorial holds other people's files, which stay as they are.
 FORMATTED := $(shell find $(wildcard xla_kernels gpu/kernels tests/kernels tests/aicpu_kernels \
-  benchmarks examples) -name '*.cc' -o -name '*.cu' -o -name '*.h' -o -name '*.inc')
+  tests/extensions benchmarks examples) \
+  -name '*.cc' -o -name '*.cpp' -o -name '*.cu' -o -name '*.h' -o -name '*.inc')
 
 # Prints the project's dependencies and those of the extras named, a line each.
 define PRINT_REQUIREMENTS

@@ -15,6 +15,7 @@ from pathlib import Path
 import aicpu
 import aot_call
 import creation
+import extension
 import flat_memory
 import host_memory
 import loops
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "loops": loops.run,
     "loops_choice": loops_choice.run,
     "tbe": tbe.run,
+    "extension": extension.run,
 }
 LONG_BENCHMARKS = {"flat_memory": flat_memory.run}
 ALL = {**BENCHMARKS, **LONG_BENCHMARKS}

@@ -267,7 +267,7 @@ def device() -> Any | None:
     if target is None:
         return None
     if target == "Ascend":
-        _announce_ascend()
+        announce_ascend()
         return None
     import jax
 
@@ -294,8 +294,9 @@ def device() -> Any | None:
     return devices[_state.device_id]
 
 
-def _announce_ascend() -> None:
-    if not _state.ascend_was_announced:
+def announce_ascend() -> None:
+    """Warns once that what is written for Ascend runs elsewhere, unless ``--device`` says where."""
+    if not _state.ascend_was_announced and not _state.device_is_fixed:
         _state.ascend_was_announced = True
         warnings.warn(
             "msops: there is no Ascend device under JAX; kernels written for it run on JAX's "

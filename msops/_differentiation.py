@@ -17,8 +17,9 @@ import numpy as np
 from msops import _context
 from msops._cell import Cell
 from msops._compiled import Compiled, is_array, pack, unpack
+from msops._leaves import differentiated_by
 from msops._parameter import Frame, Parameter
-from msops._tensor import wrap
+from msops._tensor import Tensor, with_hooks, wrap
 from msops.errors import ArgumentValueError, GradientTypeError, GradientValueError, explain
 
 
@@ -91,9 +92,14 @@ def differentiate(
         for n, entry in zip(floats, entries, strict=True):
             filled[n] = entry
         inner = list(args)
+        tracers = list(map(with_hooks, request.weights, weights))
+        values = dict(zip(request.weights, tracers, strict=True))
         for n, arg in zip(positions, jax.tree_util.tree_unflatten(structure, filled), strict=True):
             inner[n] = arg
-        with Frame(dict(zip(request.weights, weights, strict=True))) as frame:
+            if isinstance(arg, Tensor):
+                arg.value = with_hooks(args[n], arg.value)
+                tracers.append(arg.value)
+        with Frame(values) as frame, differentiated_by(tracers):
             result = pack(fn(*inner, **kwargs))
         main = _split(request, result)
         assigned.extend(frame.written)

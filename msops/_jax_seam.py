@@ -305,15 +305,24 @@ def custom_call(
     attributes: Mapping[str, Any],
     has_side_effect: bool,
     aliases: Sequence[tuple[int, int]] = (),
+    keeps: Any = None,
 ) -> Sequence[Any]:
     """Lowers an equation to one XLA custom call with typed attributes, row-major operands.
 
-    `aliases` are pairs of an operand and the result that takes over its buffer.
+    `aliases` are pairs of an operand and the result that takes over its buffer; `keeps` is an
+    object that lives as long as what is compiled.
     """
+    if keeps is not None:
+        ctx.module_context.add_keepalive(keeps)
     rule = jax.ffi.ffi_lowering(
         target, has_side_effect=has_side_effect, operand_output_aliases=dict(aliases)
     )
     return rule(ctx, *operands, **attributes)
+
+
+def array_of_memory(memory: Any) -> jax.Array:
+    """Returns an array of numpy memory that is aligned to 64 bytes and never written to again."""
+    return jax.device_put(memory)
 
 
 _registered: set[tuple[str, str]] = set()

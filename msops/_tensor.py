@@ -24,8 +24,10 @@ from msops._tensor_data import (
     readable_index,
     rebuild,
 )
+from msops._tensor_hooks import HookHandle, hooked
 from msops._tensor_operators import attach_operators
 from msops._tensor_text import tensor_repr, tensor_str
+from msops._tensor_views import view_of
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 
@@ -56,7 +58,7 @@ class Tensor:
     Source: MindSpore 2.7.2, mindspore/common/tensor.py, Tensor.
     """
 
-    __slots__ = ("__weakref__", "value")
+    __slots__ = ("__weakref__", "_hooks", "_view", "value")
 
     # numpy's operators leave the work to ours when a Tensor stands on the right.
     __array_priority__ = 1000
@@ -230,13 +232,78 @@ class Tensor:
         return (self[row] for row in range(self.shape[0]))
 
     def __getitem__(self, index: Any) -> Tensor:
+        source = self.value
         with jax.enable_x64(True):
-            return wrap(self.value[readable_index(array_index(index, self.shape))])
+            result = wrap(source[readable_index(array_index(index, self.shape))])
+        result._view = view_of(source, getattr(self, "_view", None), index, result.value)
+        return result
 
     def __setitem__(self, index: Any, entries: Any) -> None:
         with jax.enable_x64(True):
             entries = jnp.asarray(unwrap(entries)).astype(self.value.dtype)
             self.value = self.value.at[array_index(index, self.shape)].set(entries)
+
+    # A step of a gradient.
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
+        """Lets the gradient of this Tensor pass through `hook`, from here on.
+
+        Corresponds to ``mindspore.Tensor.register_hook``. Inside a function that is differentiated
+        the hook sees the gradient of what is computed from the Tensor after this call. On a Tensor
+        or Parameter outside it sees the gradient that `grad` or `value_and_grad` takes of it; in
+        GRAPH_MODE, as in MindSpore, only on a Parameter. Several hooks run in their order.
+
+        Unlike in MindSpore, uses of the Tensor before this call do not pass their gradients
+        through the hook.
+
+        Args:
+          hook: takes the gradient, a Tensor, and returns the one to go on with; None for the same.
+
+        Returns:
+          A handle; its ``remove()`` takes the hook away.
+
+        Raises:
+          ArgumentTypeError: `hook` is not callable, or the Tensor's dtype has no gradient.
+
+        Example:
+          >>> import msops as ms
+          >>> def twice(x):
+          ...     y = x * x
+          ...     handle = y.register_hook(lambda dy: dy * 2)
+          ...     return y
+          >>> print(ms.grad(twice)(ms.Tensor(3.0)))
+          12.0
+
+        Source: MindSpore 2.7.2, mindspore/common/tensor.py, Tensor.register_hook.
+        """
+        if not callable(hook):
+            raise ArgumentTypeError(
+                explain(
+                    "Tensor.register_hook",
+                    f"expected a callable hook; got {type(hook).__name__}",
+                    "Pass a function of the gradient.",
+                )
+            )
+        value = self.value
+        if not jnp.issubdtype(value.dtype, jnp.inexact):
+            raise ArgumentTypeError(
+                explain(
+                    "Tensor.register_hook",
+                    f"expected a Tensor of floats; got {self.dtype}",
+                    "Only floats have gradients.",
+                )
+            )
+        handle = HookHandle(hook)
+        known: tuple[Any, list[HookHandle]] = getattr(self, "_hooks", (None, []))
+        at, handles = known
+        if at is not None and at is value:
+            handles.append(handle)
+        elif isinstance(value, jax.core.Tracer):
+            self.value = hooked(value, handles := [handle], wrap, unwrap)
+            self._hooks = (self.value, handles)
+        else:
+            self._hooks = (None, [*handles, handle])
+        return handle
 
     # A key and a value among others.
 
@@ -334,7 +401,19 @@ def unwrap(tree: Any) -> Any:
     return rebuild(unwrap, tree)
 
 
-def _is_jax_face(arguments: Any) -> bool:
+def strided_memory(tensor: Tensor) -> np.ndarray | None:
+    """Returns the data of a basic slice as it lies in the array it was cut from, if it is there."""
+    view = getattr(tensor, "_view", None)
+    return None if view is None else view.memory(tensor.value)
+
+
+def with_hooks(tensor: Tensor, value: Any) -> Any:
+    """Returns the value of a Tensor inside a differentiated function, behind its hooks."""
+    at, handles = getattr(tensor, "_hooks", (None, []))
+    return hooked(value, handles, wrap, unwrap) if handles and at is None else value
+
+
+def is_jax_face(arguments: Any) -> bool:
     """Tells whether there are arrays and no Tensors among the arguments."""
     return not holds(Tensor, arguments) and holds((jax.Array, np.ndarray), arguments)
 
@@ -349,7 +428,7 @@ def lift(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         # The usual call, Tensors by position, is told by its first argument.
-        if not (args and isinstance(args[0], Tensor)) and _is_jax_face((args, kwargs)):
+        if not (args and isinstance(args[0], Tensor)) and is_jax_face((args, kwargs)):
             return function(*args, **kwargs)
         with jax.enable_x64(True):
             inputs = [arg.value if isinstance(arg, Tensor) else unwrap(arg) for arg in args]

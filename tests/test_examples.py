@@ -137,3 +137,42 @@ def test_the_kernel_refuses_what_it_cannot_do(inputs: tuple[jax.Array, ...], cod
     op = msops.Custom(f"{SOURCE}:MishGrad", lambda *_: (3,), jnp.float32)
     with pytest.raises(KernelError, match=f"kernel returned {code}, expected 0"):
         op(*inputs).block_until_ready()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not importlib.util.find_spec("optax"), reason="pip install .[demo]")
+def test_the_spirals_train_alike_in_cpp_and_in_jax_numpy():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "spirals.py"), "--steps", "600"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Accuracy: 100.0% with C++, 100.0% with jax.numpy" in done.stdout
+
+
+def test_the_layer_of_the_spirals_agrees_with_its_twin():
+    spec = importlib.util.spec_from_file_location("spirals", ROOT / "examples" / "spirals.py")
+    spirals = importlib.util.module_from_spec(spec)
+    pytest.importorskip("optax")
+    spec.loader.exec_module(spirals)
+    layer = msops.ops.CustomOpBuilder("bias_swish", str(spirals.SOURCE)).load().bias_swish
+    x = jnp.linspace(-4, 4, 12).reshape(4, 3)
+    bias = jnp.array([0.5, 0.0, -1.0])
+
+    def loss(layer):
+        return jax.jit(jax.value_and_grad(lambda *args: (layer(*args) ** 2).sum(), (0, 1)))
+
+    for ours, theirs in zip(
+        jax.tree.leaves(loss(layer)(x, bias)),
+        jax.tree.leaves(loss(spirals.plain_bias_swish)(x, bias)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="expected x of shape"):
+        layer(x, x)
+    with pytest.raises(TypeError, match="expected float32"):
+        layer(x.astype(jnp.float16), bias)

@@ -4,7 +4,8 @@ tests/seeds holds their text: custom_pyfunc.py, custom_aot.py and add.cc from th
 of MindSpore 1.6 (custom_operator_custom.md), pyfunc_grad.py from the advanced page of a later one,
 whose indentation was lost in print and is put back. custom_tbe.py, custom_aicpu.py, akg_add.py
 and akg_grad_16.py are the guide's, akg_grad_22.py and akg_grad_23.py the advanced pages' of 2.2
-and 2.3.
+and 2.3. function_grad.py and custom_src/function_ops.cpp are the CustomOpBuilder tutorial's of 2.6,
+with the template arguments and the header's name that print took for markup put back.
 """
 
 from __future__ import annotations
@@ -125,3 +126,19 @@ def test_aicpu_dropout(tmp_path):
     dropped = "[[[[0. 0. 0.]\n   [0. 0. 0.]]]]", "[[[[False False False]\n   [False False False]]]]"
     printed = run(SEEDS / "custom_aicpu.py", tmp_path)
     assert printed in [f"output:  {y}\nmask:  {mask}\n" for y, mask in (kept, dropped)]
+
+
+@pytest.mark.parametrize("mode", [None, "GRAPH_MODE", "PYNATIVE_MODE"])
+def test_function_of_an_extension(tmp_path, mode):
+    text = (SEEDS / "function_grad.py").read_text()
+    if mode is not None:
+        text = text.replace("class MyNet", f"ms.set_context(mode=ms.{mode})\n\nclass MyNet")
+    script = tmp_path / "function_grad.py"
+    script.write_text(text)
+    (tmp_path / "custom_src").symlink_to(SEEDS / "custom_src")
+    assert run(script, tmp_path) == (
+        "out: 12.0\n"
+        "grads[0]: (Tensor(shape=[], dtype=Float32, value= 6), "
+        "Tensor(shape=[], dtype=Float32, value= 4))\n"
+        "grads[1]: (Tensor(shape=[], dtype=Float32, value= 6),)\n"
+    )

@@ -46,7 +46,7 @@ def texts(cell) -> list[str]:
 
 
 def test_there_are_notebooks():
-    assert [path.stem[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05"]
+    assert [path.stem[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05", "06"]
 
 
 @each_notebook

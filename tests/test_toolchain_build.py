@@ -73,7 +73,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     ran: list[tuple[str, ...]] = []
     run = compilers.run_quietly
 
-    def record(command, folder, temporary=None):
+    def record(command, folder, temporary=None, echo=None):
         if command[-1] != "--version":
             ran.append(command)
         return run(command, folder, temporary)
@@ -343,7 +343,7 @@ def test_a_header_that_changes_during_the_build_is_not_mixed_up(
     source = write(tmp_path / "op.cc", '#include "v.h"\n' + returns("V"))
     run, edits = compilers.run_quietly, [2]
 
-    def edit_after(command, folder, temporary=None):
+    def edit_after(command, folder, temporary=None, echo=None):
         done = run(command, folder, temporary)
         if command[-1] != "--version" and edits:
             write(header, f"#define V {edits.pop()}\n")
@@ -361,7 +361,7 @@ def test_a_header_that_never_rests_is_an_error(
     source = write(tmp_path / "op.cc", '#include "v.h"\n' + returns("V"))
     run, versions = compilers.run_quietly, iter(range(100))
 
-    def edit_after(command, folder, temporary=None):
+    def edit_after(command, folder, temporary=None, echo=None):
         done = run(command, folder, temporary)
         write(header, f"#define V {next(versions)}\n")
         return done

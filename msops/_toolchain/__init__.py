@@ -10,6 +10,7 @@
     nvcc_paths.py    paths that nvcc can handle
     cuda.py          what the CUDA driver says of itself and of the devices present
     generated.py     generated C to libraries
+    modules.py       extension modules: several sources, one library
     nvrtc.py         generated CUDA C to cubins, by NVRTC
     manifest.py      what the compiler read, and whether it is still the same
     inputs.py        reading a file that a user named
@@ -23,11 +24,12 @@ Nothing here imports JAX, starts a device or opens a library, but for NVRTC.
 """
 
 from msops._toolchain.allow_list import check_allowed
-from msops._toolchain.builder import build
+from msops._toolchain.builder import Report, build
 from msops._toolchain.elf import ElfInfo, read_elf
 from msops._toolchain.generated import build_generated
 from msops._toolchain.inputs import require_file
 from msops._toolchain.libraries import OTHER_ABI, Library, index, resolve
+from msops._toolchain.modules import ModuleSources, build_module, store_source
 from msops._toolchain.nvrtc import Cubin, build_cubins, index_cubins
 from msops._toolchain.private_copy import open_copy
 from msops._toolchain.store import Built
@@ -39,9 +41,12 @@ __all__ = [
     "Cubin",
     "ElfInfo",
     "Library",
+    "ModuleSources",
+    "Report",
     "build",
     "build_cubins",
     "build_generated",
+    "build_module",
     "check_allowed",
     "index",
     "index_cubins",
@@ -51,5 +56,6 @@ __all__ = [
     "require_file",
     "require_symbol",
     "resolve",
+    "store_source",
     "uses_old_strings",
 ]

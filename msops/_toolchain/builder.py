@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,19 @@ _ERROR_LINE = re.compile(
 
 
 @dataclass(frozen=True)
+class Report:
+    """Who is told of a build while it runs.
+
+    Attributes:
+      begin: gets what is about to be done, if anything is.
+      echo: gets each command and each line it prints; None for nobody.
+    """
+
+    begin: Callable[[str], None]
+    echo: Callable[[str], None] | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """A build before it runs.
 
@@ -57,6 +71,7 @@ class Plan:
       key: hash of everything that determines the result and is known before compiling.
       uses_nvcc: the compiler is nvcc.
       units: further sources, each with the command that compiles it.
+      suffix: of what is made: ".so", or ".o" for an object that is linked later.
     """
 
     source: Stamp
@@ -65,6 +80,7 @@ class Plan:
     key: str
     uses_nvcc: bool
     units: tuple[tuple[Stamp, tuple[str, ...]], ...] = ()
+    suffix: str = ".so"
 
     @property
     def folder(self) -> Path:
@@ -73,8 +89,8 @@ class Plan:
 
     @property
     def library_name(self) -> str:
-        """The base name of the library."""
-        return f"{Path(self.source.path).stem}.so"
+        """The base name of the library or object."""
+        return f"{Path(self.source.path).stem}{self.suffix}"
 
 
 def build(
@@ -119,12 +135,42 @@ def build_recorded(
     return Built(path, result.library, source.name), data, plan.source, result
 
 
+def build_object(
+    source: Path,
+    flags: tuple[str, ...],
+    include_dirs: tuple[Path, ...],
+    who: str,
+    report: Report,
+) -> tuple[Path, str]:
+    """Returns the path and content hash of one source's object, compiled unless the cache has it.
+
+    Args:
+      source, flags, include_dirs, who: as for `build`.
+      report: is told what is compiled.
+
+    Raises:
+      ArgumentValueError, BuildError: as `build`.
+    """
+    store = open_store(who)
+    plan = make_plan(source, flags, include_dirs, who, suffix=".o")
+    found = _find(store, plan)
+    if found is None:
+        with store.lock(plan.key):
+            found = _find(store, plan)
+            if found is None:
+                report.begin(f"compiling {source.name}")
+                found = _compile(store, plan, flags, report.echo)
+    digest = found[0].library
+    return store.object_path(digest, plan.library_name), digest
+
+
 def make_plan(
     source: Path,
     flags: tuple[str, ...],
     include_dirs: tuple[Path, ...],
     who: str,
     more_sources: tuple[Path, ...] = (),
+    suffix: str = ".so",
 ) -> Plan:
     """Returns how `source` would be built; runs nothing but ``--version``."""
     units = tuple(
@@ -147,6 +193,8 @@ def make_plan(
     # A name that starts with a dash or an at sign would be read as an option.
     name = source.name if source.name[0] not in "-@" else f"./{source.name}"
     command = compilers.command_line(compiler, language, name, flags, headers)
+    if suffix == ".o":
+        command = tuple("-c" if word == "-shared" else word for word in command)
     identity = (
         _KEY_FORMAT,
         os.fspath(source),
@@ -167,6 +215,7 @@ def make_plan(
         key,
         language is CUDA,
         tuple((unit.source, unit.command) for unit in units),
+        suffix,
     )
 
 
@@ -179,13 +228,18 @@ def _find(store: Store, plan: Plan) -> tuple[Result, bytes] | None:
     return None if data is None else (result, data)
 
 
-def _compile(store: Store, plan: Plan, flags: tuple[str, ...]) -> tuple[Result, bytes]:
+def _compile(
+    store: Store,
+    plan: Plan,
+    flags: tuple[str, ...],
+    echo: Callable[[str], None] | None = None,
+) -> tuple[Result, bytes]:
     """Compiles, and records the result under what was read, which must not move meanwhile."""
     known = {stamp.path: stamp for stamp in (plan.source, *(unit for unit, _ in plan.units))}
     for _ in range(_ATTEMPTS):
         started_ns = _next_tick()
-        data, paths = _run_compiler(store, plan)
-        paths = (*paths, *_linked_files(flags, plan.folder))
+        data, paths = _run_compiler(store, plan, echo)
+        paths = (*paths, *linked_files(flags, plan.folder))
         stamps = {path: take_stamp(path) for path in paths if path != plan.source.path}
         at_rest = all(
             known.get(path) == stamp or stamp.ctime_ns <= started_ns
@@ -216,7 +270,9 @@ def _next_tick() -> int:
     return now_ns
 
 
-def _run_compiler(store: Store, plan: Plan) -> tuple[bytes, tuple[str, ...]]:
+def _run_compiler(
+    store: Store, plan: Plan, echo: Callable[[str], None] | None
+) -> tuple[bytes, tuple[str, ...]]:
     """Returns the library's content and the absolute paths of all files the compiler read."""
     with store.scratch() as scratch, contextlib.ExitStack() as stack:
         folder, command = scratch, plan.command
@@ -228,14 +284,15 @@ def _run_compiler(store: Store, plan: Plan) -> tuple[bytes, tuple[str, ...]]:
             # library would have another content, and so another hash, each time it is built.
             command = (*command, "--keep", "--keep-dir", os.fspath(folder))
         objects, paths = _compile_units(store, plan, folder)
-        library = folder / "out.so"
+        library = folder / f"out{plan.suffix}"
         command = (*command, *map(os.fspath, objects))
         paths += [
             os.path.join(plan.folder, nvcc_paths.behind_links(path, links))
-            for path in _run_step(store, plan.source, command, plan.folder, library)
+            for path in _run_step(store, plan.source, command, plan.folder, library, echo)
         ]
         data = library.read_bytes()
-    parse_elf(data, plan.source.path, store.who)
+    if plan.suffix == ".so":
+        parse_elf(data, plan.source.path, store.who)
     return data, tuple(dict.fromkeys(paths))
 
 
@@ -260,12 +317,17 @@ def _compile_units(store: Store, plan: Plan, folder: Path) -> tuple[list[Path], 
 
 
 def _run_step(
-    store: Store, source: Stamp, command: tuple[str, ...], folder: Path, output: Path
+    store: Store,
+    source: Stamp,
+    command: tuple[str, ...],
+    folder: Path,
+    output: Path,
+    echo: Callable[[str], None] | None = None,
 ) -> list[str]:
     """Compiles one source in its folder to `output`; returns what was read, as the depfile says."""
     depfile = output.with_suffix(".d")
     outputs = ("-MD", "-MT", "out", "-MF", os.fspath(depfile), "-o", os.fspath(output))
-    done = compilers.run_quietly((*command, *outputs), folder, temporary=output.parent)
+    done = compilers.run_quietly((*command, *outputs), folder, output.parent, echo)
     if done.returncode != 0 or not output.exists():
         raise _compile_error(store, source, command, done.stdout)
     return list(parse_depfile(depfile.read_text(encoding="utf-8", errors="surrogateescape")))
@@ -310,7 +372,7 @@ def _flag_folders(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _linked_files(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+def linked_files(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     """Returns the files that the caller's flags bring into the link, which no depfile lists."""
     libraries = [flag[2:] for flag in flags if flag.startswith("-l")]
     searched = [folder / flag[2:] for flag in flags if flag.startswith("-L")]

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,11 +122,15 @@ def processor_identity(flags: tuple[str, ...]) -> str:
 
 
 def run_quietly(
-    command: tuple[str, ...], folder: Path, temporary: Path | None = None
+    command: tuple[str, ...],
+    folder: Path,
+    temporary: Path | None = None,
+    echo: Callable[[str], None] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command in `folder` without a shell; its outputs come back as one text, in English.
 
     Temporary files go to `temporary`, so that they are swept with it if this process is killed.
+    With `echo`, the command and each line it prints go there too, at once.
     """
     environment = {
         key: text for key, text in os.environ.items() if key not in ("LC_ALL", "LANGUAGE")
@@ -133,7 +138,9 @@ def run_quietly(
     environment |= {"LC_MESSAGES": "C", "GCC_COLORS": ""}
     if temporary is not None:
         environment["TMPDIR"] = os.fspath(temporary)
-    return subprocess.run(
+    if echo is not None:
+        echo(shlex.join(command))
+    with subprocess.Popen(
         command,
         cwd=folder,
         env=environment,
@@ -142,8 +149,14 @@ def run_quietly(
         stderr=subprocess.STDOUT,
         encoding="utf-8",
         errors="replace",
-        check=False,
-    )
+    ) as process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if echo is not None:
+                echo(line.rstrip("\n"))
+    return subprocess.CompletedProcess(command, process.returncode, "".join(lines))
 
 
 def _chosen_command(language: Language) -> tuple[str, ...]:

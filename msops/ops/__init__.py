@@ -5,6 +5,7 @@
 from msops.ops import op_info_register as _op_info_register_module  # noqa: F401 isort:skip
 
 from msops._custom import Custom
+from msops._extension import CustomOpBuilder
 from msops._gradients import GradOperation, grad, value_and_grad
 from msops._kernel_decorator import kernel, ms_kernel
 from msops._names import missing_names
@@ -36,6 +37,7 @@ __all__ = [
     "AkgRegOp",
     "CpuRegOp",
     "Custom",
+    "CustomOpBuilder",
     "CustomRegOp",
     "DataType",
     "GradOperation",

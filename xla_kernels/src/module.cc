@@ -11,11 +11,14 @@
 #include "aot_handlers.h"
 #include "cubin_store.h"
 #include "cuda_loop_handlers.h"
+#include "extension_table.h"
 #include "infer.h"
 #include "library_store.h"
 #include "pyfunc_handlers.h"
 #include "python_attributes.h"
 #include "python_functions.h"
+#include "runner_handlers.h"
+#include "runner_store.h"
 
 namespace msops {
 namespace {
@@ -41,8 +44,9 @@ py::dict Row(const char* kind, const char* name, const char* platform, py::dict 
 py::list Registrations() {
   py::list rows;
   for (const FfiHandlers& handlers :
-       {AicpuHandlers(), CpuAotHandlers(), CpuPyfuncHandlers(), CudaAotHandlers(),
-        RocmAotHandlers(), CudaLoopHandlers(), CudaLoopHandlersWithScratch()}) {
+       {AicpuHandlers(), CpuAotHandlers(), CpuPyfuncHandlers(), CpuRunnerHandlers(),
+        CudaAotHandlers(), RocmAotHandlers(), CudaLoopHandlers(), CudaLoopHandlersWithScratch(),
+        CudaRunnerHandlers(), RocmRunnerHandlers()}) {
     py::dict type;
     type["type_id"] = Capsule(handlers.type_id);
     type["type_info"] = Capsule(handlers.type_info);
@@ -110,4 +114,15 @@ PYBIND11_MODULE(_native, module) {
   module.def("infer_type", &msops::PyInferType, arg("hash"), arg("symbol"), arg("input_type_ids"),
              arg("attributes"), arg("multiple"),
              "Returns the output TypeIds that <symbol>InferType tells.");
+  module.def("extension_table", &msops::ExtensionTable,
+             "Returns the capsule through which extension modules reach msops.");
+  module.def("set_extension_verbs", &msops::SetExtensionVerbs, arg("functions"),
+             "Says which functions serve the verbs of extension modules.");
+  module.def("launch_runner", &msops::LaunchRunner, arg("runner"), arg("arrays"),
+             arg("input_count"), arg("addresses"), "Launches a runner on memory, at once.");
+  module.def("register_runner", &msops::RegisterRunner, arg("id"), arg("runner"),
+             "Makes a runner known to programs by an id, as long as somebody owns it.");
+  module.def(
+      "count_runners", [] { return msops::RunnerStore::Get().CountAlive(); },
+      "Returns how many registered runners are still there.");
 }

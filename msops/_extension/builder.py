@@ -1,0 +1,257 @@
+"""CustomOpBuilder: C++ written for MindSpore's extension API, built and loaded."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import sysconfig
+import tempfile
+import time
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msops import _context, _toolchain
+from msops._extension.options import Options, read_options
+from msops._paths import get_include
+from msops.errors import ArgumentTypeError, BuildError, explain
+
+
+class CustomOpBuilder:
+    """Builds C++ sources into a module of operators, and loads it.
+
+    Corresponds to ``mindspore.ops.CustomOpBuilder``. The sources include ``ms_extension.h`` or
+    ``ms_extension/api.h`` and bind functions with ``PYBIND11_MODULE(MS_EXTENSION_NAME, m)``. The
+    functions take Tensors or arrays and return the like, eagerly and under `jax.jit`, `jax.vmap`
+    and, through ``Function``, `jax.grad`. What was built is kept in msops's cache.
+
+    Args:
+      name: the module's name, an identifier.
+      sources: path of a .cc, .cpp, .cxx or .cu file, or a list or tuple of paths.
+      backend: where kernels run: "CPU", "GPU" or "Ascend"; None means "CPU". With "Ascend",
+        operators of aclnn run on JAX's device. A .cu file needs "GPU".
+      include_paths: folder searched for headers, or a list or tuple of folders.
+      cflags: options for the compiler, as on a command line.
+      ldflags: options for the linker, as on a command line.
+      build_dir: folder that gets a copy of the library, ``<name>.so``, when it is built.
+      debug_mode: whether to build for a debugger, without optimisation.
+      verbose: whether commands and what they print are shown while they run.
+      enable_atb, enable_asdsip: libraries of Ascend that are not here; only False.
+      op_def, op_doc: MindSpore's description of graph operators; only None.
+
+    Raises:
+      ArgumentTypeError: an argument is of a wrong type.
+      ArgumentValueError: `name` is no identifier, `backend` none of these, there are no sources, or
+        an option asks for what is only on Ascend.
+
+    Example:
+      >>> import jax.numpy as jnp, msops
+      >>> module = msops.ops.CustomOpBuilder.from_source("halves", '''
+      ... #include "ms_extension/api.h"
+      ... ms::Tensor Half(const ms::Tensor& x) { return x.chunk(2)[0]; }
+      ... PYBIND11_MODULE(MS_EXTENSION_NAME, m) { m.def("half", &Half); }
+      ... ''').load()
+      >>> print(module.half(jnp.arange(6)))
+      [0 1 2]
+
+    Source: MindSpore 2.7.2, mindspore/ops/operations/custom_ops.py, CustomOpBuilder.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        sources: str | Sequence[str],
+        backend: str | None = None,
+        include_paths: str | Sequence[str] | None = None,
+        cflags: str | None = None,
+        ldflags: str | None = None,
+        **kwargs: Any,
+    ):
+        self._options: Options = read_options(
+            name, sources, backend, include_paths, cflags, ldflags, kwargs
+        )
+        self.name = self._options.name
+        self.backend = self._options.backend
+        if self.backend == "Ascend":
+            _context.announce_ascend()
+
+    @classmethod
+    def from_source(
+        cls, name: str, source_text: str, backend: str | None = None, **kwargs: Any
+    ) -> CustomOpBuilder:
+        """Returns a builder of one source that is given as text, for notebooks.
+
+        Args:
+          name: the module's name.
+          source_text: the C++ source; with backend "GPU", CUDA C++.
+          backend, kwargs: as for the class.
+
+        Raises:
+          ArgumentTypeError: `source_text` is no str.
+          BuildError: the cache cannot be written.
+        """
+        if not isinstance(source_text, str):
+            raise ArgumentTypeError(
+                explain(
+                    "CustomOpBuilder.from_source",
+                    f"expected source_text str; got {type(source_text).__name__}",
+                    "Pass the source itself; for files use CustomOpBuilder(name, sources).",
+                )
+            )
+        options = read_options(name, "text.cpp", backend, None, None, None, {})
+        suffix = ".cu" if options.backend == "GPU" else ".cpp"
+        path = _toolchain.store_source(source_text, f"{options.name}{suffix}", options.who)
+        return cls(name, str(path), backend, **kwargs)
+
+    def get_sources(self) -> list[str]:
+        """Returns the paths of the sources."""
+        return list(self._options.sources)
+
+    def get_include_paths(self) -> list[str]:
+        """Returns the folders searched for headers: the caller's, then ours, pybind11's, Python's.
+
+        Raises:
+          BuildError: pybind11, or the headers of Python, are not installed.
+        """
+        who = self._options.who
+        return [*self._options.include_paths, get_include(), *_python_folders(who)]
+
+    def get_cflags(self) -> list[str]:
+        """Returns the options for the compiler; nvcc hands those it does not know to g++."""
+        options = self._options
+        flags = [
+            f"-DMS_EXTENSION_NAME={options.name}",
+            "-std=c++17",
+            "-fPIC",
+            "-fvisibility=hidden",
+        ]
+        flags += ["-O0", "-g"] if options.debug_mode else ["-O3"]
+        if options.backend == "Ascend":
+            flags.append("-DCUSTOM_ASCEND_OP")
+        return [*flags, *options.cflags]
+
+    def get_ldflags(self) -> list[str]:
+        """Returns the options for the linker."""
+        return list(self._options.ldflags)
+
+    def build(self) -> str:
+        """Builds the module, unless the cache has it.
+
+        Returns:
+          Absolute path of the library: in `build_dir` if that was given, else in the cache.
+
+        Raises:
+          BuildError: there is no compiler, it failed (the message holds its command and its first
+            lines, the attribute ``output`` all of them), or the cache cannot be written.
+        """
+        return str(self._copied(self._build()))
+
+    def load(self) -> types.ModuleType:
+        """Builds the module, unless the cache has it, and loads it.
+
+        Unlike in MindSpore a name does not stand for a module for good: other sources, headers or
+        options give another one.
+
+        Raises:
+          BuildError: as `build`, or the library does not load.
+        """
+        # The rest of this package, which `import msops` does without.
+        from msops._extension.loader import Module, TypeTakenError, load_module
+
+        built = self._build()
+        self._copied(built)
+        try:
+            return load_module(Module(self.name, built.hash, self.backend), built.path)
+        except TypeTakenError:
+            # pybind11 shares the table of C++ classes among modules, by this macro: with a value of
+            # its own this one, say the latest of a notebook's cell, has a table of its own.
+            built = self._build(f'-DPYBIND11_COMPILER_TYPE="{built.hash[:16]}"')
+            return load_module(Module(self.name, built.hash, self.backend), built.path)
+
+    def _build(self, *more_flags: str) -> _toolchain.Built:
+        flags = (*_words(self.get_cflags()), *more_flags)
+        sources = _toolchain.ModuleSources(
+            name=self.name,
+            sources=tuple(Path(path).absolute() for path in self.get_sources()),
+            flags=flags,
+            cuda_flags=tuple(word for flag in flags for word in _for_nvcc(flag)),
+            link_flags=_words(self.get_ldflags()),
+            include_dirs=tuple(Path(path).absolute() for path in self.get_include_paths()),
+            uses_cuda=self.backend == "GPU",
+        )
+        return self._reported(sources)
+
+    def _reported(self, sources: _toolchain.ModuleSources) -> _toolchain.Built:
+        """Builds, and says on stderr what is being built and how long it took."""
+        started_s = time.monotonic()
+        who = self._options.who
+        steps: list[str] = []
+
+        def begin(step: str) -> None:
+            steps.append(step)
+            print(f"{who}: {step}", file=sys.stderr, flush=True)
+
+        def echo(line: str) -> None:
+            print(line, file=sys.stderr, flush=True)
+
+        report = _toolchain.Report(begin, echo if self._options.verbose else None)
+        built = _toolchain.build_module(sources, who, report)
+        if steps:
+            elapsed_s = time.monotonic() - started_s
+            print(f"{who}: built in {elapsed_s:.1f} s", file=sys.stderr, flush=True)
+        return built
+
+    def _copied(self, built: _toolchain.Built) -> Path:
+        """Puts a copy of the library into build_dir, at once, and returns where it lies."""
+        if self._options.build_dir is None:
+            return built.path
+        folder = Path(self._options.build_dir).absolute()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                shutil.copy(built.path, os.path.join(scratch, built.name))
+                os.replace(os.path.join(scratch, built.name), folder / built.name)
+        except OSError as error:
+            raise BuildError(
+                explain(
+                    self._options.who,
+                    f"build_dir {folder} cannot be written ({error.strerror})",
+                    "Name a folder that can be written, or leave build_dir out.",
+                )
+            ) from error
+        return folder / built.name
+
+
+def _words(flags: Sequence[str]) -> tuple[str, ...]:
+    """Returns the words of flags, of which one text may hold several."""
+    return tuple(word for flag in flags for word in shlex.split(flag))
+
+
+def _for_nvcc(flag: str) -> tuple[str, ...]:
+    if flag.startswith(("-D", "-U", "-I", "-O", "-std=", "-g", "-arch", "-gencode", "--")):
+        return (flag,)
+    return ("-Xcompiler", flag) if flag.startswith("-") else (flag,)
+
+
+def _python_folders(who: str) -> tuple[str, str]:
+    """Returns where the headers of pybind11 and of Python are."""
+    try:
+        import pybind11
+    except ImportError:
+        raise BuildError(
+            explain(who, "pybind11 is not installed", "Install it: pip install pybind11.")
+        ) from None
+    python = sysconfig.get_path("include")
+    if not os.path.exists(os.path.join(python, "Python.h")):
+        raise BuildError(
+            explain(
+                who,
+                f"the headers of Python are not installed: there is no Python.h in {python}",
+                "Install them (Debian, Ubuntu: apt-get install python3-dev; Fedora: dnf install "
+                "python3-devel).",
+            )
+        )
+    return pybind11.get_include(), python

@@ -1,0 +1,154 @@
+"""One call of a function of an extension module: its face, its tensors, what it changed in place.
+
+A function of C++ gets Tensors or arrays and returns the like of what it got. While it runs, its
+thread has a `CallFrame`, in which one Tensor is one handle however often it is passed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from msops import _context
+from msops._extension.handles import Handle, is_array
+from msops._inference import refuse_64_bit
+from msops._tensor import Tensor, is_jax_face, strided_memory, wrap
+from msops.errors import BackendError, explain
+
+
+@dataclasses.dataclass(frozen=True)
+class Module:
+    """What is known of a loaded extension module.
+
+    Attributes:
+      name: its name.
+      hash: SHA-256 of its library, in hexadecimal.
+      backend: "CPU", "GPU" or "Ascend".
+    """
+
+    name: str
+    hash: str
+    backend: str
+
+
+class _Thread(threading.local):
+    frame: CallFrame | None = None
+
+
+_thread = _Thread()
+
+
+class CallFrame:
+    """The call that this thread is in, from ``with`` entry to exit.
+
+    Attributes:
+      module: whose function is called.
+      tensors: whether it came through MindSpore's face (Tensors in, Tensors out).
+    """
+
+    def __init__(self, module: Module, tensors: bool):
+        self.module = module
+        self.tensors = tensors
+        self._handles: dict[int, Handle] = {}
+        self._outer: CallFrame | None = None
+        self._face: contextlib.AbstractContextManager[Any] = (
+            _context.scope() if tensors else contextlib.nullcontext()
+        )
+
+    def __enter__(self) -> CallFrame:
+        self._face.__enter__()
+        self._outer, _thread.frame = _thread.frame, self
+        return self
+
+    def __exit__(self, kind: Any, *error: Any) -> None:
+        _thread.frame = self._outer
+        try:
+            if kind is None:
+                self._hand_back()
+        finally:
+            self._face.__exit__(kind, *error)
+
+    def again(self) -> CallFrame:
+        """Returns a frame for code of the same call that JAX runs later."""
+        return CallFrame(self.module, self.tensors)
+
+    def handle(self, tensor: Tensor) -> Handle:
+        """Returns the handle of a Tensor."""
+        known = self._handles.get(id(tensor))
+        if known is None:
+            value = tensor.value
+            known = Handle(value.shape, np.dtype(value.dtype), value, tensor)
+            known.strided = strided_memory(tensor)
+            self._handles[id(tensor)] = known
+        return known
+
+    def _hand_back(self) -> None:
+        """Gives Tensors that C++ changed in place their new arrays."""
+        for handle in self._handles.values():
+            owner = handle.owner
+            if owner is not None and handle.array is not owner.value:
+                owner.value = handle.array
+
+
+def current_frame() -> CallFrame:
+    """Returns the call that this thread is in.
+
+    Raises:
+      BackendError: it is in none, because C++ kept a function and called it by itself.
+    """
+    if _thread.frame is None:
+        raise BackendError(
+            explain(
+                "extension module",
+                "it works on tensors outside a call of one of its functions",
+                "Load the module with CustomOpBuilder(...).load(), and call its functions.",
+            )
+        )
+    return _thread.frame
+
+
+def as_function(module: Module, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of C++ as one of Tensors, or of arrays if it is given only those."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with CallFrame(module, tensors=not is_jax_face((args, kwargs))):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def from_python(value: Any) -> Handle | None:
+    """Returns the handle of an argument, None if it is no array."""
+    if isinstance(value, Tensor):
+        return current_frame().handle(value)
+    if not is_array(value):
+        return None
+    if isinstance(value, (np.ndarray, np.generic)):
+        refuse_64_bit(value.dtype, "an argument", "extension function")
+        value = jax.device_put(np.asarray(value))
+    return Handle(value.shape, np.dtype(value.dtype), value)
+
+
+def to_python(handle: Handle) -> Any:
+    """Returns what the caller gets for a tensor that a function returned."""
+    if handle.owner is not None:
+        return handle.owner
+    return wrap(handle.array) if current_frame().tensors else handle.array
+
+
+def new_handle(shape: tuple[int, ...], dtype: np.dtype) -> Handle:
+    """Returns the handle of a tensor that C++ makes, without data yet.
+
+    Raises:
+      InferenceTypeError: the dtype is 64 bits wide, and such types are off in JAX.
+    """
+    refuse_64_bit(dtype, f"a tensor of shape {tuple(shape)}", "extension function")
+    return Handle(shape, dtype)

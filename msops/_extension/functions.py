@@ -1,0 +1,377 @@
+"""``Function<T>::Apply`` on traced tensors: Forward and Backward of C++ as a `jax.custom_vjp`.
+
+JAX calls the parts when it needs them, maybe several times and after Apply has returned, so C++
+keeps the arguments of the call. Before Forward runs, the handles of its tensors get the arrays that
+JAX is tracing with, and after it their own again.
+
+Harder than it looks is the gradient of a gradient. A forward rule that runs Forward would be
+differentiated through what Forward launches, which for a kernel is impossible. So the rule calls a
+function that is again a custom_vjp, and that returns beside the outputs what Forward saved. What it
+saved of its inputs and outputs is taken from the rule's own, and so is differentiated as they are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NoReturn
+
+import jax
+
+from msops import _jax_seam as seam
+from msops._extension.calls import CallFrame, current_frame
+from msops._extension.handles import Handle
+from msops._leaves import is_leaf
+from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError, explain
+
+Needs = tuple[bool, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Saved:
+    """Where a saved tensor is found when Backward runs.
+
+    Attributes:
+      kind: "input", "output", "value" (made inside Forward) or "null".
+      index: which one.
+    """
+
+    kind: str
+    index: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """What Forward left in its context, but for arrays; hashable, as JAX asks of such data.
+
+    Attributes:
+      needs: which tensor arguments are differentiated.
+      saved: the saved tensors.
+      data: saved_data; a tensor in it is a `Saved`.
+      materialize: whether Backward gets zeros for outputs without gradient.
+    """
+
+    needs: Needs
+    saved: tuple[Saved, ...]
+    data: tuple[tuple[str, Hashable], ...]
+    materialize: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Structure:
+    """What is the same whenever Forward runs with the same needs.
+
+    Attributes:
+      returned: for each output the input that it is, or None.
+      dirty: for each output whether it is an input that was changed in place.
+      constant: for each output whether it has no gradient.
+      record: what Backward gets to know.
+    """
+
+    returned: tuple[int | None, ...]
+    dirty: tuple[bool, ...]
+    constant: tuple[bool, ...]
+    record: Record
+
+    @property
+    def output_count(self) -> int:
+        """How many outputs there are."""
+        return len(self.returned)
+
+
+def apply(
+    name: str,
+    tensors: tuple[Handle, ...],
+    others: tuple[Handle, ...],
+    is_tensor: tuple[bool, ...],
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+) -> tuple[Handle, ...]:
+    """Serves ``Function<T>::Apply`` when an argument is being traced.
+
+    Args:
+      name: ``Function[T]``.
+      tensors: the arguments of type TensorPtr.
+      others: tensors in other arguments, which have no gradient.
+      is_tensor: for each argument whether it is of type TensorPtr.
+      forward: ``(needs) -> (outputs, saved, dirty, constant, materialize, data)``, handles in it.
+      backward: ``(needs, saved, data, gradients) -> gradients``.
+
+    Returns:
+      The outputs. An input that was changed in place has its own handle.
+    """
+    call = FunctionCall(name, tensors, others, is_tensor, forward, backward, current_frame())
+    return call.apply()
+
+
+class FunctionCall:
+    """One call of Apply; JAX's traces of it hold it."""
+
+    def __init__(
+        self,
+        name: str,
+        tensors: tuple[Handle, ...],
+        others: tuple[Handle, ...],
+        is_tensor: tuple[bool, ...],
+        forward: Callable[..., Any],
+        backward: Callable[..., Any],
+        frame: CallFrame,
+    ):
+        self.name = name
+        self.is_tensor = is_tensor
+        self.inputs = (*tensors, *others)
+        self.tensor_count = len(tensors)
+        self._forward = forward
+        self._backward = backward
+        self._frame = frame
+        # Two threads may trace what was compiled of one call; its handles serve one at a time.
+        self._lock = threading.RLock()
+        self._structures: dict[Needs, Structure] = {}
+        self.differentiable = functools.cache(self._differentiable)
+
+    def apply(self) -> tuple[Handle, ...]:
+        """Binds the call; see the function `apply`."""
+        arrays = [handle.array for handle in self.inputs]
+        are_leaves = [is_leaf(array) for array in arrays]
+        results = self.differentiable(self._no_needs)(*seam.vary_alike(arrays))
+        structure = self._structures[self._no_needs]
+        handles = []
+        for array, returned, dirty, constant in zip(
+            results, structure.returned, structure.dirty, structure.constant, strict=True
+        ):
+            result = jax.lax.stop_gradient(array) if constant else array
+            if dirty and returned is not None:
+                if are_leaves[returned]:
+                    self._refuse_leaf(returned)
+                self.inputs[returned].array = result
+                handles.append(self.inputs[returned])
+            else:
+                handles.append(Handle(result.shape, result.dtype, result))
+        return tuple(handles)
+
+    def _refuse_leaf(self, position: int) -> NoReturn:
+        raise GradientValueError(
+            explain(
+                self.name,
+                f"a leaf tensor that needs a gradient, tensor argument {position}, is changed in "
+                "place",
+                "Change a tensor computed from it (x + 0), or do not differentiate by it.",
+            )
+        )
+
+    @property
+    def _no_needs(self) -> Needs:
+        return (False,) * self.tensor_count
+
+    def _differentiable(self, needs: Needs) -> Callable[..., Sequence[Any]]:
+        """Returns Forward as a function of arrays with Backward as its gradient.
+
+        It returns the outputs, and unless `needs` are all False what Forward saved for them.
+        """
+
+        @jax.custom_vjp
+        def function(*arrays: Any) -> Sequence[Any]:
+            outputs, values = self._run(arrays, needs)
+            return outputs + (values if any(needs) else ())
+
+        def fwd(*primals: Any) -> Any:
+            arrays = tuple(primal.value for primal in primals)
+            asked = tuple(primal.perturbed for primal in primals[: self.tensor_count])
+            inner = self.differentiable(asked)(*arrays)
+            # Differentiated eagerly, JAX runs this rule alone.
+            structure = self._structures[asked]
+            self._structures.setdefault(needs, structure)
+            count = structure.output_count
+            outputs, values = tuple(inner[:count]), tuple(inner[count:])
+            extra: tuple[Any, ...] = ()
+            if any(needs):
+                whole = inner if asked == needs else self.differentiable(needs)(*arrays)
+                extra = tuple(whole[count:])
+            residual = _Residual(structure.record, (arrays, outputs, values))
+            return outputs + extra, residual
+
+        def bwd(residual: _Residual, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+            return self._pull_back(residual, cotangents)
+
+        function.defvjp(fwd, bwd, symbolic_zeros=True)
+        return function
+
+    def _run(self, arrays: Sequence[Any], needs: Needs) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Runs Forward on arrays; returns its outputs, and arrays that it made and saved."""
+        with self._lock, self._frame.again():
+            own = [handle.content for handle in self.inputs]
+            for handle, array in zip(self.inputs, arrays, strict=True):
+                handle.content = array
+            try:
+                return self._read(self._forward(list(needs)), arrays, needs)
+            finally:
+                for handle, content in zip(self.inputs, own, strict=True):
+                    handle.content = content
+
+    def _read(
+        self, answer: Any, arrays: Sequence[Any], needs: Needs
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Notes the structure of what Forward answered, and returns its arrays."""
+        outputs, saved, dirty, constant, materialize, data = answer
+        for index, (handle, array) in enumerate(zip(self.inputs, arrays, strict=True)):
+            if handle.content is not array and handle not in dirty:
+                raise ArgumentTypeError(
+                    explain(
+                        self.name,
+                        f"Forward changed tensor argument {index} in place",
+                        "Mark it with MarkDirty and return it, or work on a new tensor.",
+                    )
+                )
+        values: list[Handle] = []
+
+        def locate(handle: Handle | None) -> Saved:
+            if handle is None:
+                return Saved("null")
+            if handle in outputs:
+                return Saved("output", outputs.index(handle))
+            if handle in self.inputs:
+                return Saved("input", self.inputs.index(handle))
+            if handle not in values:
+                values.append(handle)
+            return Saved("value", values.index(handle))
+
+        located = tuple(map(locate, saved))
+        frozen = tuple((key, _freeze(entry, locate)) for key, entry in sorted(data.items()))
+        self._structures[needs] = Structure(
+            tuple(self.inputs.index(h) if h in self.inputs else None for h in outputs),
+            tuple(handle in dirty for handle in outputs),
+            tuple(handle in constant for handle in outputs),
+            Record(needs, located, frozen, materialize),
+        )
+        return tuple(h.array for h in outputs), tuple(h.array for h in values)
+
+    def _pull_back(self, residual: _Residual, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        """Returns the cotangent of each input from those of the outputs."""
+        inputs, outputs, values = residual.arrays
+        record = residual.record
+        if not any(record.needs):
+            return (None,) * len(inputs)
+        self._refuse_saved_cotangents(cotangents[len(outputs) :])
+        known = {"input": inputs, "output": outputs, "value": values}
+
+        def handle_of(place: Saved) -> Handle | None:
+            if place.kind == "null":
+                return None
+            array = known[place.kind][place.index]
+            return Handle(array.shape, array.dtype, array)
+
+        with self._frame.again():
+            gradients = [
+                self._materialise(cotangent, output, record.materialize)
+                for cotangent, output in zip(cotangents, outputs, strict=False)
+            ]
+            answer = self._backward(
+                list(record.needs),
+                tuple(map(handle_of, record.saved)),
+                {key: _thaw(entry, handle_of) for key, entry in record.data},
+                tuple(gradients),
+            )
+            return self._check(answer, inputs, record.needs)
+
+    def _refuse_saved_cotangents(self, cotangents: Sequence[Any]) -> None:
+        if any(not _is_zero(cotangent) for cotangent in cotangents):
+            raise GradientTypeError(
+                explain(
+                    self.name,
+                    "its gradient is being differentiated, and depends on a tensor that Forward "
+                    "made and saved",
+                    "Save inputs and outputs only, and compute the rest again in Backward.",
+                )
+            )
+
+    def _materialise(self, cotangent: Any, output: Any, materialize: bool) -> Handle | None:
+        if _is_zero(cotangent):
+            return Handle(output.shape, output.dtype) if materialize else None
+        return Handle(output.shape, output.dtype, cotangent)
+
+    def _check(
+        self, gradients: tuple[Handle | None, ...], inputs: Sequence[Any], needs: Needs
+    ) -> tuple[Any, ...]:
+        """Returns one cotangent per input of what Backward returned, one per argument."""
+        if len(gradients) != len(self.is_tensor):
+            raise GradientValueError(
+                explain(
+                    self.name,
+                    "returned an incorrect number of gradients (expected "
+                    f"{len(self.is_tensor)}, got {len(gradients)})",
+                    "Return one entry per argument of Forward, nullptr where there is no gradient.",
+                )
+            )
+        cotangents: list[Any] = []
+        for position, (gradient, is_tensor) in enumerate(
+            zip(gradients, self.is_tensor, strict=True)
+        ):
+            if not is_tensor and gradient is not None:
+                raise GradientTypeError(
+                    explain(
+                        self.name,
+                        f"returned a gradient at position {position}, where the argument of "
+                        "Forward is no Tensor",
+                        "Return nullptr there.",
+                    )
+                )
+            if is_tensor:
+                index = len(cotangents)
+                needed = needs[index] and gradient is not None
+                cotangents.append(
+                    self._fit(gradient, inputs[index], position)
+                    if needed and gradient is not None
+                    else None
+                )
+        return (*cotangents, *(None for _ in inputs[self.tensor_count :]))
+
+    def _fit(self, gradient: Handle, value: Any, position: int) -> Any:
+        if gradient.shape == value.shape and gradient.dtype == value.dtype:
+            return gradient.array
+        raise GradientValueError(
+            explain(
+                self.name,
+                f"expected for argument {position} a gradient of shape {value.shape} and dtype "
+                f"{value.dtype}; got shape {gradient.shape} and dtype {gradient.dtype}",
+                "Sum over broadcast axes in Backward, and cast to the argument's dtype.",
+            )
+        )
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True)
+class _Residual:
+    """An AutogradContext between Forward and Backward: arrays as leaves, the rest beside them."""
+
+    record: Record
+    arrays: Any
+
+    def tree_flatten(self) -> tuple[tuple[Any], Record]:
+        return (self.arrays,), self.record
+
+    @classmethod
+    def tree_unflatten(cls, record: Record, arrays: tuple[Any]) -> _Residual:
+        return cls(record, arrays[0])
+
+
+def _is_zero(cotangent: Any) -> bool:
+    return isinstance(cotangent, jax.custom_derivatives.SymbolicZero) or (
+        cotangent.dtype == jax.dtypes.float0
+    )
+
+
+def _freeze(entry: Any, locate: Callable[[Handle], Saved]) -> Hashable:
+    """Returns an entry of saved_data as hashable data."""
+    if isinstance(entry, Handle):
+        return locate(entry)
+    if isinstance(entry, (list, tuple)):
+        return tuple(_freeze(item, locate) for item in entry)
+    return entry
+
+
+def _thaw(entry: Any, handle_of: Callable[[Saved], Handle | None]) -> Any:
+    if isinstance(entry, Saved):
+        return handle_of(entry)
+    return tuple(_thaw(item, handle_of) for item in entry) if isinstance(entry, tuple) else entry

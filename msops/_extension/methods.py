@@ -1,0 +1,163 @@
+"""Operators that are methods of ``ms::Tensor``, and the functions that make tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from msops import _jax_seam as seam
+from msops._extension.calls import new_handle
+from msops._extension.handles import Handle, dtype_of
+from msops._inference import refuse_64_bit
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+
+def cast(array: Any, type_id: int) -> Any:
+    """Converts to another dtype."""
+    dtype = dtype_of(type_id)
+    refuse_64_bit(dtype, "the target of cast", "ms::Tensor::cast")
+    return array.astype(dtype)
+
+
+def chunk(array: Any, chunks: int, dim: int) -> tuple[Any, ...]:
+    """Cuts along an axis into parts of equal size, the last of which may be smaller."""
+    axis = _axis(dim, array.ndim, "chunk")
+    if chunks < 1:
+        raise ArgumentValueError(
+            explain("ms::Tensor::chunk", f"expected chunks of 1 or more; got {chunks}", "Pass 1.")
+        )
+    size = -(-array.shape[axis] // chunks) or 1
+    starts = range(0, max(array.shape[axis], 1), size)
+    return tuple(
+        jax.lax.slice_in_dim(array, start, min(start + size, array.shape[axis]), axis=axis)
+        for start in starts
+    )
+
+
+def contiguous(array: Any) -> Any:
+    """Returns a dense copy; arrays of JAX are dense."""
+    return array
+
+
+def flatten(array: Any, start_dim: int, end_dim: int) -> Any:
+    """Joins the axes from `start_dim` to `end_dim`, which is included, into one."""
+    if array.ndim == 0:
+        return array.reshape(1)
+    first, last = (_axis(dim, array.ndim, "flatten") for dim in (start_dim, end_dim))
+    if first > last:
+        raise ArgumentValueError(
+            explain(
+                "ms::Tensor::flatten",
+                f"expected start_dim before end_dim; got {start_dim} and {end_dim}",
+                "Swap them.",
+            )
+        )
+    joined = int(np.prod(array.shape[first : last + 1]))
+    return array.reshape(*array.shape[:first], joined, *array.shape[last + 1 :])
+
+
+def index_select(array: Any, dim: int, index: Handle) -> Any:
+    """Takes rows along an axis; an index out of range gives NaN, or the lowest integer."""
+    _require_integers(index, "index_select")
+    axis = _axis(dim, array.ndim, "index_select")
+    return jnp.take(array, index.array, axis=axis, mode="fill")
+
+
+def reshape(array: Any, shape: list[int]) -> Any:
+    """Gives it other extents, one of which may be -1."""
+    try:
+        return array.reshape(shape)
+    except TypeError as error:
+        raise ArgumentValueError(
+            explain(
+                "ms::Tensor::reshape",
+                f"expected a shape of {array.size} entries; got {shape}",
+                "Let one extent be -1, or make the product right.",
+            )
+        ) from error
+
+
+def repeat(array: Any, repeats: list[int]) -> Any:
+    """Tiles it; there may be more repeats than axes, never fewer."""
+    if len(repeats) < array.ndim:
+        raise ArgumentValueError(
+            explain(
+                "ms::Tensor::repeat",
+                f"expected {array.ndim} repeats or more; got {len(repeats)}",
+                "Pass one per axis, 1 where nothing is repeated.",
+            )
+        )
+    return jnp.tile(array, repeats)
+
+
+def repeat_interleave(array: Any, repeats: Any, dim: int | None, output_size: int | None) -> Any:
+    """Repeats each entry along an axis; without an axis, of the flattened tensor."""
+    if isinstance(repeats, Handle):
+        _require_integers(repeats, "repeat_interleave")
+        repeats = repeats.array
+        if seam.is_tracer(repeats) and output_size is None:
+            raise ArgumentTypeError(
+                explain(
+                    "ms::Tensor::repeat_interleave",
+                    "the repeats are being traced, so the size of the result is not known",
+                    "Pass output_size.",
+                )
+            )
+    axis = None if dim is None else _axis(dim, array.ndim, "repeat_interleave")
+    return jnp.repeat(array, repeats, axis=axis, total_repeat_length=output_size)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "cast": cast,
+    "chunk": chunk,
+    "contiguous": contiguous,
+    "flatten": flatten,
+    "index_select": index_select,
+    "repeat": repeat,
+    "repeat_interleave": repeat_interleave,
+    "reshape": reshape,
+}
+
+
+def call_method(name: str, handle: Handle, *arguments: Any) -> Handle | tuple[Handle, ...]:
+    """Serves the methods of ``ms::Tensor`` that compute."""
+    result = _METHODS[name](handle.array, *arguments)
+    if isinstance(result, tuple):
+        return tuple(Handle(part.shape, part.dtype, part) for part in result)
+    return Handle(result.shape, result.dtype, result)
+
+
+def make(name: str, value: Any, type_id: int) -> Handle:
+    """Serves ``ms::tensor``, ``ms::ones`` and ``ms::zeros``; `value` is data, or a shape."""
+    dtype = dtype_of(type_id)
+    data = np.asarray(value, dtype) if name == "tensor" else getattr(np, name)(value, dtype)
+    handle = new_handle(data.shape, dtype)
+    handle.array = jnp.asarray(data)
+    return handle
+
+
+def _axis(dim: int, rank: int, method: str) -> int:
+    if not -rank <= dim < rank:
+        raise ArgumentValueError(
+            explain(
+                f"ms::Tensor::{method}",
+                f"expected an axis from {-rank} to {rank - 1}; got {dim}",
+                "Count axes from 0, or from -1 backwards.",
+            )
+        )
+    return dim % rank
+
+
+def _require_integers(handle: Handle, method: str) -> None:
+    if handle.dtype.kind not in "iu":
+        raise ArgumentTypeError(
+            explain(
+                f"ms::Tensor::{method}",
+                f"expected a tensor of integers; got {handle.dtype}",
+                "Cast it to kNumberTypeInt32 or kNumberTypeInt64.",
+            )
+        )

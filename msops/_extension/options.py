@@ -1,0 +1,168 @@
+"""What a CustomOpBuilder was asked for, checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import keyword
+from typing import Any
+
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+BACKENDS = ("CPU", "GPU", "Ascend")
+
+_WHO = "CustomOpBuilder"
+_ONLY_ON_ASCEND = {
+    "enable_atb": "Ascend Transformer Boost, whose operators have no counterpart here",
+    "enable_asdsip": "Ascend's signal processing library, whose operators have no counterpart here",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The arguments of a builder; see the class for their meaning."""
+
+    name: str
+    sources: tuple[str, ...]
+    backend: str
+    include_paths: tuple[str, ...]
+    cflags: tuple[str, ...]
+    ldflags: tuple[str, ...]
+    build_dir: str | None
+    debug_mode: bool
+    verbose: bool
+
+    @property
+    def who(self) -> str:
+        """What messages call the builder."""
+        return f"{_WHO} '{self.name}'"
+
+
+def read_options(
+    name: Any,
+    sources: Any,
+    backend: Any,
+    include_paths: Any,
+    cflags: Any,
+    ldflags: Any,
+    rest: dict[str, Any],
+) -> Options:
+    """Returns the arguments, checked.
+
+    Raises:
+      ArgumentTypeError: an argument is of a wrong type.
+      ArgumentValueError: one has a value that cannot be served.
+    """
+    _check_name(name)
+    _check_backend(backend)
+    rest = dict(rest)
+    options = Options(
+        name=name,
+        sources=_texts("sources", sources),
+        backend=backend or "CPU",
+        include_paths=_texts("include_paths", () if include_paths is None else include_paths),
+        cflags=_optional("cflags", cflags),
+        ldflags=_optional("ldflags", ldflags),
+        build_dir=next(iter(_optional("build_dir", rest.pop("build_dir", None))), None),
+        debug_mode=_flag("debug_mode", rest.pop("debug_mode", False)),
+        verbose=_flag("verbose", rest.pop("verbose", False)),
+    )
+    if not options.sources:
+        raise ArgumentValueError(
+            explain(options.who, "expected sources; got none", "Name a .cpp file.")
+        )
+    _refuse_ascend_only(rest)
+    if rest:
+        raise ArgumentTypeError(
+            explain(
+                options.who,
+                f"expected none of the argument(s) {', '.join(sorted(rest))}",
+                "It takes include_paths, cflags, ldflags, build_dir, debug_mode and verbose.",
+            )
+        )
+    return options
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str):
+        raise ArgumentTypeError(
+            explain(_WHO, f"expected name str; got {type(name).__name__}", "Pass 'my_ops', say.")
+        )
+    if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
+        raise ArgumentValueError(
+            explain(
+                _WHO,
+                f"expected a name that is an identifier; got {name!r}",
+                "It becomes a name in C++: use letters, digits and underscores.",
+            )
+        )
+
+
+def _check_backend(backend: Any) -> None:
+    if backend is not None and not isinstance(backend, str):
+        raise ArgumentTypeError(
+            explain(
+                _WHO, f"expected backend str or None; got {type(backend).__name__}", "Pass 'CPU'."
+            )
+        )
+    if backend is not None and backend not in BACKENDS:
+        raise ArgumentValueError(
+            explain(
+                _WHO,
+                f"expected backend 'CPU', 'GPU' or 'Ascend'; got {backend!r}",
+                "For 'backend', only these are allowed; None means 'CPU'.",
+            )
+        )
+
+
+def _refuse_ascend_only(rest: dict[str, Any]) -> None:
+    """Takes MindSpore's options that have no meaning here out of `rest`."""
+    for name, what in _ONLY_ON_ASCEND.items():
+        if _flag(name, rest.pop(name, False)):
+            raise ArgumentValueError(
+                explain(
+                    _WHO,
+                    f"{name}=True asks for {what}",
+                    "Write the operator with CustomLaunchAclnn and the operators of msops, or as "
+                    "a PyboostRunner.",
+                )
+            )
+    for name in ("op_def", "op_doc"):
+        if rest.pop(name, None) is not None:
+            raise ArgumentValueError(
+                explain(
+                    _WHO,
+                    f"{name} describes operators of MindSpore's graph compiler",
+                    "Leave it out: functions bound with PYBIND11_MODULE also work under jax.jit.",
+                )
+            )
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    values = (value,) if isinstance(value, str) else value
+    if isinstance(values, (list, tuple)) and all(isinstance(item, str) for item in values):
+        return tuple(values)
+    raise ArgumentTypeError(
+        explain(
+            _WHO,
+            f"expected {name} str, or list or tuple of str; got {value!r}",
+            "Convert paths with str().",
+        )
+    )
+
+
+def _optional(name: str, value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    raise ArgumentTypeError(
+        explain(_WHO, f"expected {name} str or None; got {type(value).__name__}", "Pass one str.")
+    )
+
+
+def _flag(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ArgumentTypeError(
+        explain(_WHO, f"expected {name} bool; got {type(value).__name__}", "Pass True or False.")
+    )

@@ -1,0 +1,269 @@
+"""Runs of a `PyboostRunner`: at once on memory, or as a call in the program that is being traced.
+
+In a program a runner is named by an id that is the same in every process that runs the same script
+(decision 20): hash of the module, name of the op, and how many of that name were traced before. The
+object behind the id belongs to the traced program, and goes when that and what was compiled of it
+are gone.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from msops import _jax_seam as seam
+from msops._dtypes import as_dtype
+from msops._extension.calls import Module, current_frame
+from msops._extension.handles import Handle, layout, type_id_of
+from msops._native_call import native_module, register_targets
+from msops.errors import (
+    ArgumentValueError,
+    BackendError,
+    GradientTypeError,
+    KernelError,
+    explain,
+)
+
+RUNNER_TARGET = "msops_runner"
+
+_NO_OUTPUT = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class TracedRunner:
+    """A runner in a program.
+
+    Attributes:
+      id: how the program names it.
+      op: the name the runner was given.
+      module: whose it is.
+      owner: keeps the C++ object.
+    """
+
+    id: str
+    op: str
+    module: Module
+    owner: Any = dataclasses.field(compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return self.id
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """The arrays of a run.
+
+    Attributes:
+      input_count: how many operands the kernel gets as inputs; the others are updated outputs.
+      updates: for each operand the output that is its new value, or -1.
+      outputs: shape and dtype name of each output.
+    """
+
+    input_count: int
+    updates: tuple[int, ...]
+    outputs: tuple[tuple[tuple[int, ...], str], ...]
+
+
+def run(
+    op: str,
+    owner: Any,
+    inputs: tuple[Handle, ...],
+    outputs: tuple[Handle, ...],
+    strided: tuple[bool, ...],
+) -> None:
+    """Serves ``PyboostRunner::Run``.
+
+    Args:
+      op: the name the runner was given.
+      owner: the runner, owned by this object.
+      inputs: what the kernel reads.
+      outputs: what it writes; one that is an input too is updated.
+      strided: for each input, whether the kernel wants its memory as it lies.
+
+    Raises:
+      KernelError: the kernel threw an exception.
+    """
+    module = current_frame().module
+    on_device = module.backend == "GPU"
+    if on_device or any(handle.is_traced for handle in (*inputs, *outputs)):
+        _run_in_program(op, module, owner, inputs, outputs)
+    else:
+        _run_now(op, owner, inputs, outputs, strided)
+
+
+def _run_now(
+    op: str,
+    owner: Any,
+    inputs: tuple[Handle, ...],
+    outputs: tuple[Handle, ...],
+    strided: tuple[bool, ...],
+) -> None:
+    """Launches the kernel on the memory of the arrays."""
+    described, memory = [], []
+    for handle, wants_strides in zip(inputs, strided, strict=True):
+        if wants_strides and handle.strided is not None and handle not in outputs:
+            described.append(layout(handle))
+            memory.append(handle.strided)
+            continue
+        described.append((type_id_of(handle.dtype), handle.shape, None, 0))
+        memory.append(handle.writable() if handle in outputs else handle.readable())
+    for handle in outputs:
+        described.append((type_id_of(handle.dtype), handle.shape, None, 0))
+        memory.append(handle.overwrite() if handle.is_empty else handle.writable())
+    addresses = [array.ctypes.data for array in memory]
+    try:
+        native_module().launch_runner(owner, described, len(inputs), addresses)
+    except RuntimeError as error:
+        raise KernelError(
+            explain(f"Runner '{op}'", "its kernel failed", "See the kernel's source.", [str(error)])
+        ) from error
+
+
+_counts: dict[tuple[str, str], itertools.count[int]] = collections.defaultdict(itertools.count)
+
+
+def _run_in_program(
+    op: str, module: Module, owner: Any, inputs: tuple[Handle, ...], outputs: tuple[Handle, ...]
+) -> None:
+    """Binds the call, and gives the outputs the traced results."""
+    if not outputs:
+        raise ArgumentValueError(
+            explain(
+                f"Runner '{op}'",
+                "it has no outputs, and so no effect in a program that is being traced",
+                "List the tensors that the kernel writes to as outputs of Run, also those that "
+                "are its inputs.",
+            )
+        )
+    runner = TracedRunner(
+        f"{module.hash[:16]}/{op}/{next(_counts[module.hash, op])}", op, module, owner
+    )
+    native_module().register_runner(runner.id, owner)
+    extra = [h for h in outputs if not h.is_empty and h not in inputs]
+    operands = [*inputs, *extra]
+    signature = Signature(
+        len(inputs),
+        tuple(outputs.index(h) if h in outputs else _NO_OUTPUT for h in operands),
+        tuple((h.shape, as_dtype(h.dtype).name) for h in outputs),
+    )
+    arrays = seam.vary_alike([handle.array for handle in operands])
+    results = _primitive().bind(*arrays, runner=runner, signature=signature)
+    for handle, result in zip(outputs, results, strict=True):
+        handle.array = result
+
+
+@functools.cache
+def _primitive() -> Any:
+    """Returns the primitive of all runs."""
+    return seam.new_primitive(
+        "extension_runner",
+        abstract_eval=_abstract_eval,
+        lower=_lower,
+        batch=_batch,
+        jvp=_jvp,
+        impl=_impl,
+        runs_on_host=False,
+    )
+
+
+def _structs(signature: Signature) -> list[jax.ShapeDtypeStruct]:
+    return [jax.ShapeDtypeStruct(shape, as_dtype(name).dtype) for shape, name in signature.outputs]
+
+
+def _abstract_eval(
+    *avals: Any, runner: TracedRunner, signature: Signature
+) -> tuple[list[Any], set[Any]]:
+    who = f"Runner '{runner.op}'"
+    return [seam.shaped_array(struct, avals, who) for struct in _structs(signature)], set()
+
+
+def _impl(*arrays: Any, runner: TracedRunner, signature: Signature) -> Sequence[Any]:
+    bind = functools.partial(_primitive().bind, runner=runner, signature=signature)
+    return jax.jit(bind)(*arrays)
+
+
+def _batch(
+    args: Sequence[Any], dims: Sequence[Any], *, runner: TracedRunner, signature: Signature
+) -> tuple[Sequence[Any], Sequence[int]]:
+    """Runs the kernel once per element: its object knows the shapes it was traced with."""
+    mapped = [
+        None if dim is None else jnp.moveaxis(arg, dim, 0)
+        for arg, dim in zip(args, dims, strict=True)
+    ]
+
+    def one(elements: Sequence[Any]) -> Sequence[Any]:
+        flat = [arg if own is None else own for arg, own in zip(args, elements, strict=True)]
+        return _primitive().bind(*flat, runner=runner, signature=signature)
+
+    results = jax.lax.map(one, mapped)
+    return results, [0] * len(results)
+
+
+def _jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, runner: TracedRunner, signature: Signature
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    if not all(map(seam.is_zero, tangents)):
+        raise GradientTypeError(
+            explain(
+                f"Runner '{runner.op}' of extension module '{runner.module.name}'",
+                "it is being differentiated, and a PyboostRunner has no gradient",
+                "Call it in Forward of a mindspore::pynative::autograd::Function that has a "
+                "Backward, or put jax.lax.stop_gradient around its inputs.",
+            )
+        )
+    results = _primitive().bind(*primals, runner=runner, signature=signature)
+    return results, [seam.zero_tangent(jax.typeof(result)) for result in results]
+
+
+def _lower(
+    ctx: Any, *operands: Any, platform: str, runner: TracedRunner, signature: Signature
+) -> Sequence[Any]:
+    _check_platform(platform, runner)
+    register_targets(platform)
+    arrays = [*ctx.avals_in, *ctx.avals_out]
+    attributes = {
+        "op": runner.op,
+        "runner": runner.id,
+        "input_count": np.int64(signature.input_count),
+        "updates": np.array(signature.updates, np.int64),
+        "ranks": np.array([len(array.shape) for array in arrays], np.int64),
+        "dims": np.array([dim for array in arrays for dim in array.shape], np.int64),
+        "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
+        "type_ids": np.array([type_id_of(array.dtype) for array in arrays], np.int64),
+    }
+    aliases = [
+        (signature.updates.index(output), output)
+        for output in sorted(set(signature.updates) - {_NO_OUTPUT})
+    ]
+    return seam.custom_call(
+        ctx,
+        operands,
+        RUNNER_TARGET,
+        attributes,
+        has_side_effect=False,
+        aliases=aliases,
+        keeps=runner,
+    )
+
+
+def _check_platform(platform: str, runner: TracedRunner) -> None:
+    backend = runner.module.backend
+    if (platform == "cpu") == (backend != "GPU"):
+        return
+    where = "CPU" if platform == "cpu" else platform
+    raise BackendError(
+        explain(
+            f"Runner '{runner.op}' of extension module '{runner.module.name}'",
+            f"it was built for backend {backend!r}, and the program is lowered for {where}",
+            "Build the module for the platform with CustomOpBuilder(backend=...), or put the "
+            "arrays on a device of the other: jax.device_put(x, jax.devices('cpu')[0]).",
+        )
+    )

@@ -1,0 +1,157 @@
+"""Extension modules: several sources compiled at a time, then linked to one library.
+
+Objects lie in the store under their content, as libraries do, so sources of equal names in
+different folders do not meet, and after a change only what changed is compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from msops._toolchain import compilers
+from msops._toolchain.builder import Report, build_object, linked_files
+from msops._toolchain.elf import parse_elf
+from msops._toolchain.languages import CUDA, CXX, LANGUAGES
+from msops._toolchain.manifest import Result, find_result, record_result
+from msops._toolchain.stamps import take_stamp
+from msops._toolchain.store import Built, Store, open_store, read_verified
+from msops.errors import BuildError, explain
+
+_SHOWN_LINES = 12
+
+
+@dataclass(frozen=True)
+class ModuleSources:
+    """What an extension module is built from.
+
+    Attributes:
+      name: the module's name, an identifier.
+      sources: .cc, .cpp, .cxx and .cu files.
+      flags: for the C++ compiler; they come last.
+      cuda_flags: for nvcc.
+      link_flags: for the linker.
+      include_dirs: searched for headers after the folder of a source.
+      uses_cuda: whether nvcc links it.
+    """
+
+    name: str
+    sources: tuple[Path, ...]
+    flags: tuple[str, ...]
+    cuda_flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    include_dirs: tuple[Path, ...]
+    uses_cuda: bool
+
+
+def build_module(module: ModuleSources, who: str, report: Report) -> Built:
+    """Returns the library of a module, built unless the cache has it.
+
+    Args:
+      module: what it is built from.
+      who: what messages call it.
+      report: is told what is compiled and linked.
+
+    Raises:
+      ArgumentValueError: a source has none of the suffixes.
+      BuildError: there is no compiler, it failed, or the cache cannot be written.
+    """
+    store = open_store(who)
+    objects = _compile_all(module, who, report)
+    language = CUDA if module.uses_cuda else CXX
+    compiler = compilers.find_compiler(language, module.link_flags, module.sources[0], who)
+    flags = ("-shared",) if module.uses_cuda else ("-shared", "-fPIC")
+    command = (*compiler.command, *flags, *(str(path) for path, _ in objects), *module.link_flags)
+    identity = (
+        "module",
+        module.name,
+        [digest for _, digest in objects],
+        (*compiler.command, *flags, *module.link_flags),
+        compiler.identity,
+        os.fspath(module.sources[0].parent),
+        [os.environ.get(variable) for variable in compilers.SEARCH_VARIABLES],
+    )
+    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+    name = f"{module.name}.so"
+    digest = _find(store, key, name)
+    if digest is None:
+        with store.lock(key):
+            digest = _find(store, key, name)
+            if digest is None:
+                report.begin(f"linking {name}")
+                digest = _run_linker(store, command, module, key, report.echo)
+    return Built(store.object_path(digest, name), digest, name)
+
+
+def store_source(text: str, name: str, who: str) -> Path:
+    """Returns a file of the cache that holds a source, under its name and its content's hash."""
+    data = text.encode()
+    digest = hashlib.sha256(data).hexdigest()
+    store = open_store(who)
+    path = store.root / "generated" / digest[:2] / digest / name
+    if read_verified(path, digest) is None:
+        store.write(path, data)
+    return path
+
+
+def _compile_all(module: ModuleSources, who: str, report: Report) -> list[tuple[Path, str]]:
+    """Returns the objects of all sources; the first error, in their order, is raised."""
+
+    def compile_one(source: Path) -> tuple[Path, str]:
+        is_cuda = LANGUAGES.get(source.suffix) is CUDA
+        flags = module.cuda_flags if is_cuda else module.flags
+        return build_object(source, flags, module.include_dirs, who, report)
+
+    if len(module.sources) == 1:
+        return [compile_one(module.sources[0])]
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        return list(pool.map(compile_one, module.sources))
+
+
+def _find(store: Store, key: str, name: str) -> str | None:
+    """Returns the content hash of a recorded library that is there and undamaged."""
+    result = find_result(store, key)
+    if result is None or store.load(result.library, name) is None:
+        return None
+    return result.library
+
+
+def _run_linker(
+    store: Store,
+    command: tuple[str, ...],
+    module: ModuleSources,
+    key: str,
+    echo: Callable[[str], None] | None,
+) -> str:
+    """Links, records the result, and returns its content hash."""
+    name = f"{module.name}.so"
+    folder = module.sources[0].parent
+    with store.scratch() as scratch:
+        output = scratch / name
+        whole = (*command, "-o", os.fspath(output))
+        done = compilers.run_quietly(whole, folder, scratch, echo)
+        if done.returncode != 0 or not output.exists():
+            error = BuildError(
+                explain(
+                    store.who,
+                    f"{Path(command[0]).name} could not link {name}",
+                    f"Correct the sources or ldflags. The command was, in {folder}:\n"
+                    f"  {shlex.join(whole)}",
+                    done.stdout.splitlines()[:_SHOWN_LINES],
+                )
+            )
+            error.output = done.stdout
+            raise error
+        data = output.read_bytes()
+    parse_elf(data, name, store.who)
+    store.add(data, name)
+    digest = hashlib.sha256(data).hexdigest()
+    stamps = tuple(take_stamp(path) for path in linked_files(module.link_flags, folder))
+    record_result(store, key, Result(digest, stamps, ()))
+    return digest

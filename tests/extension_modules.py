@@ -1,0 +1,20 @@
+"""The extension modules that tests share, each built once per test session and cache."""
+
+from __future__ import annotations
+
+import functools
+import types
+import warnings
+from pathlib import Path
+
+from msops.ops import CustomOpBuilder
+
+SOURCES = Path(__file__).parent / "extensions"
+
+
+@functools.cache
+def extension(name: str, backend: str = "CPU") -> types.ModuleType:
+    """Returns the module of ``extensions/<name>.cpp``."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "msops: there is no Ascend device")
+        return CustomOpBuilder(f"tests_{name}", str(SOURCES / f"{name}.cpp"), backend).load()

@@ -1,0 +1,105 @@
+// tensors.cpp: factories, methods and arguments of ms::Tensor, and launches with LAUNCH_ACLNN.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ms_extension/all.h"
+
+ms::Tensor Method(const std::string& name, const ms::Tensor& x) {
+  if (name == "cast") return x.cast(ms::TypeId::kNumberTypeInt32);
+  if (name == "contiguous") return x.contiguous();
+  if (name == "flatten") return x.flatten();
+  if (name == "flatten12") return x.flatten(1, 2);
+  if (name == "reshape") return x.reshape({4, -1});
+  if (name == "repeat") return x.repeat({2, 1, 1, 3});
+  if (name == "repeat_interleave") return x.repeat_interleave(2, 1);
+  if (name == "repeat_all") return x.repeat_interleave(3);
+  throw py::value_error("no method " + name);
+}
+
+std::vector<ms::Tensor> Describe(const ms::Tensor& x) {
+  return {ms::tensor(static_cast<int64_t>(x.numel()), ms::TypeId::kNumberTypeInt32),
+          ms::tensor(x.stride(), ms::TypeId::kNumberTypeInt32),
+          ms::tensor(static_cast<int64_t>(x.data_type()), ms::TypeId::kNumberTypeInt32)};
+}
+
+// sum(x over `axis`) by a function that is launched later, as tests of MindSpore do.
+ms::Tensor Sum(const ms::Tensor& x, int64_t axis) {
+  std::vector<int64_t> shape = x.shape();
+  shape.erase(shape.begin() + axis);
+  ms::Tensor out(x.data_type(), shape);
+  auto runner = std::make_shared<ms::pynative::AclnnOpRunner>("ReduceSum");
+  runner->SetLaunchFunc(
+      LAUNCH_ACLNN_FUNC(aclnnReduceSum, x, std::vector<int64_t>{axis}, false, x.data_type(), out));
+  runner->Run({x}, {out});
+  return out;
+}
+
+// A runner and a macro of the user's own, which captures tensors.
+#undef LAUNCH_ACLNN_FUNC
+#define LAUNCH_ACLNN_FUNC(name, ...) \
+  [=](auto* device, auto stream) { LAUNCH_ACLNN(name, device, stream, __VA_ARGS__); }
+
+class InnerAclnnOpRunner : public ms::pynative::PyboostRunner {
+ public:
+  using Launch = std::function<void(mindspore::device::DeviceContext*, size_t)>;
+  using PyboostRunner::PyboostRunner;
+  void SetLaunchFunc(Launch launch) { launch_ = std::move(launch); }
+  void LaunchKernel() override { launch_(_device_context_, _stream_id_); }
+
+ private:
+  Launch launch_;
+};
+
+ms::Tensor Mul(const ms::Tensor& x, const ms::Tensor& y) {
+  ms::Tensor out(x.data_type(), x.shape());
+  auto runner = std::make_shared<InnerAclnnOpRunner>("Mul");
+  auto left = x.tensor(), right = y.tensor(), result = out.tensor();
+  runner->SetLaunchFunc(LAUNCH_ACLNN_FUNC(aclnnMul, left, right, result));
+  runner->Run({x, y}, {out});
+  return out;
+}
+
+PYBIND11_MODULE(MS_EXTENSION_NAME, m) {
+  m.def("method", &Method);
+  m.def("describe", &Describe);
+  m.def("chunk", [](const ms::Tensor& x, int64_t n, int64_t dim) { return x.chunk(n, dim); });
+  m.def("index_select", [](const ms::Tensor& x, int64_t dim, const ms::Tensor& index) {
+    return x.index_select(dim, index);
+  });
+  m.def("repeat_each",
+        [](const ms::Tensor& x, const ms::Tensor& repeats, const std::optional<int64_t>& size) {
+          return x.repeat_interleave(repeats, 0, size);
+        });
+  m.def("factories", [] {
+    return std::vector<ms::Tensor>{
+        ms::tensor(int64_t{7}), ms::tensor(std::vector<int64_t>{1, 2}),
+        ms::tensor(0.5),        ms::tensor(std::vector<double>{0.25, 4}),
+        ms::ones({2, 3}),       ms::zeros({2}, ms::TypeId::kNumberTypeInt8)};
+  });
+  m.def("half", [] { return ms::tensor(0.5, ms::TypeId::kNumberTypeFloat16); });
+  m.def("assign", [](const ms::Tensor& x, const ms::Tensor& y) {
+    x.AssignTensor(y);
+    return static_cast<int64_t>(x.shape().size());
+  });
+  m.def("unknown_type", [] { return ms::Tensor(ms::TypeId::kTypeUnknown, {1}); });
+  m.def("undefined", [] { return ms::Tensor().shape(); });
+  m.def("accessor3", [](const ms::Tensor& x) { return x.accessor<float, 3>()(0, 0, 0); });
+  m.def("default_or", [](const std::optional<ms::Tensor>& x, const ms::Tensor& other) {
+    return x.value_or(other);
+  });
+  m.def("sum", &Sum);
+  m.def("mul", &Mul);
+  m.def("launch", [](const std::string& name, const std::vector<ms::Tensor>& inputs) {
+    mindspore::ValuePtrList values;
+    for (const auto& input : inputs) values.push_back(input.tensor());
+    ms::Tensor out(inputs[0].data_type(), inputs[0].shape());
+    mindspore::custom::CustomLaunchAclnn(name, values, {out.tensor()});
+    return out;
+  });
+  m.def("log", [](bool fail) {
+    MS_LOG(INFO) << "dropped " << 1;
+    if (fail) MS_LOG(EXCEPTION) << "said " << 2;
+    MS_EXCEPTION_IF_NULL(static_cast<void*>(nullptr));
+  });
+}

@@ -1,0 +1,153 @@
+"""ms::Tensor in C++: what it makes, its methods, its arguments, and LAUNCH_ACLNN."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from extension_modules import extension
+
+import msops as ms
+from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceTypeError
+
+A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+@pytest.fixture(scope="module")
+def ops():
+    return extension("tensors", "Ascend")
+
+
+METHODS = {
+    "cast": lambda a: a.astype(np.int32),
+    "contiguous": lambda a: a,
+    "flatten": lambda a: a.reshape(-1),
+    "flatten12": lambda a: a.reshape(2, 12),
+    "reshape": lambda a: a.reshape(4, 6),
+    "repeat": lambda a: np.tile(a, (2, 1, 1, 3)),
+    "repeat_interleave": lambda a: np.repeat(a, 2, 1),
+    "repeat_all": lambda a: np.repeat(a, 3),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods(ops, name):
+    expected = METHODS[name](A)
+    for call in (ops.method, jax.jit(ops.method, static_argnums=0)):
+        result = call(name, jnp.asarray(A))
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(("size", "chunks"), [(7, 3), (6, 3), (5, 4), (3, 5), (1, 1)])
+def test_chunk(ops, size, chunks):
+    x = np.arange(2 * size, dtype=np.float32).reshape(2, size)
+    # The parts of torch and MindSpore: of equal size but the last, so there may be fewer.
+    step = -(-size // chunks)
+    expected = np.split(x, range(step, size, step), axis=1)
+    for call in (ops.chunk, jax.jit(ops.chunk, static_argnums=(1, 2))):
+        parts = call(jnp.asarray(x), chunks, -1)
+        assert [part.shape for part in parts] == [part.shape for part in expected]
+        for part, wanted in zip(parts, expected, strict=True):
+            np.testing.assert_array_equal(part, wanted)
+
+
+def test_index_select_and_repeats_that_are_tensors(ops):
+    index = jnp.array([2, 0, 2])
+    np.testing.assert_array_equal(ops.index_select(jnp.asarray(A), 1, index), A[:, [2, 0, 2]])
+    repeats = jnp.array([2, 1])
+    expected = np.repeat(A, [2, 1], 0)
+    np.testing.assert_array_equal(ops.repeat_each(jnp.asarray(A), repeats, None), expected)
+    compiled = jax.jit(ops.repeat_each, static_argnums=2)
+    np.testing.assert_array_equal(compiled(jnp.asarray(A), repeats, 3), expected)
+    with pytest.raises(ArgumentTypeError, match="Pass output_size"):
+        compiled(jnp.asarray(A), repeats, None)
+    with pytest.raises(ArgumentTypeError, match="expected a tensor of integers; got float32"):
+        ops.index_select(jnp.asarray(A), 1, jnp.ones(2))
+
+
+def test_what_a_tensor_says_of_itself(ops):
+    numel, strides, type_id = ops.describe(jnp.asarray(A))
+    assert (numel, type_id) == (24, 43)
+    assert strides.tolist() == [12, 4, 1]
+
+
+def test_factories_on_both_faces(ops):
+    made = ops.factories()
+    assert all(isinstance(tensor, ms.Tensor) for tensor in made)
+    assert [tensor.dtype for tensor in made] == [
+        ms.int64,
+        ms.int64,
+        ms.float64,
+        ms.float64,
+        ms.float32,
+        ms.int8,
+    ]
+    assert [tensor.tolist() for tensor in made] == [
+        7,
+        [1, 2],
+        0.5,
+        [0.25, 4.0],
+        [[1.0] * 3] * 2,
+        [0, 0],
+    ]
+    assert ops.half().dtype == ms.float16
+
+
+def test_arguments_that_may_be_absent(ops):
+    x, y = jnp.ones(2), jnp.zeros(2)
+    assert ops.default_or(None, y).tolist() == [0, 0]
+    assert ops.default_or(x, y).tolist() == [1, 1]
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        ops.default_or(x, None)
+
+
+def test_assign_takes_over_another_array(ops):
+    x = ms.Tensor(np.zeros((2, 2), np.float32))
+    assert ops.assign(x, ms.Tensor([1.0, 2.0, 3.0])) == 1
+    assert x.tolist() == [1, 2, 3]
+
+
+def test_launches_by_runner_and_macro(ops):
+    x = jnp.asarray(A)
+    for compile in (lambda f, **_: f, jax.jit):
+        np.testing.assert_allclose(compile(ops.sum, static_argnums=1)(x, 1), A.sum(1))
+        np.testing.assert_allclose(compile(ops.mul)(x, x), A * A)
+    np.testing.assert_allclose(jax.grad(lambda x: ops.mul(x, x).sum())(x), 2 * A)
+    np.testing.assert_allclose(jax.vmap(lambda x: ops.sum(x, 0))(x), A.sum(1))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (
+            lambda o: o.unknown_type(),
+            ArgumentTypeError,
+            "expected a TypeId of .*Float32 .43.*got 0",
+        ),
+        (lambda o: o.undefined(), RuntimeError, "the tensor is undefined"),
+        (lambda o: o.accessor3(jnp.ones(2)), RuntimeError, "of 3 dimensions; got one of 1"),
+        (lambda o: o.chunk(jnp.ones(2), 0, 0), ArgumentValueError, "chunks of 1 or more; got 0"),
+        (lambda o: o.chunk(jnp.ones(2), 1, 1), ArgumentValueError, "an axis from -1 to 0; got 1"),
+        (lambda o: o.method("reshape", jnp.ones(3)), ArgumentValueError, "a shape of 3 entries"),
+        (lambda o: o.method("repeat", jnp.ones((1,) * 5)), ArgumentValueError, "5 repeats or more"),
+        (lambda o: o.log(True), RuntimeError, "said 2"),
+        (lambda o: o.log(False), RuntimeError, "is null"),
+        (lambda o: o.mul(jnp.ones(2, jnp.float32), "x"), TypeError, "incompatible function"),
+    ],
+)
+def test_errors(ops, call, kind, text):
+    with pytest.raises(kind, match=text):
+        call(ops)
+
+
+def test_64_bit_tensors_on_the_jax_face_need_the_flag(ops):
+    with pytest.raises(InferenceTypeError, match="64-bit types are off"):
+        ops.method("repeat_all", np.ones(2))
+
+
+def test_functions_keep_their_names_and_documents():
+    axpy = extension("runners").axpy
+    assert axpy.__name__ == "axpy"
+    assert "x * factor + y" in axpy.__doc__

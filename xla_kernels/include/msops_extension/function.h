@@ -1,0 +1,244 @@
+// function.h: mindspore::pynative::autograd::Function, a Forward and a Backward in C++.
+//
+// Apply calls Forward at once unless an argument is being traced. Then msops makes a
+// jax.custom_vjp of the two and calls them when JAX traces it: Forward maybe several times, with
+// tensors for what is differentiated, and Backward after Apply has returned.
+#ifndef MSOPS_EXTENSION_FUNCTION_H_
+#define MSOPS_EXTENSION_FUNCTION_H_
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <typeinfo>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "msops_extension/runner.h"
+
+namespace mindspore::pynative::autograd {
+
+using tensor::BaseTensor;
+using tensor::BaseTensorPtr;
+using tensor::BaseTensorPtrList;
+using tensor::TensorPtr;
+using tensor::TensorPtrList;
+
+// What Forward tells Backward, and what both may ask.
+struct AutogradContext {
+  AutogradContext() = default;
+
+  // Keeps tensors for Backward, null ones too; a later call replaces them.
+  void SaveForBackward(const TensorPtrList& to_save) { saved_ = to_save; }
+  const TensorPtrList GetSavedTensors() const { return saved_; }
+  // Inputs that Forward changes in place; each must be an output too.
+  void MarkDirty(const TensorPtrList& inputs) { dirty_ = inputs; }
+  // Outputs that have no gradient.
+  void MarkNonDifferentiable(const TensorPtrList& outputs) { non_differentiable_ = outputs; }
+  // Whether Backward gets zeros, rather than null, for an output without gradient.
+  void SetMaterializeGrads(bool value) { materialize_grads_ = value; }
+
+  // In Backward: whether the gradient of a tensor argument is asked for. Only arguments of type
+  // TensorPtr count.
+  bool NeedsInputGrad(size_t tensor_index) const {
+    if (tensor_index >= needs_.size()) {
+      MS_EXCEPTION(IndexError) << "NeedsInputGrad: tensor index out of range: " << tensor_index
+                               << " of " << needs_.size() << " tensor argument(s).";
+    }
+    return needs_[tensor_index];
+  }
+
+  // In Forward: whether a tensor is an argument that is differentiated.
+  bool NeedGrad(const TensorPtr& tensor) const {
+    const auto found = std::find(inputs_.begin(), inputs_.end(), tensor);
+    return tensor && found != inputs_.end() && needs_[found - inputs_.begin()];
+  }
+
+  // Numbers, text, tuples of them and tensors, for Backward.
+  std::unordered_map<std::string, ValuePtr> saved_data;
+
+ private:
+  friend class Call;
+
+  TensorPtrList inputs_;
+  std::vector<bool> needs_;
+  TensorPtrList saved_;
+  TensorPtrList dirty_;
+  TensorPtrList non_differentiable_;
+  bool materialize_grads_ = true;
+};
+
+// One call of a Function, with what does not depend on its type.
+class Call : public std::enable_shared_from_this<Call> {
+ public:
+  explicit Call(std::string name) : name_(std::move(name)) {}
+  virtual ~Call() = default;
+
+  // Returns the outputs, through JAX if an argument is being traced.
+  TensorPtrList Apply() {
+    py::list handles(msops::extension::Handles(tensors_));
+    handles.attr("extend")(msops::extension::Handles(others_));
+    if (!msops::extension::Ask(kMsopsIsTraced, handles).cast<bool>()) {
+      AutogradContext context;
+      context.inputs_ = tensors_;
+      context.needs_.assign(tensors_.size(), false);
+      return CheckedForward(&context);
+    }
+    const auto self = shared_from_this();
+    return msops::extension::FromHandles(msops::extension::Ask(
+        kMsopsApply, py::str(name_), msops::extension::Handles(tensors_),
+        msops::extension::Handles(others_), py::tuple(py::cast(is_tensor_)),
+        py::cpp_function([self](const std::vector<bool>& needs) { return self->Trace(needs); }),
+        py::cpp_function([self](const std::vector<bool>& needs, const py::tuple& saved,
+                                const py::dict& data, const py::tuple& gradients) {
+          return self->TraceBackward(needs, saved, data, gradients);
+        })));
+  }
+
+ protected:
+  virtual TensorPtrList Forward(AutogradContext* context) = 0;
+  virtual TensorPtrList Backward(AutogradContext* context, TensorPtrList gradients) = 0;
+
+  // Sorts the arguments: only those of type TensorPtr are differentiated.
+  template <typename Type>
+  void Note(const Type& argument) {
+    if constexpr (std::is_same_v<Type, TensorPtr>) {
+      if (!argument) {
+        MS_EXCEPTION(TypeError) << name_ << ": a tensor argument is None. An argument that may be "
+                                << "absent is a std::optional<TensorPtr>.";
+      }
+      tensors_.push_back(argument);
+      is_tensor_.push_back(true);
+    } else {
+      is_tensor_.push_back(false);
+      NoteNested(argument);
+    }
+  }
+
+ private:
+  template <typename Type>
+  void NoteNested(const Type& argument) {
+    if constexpr (std::is_same_v<Type, TensorPtr>) {
+      if (argument) others_.push_back(argument);
+    } else if constexpr (std::is_same_v<Type, ms::Tensor>) {
+      if (argument.is_defined()) others_.push_back(argument.tensor());
+    } else if constexpr (msops::extension::IsOptional<Type>::value) {
+      if (argument) NoteNested(*argument);
+    } else if constexpr (msops::extension::IsVector<Type>::value) {
+      for (const auto& item : argument) NoteNested(static_cast<typename Type::value_type>(item));
+    }
+  }
+
+  TensorPtrList CheckedForward(AutogradContext* context) {
+    TensorPtrList outputs = Forward(context);
+    if (outputs.empty()) MS_LOG(EXCEPTION) << name_ << ": The output list must not be empty.";
+    for (const TensorPtr& tensor : context->dirty_) {
+      if (std::find(outputs.begin(), outputs.end(), tensor) == outputs.end()) {
+        MS_LOG(EXCEPTION) << name_ << ": an input given to MarkDirty is not an output. Return the "
+                          << "tensor that was changed in place.";
+      }
+    }
+    return outputs;
+  }
+
+  py::tuple Trace(const std::vector<bool>& needs) {
+    AutogradContext context;
+    context.inputs_ = tensors_;
+    context.needs_ = needs;
+    const TensorPtrList outputs = CheckedForward(&context);
+    py::dict data;
+    for (const auto& [key, value] : context.saved_data) {
+      data[py::str(key)] = msops::extension::Argument(value);
+    }
+    return py::make_tuple(
+        msops::extension::Handles(outputs), msops::extension::Handles(context.saved_),
+        msops::extension::Handles(context.dirty_),
+        msops::extension::Handles(context.non_differentiable_), context.materialize_grads_, data);
+  }
+
+  py::tuple TraceBackward(const std::vector<bool>& needs, const py::tuple& saved,
+                          const py::dict& data, const py::tuple& gradients) {
+    AutogradContext context;
+    context.needs_ = needs;
+    context.saved_ = msops::extension::FromHandles(saved);
+    for (const auto& [key, value] : data) {
+      context.saved_data[key.cast<std::string>()] = ValueOf(value);
+    }
+    return msops::extension::Handles(Backward(&context, msops::extension::FromHandles(gradients)));
+  }
+
+  static ValuePtr ValueOf(const py::handle& value) {
+    if (value.is_none()) return nullptr;
+    if (py::isinstance<py::bool_>(value)) return MakeValue(value.cast<bool>());
+    if (py::isinstance<py::int_>(value)) return MakeValue(value.cast<int64_t>());
+    if (py::isinstance<py::float_>(value)) return MakeValue(value.cast<double>());
+    if (py::isinstance<py::str>(value)) return MakeValue(value.cast<std::string>());
+    if (!py::isinstance<py::tuple>(value)) return msops::extension::FromHandle(value);
+    ValuePtrList items;
+    for (const py::handle& item : value) items.push_back(ValueOf(item));
+    return std::make_shared<ValueTuple>(std::move(items));
+  }
+
+  const std::string name_;
+  TensorPtrList tensors_;        // arguments of type TensorPtr
+  TensorPtrList others_;         // tensors in other arguments
+  std::vector<bool> is_tensor_;  // by argument
+};
+
+// A call of T with its arguments.
+template <typename T, typename Result, typename... Args>
+class CallOf final : public Call {
+ public:
+  explicit CallOf(Args... args)
+      : Call("Function[" + ms::pynative::inner::TypeName(typeid(T)) + "]"),
+        arguments_(std::move(args)...) {
+    std::apply([this](const auto&... each) { (this->Note(each), ...); }, arguments_);
+  }
+
+ protected:
+  TensorPtrList Forward(AutogradContext* context) override {
+    Result result = std::apply(
+        [context](const auto&... each) -> Result { return T::Forward(context, each...); },
+        arguments_);
+    if constexpr (std::is_same_v<Result, TensorPtrList>) {
+      return result;
+    } else {
+      return {result};
+    }
+  }
+
+  TensorPtrList Backward(AutogradContext* context, TensorPtrList gradients) override {
+    return T::Backward(context, std::move(gradients));
+  }
+
+ private:
+  const std::tuple<Args...> arguments_;
+};
+
+// Derive from it with `static R Forward(AutogradContext*, ...)`, where R is TensorPtr or
+// TensorPtrList, and `static TensorPtrList Backward(AutogradContext*, TensorPtrList)`, which
+// returns one gradient, or null, for each argument of Forward.
+template <class T>
+struct Function {
+  template <typename X = T, typename... Args>
+  static auto Apply(Args&&... args) {
+    using Result = std::decay_t<decltype(X::Forward(nullptr, std::declval<Args>()...))>;
+    static_assert(std::is_same_v<Result, TensorPtr> || std::is_same_v<Result, TensorPtrList>,
+                  "Forward must return a TensorPtr or a TensorPtrList.");
+    const auto call =
+        std::make_shared<CallOf<T, Result, std::decay_t<Args>...>>(std::forward<Args>(args)...);
+    TensorPtrList outputs = call->Apply();
+    if constexpr (std::is_same_v<Result, TensorPtrList>) {
+      return outputs;
+    } else {
+      return outputs[0];
+    }
+  }
+};
+
+}  // namespace mindspore::pynative::autograd
+
+#endif  // MSOPS_EXTENSION_FUNCTION_H_

@@ -1,0 +1,98 @@
+// launch.h: aclnn operators by name. They become operations of JAX, eagerly or in the program that
+// is being traced, and their results the arrays of the output tensors.
+#ifndef MSOPS_EXTENSION_LAUNCH_H_
+#define MSOPS_EXTENSION_LAUNCH_H_
+
+#include <complex>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "msops_extension/ms_tensor.h"
+
+// Names that kernels pass on and never look into.
+namespace mindspore::device {
+class DeviceContext;
+}  // namespace mindspore::device
+
+namespace msops::extension {
+
+template <typename Type>
+struct IsVector : std::false_type {};
+template <typename Type>
+struct IsVector<std::vector<Type>> : std::true_type {};
+template <typename Type>
+struct IsOptional : std::false_type {};
+template <typename Type>
+struct IsOptional<std::optional<Type>> : std::true_type {};
+
+// An argument of LAUNCH_ACLNN: a tensor, a number, text, a vector or an optional of these.
+template <typename Type>
+py::object Argument(const Type& value) {
+  if constexpr (std::is_same_v<Type, ms::Tensor>) {
+    return value.is_defined() ? value.tensor()->ToPython() : py::none();
+  } else if constexpr (std::is_convertible_v<Type, mindspore::ValuePtr>) {
+    const mindspore::ValuePtr pointer = value;
+    return pointer ? pointer->ToPython() : py::none();
+  } else if constexpr (IsOptional<Type>::value) {
+    return value ? Argument(*value) : py::none();
+  } else if constexpr (IsVector<Type>::value) {
+    py::list items;
+    for (const auto& item : value) items.append(Argument(item));
+    return std::move(items);
+  } else if constexpr (std::is_enum_v<Type>) {
+    return py::int_(static_cast<int>(value));
+  } else {
+    return py::cast(value);
+  }
+}
+
+// The operator's signature says which of the arguments are outputs.
+template <typename... Arguments>
+void LaunchAclnn(const char* name, const Arguments&... arguments) {
+  const py::gil_scoped_acquire gil;
+  Ask(kMsopsLaunchAclnn, py::str(name), py::make_tuple(Argument(arguments)...), py::none());
+}
+
+}  // namespace msops::extension
+
+namespace mindspore::custom {
+
+// Args: the operator's name, its inputs in aclnn's order, and tensors for its outputs.
+inline void CustomLaunchAclnn(const std::string& aclnn_api, const ValuePtrList& inputs,
+                              const tensor::TensorPtrList& outputs) {
+  py::tuple values(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) values[i] = msops::extension::Argument(inputs[i]);
+  msops::extension::Ask(kMsopsLaunchAclnn, py::str(aclnn_api), values,
+                        msops::extension::Handles(outputs));
+}
+
+}  // namespace mindspore::custom
+
+// The device and the stream are XLA's to choose.
+#define LAUNCH_ACLNN(aclnn_api, device_context, stream_id, ...) \
+  do {                                                          \
+    static_cast<void>(device_context);                          \
+    static_cast<void>(stream_id);                               \
+    ::msops::extension::LaunchAclnn(#aclnn_api, __VA_ARGS__);   \
+  } while (false)
+
+// A function of device and stream that launches with the arguments as they are now.
+#define LAUNCH_ACLNN_FUNC(aclnn_api, ...)                                                   \
+  [](auto&&... arguments) {                                                                 \
+    return [kept = std::make_tuple(arguments...)](auto* device_context, size_t stream_id) { \
+      std::apply(                                                                           \
+          [&](const auto&... each) {                                                        \
+            LAUNCH_ACLNN(aclnn_api, device_context, stream_id, each...);                    \
+          },                                                                                \
+          kept);                                                                            \
+    };                                                                                      \
+  }(__VA_ARGS__)
+
+#endif  // MSOPS_EXTENSION_LAUNCH_H_

@@ -1,0 +1,266 @@
+// runner.h: ms::pynative::PyboostRunner, kernels that work on memory.
+//
+// Eagerly Run launches the kernel at once. Under tracing it puts a call into the program, and the
+// runner is launched whenever the program gets there, on the program's buffers. The object is the
+// same each time, so its launches wait for one another: a kernel may keep what it likes in members.
+#ifndef MSOPS_EXTENSION_RUNNER_H_
+#define MSOPS_EXTENSION_RUNNER_H_
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "msops_extension/launch.h"
+
+namespace ms::pynative {
+
+class PyboostRunner : public std::enable_shared_from_this<PyboostRunner> {
+ public:
+  explicit PyboostRunner(const std::string& op_name) : _op_name_(op_name) {}
+  virtual ~PyboostRunner() = default;
+  PyboostRunner(const PyboostRunner&) = delete;
+  PyboostRunner& operator=(const PyboostRunner&) = delete;
+
+  // Calls `function` and returns its OUT_NUM tensors as Python objects: None, a Tensor or a tuple.
+  template <int OUT_NUM, typename Function, typename... Args>
+  static py::object Call(Function function, Args&&... args);
+
+  // Runs the kernel on tensors; undefined inputs are left out. What is in both lists is updated.
+  void Run(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+    _inputs_.clear();
+    for (const Tensor& input : inputs) {
+      if (input.is_defined()) _inputs_.push_back(input);
+    }
+    _outputs_ = outputs;
+    _Run();
+    // The arrays belong to the caller, and not to the kernel as long as a program refers to it.
+    _inputs_.clear();
+    _outputs_.clear();
+  }
+
+  // Size in bytes of the memory behind workspace_ptr(); inputs and outputs are there already.
+  virtual size_t CalcWorkspace() { return 0; }
+  // Called when the workspace is there.
+  virtual void ProcessWithWorkspace() {}
+  virtual void LaunchKernel() = 0;
+
+  const std::string& op_name() const { return _op_name_; }
+  const std::vector<Tensor>& inputs() const { return _inputs_; }
+  const std::vector<Tensor>& outputs() const { return _outputs_; }
+  uint32_t stream_id() const { return static_cast<uint32_t>(_stream_id_); }
+  // XLA's stream: a cudaStream_t on GPU, null on CPU.
+  void* stream() { return _stream_; }
+  void* workspace_ptr() { return _workspace_ptr_; }
+
+ protected:
+  virtual void _Run();
+  virtual void _DispatchLaunchTask() { LaunchKernel(); }
+
+  std::string _op_name_;
+  std::vector<Tensor> _inputs_;
+  std::vector<Tensor> _outputs_;
+  size_t _stream_id_ = 0;
+  void* _stream_ = nullptr;
+  mindspore::device::DeviceContext* _device_context_ = nullptr;
+  void* _workspace_ptr_ = nullptr;
+
+ private:
+  struct Binding;
+
+  void Execute(Binding* binding, const MsopsExecution& execution);
+
+  std::mutex mutex_;
+};
+
+// What one call site has of a runner: tensors whose memory changes from launch to launch.
+struct PyboostRunner::Binding {
+  Binding(std::shared_ptr<PyboostRunner> bound, const MsopsArray* arrays, size_t input_count,
+          size_t output_count)
+      : runner(std::move(bound)) {
+    for (size_t i = 0; i < input_count + output_count; ++i) {
+      memory.push_back(std::make_shared<mindspore::tensor::Tensor>(arrays[i]));
+      (i < input_count ? inputs : outputs).emplace_back(memory.back());
+    }
+  }
+
+  static void* New(void* self, const MsopsArray* arrays, size_t inputs, size_t outputs) {
+    return new Binding(*static_cast<std::shared_ptr<PyboostRunner>*>(self), arrays, inputs,
+                       outputs);
+  }
+
+  static int Launch(void* self, const MsopsExecution* execution) {
+    auto* const binding = static_cast<Binding*>(self);
+    try {
+      binding->runner->Execute(binding, *execution);
+      return 1;
+    } catch (const std::exception& error) {
+      execution->fail(execution->context, error.what());
+    } catch (...) {
+      execution->fail(execution->context, "an exception that is no std::exception");
+    }
+    return 0;
+  }
+
+  static void Delete(void* self) { delete static_cast<Binding*>(self); }
+
+  std::shared_ptr<PyboostRunner> runner;
+  std::vector<mindspore::tensor::TensorPtr> memory;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+};
+
+inline void PyboostRunner::Execute(Binding* binding, const MsopsExecution& execution) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < binding->memory.size(); ++i) {
+    binding->memory[i]->set_data(execution.data[i]);
+  }
+  _inputs_.swap(binding->inputs);
+  _outputs_.swap(binding->outputs);
+  struct Restore {
+    ~Restore() {
+      runner->_inputs_.swap(binding->inputs);
+      runner->_outputs_.swap(binding->outputs);
+      runner->_workspace_ptr_ = nullptr;
+      runner->_stream_ = nullptr;
+    }
+    PyboostRunner* runner;
+    Binding* binding;
+  } const restore{this, binding};
+  _stream_ = execution.stream;
+  if (const size_t size_bytes = CalcWorkspace()) {
+    _workspace_ptr_ = execution.allocate(execution.context, size_bytes);
+    if (!_workspace_ptr_) {
+      throw std::runtime_error("no memory for a workspace of " + std::to_string(size_bytes) +
+                               " bytes");
+    }
+  }
+  ProcessWithWorkspace();
+  _DispatchLaunchTask();
+}
+
+inline void PyboostRunner::_Run() {
+#ifdef CUSTOM_ASCEND_OP
+  // There is no memory of an Ascend device here: kernels for it launch operators, so they run now.
+  CalcWorkspace();
+  ProcessWithWorkspace();
+  _DispatchLaunchTask();
+#else
+  using msops::extension::Ask;
+  std::shared_ptr<PyboostRunner> self = weak_from_this().lock();
+  if (!self) {
+    throw std::runtime_error("Runner " + _op_name_ +
+                             ": Run needs a runner that was made with std::make_shared.");
+  }
+  const MsopsRunner row = {new std::shared_ptr<PyboostRunner>(std::move(self)), Binding::New,
+                           Binding::Launch, Binding::Delete, [](void* pointer) {
+                             delete static_cast<std::shared_ptr<PyboostRunner>*>(pointer);
+                           }};
+  PyObject* const owner = msops::extension::Table().own_runner(row);
+  if (!owner) throw py::error_already_set();
+  py::tuple input_handles(_inputs_.size());
+  py::tuple strided(_inputs_.size());
+  for (size_t i = 0; i < _inputs_.size(); ++i) {
+    input_handles[i] = _inputs_[i].tensor()->ToPython();
+    strided[i] = py::bool_(!_inputs_[i].need_contiguous());
+  }
+  py::tuple output_handles(_outputs_.size());
+  for (size_t i = 0; i < _outputs_.size(); ++i) {
+    output_handles[i] = _outputs_[i].tensor()->ToPython();
+  }
+  Ask(kMsopsRun, py::str(_op_name_), py::reinterpret_steal<py::object>(owner), input_handles,
+      output_handles, strided);
+#endif
+}
+
+// Launches operators of aclnn instead of a kernel, so it runs when it is called.
+class AclnnOpRunner final : public PyboostRunner {
+ public:
+  using AclnnLaunchFunc = std::function<void(mindspore::device::DeviceContext*, size_t)>;
+  using PyboostRunner::PyboostRunner;
+
+  void SetLaunchFunc(const AclnnLaunchFunc& function) { launch_func_ = function; }
+  void LaunchKernel() override {
+    if (!launch_func_) throw std::runtime_error(_op_name_ + ": call SetLaunchFunc before Run.");
+    launch_func_(_device_context_, _stream_id_);
+  }
+
+ protected:
+  void _Run() override { LaunchKernel(); }
+
+ private:
+  AclnnLaunchFunc launch_func_;
+};
+
+namespace inner {
+
+inline std::string TypeName(const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? name.get() : type.name();
+}
+
+template <int OUT_NUM>
+py::object Outputs(const Tensor& output, const std::type_info&) {
+  static_assert(OUT_NUM == 1, "Call<N>: a function that returns one ms::Tensor has N = 1.");
+  return py::cast(output);
+}
+
+template <int OUT_NUM>
+py::object Outputs(const std::vector<Tensor>& outputs, const std::type_info& function) {
+  if (outputs.size() != OUT_NUM) {
+    MS_LOG(EXCEPTION) << "For op " << TypeName(function) << ", the output size should be equal to "
+                      << OUT_NUM << ", but got " << outputs.size();
+  }
+  if constexpr (OUT_NUM == 1) return py::cast(outputs[0]);
+  py::tuple results(OUT_NUM);
+  for (int i = 0; i < OUT_NUM; ++i) results[i] = py::cast(outputs[i]);
+  return std::move(results);
+}
+
+}  // namespace inner
+
+template <int OUT_NUM, typename Function, typename... Args>
+py::object PyboostRunner::Call(Function function, Args&&... args) {
+  if constexpr (OUT_NUM == 0) {
+    function(std::forward<Args>(args)...);
+    return py::none();
+  } else {
+    return inner::Outputs<OUT_NUM>(function(std::forward<Args>(args)...), typeid(Function));
+  }
+}
+
+template <int OUT_NUM, typename Result, typename... Args, size_t... Index>
+py::object CallWithArguments(Result (*function)(Args...), const py::args& arguments,
+                             std::index_sequence<Index...>) {
+  return PyboostRunner::Call<OUT_NUM>(function,
+                                      arguments[Index].template cast<std::decay_t<Args>>()...);
+}
+
+template <int OUT_NUM, typename Result, typename... Args>
+py::object PyboostArgsCaller(Result (*function)(Args...), const py::args& arguments) {
+  if (arguments.size() != sizeof...(Args)) {
+    MS_LOG(EXCEPTION) << "Argument count mismatch: expected " << sizeof...(Args) << ", got "
+                      << arguments.size();
+  }
+  return CallWithArguments<OUT_NUM>(function, arguments, std::index_sequence_for<Args...>());
+}
+
+}  // namespace ms::pynative
+
+// Binds a function of tensors with positional arguments: m.def("add", PYBOOST_CALLER(1, Add)).
+#define PYBOOST_CALLER(OUT_NUM, FUNC)                                 \
+  ([](const py::args& arguments) -> py::object {                      \
+    return ms::pynative::PyboostArgsCaller<OUT_NUM>(FUNC, arguments); \
+  })
+
+#endif  // MSOPS_EXTENSION_RUNNER_H_

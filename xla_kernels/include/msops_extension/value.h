@@ -1,0 +1,129 @@
+// value.h: mindspore::Value, what operators take: tensors, numbers, text, and tuples of values.
+#ifndef MSOPS_EXTENSION_VALUE_H_
+#define MSOPS_EXTENSION_VALUE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "msops_extension/core.h"
+#include "msops_extension/log.h"
+
+namespace mindspore {
+
+using ShapeVector = std::vector<int64_t>;
+
+// The numbers of MindSpore 2.7.2, core/include/mindapi/base/type_id.h, of the dtypes msops has.
+enum TypeId : int {
+  kTypeUnknown = 0,
+  kMetaTypeNone = 7,
+  kNumberTypeBool = 30,
+  kNumberTypeInt = 31,
+  kNumberTypeInt8 = 32,
+  kNumberTypeInt16 = 33,
+  kNumberTypeInt32 = 34,
+  kNumberTypeInt64 = 35,
+  kNumberTypeUInt = 36,
+  kNumberTypeUInt8 = 37,
+  kNumberTypeUInt16 = 38,
+  kNumberTypeUInt32 = 39,
+  kNumberTypeUInt64 = 40,
+  kNumberTypeFloat = 41,
+  kNumberTypeFloat16 = 42,
+  kNumberTypeFloat32 = 43,
+  kNumberTypeFloat64 = 44,
+  kNumberTypeBFloat16 = 45,
+  kNumberTypeDouble = 49,
+  kNumberTypeComplex = 50,
+  kNumberTypeComplex64 = 51,
+  kNumberTypeComplex128 = 52,
+};
+
+class Value : public std::enable_shared_from_this<Value> {
+ public:
+  virtual ~Value() = default;
+
+  // The value as msops takes it: a tensor's handle, a number, text, a tuple of these.
+  virtual py::object ToPython() const = 0;
+
+  template <typename Type>
+  bool isa() const {
+    return dynamic_cast<const Type*>(this) != nullptr;
+  }
+
+  // `value->cast<TensorPtr>()`; null if it is of another class.
+  template <typename Pointer>
+  Pointer cast() {
+    return std::dynamic_pointer_cast<typename Pointer::element_type>(shared_from_this());
+  }
+};
+using ValuePtr = std::shared_ptr<Value>;
+using ValuePtrList = std::vector<ValuePtr>;
+
+// A number, text, or a vector of them.
+template <typename Type>
+class Immediate final : public Value {
+ public:
+  explicit Immediate(Type value) : value_(std::move(value)) {}
+  const Type& value() const { return value_; }
+  py::object ToPython() const override { return py::cast(value_); }
+
+ private:
+  Type value_;
+};
+
+class ValueTuple final : public Value {
+ public:
+  ValueTuple() = default;
+  explicit ValueTuple(ValuePtrList values) : values_(std::move(values)) {}
+  const ValuePtrList& value() const { return values_; }
+  size_t size() const { return values_.size(); }
+  const ValuePtr& operator[](size_t index) const { return values_.at(index); }
+
+  py::object ToPython() const override {
+    py::tuple items(values_.size());
+    for (size_t i = 0; i < values_.size(); ++i) {
+      items[i] = values_[i] ? values_[i]->ToPython() : py::none();
+    }
+    return std::move(items);
+  }
+
+ private:
+  ValuePtrList values_;
+};
+using ValueTuplePtr = std::shared_ptr<ValueTuple>;
+
+// MakeValue<int64_t>(1), MakeValue(std::string("sum")), MakeValue(std::vector<int64_t>{0, 1}).
+template <typename Type>
+ValuePtr MakeValue(const Type& value) {
+  if constexpr (std::is_convertible_v<Type, ValuePtr>) {
+    return value;
+  } else if constexpr (std::is_same_v<Type, ValuePtrList>) {
+    return std::make_shared<ValueTuple>(value);
+  } else if constexpr (std::is_convertible_v<Type, std::string>) {
+    return std::make_shared<Immediate<std::string>>(value);
+  } else {
+    return std::make_shared<Immediate<Type>>(value);
+  }
+}
+
+// The number or text in a value. An int64_t may be asked for as an int, but not as a double.
+template <typename Type>
+Type GetValue(const ValuePtr& value) {
+  MS_EXCEPTION_IF_NULL(value);
+  if (const auto* known = dynamic_cast<const Immediate<Type>*>(value.get())) return known->value();
+  try {
+    return value->ToPython().cast<Type>();
+  } catch (const py::cast_error&) {
+    MS_EXCEPTION(TypeError) << "GetValue: the value "
+                            << py::str(value->ToPython()).cast<std::string>()
+                            << " is not of the type that is asked for.";
+  }
+}
+
+}  // namespace mindspore
+
+#endif  // MSOPS_EXTENSION_VALUE_H_
