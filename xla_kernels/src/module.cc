@@ -14,6 +14,7 @@
 #include "infer.h"
 #include "library_store.h"
 #include "python_attributes.h"
+#include "python_calls.h"
 
 namespace msops {
 namespace {
@@ -105,4 +106,5 @@ PYBIND11_MODULE(_native, module) {
   module.def("infer_type", &msops::PyInferType, arg("hash"), arg("symbol"), arg("input_type_ids"),
              arg("attributes"), arg("multiple"),
              "Returns the output TypeIds that <symbol>InferType tells.");
+  msops::BindCalls(module);
 }
