@@ -30,6 +30,7 @@ from msops.common.seed import set_seed as set_seed
 if TYPE_CHECKING:
     from msops import extension as extension
     from msops import tbe as tbe
+    from msops import testing as testing
     from msops._native_call import register_ffi_targets as register_ffi_targets
 
 
@@ -49,6 +50,7 @@ _LATER = {
     "extension": "msops.extension",
     "register_ffi_targets": "msops._native_call",
     "tbe": "msops.tbe",
+    "testing": "msops.testing",
 }
 __getattr__ = missing_names(__name__, _LATER)
 

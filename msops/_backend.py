@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import jax
 
@@ -14,6 +14,10 @@ from msops._inference import Inference, Outputs
 from msops._op_info import OpInfo
 from msops._traced import Traced
 from msops.errors import ArgumentValueError, explain
+
+if TYPE_CHECKING:
+    from msops._aicpu_call import AicpuCall
+    from msops._native_call import NativeCall
 
 TARGETS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 """MindSpore's target for each of JAX's platforms."""
@@ -145,6 +149,9 @@ class Backend(Protocol):
     def trace(self, kernel: Any, request: Request) -> Traced | None:
         """Returns one call as JAX code, for derivatives; None if the kernel is opaque."""
 
+    def native(self, kernel: Any, request: Request) -> NativeCall | AicpuCall | None:
+        """Returns the call into a library that one call becomes on the CPU, if it becomes one."""
+
     def lower(self, kernel: Any, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
         """Lowers one call for one platform."""
 
@@ -168,6 +175,10 @@ class Opaque:
 
     def trace(self, kernel: Any, request: Request) -> Traced | None:
         """Returns None: the kernel is no JAX code."""
+        return None
+
+    def native(self, kernel: Any, request: Request) -> NativeCall | AicpuCall | None:
+        """Returns None: the kernel is in no library."""
         return None
 
     def explain(self, kernel: Any, request: Request) -> str:

@@ -163,6 +163,17 @@ class AicpuBackend(Opaque):
         """Returns "Ascend": the kernels are written for it (decision 7)."""
         return "Ascend"
 
+    def native(self, kernel: AicpuKernel, request: Request) -> AicpuCall:
+        """Returns the call into the library that holds the kernel, or that the call names."""
+        return AicpuCall(
+            op=request.op,
+            kernel=request.op_type,
+            library=kernel.library_of(request),
+            attributes=(*request.prim_attrs, *request.attributes),
+            reentrant=request.options.reentrant,
+            dynamic_outputs=request.options.dynamic_outputs,
+        )
+
     def lower(
         self, kernel: AicpuKernel, request: Request, ctx: Any, operands: Sequence[Any]
     ) -> Any:
@@ -180,16 +191,8 @@ class AicpuBackend(Opaque):
                     "device with jax.device_put.",
                 )
             )
-        call = AicpuCall(
-            op=request.op,
-            kernel=request.op_type,
-            library=kernel.library_of(request),
-            attributes=(*request.prim_attrs, *request.attributes),
-            reentrant=request.options.reentrant,
-            dynamic_outputs=request.options.dynamic_outputs,
-        )
         return lower_aicpu_call(
-            call,
+            self.native(kernel, request),
             request.inputs,
             request.outputs.structs,
             request.options.stateful,

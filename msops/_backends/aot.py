@@ -128,6 +128,10 @@ class AotBackend(Opaque):
         """Returns the target of the platform lowered for."""
         return "CPU" if platform == "cpu" else "GPU"
 
+    def native(self, kernel: AotKernel, request: Request) -> NativeCall | None:
+        """Returns the call, unless the library is for a GPU."""
+        return None if kernel.library.has_device_code else _native_call(kernel, request)
+
     def lower(self, kernel: AotKernel, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
         """Lowers to the custom call; on a GPU, a host kernel only by ``host=True``."""
         on_gpu = request.platform != "cpu"

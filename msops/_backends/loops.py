@@ -111,6 +111,13 @@ class LoopBackend:
             return Traced(function)
         return Traced(function, functools.partial(_pull_back, self, kernel, request))
 
+    def native(self, kernel: Kernels, request: Request) -> NativeCall | None:
+        """Returns the call of generated C; None if XLA operations run."""
+        compiled = _checked(kernel, request)
+        if compiled.lowering("cpu") == "xla":
+            return None
+        return _call_of(compiled.batched(request.call.batch, _mapped(request)), request)
+
     def lower(
         self,
         kernel: Kernels,
@@ -141,18 +148,22 @@ class LoopBackend:
 def _lower_to_c(
     compiled: Compiled, request: Request, ctx: Any, operands: Sequence[Any]
 ) -> Sequence[Any]:
+    call = _call_of(compiled, request)
+    outputs = request.outputs.structs
+    return lower_native_call(
+        call, "cpu", request.inputs, outputs, False, request.who, ctx, operands
+    )
+
+
+def _call_of(compiled: Compiled, request: Request) -> NativeCall:
     native = compiled.native
-    call = NativeCall(
+    return NativeCall(
         op=request.op,
         library=native.library,
         symbol=native.symbol,
         attributes=(),
         reentrant=True,
         workspaces=native.workspaces,
-    )
-    outputs = request.outputs.structs
-    return lower_native_call(
-        call, "cpu", request.inputs, outputs, False, request.who, ctx, operands
     )
 
 

@@ -120,6 +120,9 @@ class TbeBackend:
         """Returns the kernel as JAX code."""
         return Traced(_function(kernel, request))
 
+    def native(self, kernel: TbeKernel, request: Request) -> None:
+        """Returns None: XLA operations run."""
+
     def lower(
         self, kernel: TbeKernel, request: Request, ctx: Any, operands: Sequence[Any]
     ) -> Sequence[Any]:

@@ -87,6 +87,16 @@ void CallSite::LayOutWorkspaces() {
   if (!sizes.empty()) table_ = CallTable(spec_.shapes, spec_.dtypes, parameter_count_);
 }
 
+std::vector<size_t> CallSite::workspace_sizes_bytes() const {
+  std::vector<size_t> sizes;
+  for (size_t i = 0; i < workspace_offsets_.size(); ++i) {
+    const bool is_last = i + 1 == workspace_offsets_.size();
+    const size_t end = is_last ? workspace_bytes_ : workspace_offsets_[i + 1];
+    sizes.push_back(end - workspace_offsets_[i]);
+  }
+  return sizes;
+}
+
 void CallSite::PlaceWorkspaces(char* block, void** parameters) const {
   void** next = parameters + spec_.shapes.size();
   for (size_t offset : workspace_offsets_) *next++ = block + offset;

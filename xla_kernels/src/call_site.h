@@ -47,6 +47,9 @@ class CallSite {
   // Number of pointers Run expects: inputs, outputs, workspaces.
   size_t parameter_count() const { return parameter_count_; }
 
+  // Sizes of the workspaces in bytes, as far as kernels may use them.
+  std::vector<size_t> workspace_sizes_bytes() const;
+
   // Size of the one block that holds all workspaces, in bytes.
   size_t workspace_bytes() const { return workspace_bytes_; }
 

@@ -16,6 +16,7 @@
 #include "library_store.h"
 #include "pyfunc_handlers.h"
 #include "python_attributes.h"
+#include "python_calls.h"
 #include "python_functions.h"
 #include "runner_handlers.h"
 #include "runner_store.h"
@@ -125,4 +126,5 @@ PYBIND11_MODULE(_native, module) {
   module.def(
       "count_runners", [] { return msops::RunnerStore::Get().CountAlive(); },
       "Returns how many registered runners are still there.");
+  msops::BindCalls(module);
 }

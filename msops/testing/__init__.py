@@ -1,0 +1,19 @@
+"""Checks of kernels: `opcheck`, and what it returns.
+
+opcheck.py          the entrance, and the list of checks
+report.py           findings and their table
+subject.py          the op with its arguments, and ways to run it
+memory.py           what a kernel does to memory, from runs between guard pages
+guarded.py          these runs, in a process of their own
+guarded_child.py    that process
+sizes.py            other sizes and other dtypes
+transformations.py  shapes; jit, threads, vmap and sharding against plain calls
+gradients.py        gradients against finite differences
+sanitizers.py       builds of the source with the sanitizers
+tolerances.py       how far results may lie apart
+"""
+
+from msops.testing.opcheck import opcheck
+from msops.testing.report import Finding, Report
+
+__all__ = ["Finding", "Report", "opcheck"]

@@ -1,0 +1,295 @@
+"""Kernels run in a child process on guarded memory, and what came of it.
+
+The child is `guarded_child.py`. A crash ends it, so the jobs behind the one that crashed run in a
+further child.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from msops._aicpu_call import AicpuCall
+from msops._dtypes import as_dtype
+from msops._native_call import NativeCall, native_module
+
+_CHILD = Path(__file__).with_name("guarded_child.py")
+_FAULT = struct.Struct("=iiQi")
+_ACCESS = {0: "read", 1: "write", -1: "access"}
+_NEAR = 1 << 24
+_TIMEOUT_S = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One run of a kernel.
+
+    Attributes:
+      call: the call into the library.
+      inputs: the input arrays.
+      outputs: shapes and dtypes of the outputs.
+      placement: where buffers lie: "front", "back", "unaligned" (see the child) or "heap".
+      poison: the byte that outputs and workspaces are filled with.
+      other_inputs: further inputs, to run the kernel on two threads at once.
+    """
+
+    call: NativeCall | AicpuCall
+    inputs: tuple[np.ndarray, ...]
+    outputs: tuple[jax.ShapeDtypeStruct, ...]
+    placement: str = "back"
+    poison: int = 0xA4
+    other_inputs: tuple[np.ndarray, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Crash:
+    """How a child ended that did not finish its job.
+
+    Attributes:
+      signal: the signal's name, or what else ended it.
+      place: the access that failed, in terms of the call's buffers; empty if not known.
+      outside: whether that access lay outside of all buffers, and not at a nonsense address.
+      text: what the process wrote to its standard error.
+    """
+
+    signal: str
+    place: str
+    outside: bool
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a job did.
+
+    Attributes:
+      crash: how the process ended in it, if it did.
+      error: what msops says of a kernel, or its Init, that returned other than 0 or threw.
+      damage: per buffer with bad canaries a line that tells where.
+      changed: per changed input a line that tells where.
+      outputs: the outputs' bytes.
+      calls: on threads: how often the kernel was called.
+      differing: on threads: after how many calls a result was another than on one thread.
+      text: what the process wrote to its standard error.
+    """
+
+    crash: Crash | None = None
+    error: str = ""
+    damage: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    outputs: tuple[bytes, ...] = ()
+    calls: int = 0
+    differing: int = 0
+    text: str = ""
+
+
+def run_jobs(
+    jobs: Sequence[Job], environment: Mapping[str, str] | None = None, watched: bool = True
+) -> list[Run]:
+    """Runs kernels, each on fresh memory.
+
+    Args:
+      jobs: what to run.
+      environment: variables added to the child's environment.
+      watched: whether the child notes the address of a fault; a sanitizer does so itself.
+    """
+    runs: list[Run] = []
+    while len(runs) < len(jobs):
+        runs += _run_until_crash(jobs[len(runs) :], environment or {}, watched)
+    return runs
+
+
+def _run_until_crash(
+    jobs: Sequence[Job], environment: Mapping[str, str], watched: bool
+) -> list[Run]:
+    """Runs jobs in one child; returns those it came to, the last of which may have crashed."""
+    with tempfile.TemporaryDirectory(prefix="msops-opcheck-") as name:
+        folder = Path(name)
+        content = (native_module().__file__, watched, [_described(job) for job in jobs])
+        (folder / "jobs").write_bytes(pickle.dumps(content))
+        (folder / "events").touch()
+        ended, text = _start_child(folder, environment)
+        runs: list[Run] = []
+        layout: Sequence[tuple[int, int]] = ()
+        started = 0
+        for kind, value in _read_events(folder / "events"):
+            job = jobs[len(runs)]
+            if kind == "start":
+                started, layout = started + 1, ()
+            elif kind == "layout":
+                layout = value
+            elif kind == "refused":
+                runs.append(Run(error=value, text=text))
+            else:
+                runs.append(_run_of(job, value, text))
+        if len(runs) == len(jobs):
+            return runs
+        if started == len(runs):
+            raise RuntimeError(f"opcheck: the process that runs kernels {ended}:\n{text}")
+        crash = _crash_of(jobs[len(runs)], layout, folder / "fault", ended, text)
+        return [*runs, Run(crash=crash, text=text)]
+
+
+def _start_child(folder: Path, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Runs the child to its end; returns how it ended and what it wrote to standard error."""
+    command = [sys.executable, "-I", "-S", os.fspath(_CHILD), os.fspath(folder)]
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        return f"did not end in {_TIMEOUT_S} s", (error.stderr or b"").decode(errors="replace")
+    code = done.returncode
+    ended = signal.Signals(-code).name if code < 0 else f"exited with status {code}"
+    return ended, done.stderr.decode(errors="replace")
+
+
+def _read_events(path: Path) -> Iterator[tuple[str, Any]]:
+    with path.open("rb") as file:
+        while True:
+            try:
+                yield pickle.load(file)
+            except (EOFError, pickle.UnpicklingError):  # the last may be cut off by a crash
+                return
+
+
+def _described(job: Job) -> dict[str, Any]:
+    """Returns a job in what needs no package to read."""
+    call = job.call
+    arrays: tuple[Any, ...] = (*job.inputs, *job.outputs)
+    described: dict[str, Any] = {
+        "op": call.op,
+        "library": call.library.hash,
+        "library_name": call.library.name,
+        "shapes": [list(array.shape) for array in arrays],
+        "dtypes": [as_dtype(array.dtype).name for array in arrays],
+        "attributes": dict(call.attributes),
+        "reentrant": call.reentrant,
+    }
+    if isinstance(call, NativeCall):
+        described |= {"symbol": call.symbol, "workspaces": list(call.workspaces)}
+    else:
+        described |= {
+            "type": call.kernel,
+            "input_count": len(job.inputs),
+            "dynamic_outputs": call.dynamic_outputs,
+        }
+    library = call.library
+    return {
+        "kind": "AotCall" if isinstance(call, NativeCall) else "AicpuCall",
+        "call": described,
+        "library": (
+            library.hash,
+            os.fspath(library.path),
+            os.fspath(library.origin or ""),
+            library.old_string_abi,
+        ),
+        "inputs": _bytes_of(job.inputs),
+        "other_inputs": None if job.other_inputs is None else _bytes_of(job.other_inputs),
+        "outputs": [size_bytes(struct) for struct in job.outputs],
+        "placement": job.placement,
+        "poison": job.poison,
+    }
+
+
+def size_bytes(struct: Any) -> int:
+    """Returns the size of an array that has a shape and a dtype."""
+    return int(np.prod(struct.shape, dtype=np.int64)) * struct.dtype.itemsize
+
+
+def _bytes_of(arrays: Sequence[np.ndarray]) -> list[bytes]:
+    return [np.ascontiguousarray(array).tobytes() for array in arrays]
+
+
+def _run_of(job: Job, seen: Mapping[str, Any], text: str) -> Run:
+    if "calls" in seen:
+        return Run(calls=seen["calls"], differing=seen["differing"], text=text)
+    return Run(
+        error=seen["error"] or "",
+        damage=tuple(
+            _damage_line(name_of(job, index), struct_of(job, index), *damage)
+            for index, damage in enumerate(seen["damage"])
+            if damage is not None
+        ),
+        changed=tuple(
+            f"{name_of(job, index)}, changed from byte {offset} on"
+            for index, offset in enumerate(seen["changed"])
+            if offset is not None
+        ),
+        outputs=tuple(seen["outputs"]),
+        text=text,
+    )
+
+
+def struct_of(job: Job, index: int) -> Any:
+    """Returns the array in a buffer; None for a workspace."""
+    arrays = (*job.inputs, *job.outputs)
+    return arrays[index] if index < len(arrays) else None
+
+
+def name_of(job: Job, index: int) -> str:
+    """Returns how messages name a buffer: "output 0, float32[3,4]"."""
+    inputs, outputs = len(job.inputs), len(job.outputs)
+    if index >= inputs + outputs:
+        return f"workspace {index - inputs - outputs}"
+    kind, number = ("input", index) if index < inputs else ("output", index - inputs)
+    return f"{kind} {number}, {show(struct_of(job, index))}"
+
+
+def show(struct: Any) -> str:
+    """Returns shape and dtype of an array as text: "float32[3,4]"."""
+    return f"{as_dtype(struct.dtype).name}[{','.join(map(str, struct.shape))}]"
+
+
+def _damage_line(name: str, struct: Any, first: int, last: int, count: int) -> str:
+    size = None if struct is None else size_bytes(struct)
+    where = f"byte {first}" if first == last else f"bytes {first} to {last}"
+    side = "before" if first < 0 else "beyond"
+    ends = "" if size is None or first < 0 else f", which ends at byte {size}"
+    return f"write {side} {name}{ends}: at {where} ({count} changed)"
+
+
+def _crash_of(
+    job: Job, layout: Sequence[tuple[int, int]], fault: Path, ended: str, text: str
+) -> Crash:
+    record = fault.read_bytes() if fault.exists() else b""
+    if len(record) < _FAULT.size or not layout:
+        return Crash(ended, "" if layout else "in the kernel's Init", False, text)
+    _, _, address, access = _FAULT.unpack(record[: _FAULT.size])
+    if ended not in ("SIGSEGV", "SIGBUS"):
+        return Crash(ended, "", False, text)
+    if address < 1 << 16:
+        # Null, or a non-canonical address or misaligned operand, which the CPU gives no address of.
+        return Crash(ended, f"{_ACCESS[access]} at address {address:#x}", False, text)
+
+    def distance(index: int) -> int:
+        start, size = layout[index]
+        return max(start - address, address - (start + size) + 1, 0)
+
+    nearest = min(range(len(layout)), key=distance, default=None)
+    if nearest is None or distance(nearest) > _NEAR:
+        place = f"{_ACCESS[access]} at address {address:#x}, far from every buffer"
+        return Crash(ended, place, True, text)
+    start, size = layout[nearest]
+    side = "before" if address < start else "beyond"
+    ends = "" if address < start else f", which ends at byte {size}"
+    place = f"{_ACCESS[access]} {side} {name_of(job, nearest)}{ends}: at byte {address - start}"
+    return Crash(ended, place, True, text)

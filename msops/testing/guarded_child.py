@@ -1,0 +1,246 @@
+"""Runs kernels on guarded memory; a process of its own, since a wrong kernel ends it.
+
+Run as ``python -I -S guarded_child.py FOLDER`` by `msops.testing.guarded`, which writes ``jobs``
+into the folder and reads back ``events`` (pickled one after the other) and ``fault`` (what
+fault_report.h tells). It imports neither JAX nor msops nor numpy: it starts in some 50 ms, and runs
+under the sanitizers.
+
+A buffer lies so, the guards being pages that can be neither read nor written:
+
+    guard | canaries | the buffer | canaries | guard
+
+Which end lies at a guard is the run's placement. Outputs and workspaces are poisoned; so a byte
+that keeps the poison of two runs with unlike poisons has never been written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.machinery
+import importlib.util
+import mmap
+import os
+import pickle
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO
+
+_PAGE = mmap.PAGESIZE
+# Wide enough for an index that is off by a row of a large array; address space costs nothing.
+_GUARD = 4096 * _PAGE
+_PROT_NONE = 0
+
+# Threads have to overlap even on a busy machine, and the check should not take long.
+_OVERLAP_S, _TIMED_CALLS, _LEAST_CALLS, _MOST_CALLS = 0.2, 4, 4, 1 << 20
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.malloc.restype = ctypes.c_void_p
+_libc.malloc.argtypes = [ctypes.c_size_t]
+_libc.free.argtypes = [ctypes.c_void_p]
+
+
+class GuardedBuffer:
+    """Memory between two guards.
+
+    Args:
+      size: bytes of the buffer.
+      placement: "front" (the buffer begins at a guard), "back" (it ends at a guard, but for what an
+        alignment of 64 bytes leaves) or "unaligned" (likewise at an odd multiple of 16 bytes).
+      fill: the value of canary bytes.
+    """
+
+    def __init__(self, size: int, placement: str, fill: int):
+        # One page more than the buffer needs, for canaries on the side without a guard.
+        self._body_size = -(-size // _PAGE) * _PAGE + _PAGE
+        self._mapped = 2 * _GUARD + self._body_size
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+        base = _libc.mmap(None, self._mapped, _PROT_NONE, flags, -1, 0)
+        if base in (None, ctypes.c_void_p(-1).value):
+            raise MemoryError(f"no address space for a buffer of {size} bytes")
+        self._base, self._body = base, base + _GUARD
+        if _libc.mprotect(self._body, self._body_size, mmap.PROT_READ | mmap.PROT_WRITE):
+            raise MemoryError(f"no memory for a buffer of {size} bytes")
+        ctypes.memset(self._body, fill, self._body_size)
+        self.size, self._fill = size, fill
+        end = self._body + self._body_size
+        self.address = {
+            "front": self._body,
+            "back": (end - size) // 64 * 64,
+            "unaligned": (end - size - 16) // 32 * 32 + 16,
+        }[placement]
+
+    def damage(self) -> tuple[int, int, int] | None:
+        """Returns first and last offset from the buffer's start, and count, of bad canaries."""
+        head = self.address - self._body
+        body = ctypes.string_at(self._body, self._body_size)
+        canary = bytes([self._fill])
+        around = body[:head], body[head + self.size :]
+        if all(part.count(canary) == len(part) for part in around):
+            return None
+        places = [index - head for index, byte in enumerate(around[0]) if byte != self._fill]
+        places += [self.size + i for i, byte in enumerate(around[1]) if byte != self._fill]
+        return places[0], places[-1], len(places)
+
+    def free(self) -> None:
+        """Gives the memory back."""
+        _libc.munmap(self._base, self._mapped)
+
+
+class HeapBuffer:
+    """Memory of malloc, whose ends the address sanitizer watches."""
+
+    def __init__(self, size: int, placement: str, fill: int):
+        self.size = size
+        self.address = _libc.malloc(size)
+
+    def damage(self) -> None:
+        """Returns None: the sanitizer says what it saw itself."""
+
+    def free(self) -> None:
+        """Gives the memory back."""
+        _libc.free(self.address)
+
+
+class Frame:
+    """The memory of one call: inputs, poisoned outputs, poisoned workspaces."""
+
+    def __init__(self, kernel: Any, job: Mapping[str, Any], inputs: Sequence[bytes]):
+        make = HeapBuffer if job["placement"] == "heap" else GuardedBuffer
+        sizes = [*map(len, inputs), *job["outputs"], *kernel.workspace_sizes]
+        self._kernel, self._inputs = kernel, inputs
+        self.buffers = [make(size, job["placement"], job["poison"] ^ 0x3C) for size in sizes]
+        self._outputs = self.buffers[len(inputs) :][: len(job["outputs"])]
+        for buffer, data in zip(self.buffers, inputs, strict=False):
+            ctypes.memmove(buffer.address, data, len(data))
+        for buffer in self.buffers[len(inputs) :]:
+            ctypes.memset(buffer.address, job["poison"], buffer.size)
+
+    def run(self) -> dict[str, Any]:
+        """Calls the kernel; returns what that did to the memory."""
+        error = None
+        try:
+            self.repeat(1)
+        except RuntimeError as raised:
+            error = str(raised)
+        return {
+            "error": error,
+            "damage": [buffer.damage() for buffer in self.buffers],
+            "changed": [
+                first_difference(data, ctypes.string_at(buffer.address, buffer.size))
+                for buffer, data in zip(self.buffers, self._inputs, strict=False)
+            ],
+            "outputs": [ctypes.string_at(buffer.address, buffer.size) for buffer in self._outputs],
+        }
+
+    def repeat(self, calls: int, expected: Sequence[bytes] = ()) -> int:
+        """Calls the kernel so often; returns after how many calls an output was unlike."""
+        addresses = [buffer.address for buffer in self.buffers]
+        first = len(self._inputs)
+        return self._kernel.run(addresses, calls, list(enumerate(expected, first)))
+
+    def free(self) -> None:
+        """Gives the memory back."""
+        for buffer in self.buffers:
+            buffer.free()
+
+
+def run_once(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dict[str, Any]:
+    """Runs a kernel once on fresh memory; returns what it did to it."""
+    frame = Frame(kernel, job, job["inputs"])
+    emit(events, "layout", [(buffer.address, buffer.size) for buffer in frame.buffers])
+    seen = frame.run()
+    frame.free()
+    return seen
+
+
+def run_on_threads(kernel: Any, job: Mapping[str, Any]) -> dict[str, Any]:
+    """Runs a kernel on two threads with unlike inputs; counts results unlike those of one."""
+    frames = [Frame(kernel, job, inputs) for inputs in (job["inputs"], job["other_inputs"])]
+    alone = [frame.run() for frame in frames]
+    if any(run["error"] for run in alone):
+        return {"calls": 0, "differing": 0}
+    start_s = time.perf_counter()
+    frames[0].repeat(_TIMED_CALLS)
+    once_s = (time.perf_counter() - start_s) / _TIMED_CALLS
+    calls = max(_LEAST_CALLS, min(_MOST_CALLS, int(_OVERLAP_S / once_s)))
+    barrier = threading.Barrier(len(frames))
+    differing: list[int] = []
+
+    def work(frame: Frame, expected: Sequence[bytes]) -> None:
+        barrier.wait()
+        differing.append(frame.repeat(calls, expected))
+
+    threads = [
+        threading.Thread(target=work, args=(frame, run["outputs"]))
+        for frame, run in zip(frames, alone, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for frame in frames:
+        frame.free()
+    return {"calls": calls * len(frames), "differing": sum(differing)}
+
+
+def first_difference(left: bytes, right: bytes) -> int | None:
+    """Returns where two texts of one length differ first."""
+    if left == right:
+        return None
+    return next(i for i, (a, b) in enumerate(zip(left, right, strict=True)) if a != b)
+
+
+def emit(events: BinaryIO, kind: str, value: Any) -> None:
+    """Writes one event, so that it stays when the process ends."""
+    pickle.dump((kind, value), events)
+    events.flush()
+
+
+def load_native(path: str) -> Any:
+    """Imports msops's C++ module alone."""
+    loader = importlib.machinery.ExtensionFileLoader("msops._native", path)
+    spec = importlib.util.spec_from_file_location("msops._native", path, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def bind(native: Any, job: Mapping[str, Any]) -> Any:
+    """Opens a job's library and returns the kernel, bound to the job's shapes."""
+    native.register_library(*job["library"])
+    return getattr(native, job["kind"])(**job["call"])
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Runs the jobs of a folder."""
+    (folder,) = arguments
+    with open(os.path.join(folder, "jobs"), "rb") as file:
+        native_path, watched, jobs = pickle.load(file)
+    native = load_native(native_path)
+    with (
+        open(os.path.join(folder, "fault"), "wb") as fault,
+        open(os.path.join(folder, "events"), "ab") as events,
+    ):
+        if watched:
+            native.report_faults(fault.fileno())
+        for job in jobs:
+            emit(events, "start", None)
+            try:
+                kernel = bind(native, job)
+            except RuntimeError as raised:
+                emit(events, "refused", str(raised))
+                continue
+            on_threads = job["other_inputs"] is not None
+            run = run_on_threads(kernel, job) if on_threads else run_once(kernel, job, events)
+            emit(events, "done", run)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

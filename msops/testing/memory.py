@@ -1,0 +1,263 @@
+"""What a kernel does to memory: checks that stand on runs between guard pages."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+import jax
+import numpy as np
+
+from msops._native_call import NativeCall
+from msops.testing.guarded import Crash, Job, Run, run_jobs, show
+from msops.testing.report import Finding, failed, passed, skipped
+from msops.testing.subject import Subject, rolled
+
+# Two poisons that are unlike in every bit: a byte that keeps both was never written.
+POISONS = (0xA4, 0x5B)
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryRuns:
+    """The runs of one kernel on the same inputs.
+
+    Attributes:
+      kernel: the kernel's name.
+      job: the first of them.
+      back: buffers end at a guard page; `again` is the same once more.
+      front: buffers begin at a guard page, and are poisoned otherwise.
+      unaligned: buffers begin at odd multiples of 16 bytes.
+      threads: the kernel on two threads at once.
+    """
+
+    kernel: str
+    job: Job
+    back: Run
+    front: Run
+    again: Run
+    unaligned: Run
+    threads: Run
+
+    @property
+    def hazard(self) -> str:
+        """Why the kernel may not run in this process; empty if it may."""
+        runs = (self.back, self.front, self.again, self.unaligned, self.threads)
+        if any(run.crash for run in runs):
+            return f"kernel {self.kernel} crashes"
+        if any(run.damage for run in runs):
+            return f"kernel {self.kernel} writes outside its buffers"
+        return ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the kernel ran to its end where buffers are aligned as XLA aligns its own."""
+        runs = (self.back, self.front, self.again)
+        return not any(run.crash or run.error for run in runs)
+
+
+def run_on_guarded_memory(subject: Subject) -> MemoryRuns | None:
+    """Returns the runs of a kernel in a library; None for any other kernel."""
+    call = subject.native()
+    if call is None:
+        return None
+    job = Job(call, subject.flat, subject.outputs().structs, poison=POISONS[0])
+    jobs = [
+        job,
+        dataclasses.replace(job, placement="front", poison=POISONS[1]),
+        job,
+        dataclasses.replace(job, placement="unaligned"),
+        dataclasses.replace(job, other_inputs=tuple(map(rolled, subject.flat))),
+    ]
+    kernel = call.symbol if isinstance(call, NativeCall) else call.kernel
+    return MemoryRuns(kernel, job, *run_jobs(jobs))
+
+
+def check_return_code(runs: MemoryRuns) -> Finding:
+    """Checks that the kernel returns 0 and throws nothing."""
+    check = "return code"
+    if runs.back.crash:
+        return skipped(check, "the kernel crashes")
+    if runs.back.error:
+        return failed(
+            check,
+            f"kernel {runs.kernel} fails on these inputs",
+            runs.back.error.splitlines(),
+            "Check it on inputs that it takes; opcheck tries others by itself.",
+        )
+    return passed(check, "0")
+
+
+def check_bounds(runs: MemoryRuns) -> Finding:
+    """Checks that nothing around a buffer is written, and nothing behind a guard is touched."""
+    check = "memory bounds"
+    crashes = [run.crash for run in (runs.back, runs.front) if run.crash]
+    damage = runs.back.damage or runs.front.damage
+    if not crashes and not damage:
+        return passed(check, "no access outside of its buffers")
+    outside = bool(damage) or any(crash.outside for crash in crashes)
+    ended = f" and ends by {crashes[0].signal}" if crashes else ""
+    return failed(
+        check,
+        f"kernel {runs.kernel} {'leaves its buffers' if outside else 'crashes'}{ended}",
+        unique([*damage, *map(crash_line, crashes)]),
+        "Compare its loops with the shapes it is given, out_shape with what it writes, and the C "
+        "types of its pointers with the dtypes.",
+    )
+
+
+def check_written(runs: MemoryRuns) -> Finding:
+    """Checks that every byte of the outputs is written."""
+    check = "outputs written"
+    if not runs.is_complete:
+        return skipped(check, "the kernel does not end with 0")
+    lines = unwritten_lines(runs.job, runs.back, runs.front)
+    if lines:
+        return failed(
+            check,
+            f"kernel {runs.kernel} leaves elements of its outputs as they were",
+            lines,
+            "Write every element, since outputs are not zeroed; or infer a smaller shape.",
+        )
+    return passed(check, "every element")
+
+
+def check_inputs(runs: MemoryRuns) -> Finding:
+    """Checks that inputs are as they were."""
+    check = "inputs unchanged"
+    changed = unique([*runs.back.changed, *runs.front.changed])
+    if changed:
+        return failed(
+            check,
+            f"kernel {runs.kernel} writes to its inputs",
+            changed,
+            "Write to outputs, or to a workspace; an input may be in use elsewhere.",
+        )
+    if not runs.is_complete:
+        return skipped(check, "the kernel does not end with 0")
+    return passed(check, "bytes compared")
+
+
+def check_repeatable(runs: MemoryRuns) -> Finding:
+    """Checks that results depend on the inputs alone."""
+    check = "repeatable"
+    if not runs.is_complete:
+        return skipped(check, "the kernel does not end with 0")
+    lines = difference_lines(runs.job, runs.back, runs.again)
+    if lines:
+        return failed(
+            check,
+            f"kernel {runs.kernel} returns other results for the same inputs",
+            lines,
+            "Pass Custom(..., stateful=True) if that is meant; else look for static variables, "
+            "clocks and unseeded random numbers.",
+        )
+    lines = difference_lines(runs.job, runs.back, runs.front)
+    if lines:
+        return failed(
+            check,
+            f"results of kernel {runs.kernel} depend on memory that it has not written",
+            lines,
+            "Write outputs and workspaces before reading them, and read no input beyond its end.",
+        )
+    return passed(check, "same bytes twice, and over other memory")
+
+
+def check_alignment(runs: MemoryRuns) -> Finding:
+    """Checks the kernel on arrays that begin at an odd multiple of 16 bytes."""
+    check = "alignment"
+    if not runs.is_complete:
+        return skipped(check, "the kernel does not end with 0")
+    remedy = (
+        "XLA aligns its own arrays to 64 bytes, and takes those of others, numpy's say, at 16: "
+        "use unaligned loads (_mm256_loadu_ps), no alignas or assume_aligned on parameters."
+    )
+    summary = f"kernel {runs.kernel} needs arrays aligned to more than 16 bytes"
+    if runs.unaligned.crash:
+        return failed(check, summary, [crash_line(runs.unaligned.crash)], remedy)
+    if runs.unaligned.error:
+        return failed(check, summary, runs.unaligned.error.splitlines(), remedy)
+    lines = difference_lines(runs.job, runs.back, runs.unaligned)
+    if lines and check_repeatable(runs).verdict == "passed":
+        return failed(check, summary, lines, remedy)
+    return passed(check, "arrays at 16 bytes give the same")
+
+
+def check_threads(runs: MemoryRuns) -> Finding:
+    """Checks that two threads at once, with unlike inputs, compute what one does."""
+    check = "two threads"
+    if not runs.is_complete or check_repeatable(runs).verdict == "failed":
+        return skipped(check, "the kernel is wrong on one thread already")
+    remedy = (
+        "Keep nothing in static variables; ask for a workspace in Init. "
+        "Or pass Custom(..., reentrant=False)."
+    )
+    if runs.threads.crash:
+        summary = f"kernel {runs.kernel} crashes when two threads run it"
+        return failed(check, summary, [crash_line(runs.threads.crash)], remedy)
+    if runs.threads.differing:
+        return failed(
+            check,
+            f"kernel {runs.kernel} computes something else when two threads run it",
+            [
+                f"{runs.threads.differing} of {runs.threads.calls} calls differ from those on one thread"
+            ],
+            remedy,
+        )
+    if not runs.threads.calls:
+        return skipped(check, "the kernel refuses the same values in another order")
+    serial = "" if runs.job.call.reentrant else ", one at a time (reentrant=False)"
+    return passed(check, f"{runs.threads.calls} calls side by side{serial}")
+
+
+def crash_line(crash: Crash) -> str:
+    """Returns the signal, and where the access that raised it went."""
+    return f"{crash.signal}: {crash.place}" if crash.place else crash.signal
+
+
+def unique(lines: Iterable[str]) -> list[str]:
+    """Returns lines without repetitions."""
+    return list(dict.fromkeys(lines))
+
+
+def unwritten_lines(job: Job, one: Run, other: Run) -> list[str]:
+    """Tells per output which elements kept a byte of poison in both runs, poisoned unlike."""
+    lines = []
+    for index, struct in enumerate(job.outputs):
+        kept = np.logical_and.reduce(
+            [
+                np.frombuffer(run.outputs[index], np.uint8) == poison
+                for run, poison in zip((one, other), POISONS, strict=True)
+            ]
+        )
+        elements = np.flatnonzero(kept.reshape(-1, struct.dtype.itemsize).any(1))
+        if elements.size:
+            lines.append(_places("output", index, struct, elements, "not written"))
+    return lines
+
+
+def difference_lines(job: Job, one: Run, other: Run) -> list[str]:
+    """Tells per output which elements two runs made differ."""
+    lines = []
+    for index, struct in enumerate(job.outputs):
+        left, right = (np.frombuffer(run.outputs[index], np.uint8) for run in (one, other))
+        unlike = (left != right).reshape(-1, struct.dtype.itemsize).any(1)
+        # What was never written differs by its poison alone; that is another check's finding.
+        kept = (left == POISONS[0]) & (right == POISONS[1])
+        unlike &= ~kept.reshape(-1, struct.dtype.itemsize).any(1)
+        elements = np.flatnonzero(unlike)
+        if elements.size:
+            lines.append(_places("output", index, struct, elements, "different"))
+    return lines
+
+
+def _places(
+    kind: str, index: int, struct: jax.ShapeDtypeStruct, elements: np.ndarray, what: str
+) -> str:
+    """Describes some elements of an array, given by their flat indices."""
+    first = int(elements[0])
+    place = ", ".join(str(int(i)) for i in np.unravel_index(first, struct.shape))
+    total = int(np.prod(struct.shape, dtype=np.int64))
+    return (
+        f"{kind} {index}, {show(struct)}: {elements.size} of {total} elements {what}, the first "
+        f"[{place}] at byte {first * struct.dtype.itemsize}"
+    )

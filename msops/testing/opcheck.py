@@ -1,0 +1,186 @@
+"""`opcheck`: every check, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.testing import gradients, memory, sanitizers, sizes, transformations
+from msops.testing.memory import MemoryRuns
+from msops.testing.report import Finding, Report, failed, skipped
+from msops.testing.subject import Subject
+
+_MEMORY_CHECKS: dict[str, Callable[[MemoryRuns], Finding]] = {
+    "return code": memory.check_return_code,
+    "memory bounds": memory.check_bounds,
+    "outputs written": memory.check_written,
+    "inputs unchanged": memory.check_inputs,
+    "repeatable": memory.check_repeatable,
+    "alignment": memory.check_alignment,
+    "two threads": memory.check_threads,
+}
+# These run a kernel in a library on guarded memory, too, and the op itself only if it is safe.
+_GUARDED_CHECKS: dict[str, Callable[[Subject, bool], Finding]] = {
+    "sizes": sizes.check_sizes,
+    "refusals": sizes.check_refusals,
+}
+# These run the op in this process, once the checks of memory have found it safe.
+_CALL_CHECKS: dict[str, Callable[[Subject], Finding]] = {
+    "eager and jit": transformations.check_eager_and_jit,
+    "gradient": gradients.check_gradient,
+    "vmap": transformations.check_vmap,
+    "sharding": transformations.check_sharding,
+}
+_CHECKS = (
+    "shapes and dtypes",
+    *_MEMORY_CHECKS,
+    *_GUARDED_CHECKS,
+    *_CALL_CHECKS,
+    "sanitizers",
+)
+
+
+def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = ()) -> Report:
+    """Checks an op, as far as that is possible without knowing what it should compute.
+
+    A kernel in a library (aot, aicpu, native loops) runs first in a process of its own, its arrays
+    between canaries and guard pages, so that an overrun is found at its byte and a crash is a line
+    of the report. What is not safe there is not run here. The checks, by name:
+
+    - "shapes and dtypes": what is inferred is what comes, and what the library's own
+      ``InferShape`` and ``InferType`` say.
+    - "return code": the kernel returns 0.
+    - "memory bounds": no access before or beyond a buffer.
+    - "outputs written": every element, found by poisoning.
+    - "inputs unchanged".
+    - "repeatable": the same bytes twice, whatever lay in outputs, workspaces and around.
+    - "alignment": arrays at 16 bytes will do, which is what XLA takes from others.
+    - "two threads": unlike inputs at once.
+    - "sizes": each extent 0, all 1, and odd ones.
+    - "refusals": inputs of other dtypes are refused, or handled without a fault; a refusal arrives
+      as an error and does no harm.
+    - "eager and jit": the same bytes, twice each, and on two threads.
+    - "gradient": against central differences, in float64 where the op takes it.
+    - "vmap": against a loop, every input mapped and each alone.
+    - "sharding": against one device, where there are several.
+    - "sanitizers", on request.
+
+    Corresponds to ``torch.library.opcheck``, which checks registrations; this checks kernels.
+
+    Args:
+      op: an op made by `Custom`, of any func_type.
+      *args: what it is called with: arrays of any shape it takes, attributes behind them. Values
+        matter for the gradient: stay away from kinks.
+      sanitize: whether to build an aot kernel's source with the address and undefined behaviour
+        sanitizers, and run it in a process of its own.
+      skip: names of checks to leave out.
+
+    Returns:
+      The report: ``report.ok``, ``report["memory bounds"]``, and its text.
+
+    Raises:
+      ArgumentTypeError: `op` is no `Custom`, or there is nothing to call it with.
+      ArgumentValueError: `skip` names what is no check.
+      BuildError: the kernel does not build.
+
+    Example:
+      >>> import jax.numpy as jnp, numpy as np, msops
+      >>> from msops.testing import opcheck
+      >>> square = msops.Custom(np.square, lambda x: x, lambda x: x,
+      ...                       bprop=lambda x, out, dout: (x * dout,))
+      >>> report = opcheck(square, jnp.array([1.0, 2.0, 3.0]))
+      >>> [finding.check for finding in report.failures]
+      ['gradient']
+
+      In a test, pytest shows the whole table if the op is wrong:
+
+      >>> def test_square():
+      ...     report = opcheck(square, jnp.array([1.0, 2.0, 3.0]))
+      ...     assert report.ok, report
+    """
+    _check_skip(skip)
+    wanted = [check for check in _CHECKS if check not in skip]
+    if not sanitize:
+        wanted.remove("sanitizers")
+    subject = Subject(op, args)
+    with subject.face():
+        return Report(str(subject), tuple(_findings(subject, wanted)))
+
+
+def _findings(subject: Subject, wanted: Sequence[str]) -> Iterator[Finding]:
+    """Yields the findings of the checks asked for, in order."""
+    shapes = _guarded("shapes and dtypes", transformations.check_shapes, subject)
+    if shapes.check in wanted:
+        yield shapes
+    if shapes.verdict == "failed":
+        yield from (skipped(check, "shapes are wrong") for check in wanted if check != shapes.check)
+        return
+    runs = memory.run_on_guarded_memory(subject)
+    for check, examine in _MEMORY_CHECKS.items():
+        if check in wanted:
+            yield _of_plain(check, subject) if runs is None else examine(runs)
+    hazard = _hazard(subject, runs)
+    for check, try_out in _GUARDED_CHECKS.items():
+        if check in wanted:
+            yield _guarded(check, try_out, subject, not hazard)
+    for check, call in _CALL_CHECKS.items():
+        if check in wanted:
+            yield skipped(check, hazard) if hazard else _guarded(check, call, subject)
+    if "sanitizers" in wanted:
+        yield _guarded("sanitizers", sanitizers.check_sanitizers, subject)
+
+
+def _hazard(subject: Subject, runs: MemoryRuns | None) -> str:
+    """Returns why the op cannot be called in this process; empty if it can."""
+    if runs is not None and runs.hazard:
+        return runs.hazard
+    return "the call fails" if isinstance(subject.trial, Exception) else ""
+
+
+def _of_plain(check: str, subject: Subject) -> Finding:
+    """Returns the finding of a check of memory for a kernel that has no pointers."""
+    if check == "return code" and isinstance(subject.trial, Exception):
+        return failed(
+            check,
+            "the kernel fails on these inputs",
+            str(subject.trial).splitlines(),
+            "Check it on inputs that it takes; opcheck tries others by itself.",
+        )
+    if check in ("return code", "inputs unchanged"):
+        return transformations.check_plain_call(check, subject)
+    what = "a Python function" if subject.func_type == "pyfunc" else "XLA operations"
+    return skipped(check, f"the kernel is {what}: it has no pointers")
+
+
+def _guarded(check: str, function: Callable[..., Finding], *args: Any) -> Finding:
+    """Returns a check's finding; what it raises is one."""
+    try:
+        return function(*args)
+    except Exception as error:
+        return failed(
+            check,
+            f"{type(error).__name__} instead of a result",
+            str(error).splitlines()[:12],
+            "The op must take these inputs in every way in which JAX may call it.",
+        )
+
+
+def _check_skip(skip: Sequence[str]) -> None:
+    if isinstance(skip, str):
+        raise ArgumentTypeError(
+            explain(
+                "msops.testing.opcheck",
+                f"expected a list of names for skip; got {skip!r}",
+                f"Pass skip=[{skip!r}].",
+            )
+        )
+    unknown = [name for name in skip if name not in _CHECKS]
+    if unknown:
+        raise ArgumentValueError(
+            explain(
+                "msops.testing.opcheck",
+                f"expected names of checks for skip; got {', '.join(map(repr, unknown))}",
+                f"There are {', '.join(map(repr, _CHECKS))}.",
+            )
+        )

@@ -1,0 +1,79 @@
+"""Builds of a kernel's source with the address and undefined behaviour sanitizers."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+from pathlib import Path
+
+from msops._native_call import NativeCall
+from msops._paths import get_include
+from msops._toolchain import resolve
+from msops.testing.guarded import Job, Run, run_jobs
+from msops.testing.report import Finding, failed, passed, skipped
+from msops.testing.subject import Subject
+
+_FLAGS = ("-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined")
+_SOURCES = (".c", ".cc", ".cpp", ".cxx")
+# libasan has to come first in the process, and libstdc++ with it, or the first C++ exception ends
+# the process; Python does not free all at exit.
+_PRELOADED = ("libasan.so", "libstdc++.so")
+_OPTIONS = "detect_leaks=0:verify_asan_link_order=0:abort_on_error=0"
+_SAID = re.compile(
+    r"^(?:==\d+==ERROR: |SUMMARY: |(?:READ|WRITE) of size|.*runtime error: |0x\w+ is located).*",
+    re.MULTILINE,
+)
+_FRAME = re.compile(r"^\s*#\d+ 0x\w+ in (.+)$", re.MULTILINE)
+
+
+def check_sanitizers(subject: Subject) -> Finding:
+    """Runs an aot kernel, built with the sanitizers, in a process of its own."""
+    check = "sanitizers"
+    call = subject.native()
+    source = call.library.origin if isinstance(call, NativeCall) else None
+    if not isinstance(call, NativeCall) or source is None or source.suffix not in _SOURCES:
+        return skipped(check, "there is no source to build: only aot kernels have one")
+    runtimes = [_runtime_path(name) for name in _PRELOADED]
+    if not all(runtimes):
+        return skipped(check, "g++ has no sanitizers; install libasan")
+    library = resolve(source, str(subject), include_dirs=(Path(get_include()),), flags=_FLAGS)
+    job = Job(
+        dataclasses.replace(call, library=library),
+        subject.flat,
+        subject.outputs().structs,
+        placement="heap",
+    )
+    environment = {
+        "LD_PRELOAD": " ".join(runtimes),
+        "ASAN_OPTIONS": _OPTIONS,
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
+    (run,) = run_jobs([job], environment, watched=False)
+    lines = _lines_of(run, source)
+    if lines:
+        return failed(
+            check, f"kernel {call.symbol} is at fault", lines, "See the lines of its source."
+        )
+    return passed(check, "address and undefined behaviour")
+
+
+def _lines_of(run: Run, source: Path) -> list[str]:
+    """Returns what the sanitizers said, and the frames that lie in the kernel's source."""
+    lines = [line.strip() for line in _SAID.findall(run.text)]
+    frames = [frame for frame in _FRAME.findall(run.text) if source.name in frame]
+    if not lines and run.crash:
+        lines = [run.crash.signal, *run.text.splitlines()[-6:]]
+    return list(dict.fromkeys([*lines, *frames]))
+
+
+def _runtime_path(name: str) -> str:
+    """Returns where g++ has a library; empty if it has none."""
+    try:
+        done = subprocess.run(
+            ["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    path = done.stdout.strip()
+    return path if "/" in path else ""

@@ -1,0 +1,187 @@
+"""The op on inputs it was not shown: other extents, other dtypes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import jax
+import numpy as np
+
+from msops.errors import MsopsError
+from msops.testing.guarded import Job, Run, run_jobs
+from msops.testing.memory import POISONS, crash_line, unique, unwritten_lines
+from msops.testing.report import Finding, failed, passed, skipped
+from msops.testing.subject import Subject
+
+_OTHER_DTYPES = ("float16", "float32", "float64", "int16", "int32", "int64")
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """What came of one set of inputs.
+
+    Attributes:
+      inputs: what was tried, in words.
+      refusal: "inference", "return code" or "error" if the op would not take them; empty if it did.
+      faults: what went wrong, a line each.
+    """
+
+    inputs: str
+    refusal: str
+    faults: tuple[str, ...]
+
+
+def check_sizes(subject: Subject, is_safe: bool) -> Finding:
+    """Checks the op with each extent 0, with all 1, and with odd ones."""
+    check = "sizes"
+    cases = dict(_resized(subject))
+    if not cases:
+        return skipped(check, "the inputs have no extent but 1")
+    trials = list(_try_out(subject, cases, is_safe))
+    faults = [f"{trial.inputs}: {line}" for trial in trials for line in trial.faults]
+    if faults:
+        return failed(
+            check,
+            "the op is wrong for other sizes than those it was given",
+            faults,
+            "Take loop bounds from the shapes, handle what is left of whole vectors, and return "
+            "another code than 0 for sizes that the kernel does not take.",
+        )
+    return passed(check, _summary(trials))
+
+
+def check_refusals(subject: Subject, is_safe: bool) -> Finding:
+    """Checks that inputs of other dtypes do no harm, and that a refusal arrives as an error."""
+    check = "refusals"
+    cases = dict(_recast(subject))
+    with jax.enable_x64(True):
+        trials = list(_try_out(subject, cases, is_safe))
+        faults = [f"{trial.inputs}: {line}" for trial in trials for line in trial.faults]
+        for trial in trials if is_safe else ():
+            if trial.refusal == "return code":
+                faults += _refusal_faults(subject, trial.inputs, cases[trial.inputs])
+    if faults:
+        return failed(
+            check,
+            "the op takes dtypes that its kernel does not handle",
+            faults,
+            "Compare `dtypes` in the kernel and return another code than 0, or say which rows it "
+            "takes by op info (reg_info=CustomRegOp()...dtype_format(...)).",
+        )
+    return passed(check, _summary(trials))
+
+
+def _summary(trials: Sequence[Trial]) -> str:
+    """Returns which inputs were taken, and which refused by whom."""
+    groups: dict[str, list[str]] = {}
+    for trial in trials:
+        what = f"refused by {trial.refusal}" if trial.refusal else "taken"
+        groups.setdefault(what, []).append(trial.inputs)
+    return "; ".join(f"{what}: {', '.join(inputs)}" for what, inputs in groups.items())
+
+
+def _resized(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields inputs of other extents; extents that are equal stay so, and 1 stays 1."""
+    extents = sorted({n for array in subject.flat for n in array.shape if n != 1})
+    changes: dict[str, dict[int, int]] = {
+        f"{extent} -> 0": {extent: 0} for extent in extents if extent
+    }
+    changes |= {
+        "all 1": dict.fromkeys(extents, 1),
+        "odd": {extent: 2 * extent + 1 for extent in extents},
+        "larger odd": {extent: 8 * extent + 5 for extent in extents},
+    }
+    for name, change in changes.items() if extents else ():
+        yield name, tuple(_resize(array, change) for array in subject.flat)
+
+
+def _resize(array: np.ndarray, change: Mapping[int, int]) -> np.ndarray:
+    """Returns the values of an array repeated over other extents."""
+    shape = tuple(change.get(n, n) for n in array.shape)
+    if not array.size:
+        return np.zeros(shape, array.dtype)
+    resized = np.resize(array, shape).astype(array.dtype)
+    least = min((n for n in change.values() if n), default=0)
+    if np.issubdtype(array.dtype, np.integer) and least:
+        # They may be indices, which have to stay below the extents.
+        return resized % least if (resized >= 0).all() else resized
+    return resized
+
+
+def _recast(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields inputs of other dtypes: all of them, and each alone."""
+    for name in _OTHER_DTYPES:
+        recast = tuple(array.astype(name) for array in subject.flat)
+        if any(array.dtype != own.dtype for array, own in zip(recast, subject.flat, strict=True)):
+            yield f"all {name}", recast
+    for index, array in enumerate(subject.flat if len(subject.flat) > 1 else ()):
+        name = "float16" if array.dtype.itemsize > 2 else "float64"
+        before, after = subject.flat[:index], subject.flat[index + 1 :]
+        yield f"input {index} {name}", (*before, array.astype(name), *after)
+
+
+def _try_out(
+    subject: Subject, cases: Mapping[str, tuple[np.ndarray, ...]], is_safe: bool
+) -> Iterator[Trial]:
+    """Tries cases: on guarded memory where the kernel is in a library, else here."""
+    jobs: dict[str, tuple[Job, Job]] = {}
+    others: list[Trial] = []
+    for name, flat in cases.items():
+        try:
+            jax.jit(subject.apply).lower(*flat)
+            call = subject.native(flat)
+        except Exception as error:
+            others.append(_refused_early(name, error))
+            continue
+        if call is not None:
+            job = Job(call, flat, subject.outputs(flat).structs, poison=POISONS[0])
+            front = dataclasses.replace(job, placement="front", poison=POISONS[1])
+            jobs[name] = job, front
+        elif is_safe:
+            others.append(_try_here(subject, name, flat))
+    runs = iter(run_jobs([job for pair in jobs.values() for job in pair]))
+    for name, (job, _) in jobs.items():
+        yield _trial_of(name, job, next(runs), next(runs))
+    yield from others
+
+
+def _refused_early(name: str, error: Exception) -> Trial:
+    if isinstance(error, MsopsError):
+        return Trial(name, type(error).__name__, ())
+    return Trial(name, "", (f"{type(error).__name__}: {str(error).splitlines()[0]}",))
+
+
+def _try_here(subject: Subject, name: str, flat: tuple[np.ndarray, ...]) -> Trial:
+    try:
+        subject.run(flat)
+    except Exception as error:
+        return _refused_early(name, error)
+    return Trial(name, "", ())
+
+
+def _trial_of(name: str, job: Job, back: Run, front: Run) -> Trial:
+    crashes = [crash_line(run.crash) for run in (back, front) if run.crash]
+    faults = [*(back.damage or front.damage), *crashes, *(back.changed or front.changed)]
+    if not crashes and not back.error and all(job_output.size for job_output in job.outputs):
+        faults += unwritten_lines(job, back, front)
+    return Trial(name, "return code" if back.error else "", tuple(unique(faults)))
+
+
+def _refusal_faults(subject: Subject, name: str, flat: tuple[np.ndarray, ...]) -> list[str]:
+    """Tells where an error code does not arrive as an error, eagerly and compiled."""
+    ways: dict[str, Callable[[], object]] = {
+        "eager": lambda: subject.run(flat),
+        "jit": lambda: jax.block_until_ready(jax.jit(subject.apply)(*flat)),
+    }
+    faults = []
+    for way, call in ways.items():
+        try:
+            call()
+        except Exception as error:
+            if f"'{subject.op.name}'" in str(error):
+                continue
+            faults.append(f"{name}: {way}: the error does not name the op: {error}")
+        else:
+            faults.append(f"{name}: {way}: the kernel's code is lost")
+    return faults

@@ -1,0 +1,137 @@
+"""The op under check: its call, its arrays, and ways to run it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from msops._custom import Custom
+from msops._dtypes import as_dtype
+from msops._inference import NO_OUTPUTS, Outputs
+from msops._tensor import Tensor, holds
+from msops.errors import ArgumentTypeError, MsopsError, explain
+from msops.testing.guarded import show
+
+if TYPE_CHECKING:
+    from msops._aicpu_call import AicpuCall
+    from msops._native_call import NativeCall
+
+
+class Subject:
+    """An op with the arguments it is checked on.
+
+    Args:
+      op: the op.
+      args: what it is called with; Tensors are taken for arrays, in 64-bit mode.
+    """
+
+    def __init__(self, op: Any, args: Sequence[Any]):
+        if not isinstance(op, Custom):
+            raise ArgumentTypeError(
+                explain(
+                    "msops.testing.opcheck",
+                    f"expected an op made by msops.Custom; got {type(op).__name__}",
+                    "Pass the op itself, and its inputs behind it: opcheck(op, x, y).",
+                )
+            )
+        self.op = op
+        self._wide = holds(Tensor, args)
+        with self.face():
+            found = op._find_call(args) if args else None
+            if found is None:
+                raise ArgumentTypeError(
+                    explain(
+                        "msops.testing.opcheck",
+                        f"expected inputs to check {op.name!r} on; got none",
+                        "Pass what the op is called with: opcheck(op, x, y).",
+                    )
+                )
+            self.call, flat = found
+            self.flat = tuple(np.asarray(value, jax.typeof(value).dtype) for value in flat)
+            self._operator = op._resolve().operator
+        self.options = self._operator.definition.options
+        self.func_type = self._operator.definition.backend.func_type
+
+    def __str__(self) -> str:
+        arrays = [show(array) for array in self.flat]
+        return f"{self.func_type} op {self.op.name!r} on {', '.join(arrays)}"
+
+    def face(self) -> contextlib.AbstractContextManager[Any]:
+        """Returns the context in which the op is called."""
+        return jax.enable_x64(True) if self._wide else contextlib.nullcontext()
+
+    def outputs(self, flat: Sequence[Any] | None = None) -> Outputs:
+        """Returns what the op says it returns for such arrays."""
+        return self._operator.outputs(self.call, _structs(self.flat if flat is None else flat))
+
+    def native(self, flat: Sequence[Any] | None = None) -> NativeCall | AicpuCall | None:
+        """Returns the call into a library that the op becomes on the CPU, if it becomes one."""
+        structs = _structs(self.flat if flat is None else flat)
+        outputs = self._operator.outputs(self.call, structs)
+        request = self._operator.request(self.call, structs, "cpu", outputs)
+        definition = self._operator.definition
+        return definition.backend.native(definition.kernel, request)
+
+    def contradictions(self) -> list[str]:
+        """Tells where out_shape and out_dtype differ from what the kernel answers itself."""
+        definition = self._operator.definition
+        structs = self.outputs().declared
+        request = self._operator.request(self.call, _structs(self.flat), "", NO_OUTPUTS)
+        answers: dict[str, Any] = {}
+        for half in ("shape", "dtype"):
+            # What a kernel does not answer contradicts nothing.
+            with contextlib.suppress(MsopsError):
+                answers[half] = definition.backend.infer(
+                    definition.kernel, half, request, definition.infos, str(self)
+                )
+        told = {"shape": [list(s.shape) for s in structs], "dtype": [s.dtype for s in structs]}
+        return [
+            f"out_{half} says {_listed(told[half])}; the kernel itself {_listed(own)}"
+            for half, own in ((half, _as_list(half, answer)) for half, answer in answers.items())
+            if own != told[half]
+        ]
+
+    def apply(self, *flat: Any) -> list[Any]:
+        """Calls the op on arrays, which may be traced; returns its flat results."""
+        result = self.op(*self.call.arguments(flat))
+        return jax.tree.leaves(result)
+
+    def run(self, flat: Sequence[np.ndarray] | None = None) -> list[np.ndarray]:
+        """Calls the op eagerly on copies of arrays; returns its results."""
+        arrays = [jax.numpy.array(array) for array in (self.flat if flat is None else flat)]
+        return [np.asarray(result) for result in self.apply(*arrays)]
+
+    @functools.cached_property
+    def trial(self) -> list[np.ndarray] | Exception:
+        """The results of one eager call in this process, or what it raised."""
+        try:
+            return self.run()
+        except Exception as error:
+            return error
+
+
+def _structs(flat: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
+    return tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in flat)
+
+
+def _as_list(half: str, answer: Any) -> list[Any]:
+    """Returns what a kernel infers as one entry per output."""
+    if half == "dtype":
+        answers = answer if isinstance(answer, tuple) else (answer,)
+        return [as_dtype(dtype).dtype for dtype in answers]
+    several = bool(answer) and not isinstance(answer[0], int)
+    return [list(shape) for shape in (answer if several else [answer])]
+
+
+def _listed(values: Sequence[Any]) -> str:
+    return ", ".join(map(str, values))
+
+
+def rolled(array: np.ndarray) -> np.ndarray:
+    """Returns the same values in other places: unlike input that stays valid, indices too."""
+    return np.roll(array.reshape(-1), 1).reshape(array.shape)

@@ -1,0 +1,171 @@
+"""The op called in one way against the same called in another."""
+
+from __future__ import annotations
+
+import concurrent.futures
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from msops.errors import InferenceError, MsopsError
+from msops.testing.guarded import show
+from msops.testing.report import Finding, failed, passed, skipped
+from msops.testing.subject import Subject, rolled
+from msops.testing.tolerances import disagreements, unequal
+
+_MAPPED = 3
+_THREADS = 2
+_CALLS_PER_THREAD = 8
+
+
+def check_shapes(subject: Subject) -> Finding:
+    """Checks that inference, the library's own answer and the results agree."""
+    check = "shapes and dtypes"
+    try:
+        outputs = subject.outputs()
+        is_native = subject.native() is not None
+    except MsopsError as error:
+        return failed(check, "nothing is inferred", str(error).splitlines(), _INFER_REMEDY)
+    told = ", ".join(map(show, outputs.structs)) or "no output"
+    lines = subject.contradictions()
+    if not is_native and isinstance(subject.trial, InferenceError):
+        lines = str(subject.trial).splitlines()
+    elif not is_native and not isinstance(subject.trial, Exception):
+        got = ", ".join(map(show, subject.trial)) or "no output"
+        lines = [] if got == told else [f"the call returns {got}"]
+    if lines:
+        return failed(check, f"inferred is {told}", lines, _INFER_REMEDY)
+    return passed(check, told)
+
+
+_INFER_REMEDY = "Mend out_shape and out_dtype, or the kernel: one of them is wrong."
+
+
+def check_plain_call(check: str, subject: Subject) -> Finding:
+    """Checks a kernel that is given no pointers: it runs, and leaves its inputs as they were."""
+    if isinstance(subject.trial, Exception):
+        return skipped(check, "the kernel fails")
+    if check == "return code":
+        return passed(check, "no error")
+    arrays = [jnp.array(array) for array in subject.flat]
+    jax.block_until_ready(subject.apply(*arrays))
+    if unequal(subject.flat, [np.asarray(array) for array in arrays]):
+        return failed(
+            check, "the call writes to its inputs", [], "Compute on copies of the inputs."
+        )
+    return passed(check, "bytes compared")
+
+
+def check_eager_and_jit(subject: Subject) -> Finding:
+    """Checks that calls give the same bytes: eager, compiled, and on two threads."""
+    check = "eager and jit"
+    if subject.options.stateful:
+        return skipped(check, "the op is stateful")
+    expected = subject.run()
+    compiled = jax.jit(subject.apply)
+    arrays = [jnp.array(array) for array in subject.flat]
+
+    def run_compiled() -> list[np.ndarray]:
+        return [np.asarray(result) for result in compiled(*arrays)]
+
+    ways = {"eager, again": subject.run, "jit": run_compiled, "jit, again": run_compiled}
+    lines = [
+        f"{way}: {line}" for way, run in ways.items() for line in _differences(expected, run())
+    ]
+    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
+
+        def work(_: int) -> list[np.ndarray]:
+            with subject.face():
+                return subject.run()
+
+        for result in pool.map(work, range(_THREADS * _CALLS_PER_THREAD)):
+            lines += [f"two threads: {line}" for line in _differences(expected, result)]
+    if lines:
+        return failed(
+            check,
+            "calls with the same inputs differ",
+            list(dict.fromkeys(lines)),
+            "Pass Custom(..., stateful=True) if that is meant; else keep nothing between calls.",
+        )
+    return passed(check, "same bytes, on two threads too")
+
+
+def _differences(expected: list[np.ndarray], got: list[np.ndarray]) -> list[str]:
+    if not unequal(expected, got):
+        return []
+    return disagreements(expected, got) or ["differs by rounding"]
+
+
+def check_vmap(subject: Subject) -> Finding:
+    """Checks `jax.vmap` against a loop, with every input mapped and with one at a time."""
+    check = "vmap"
+    if subject.options.stateful or not subject.outputs().structs:
+        return skipped(check, "the op is called for its effect")
+    every = tuple(range(len(subject.flat)))
+    choices = dict.fromkeys([every, *((index,) for index in every)])
+    lines = []
+    for mapped in choices:
+        slices = [_elements(array, i in mapped) for i, array in enumerate(subject.flat)]
+        looped = [subject.run(flat) for flat in zip(*slices, strict=True)]
+        expected = [np.stack(results) for results in zip(*looped, strict=True)]
+        flat = [
+            jnp.stack(elements) if i in mapped else jnp.array(elements[0])
+            for i, elements in enumerate(slices)
+        ]
+        in_axes = [0 if i in mapped else None for i in every]
+        got = [np.asarray(result) for result in jax.vmap(subject.apply, in_axes)(*flat)]
+        what = "all inputs mapped" if mapped == every else f"input {mapped[0]} mapped"
+        lines += [f"{what}: {line}" for line in disagreements(expected, got)]
+    if lines:
+        return failed(
+            check,
+            f"vmap differs from a loop over {_MAPPED} elements",
+            lines,
+            "Mend Custom(vmap=): 'expand_dims' and 'broadcast_all' promise that the kernel takes "
+            "a leading axis; 'sequential' always works.",
+        )
+    return passed(check, f"as a loop over {_MAPPED} elements, {len(choices)} choices of inputs")
+
+
+def _elements(array: np.ndarray, is_mapped: bool) -> list[np.ndarray]:
+    """Returns what a loop gets of an input: other elements if it is mapped."""
+    elements = [array]
+    for _ in range(_MAPPED - 1):
+        elements.append(rolled(elements[-1]) if is_mapped else array)
+    return elements
+
+
+def check_sharding(subject: Subject) -> Finding:
+    """Checks sharded inputs, along the first axis, against the same on one device."""
+    check = "sharding"
+    count = len(jax.devices())
+    if count < 2:
+        return skipped(
+            check, "one device; XLA_FLAGS=--xla_force_host_platform_device_count=4 gives the CPU 4"
+        )
+    if subject.options.stateful:
+        return skipped(check, "the op is stateful")
+    used = max(n for n in range(1, count + 1) if any(_divides(n, x) for x in subject.flat))
+    if used < 2:
+        return skipped(check, f"no first axis of an input divides among {count} devices")
+    mesh = jax.make_mesh((used,), ("i",), (AxisType.Auto,), devices=jax.devices()[:used])
+    arrays = [
+        jax.device_put(x, NamedSharding(mesh, PartitionSpec("i" if _divides(used, x) else None)))
+        for x in subject.flat
+    ]
+    got = [np.asarray(result) for result in jax.jit(subject.apply)(*arrays)]
+    lines = disagreements(subject.run(), got)
+    if lines:
+        return failed(
+            check,
+            f"results on {used} devices differ from those on one",
+            lines,
+            "Mend the op's sharding rule: an axis it shards must be independent in the kernel.",
+        )
+    return passed(check, f"as on one device, over {used}")
+
+
+def _divides(count: int, array: np.ndarray) -> bool:
+    return array.ndim > 0 and array.shape[0] > 0 and array.shape[0] % count == 0

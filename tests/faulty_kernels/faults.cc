@@ -1,0 +1,227 @@
+// Kernels with one fault each, planted for msops.testing.opcheck to find: y = x + 1 in float32
+// otherwise.
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "custom_aot_extra.h"
+
+namespace {
+
+int64_t Size(const int* ndims, int64_t** shapes) {
+  int64_t size = 1;
+  for (int i = 0; i < ndims[0]; ++i) size *= shapes[0][i];
+  return size;
+}
+
+bool Refused(int nparam, const char** dtypes) {
+  return nparam < 2 || std::strcmp(dtypes[0], "float32") != 0;
+}
+
+// Keeps the compiler from seeing what a pointer points to.
+float* Float(void* pointer) { return static_cast<float*>(pointer); }
+
+}  // namespace
+
+#define KERNEL(Name)                                                           \
+  extern "C" int Name(int nparam, void** params, int* ndims, int64_t** shapes, \
+                      const char** dtypes, void* stream, void* extra)
+
+#define TAKE_FLOATS                      \
+  if (Refused(nparam, dtypes)) return 1; \
+  const int64_t n = Size(ndims, shapes); \
+  float* const x = Float(params[0]);     \
+  float* const y = Float(params[1]);     \
+  static_cast<void>(n);                  \
+  static_cast<void>(x);                  \
+  static_cast<void>(y)
+
+// Right, for comparison.
+KERNEL(Right) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  return 0;
+}
+
+// One element beyond the end.
+KERNEL(WritesBeyond) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i <= n; ++i) y[i] = 1;
+  return 0;
+}
+
+// One element before the start.
+KERNEL(WritesBefore) {
+  TAKE_FLOATS;
+  for (int64_t i = -1; i < n; ++i) y[i] = 1;
+  return 0;
+}
+
+// A row of 1024 elements beyond the end.
+KERNEL(WritesFarBeyond) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  y[n + 1024] = 1;
+  return 0;
+}
+
+// The last result depends on what lies behind the input.
+KERNEL(ReadsBeyond) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i + 1];
+  return 0;
+}
+
+KERNEL(SkipsLast) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i + 1 < n; ++i) y[i] = x[i] + 1;
+  return 0;
+}
+
+KERNEL(WritesInput) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  x[1] = 0;
+  return 0;
+}
+
+// Takes the output for zeroed.
+KERNEL(AddsToOutput) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] += x[i] + 1;
+  return 0;
+}
+
+// Keeps a count between calls.
+KERNEL(Counts) {
+  TAKE_FLOATS;
+  static float count = 0;
+  ++count;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + count;
+  return 0;
+}
+
+// Faults on an output at no multiple of 32 bytes. The instruction itself, as compilers may choose
+// the unaligned one for _mm256_store_ps; the machine must have AVX.
+#if defined(__x86_64__)
+KERNEL(NeedsAlignment) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i + 8 <= n; i += 8) {
+    __asm__ volatile("vmovups (%0), %%ymm0; vmovaps %%ymm0, (%1); vzeroupper"
+                     :
+                     : "r"(x + i), "r"(y + i)
+                     : "xmm0", "memory");
+  }
+  for (int64_t i = n / 8 * 8; i < n; ++i) y[i] = x[i];
+  return 0;
+}
+#endif
+
+// Keeps intermediate results where every thread sees them.
+KERNEL(SharesScratch) {
+  TAKE_FLOATS;
+  static volatile float scratch[4096];
+  if (n > 4096) return 2;
+  for (int64_t i = 0; i < n; ++i) scratch[i] = x[i];
+  for (int64_t i = 0; i < n; ++i) y[i] = scratch[i] + 1;
+  return 0;
+}
+
+// Whole vectors of four only.
+KERNEL(ForgetsTail) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i + 4 <= n; i += 4) {
+    for (int64_t k = 0; k < 4; ++k) y[i + k] = x[i + k] + 1;
+  }
+  return 0;
+}
+
+// Reads the first element even of nothing.
+KERNEL(NeedsAnElement) {
+  TAKE_FLOATS;
+  y[0] = x[0] + 1;
+  for (int64_t i = 1; i < n; ++i) y[i] = x[i] + 1;
+  return 0;
+}
+
+// Takes every dtype for float32.
+KERNEL(TakesAnything) {
+  const int64_t n = Size(ndims, shapes);
+  const float* x = Float(params[0]);
+  float* y = Float(params[1]);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  return 0;
+}
+
+KERNEL(Fails) { return 7; }
+
+KERNEL(FollowsNull) {
+  TAKE_FLOATS;
+  volatile float* volatile nowhere = nullptr;
+  *nowhere = 1;
+  return 0;
+}
+
+// Divides integers by zero, which ends the process by SIGFPE on x86.
+KERNEL(DividesByZero) {
+  TAKE_FLOATS;
+  volatile int64_t zero = 0;
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(i / zero);
+  return 0;
+}
+
+KERNEL(Aborts) { __builtin_trap(); }
+
+extern "C" int OverrunsWorkspaceInit(int* ndims, int64_t** shapes, const char** dtypes,
+                                     AotExtra* extra) {
+  extra->SetWorkSpace({512});
+  return 0;
+}
+
+KERNEL(OverrunsWorkspace) {
+  TAKE_FLOATS;
+  float* const scratch = Float(params[2]);
+  for (int64_t i = 0; i < 129; ++i) scratch[i] = 1;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + scratch[0];
+  return 0;
+}
+
+// Says [n + 1], while the op says [n].
+extern "C" std::vector<int64_t> InfersOtherInferShape(int* ndims, int64_t** shapes,
+                                                      AotExtra* extra) {
+  return {shapes[0][0] + 1};
+}
+
+KERNEL(InfersOther) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  return 0;
+}
+
+// Is the sum of a batch, if it is given one.
+KERNEL(SubtractsFirst) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - x[0];
+  return 0;
+}
+
+// An int that overflows, which the undefined behaviour sanitizer sees and no value shows.
+KERNEL(OverflowsInt) {
+  TAKE_FLOATS;
+  volatile int32_t most = std::numeric_limits<int32_t>::max();
+  const int32_t more = most + 1;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + static_cast<float>(more == 0);
+  return 0;
+}
+
+// Reads an array of its own behind its end, which lies in no buffer of the call.
+KERNEL(OverreadsOwnArray) {
+  TAKE_FLOATS;
+  float own[4] = {1, 1, 1, 1};
+  volatile int64_t at = 4;
+  volatile float unused = own[at];
+  static_cast<void>(unused);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + own[0];
+  return 0;
+}

@@ -1,0 +1,388 @@
+"""`opcheck`: each fault it claims to find is planted and found, and right kernels pass."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from custom_ops import aot, first, loops, matmul, multiply, multiply_bprop, solve_lower, sum_and_max
+
+from msops import Custom, Tensor, ops
+from msops.errors import ArgumentTypeError, ArgumentValueError
+from msops.ops import CustomRegOp, DataType
+from msops.testing import Finding, Report, opcheck
+from msops.testing.subject import Subject
+from msops.testing.transformations import check_plain_call
+
+FAULTS = ROOT / "tests" / "faulty_kernels" / "faults.cc"
+X = np.linspace(1, 2, 15, dtype=np.float32).reshape(3, 5)
+Y = X[::-1] + 1
+ALL = (
+    "shapes and dtypes",
+    "return code",
+    "memory bounds",
+    "outputs written",
+    "inputs unchanged",
+    "repeatable",
+    "alignment",
+    "two threads",
+    "sizes",
+    "refusals",
+    "eager and jit",
+    "gradient",
+    "vmap",
+    "sharding",
+)
+SLOW_PARTS = ("two threads", "sizes", "refusals", "gradient", "vmap")
+
+
+def faulty(symbol: str, **options: Any) -> Custom:
+    return Custom(f"{FAULTS}:{symbol}", first, first, **options)
+
+
+def only(*checks: str) -> list[str]:
+    """Returns what to skip so that these checks are left."""
+    return [check for check in ALL if check not in checks]
+
+
+def check_one(op: Custom, check: str, *args: Any) -> Finding:
+    return opcheck(op, *(args or (X,)), skip=only(check))[check]
+
+
+def text_of(finding: Finding) -> str:
+    return "\n".join([finding.summary, *finding.details, finding.remedy])
+
+
+# X has 60 bytes, so 4 canaries lie between an array like it and the guard page; FULL none.
+FULL = np.linspace(1, 2, 16, dtype=np.float32)
+PLANTED: list[tuple[str, str, np.ndarray, str]] = [
+    ("WritesBeyond", "memory bounds", X, "output 0, float32[3,5], which ends at byte 60: at bytes"),
+    ("WritesBeyond", "memory bounds", X, "at bytes 60 to 63 (4 changed)"),
+    ("WritesBeyond", "memory bounds", FULL, "SIGSEGV: write beyond output 0, float32[16], which"),
+    ("WritesBeyond", "memory bounds", FULL, "which ends at byte 64: at byte 64"),
+    ("WritesBefore", "memory bounds", X, "write before output 0, float32[3,5]: at bytes -4 to -1"),
+    ("WritesBefore", "memory bounds", X, "SIGSEGV: write before output 0, float32[3,5]: at byte -"),
+    ("WritesFarBeyond", "memory bounds", FULL, "which ends at byte 64: at byte 4160"),
+    (
+        "OverrunsWorkspace",
+        "memory bounds",
+        X,
+        "beyond workspace 0, which ends at byte 512",
+    ),
+    ("FollowsNull", "memory bounds", X, "kernel FollowsNull crashes and ends by SIGSEGV"),
+    ("DividesByZero", "memory bounds", X, "kernel DividesByZero crashes and ends by SIGFPE"),
+    ("Aborts", "memory bounds", X, "kernel Aborts crashes and ends by SIGILL"),
+    (
+        "SkipsLast",
+        "outputs written",
+        X,
+        "1 of 15 elements not written, the first [2, 4] at byte 56",
+    ),
+    ("WritesInput", "inputs unchanged", X, "input 0, float32[3,5], changed from byte 4 on"),
+    ("AddsToOutput", "repeatable", X, "depend on memory that it has not written"),
+    ("ReadsBeyond", "repeatable", X, "1 of 15 elements different, the first [2, 4] at byte 56"),
+    ("ReadsBeyond", "memory bounds", FULL, "read beyond input 0, float32[16], which ends at byte"),
+    ("Counts", "repeatable", X, "kernel Counts returns other results for the same inputs"),
+    ("SharesScratch", "two threads", FULL, "something else when two threads run it"),
+    ("ForgetsTail", "sizes", FULL, "odd: output 0, float32[33]: 1 of 33 elements not written, the"),
+    ("NeedsAnElement", "sizes", X, "3 -> 0: SIGSEGV: "),
+    (
+        "TakesAnything",
+        "refusals",
+        X,
+        "all float16: write beyond output 0, float16[3,5], which",
+    ),
+    ("Fails", "return code", X, "kernel returned 7, expected 0"),
+]
+
+
+@pytest.mark.parametrize(("symbol", "check", "x", "said"), PLANTED)
+def test_a_planted_fault_is_found(symbol: str, check: str, x: np.ndarray, said: str) -> None:
+    finding = check_one(faulty(symbol), check, x)
+    assert finding.verdict == "failed", finding
+    assert said in text_of(finding)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the fault is an x86 instruction")
+def test_a_kernel_that_needs_alignment_is_found() -> None:
+    report = opcheck(faulty("NeedsAlignment"), FULL, skip=[*SLOW_PARTS])
+    assert report["memory bounds"].verdict == "passed"
+    assert report["alignment"].verdict == "failed"
+    assert "SIGSEGV" in text_of(report["alignment"])
+    # The same instruction would end this process, on an array of numpy's at 16 bytes.
+    assert report["eager and jit"].verdict == "skipped"
+
+
+def test_the_right_kernel_of_that_file_passes() -> None:
+    bprop = faulty("Right", bprop=lambda x, out, dout: (dout,))
+    report = opcheck(bprop, X)
+    assert report.ok, report
+    verdicts = {finding.check: finding.verdict for finding in report.findings}
+    assert verdicts == {**dict.fromkeys(ALL, "passed"), "sharding": verdicts["sharding"]}
+    assert "refused by return code: all float16" in report["refusals"].summary
+
+
+def test_a_library_that_infers_otherwise_is_found() -> None:
+    finding = check_one(faulty("InfersOther"), "shapes and dtypes", FULL)
+    assert finding.verdict == "failed"
+    assert "out_shape says [16]; the kernel itself [17]" in finding.details
+
+
+def test_a_shape_too_large_shows_as_elements_not_written() -> None:
+    op = Custom(f"{FAULTS}:Right", lambda x: [x[0] + 2], first)
+    assert "2 of 18 elements not written, the first [16]" in text_of(
+        check_one(op, "outputs written", FULL)
+    )
+
+
+def test_a_shape_too_small_shows_as_a_write_beyond() -> None:
+    op = Custom(f"{FAULTS}:Right", lambda x: [x[0] - 4], first)
+    assert "which ends at byte 48: at bytes 48 to 63" in text_of(
+        check_one(op, "memory bounds", FULL)
+    )
+
+
+def test_threads_are_no_fault_of_a_kernel_that_runs_alone() -> None:
+    finding = check_one(faulty("SharesScratch", reentrant=False), "two threads", FULL)
+    assert finding.verdict == "passed", finding
+
+
+def test_what_crashes_in_the_child_does_not_run_here() -> None:
+    report = opcheck(faulty("FollowsNull"), X)
+    assert report["eager and jit"].verdict == "skipped"
+    assert report["eager and jit"].summary == "kernel FollowsNull crashes"
+
+
+@pytest.mark.parametrize("name", ["float64", "float32"])
+def test_a_wrong_gradient_is_found(name: str) -> None:
+    # Half of what it should be; the C kernel takes no float64.
+    wrong = {"bprop": lambda x, y, out, dout: (dout * y, dout * x / 2)}
+    op = (
+        aot("Multiply", **wrong)
+        if name == "float32"
+        else Custom(np.multiply, first, first, **wrong)
+    )
+    finding = check_one(op, "gradient", X, Y)
+    assert finding.verdict == "failed"
+    assert finding.summary == f"it differs from finite differences in {name}"
+    assert len(finding.details) == 4
+    assert all(line.startswith(f"input 1, {name}[3,5], direction") for line in finding.details)
+
+
+def test_a_kernel_without_gradient_is_not_wrong() -> None:
+    assert check_one(aot("Multiply"), "gradient", X, Y).verdict == "skipped"
+
+
+def test_a_kernel_that_takes_no_batch_is_found() -> None:
+    # It subtracts the first element of the whole batch.
+    finding = check_one(faulty("SubtractsFirst", vmap="expand_dims"), "vmap", FULL)
+    assert finding.verdict == "failed"
+    assert "all inputs mapped: output 0, float32[3,16]" in text_of(finding)
+    assert check_one(faulty("SubtractsFirst"), "vmap", FULL).verdict == "passed"
+
+
+PYTHON_FAULTS = {
+    "shape": (lambda x: x[1:], "shapes and dtypes", "(2, 5)"),
+    "dtype": (lambda x: x.astype(np.float64), "shapes and dtypes", "float64"),
+    "raises": (lambda x: x[7, 7], "return code", "index 7 is out of bounds"),
+    "random": (
+        lambda x: np.random.default_rng().random(x.shape, np.float32),
+        "eager and jit",
+        "15",
+    ),
+}
+
+
+@pytest.mark.parametrize(("function", "check", "said"), PYTHON_FAULTS.values(), ids=PYTHON_FAULTS)
+def test_a_fault_in_python_is_found(function: Any, check: str, said: str) -> None:
+    finding = check_one(Custom(function, first, first), check)
+    assert finding.verdict == "failed", finding
+    assert said in text_of(finding)
+
+
+def test_inputs_overwritten_in_this_process_are_found() -> None:
+    class Overwriting(Subject):
+        def apply(self, *flat: Any) -> list[Any]:
+            results = super().apply(*flat)
+            ctypes.memset(flat[0].unsafe_buffer_pointer(), 0, 4)
+            return results
+
+    op = Custom(np.square, first, first)
+    assert check_plain_call("inputs unchanged", Subject(op, [X])).verdict == "passed"
+    assert check_plain_call("inputs unchanged", Overwriting(op, [X])).verdict == "failed"
+
+
+RIGHT = {
+    "aot": (lambda: aot("Multiply", bprop=multiply_bprop), (X, Y)),
+    "pyfunc": (lambda: Custom(np.multiply, first, first, bprop=multiply_bprop), (X, Y)),
+    "akg raised": (lambda: loops(matmul, "xla"), (X, X.T.copy())),
+    "akg native": (lambda: loops(solve_lower, "native"), (X[:, :3].copy(), X[:, 0].copy())),
+    "hybrid": (lambda: loops(sum_and_max), (X[0], Y[0])),
+    "hybrid native": (lambda: loops(ops.kernel(multiply), "native"), (X[0], Y[0])),
+}
+
+
+@pytest.mark.parametrize("make", RIGHT.values(), ids=RIGHT)
+def test_right_kernels_pass(make: Any) -> None:
+    op, args = make[0](), make[1]
+    report = opcheck(op, *args)
+    assert report.ok, report
+    assert {finding.check for finding in report.findings} == set(ALL)
+    assert report["vmap"].verdict == "passed"
+    assert report["gradient"].verdict == "passed"
+    if "native" in str(op.lower_text(*args, stage="stablehlo")):
+        assert report["memory bounds"].verdict == "passed"
+
+
+def test_an_attribute_and_a_list_are_passed_on() -> None:
+    info = (
+        CustomRegOp()
+        .input(0, "x")
+        .output(0, "y")
+        .attr("scale", "required", "float")
+        .dtype_format(DataType.F32_Default, DataType.F32_Default)
+        .target("CPU")
+        .get_op_info()
+    )
+    scaled = aot("ScaleSum", lambda x, scale: x[:1], lambda x, scale: x, reg_info=info)
+    report = opcheck(scaled, X, 2.5, skip=["vmap"])
+    assert report.ok, report
+    assert "refused by OpInfoTypeError" in report["refusals"].summary
+    added = aot("AddAll", lambda xs: xs[0], lambda xs: xs[0])
+    report = opcheck(added, [X, Y], skip=["refusals"])
+    assert report.ok, report
+
+
+def test_tensors_are_checked_in_64_bits() -> None:
+    op = Custom(np.multiply, first, first, bprop=multiply_bprop)
+    report = opcheck(op, Tensor(X.astype(np.float64)), Tensor(Y.astype(np.float64)))
+    assert report.ok, report
+    assert report["shapes and dtypes"].summary == "float64[3,5]"
+
+
+@pytest.fixture(scope="module")
+def sanitized() -> dict[str, Finding]:
+    symbols = ("Right", "WritesBeyond", "OverreadsOwnArray", "OverflowsInt")
+    left = only()
+    return {
+        symbol: opcheck(faulty(symbol), FULL, sanitize=True, skip=left)["sanitizers"]
+        for symbol in symbols
+    }
+
+
+@pytest.mark.parametrize(
+    ("symbol", "said"),
+    [
+        ("WritesBeyond", "heap-buffer-overflow"),
+        ("OverreadsOwnArray", "stack-buffer-overflow"),
+        ("OverflowsInt", "signed integer overflow: 2147483647 + 1"),
+    ],
+)
+def test_the_sanitizers_find_a_planted_fault(
+    sanitized: dict[str, Finding], symbol: str, said: str
+) -> None:
+    finding = sanitized[symbol]
+    assert finding.verdict == "failed", finding
+    assert f"kernel {symbol}" in finding.summary
+    assert said in text_of(finding)
+    assert "faults.cc:" in text_of(finding)
+
+
+def test_the_sanitizers_are_content_with_a_right_kernel(sanitized: dict[str, Finding]) -> None:
+    assert sanitized["Right"].verdict == "passed", sanitized["Right"]
+
+
+ON_FOUR_DEVICES = """
+import numpy as np
+from msops import Custom
+from msops.testing import opcheck
+
+x = np.arange(16, dtype=np.float32).reshape(8, 2)
+same = lambda x: x
+skip = ["sizes", "refusals", "two threads", "gradient", "vmap"]
+print(opcheck(Custom(np.square, same, same), x, skip=skip)["sharding"])
+print(opcheck(Custom(np.square, same, same), x[:7], skip=skip)["sharding"])
+"""
+
+
+def test_sharded_inputs_are_compared_where_there_are_devices() -> None:
+    environment = {
+        **os.environ,
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+        "JAX_PLATFORMS": "cpu",
+    }
+    command = [sys.executable, "-c", ON_FOUR_DEVICES]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    whole, odd = done.stdout.splitlines()
+    assert "verdict='passed'" in whole
+    assert "over 4" in whole
+    assert "no first axis of an input divides among 4 devices" in odd
+
+
+def test_the_report_is_a_table_that_says_what_to_do() -> None:
+    report = opcheck(faulty("SkipsLast"), X, skip=[*SLOW_PARTS, "sharding", "eager and jit"])
+    assert not report.ok
+    assert [finding.check for finding in report.failures] == ["outputs written"]
+    assert (
+        str(report)
+        == """\
+opcheck of aot op 'SkipsLast' on float32[3,5]: 6 passed, 1 failed
+  shapes and dtypes  passed   float32[3,5]
+  return code        passed   0
+  memory bounds      passed   no access outside of its buffers
+  outputs written    failed   kernel SkipsLast leaves elements of its outputs as they were
+                              output 0, float32[3,5]: 1 of 15 elements not written, the first \
+[2, 4] at byte 56
+                              Write every element, since outputs are not zeroed; or infer a
+                              smaller shape.
+  inputs unchanged   passed   bytes compared
+  repeatable         passed   same bytes twice, and over other memory
+  alignment          passed   arrays at 16 bytes give the same"""
+    )
+
+
+def test_the_report_indexes_and_counts() -> None:
+    report = Report("op", (Finding("a", "passed", ""), Finding("b", "skipped", "why")))
+    assert report.ok
+    assert report["b"].summary == "why"
+    with pytest.raises(KeyError):
+        report["c"]
+
+
+@pytest.mark.parametrize(
+    ("args", "options", "error", "said"),
+    [
+        ((np.square, X), {}, ArgumentTypeError, "expected an op made by msops.Custom; got ufunc"),
+        ((Custom(np.square, first, first),), {}, ArgumentTypeError, "expected inputs to check"),
+        (
+            (Custom(np.square, first, first), X),
+            {"skip": ["bounds"]},
+            ArgumentValueError,
+            "There are 'shapes and dtypes', 'return code', 'memory bounds'",
+        ),
+        (
+            (Custom(np.square, first, first), X),
+            {"skip": "vmap"},
+            ArgumentTypeError,
+            "skip=['vmap']",
+        ),
+    ],
+)
+def test_wrong_arguments_are_explained(
+    args: Any, options: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error) as caught:
+        opcheck(*args, **options)
+    assert said in str(caught.value)
+
+
+def test_the_package_is_imported_when_asked_for() -> None:
+    code = "import sys, msops; assert 'msops.testing' not in sys.modules; msops.testing.opcheck"
+    subprocess.run([sys.executable, "-c", code], check=True)
