@@ -243,6 +243,20 @@ def test_small_integers_are_computed_in_float16_and_come_back():
     np.testing.assert_array_equal(got, x + np.abs(y))
 
 
+def test_integers_beside_a_fraction_are_float32():
+    x = np.int32([-5, 2, 7])
+    like = x.astype("f4")
+    got = run(lambda te, x: te.vmuls(te.vadds(x, 1), 0.25), x, like=like)
+    np.testing.assert_array_equal(got, (x + 1) * np.float32(0.25))
+    got = run(lambda te, x: te.vcmpsel(x, 2.5, "gt", x, 0.5), x, like=like)
+    np.testing.assert_array_equal(got, np.where(x > 2.5, x, 0.5))
+    got = run(lambda te, x: te.vcmp(x, 2.5, "lt"), x, like=x < 2.5)
+    np.testing.assert_array_equal(got, x < 2.5)
+    # The result takes the dtype of the first operand, where the op says so.
+    got = run(lambda te, x: te.vmuls(x, 0.5), x)
+    np.testing.assert_array_equal(got, np.trunc(x / 2))
+
+
 def test_integers_wrap_as_int32():
     x = np.int32([2**31 - 1, -(2**31), 5])
     got = run(lambda te, x: te.vadds(x, 1), x)
@@ -424,11 +438,6 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         lambda te, x, y: te.vadds(x, y),
         (X, Y),
         "vadds: expected a number; got Tensor",
-    ),
-    "a fraction for an integer": (
-        lambda te, x: te.vmuls(x, 0.5),
-        (X.astype("i4"),),
-        "vmuls: expected a number of int32, the dtype of the tensor; got 0.5",
     ),
     "a number too large": (
         lambda te, x: te.vadds(x, 70000.0),

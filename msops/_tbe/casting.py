@@ -18,6 +18,7 @@ import numpy as np
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tensor import Tensor
 from msops._loops.frontends.tvm.tracing import refusal
+from msops._loops.intrinsics import is_float
 from msops._tbe.operation import DslOperation, apply, check_tensors
 from msops._tbe.session import KernelTypeError
 
@@ -134,6 +135,28 @@ def cast_operands(
             "Cast the operands first: cast_to(x, dtype).",
         )
     return tuple(cast(tensor, target, name) for tensor in tensors)
+
+
+def cast_beside(
+    name: str, tensors: Sequence[Tensor], supported: Sequence[str], *numbers: Any
+) -> tuple[Tensor, ...]:
+    """Returns operands as `cast_operands` does; integers beside a fraction become float32.
+
+    Args:
+      name: the function.
+      tensors: the operands that are tensors.
+      supported: the dtypes the function takes.
+      *numbers: those that are numbers, or whatever else they were given as.
+    """
+    cast_tensors = cast_operands(name, tensors, supported)
+    if is_float(cast_tensors[0].dtype) or not any(map(_is_fraction, numbers)):
+        return cast_tensors
+    return tuple(cast(tensor, "float32", name) for tensor in cast_tensors)
+
+
+def _is_fraction(number: Any) -> bool:
+    value = getattr(number, "value", number)
+    return isinstance(value, float) and not value.is_integer()
 
 
 _ROUND: dict[str, Callable[[jax.Array], jax.Array]] = {

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from msops._loops.frontends.tvm.tensor import Tensor
 from msops._loops.frontends.tvm.tracing import refusal
-from msops._tbe.casting import NUMBERS, cast_operands
+from msops._tbe.casting import NUMBERS, cast_beside, cast_operands
 from msops._tbe.operation import apply, check_same_shape, check_tensors, number_of
 from msops._tbe.session import KernelTypeError
 from msops.errors import BuildError
@@ -180,7 +180,7 @@ class _Mixed:
 def _mixed(name: str, *values: Any) -> _Mixed:
     """Returns operands cast as TBE casts them; numbers alone are float16."""
     given = [value for value in values if isinstance(value, Tensor)]
-    tensors = cast_operands(name, given, _CHOSEN) if given else ()
+    tensors = cast_beside(name, given, _CHOSEN, *values) if given else ()
     dtype = tensors[0].dtype if tensors else "float16"
     rest = iter(tensors)
     return _Mixed(
@@ -197,7 +197,7 @@ def _operands(
 ) -> tuple[Tensor, list[Tensor], Any]:
     """Returns the left operand, the right one if it is a tensor, and the number if it is one."""
     if not isinstance(rhs, Tensor):
-        (x,) = cast_operands(name, check_tensors(name, lhs), supported)
+        (x,) = cast_beside(name, check_tensors(name, lhs), supported, rhs)
         return x, [], number_of(name, rhs, x.dtype)
     tensors = check_tensors(name, lhs, rhs)
     check_same_shape(name, *tensors)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops._loops.frontends.tvm.tensor import Tensor
-from msops._tbe.casting import FLOATS, NUMBERS, cast_operands
+from msops._tbe.casting import FLOATS, NUMBERS, cast_beside, cast_operands
 from msops._tbe.operation import (
     DslOperation,
     apply,
@@ -94,7 +94,7 @@ def _with_number(name: str) -> Callable[..., Any]:
     rule = _WITH_NUMBER[name]
 
     def call(raw_tensor: Any, scalar: Any) -> Tensor:
-        (x,) = cast_operands(name, check_tensors(name, raw_tensor), NUMBERS)
+        (x,) = cast_beside(name, check_tensors(name, raw_tensor), NUMBERS, scalar)
         number = number_of(name, scalar, x.dtype)
         return apply(name, _beside(rule, number), [x], x.shape, x.dtype, number)
 
@@ -122,7 +122,7 @@ def _beside(
 
 def vmuls(raw_tensor: Any, scalar: Any) -> Tensor:
     """Returns each element times a number of the same dtype."""
-    (x,) = cast_operands("vmuls", check_tensors("vmuls", raw_tensor), NUMBERS)
+    (x,) = cast_beside("vmuls", check_tensors("vmuls", raw_tensor), NUMBERS, scalar)
     number = number_of("vmuls", scalar, x.dtype)
     before = x.op.factor if isinstance(x.op, DslOperation) else 1.0
     factor = float(before * number)
@@ -152,7 +152,7 @@ def vaxpy(lhs: Any, rhs: Any, scalar: Any) -> Tensor:
 
 def vlrelu(raw_tensor: Any, alpha: Any = 0) -> Tensor:
     """Returns each element, times `alpha` where it is negative."""
-    (x,) = cast_operands("vlrelu", check_tensors("vlrelu", raw_tensor), NUMBERS)
+    (x,) = cast_beside("vlrelu", check_tensors("vlrelu", raw_tensor), NUMBERS, alpha)
     number = number_of("vlrelu", alpha, x.dtype)
     rule = lambda a: jnp.where(a >= 0, a, a * jnp.asarray(number, a.dtype))  # noqa: E731
     return apply("vlrelu", rule, [x], x.shape, x.dtype, number)
@@ -166,7 +166,8 @@ def round_to(data: Any, max_value: Any, min_value: Any) -> Tensor:
       max_value: a number.
       min_value: a number.
     """
-    (x,) = cast_operands("round_to", check_tensors("round_to", data), NUMBERS)
+    given = check_tensors("round_to", data)
+    (x,) = cast_beside("round_to", given, NUMBERS, max_value, min_value)
     high, low = (number_of("round_to", bound, x.dtype) for bound in (max_value, min_value))
     rule = lambda a: jnp.clip(a, jnp.asarray(low, a.dtype), jnp.asarray(high, a.dtype))  # noqa: E731
     return apply("round_to", rule, [x], x.shape, x.dtype, f"{high}, {low}")
