@@ -5,7 +5,6 @@ An op names its library by the attribute ``cust_aicpu``: "name" stands for ``lib
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -128,12 +127,22 @@ def _find_eigen(who: str) -> Path | None:
         raise BuildError(
             explain(who, f"there is no Eigen/Core in MSOPS_EIGEN, {named}", _INSTALL_EIGEN)
         )
+    packaged = _packaged_eigen()
+    return packaged if packaged is not None and (packaged / "Eigen" / "Core").is_file() else None
+
+
+_packaged: list[Path] = []
+
+
+def _packaged_eigen() -> Path | None:
+    """Returns where the package cmeel-eigen has its headers, looked for until it is installed."""
     # Here, as `import msops` must be quick.
     import importlib.metadata
 
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        package = importlib.metadata.distribution("cmeel-eigen")
-        folder = Path(str(package.locate_file("cmeel.prefix/include/eigen3")))
-        if (folder / "Eigen" / "Core").is_file():
-            return folder
-    return None
+    if not _packaged:
+        try:
+            package = importlib.metadata.distribution("cmeel-eigen")
+        except importlib.metadata.PackageNotFoundError:
+            return None
+        _packaged.append(Path(str(package.locate_file("cmeel.prefix/include/eigen3"))))
+    return _packaged[0]

@@ -105,12 +105,13 @@ def test_lines_below_the_loggers_level_are_dropped(caplog: pytest.LogCaptureFixt
 @pytest.mark.parametrize(
     "transform", [lambda f: f, jax.jit, jax.vmap], ids=["eager", "jit", "vmap"]
 )
-def test_last_error_line_is_part_of_the_exception(transform: Any) -> None:
+def test_last_error_lines_are_part_of_the_exception(transform: Any) -> None:
     op = Custom(PROBE, (), np.float32, func_type="aicpu", reg_info=info("Fail", code=1))
     with pytest.raises(
         (errors.KernelError, jax.errors.JaxRuntimeError, ValueError),
         match=r"(?s)Custom 'probe.cc' on CPU: Compute returned 1 \(KERNEL_STATUS_PARAM_INVALID\), "
-        r"expected 0:\n  the last line, 100% of 7\n  kernel Fail of library probe.cc \([0-9a-f]+\)",
+        r"expected 0:\n  the first line\n  the last line, 100% of 7\n"
+        r"  kernel Fail of library probe.cc \([0-9a-f]+\)",
     ):
         jax.block_until_ready(transform(lambda x: op(x, 1))(X))
 

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <limits>
+#include <deque>
 #include <mutex>
 #include <stdexcept>
 #include <type_traits>
@@ -87,7 +86,12 @@ class AicpuCall::Execution {
     return site_.spec_.shapes[site_.spec_.input_count + output];
   }
 
-  const std::string& last_error() const { return last_error_; }
+  // Returns the last lines of errors, each with its end.
+  std::string errors() const {
+    std::string text;
+    for (const std::string& line : last_errors_) text.append(line).append("\n");
+    return text;
+  }
 
   static const MsopsAicpuHost kHost;
 
@@ -119,7 +123,8 @@ class AicpuCall::Execution {
     Execution& self = Of(call);
     if (level >= MSOPS_AICPU_ERROR) {
       std::lock_guard<std::mutex> lock(self.mutex_);
-      self.last_error_ = text;
+      self.last_errors_.emplace_back(text);
+      if (self.last_errors_.size() > kMostErrors) self.last_errors_.pop_front();
     }
     LogToPython(kLogger, level, file, line, function, text);
   }
@@ -133,6 +138,8 @@ class AicpuCall::Execution {
   }
 
   static constexpr int kUnknown = -1;
+  // A kernel says in its last line that a check failed, and the check in the line before, why.
+  static constexpr size_t kMostErrors = 3;
 
   const AicpuCall& site_;
   const int64_t threads_;
@@ -140,7 +147,7 @@ class AicpuCall::Execution {
   std::vector<Changed> changed_;
   std::atomic<int> lowest_level_{kUnknown};
   std::mutex mutex_;
-  std::string last_error_;
+  std::deque<std::string> last_errors_;
 };
 
 const MsopsAicpuHost AicpuCall::Execution::kHost = {&ParallelFor, &ThreadCount, &WantsLog, &Log,
@@ -297,10 +304,9 @@ void AicpuCall::Run(void** parameters, int64_t threads) {
                 "Pass what the kernel asks for, or handle the case in its source."));
   }
   if (code != 0) {
-    const std::string& error = execution.last_error();
     throw std::runtime_error(Explain(
         Who(), "Compute returned " + std::to_string(code) + StatusName(code) + ", expected 0",
-        {error + (error.empty() ? "" : "\n") + Place()},
+        {execution.errors() + Place()},
         "Pass what the kernel asks for; what else it said is in Python's log msops.aicpu."));
   }
   Finish(execution, parameters);
