@@ -35,7 +35,7 @@ def test_op_info_is_required() -> None:
         errors.OpInfoValueError, match=r"requires op info for target 'Ascend'; got none"
     ):
         Custom(PROBE, (1,), np.float32, func_type="aicpu")
-    with pytest.raises(ValueError, match="got one for CPU"):
+    with pytest.raises(ValueError, match="for target 'Ascend'; got 'CPU'"):
         Custom(
             PROBE,
             (1,),
