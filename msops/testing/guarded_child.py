@@ -21,6 +21,7 @@ import importlib.util
 import mmap
 import os
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -32,8 +33,9 @@ _PAGE = mmap.PAGESIZE
 _GUARD = 4096 * _PAGE
 _PROT_NONE = 0
 
-# Threads have to overlap even on a busy machine, and the check should not take long.
-_OVERLAP_S, _TIMED_CALLS, _LEAST_CALLS, _MOST_CALLS = 0.2, 4, 4, 1 << 20
+# Threads have to overlap even on a busy machine; an alarm stops them in the middle of kernels.
+_ROUNDS, _ROUND_S, _BETWEEN_NAPS_S = 5, 0.08, 0.0002
+_TIMED_CALLS, _LEAST_CALLS, _MOST_CALLS = 4, 4, 1 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
@@ -168,25 +170,37 @@ def run_on_threads(kernel: Any, job: Mapping[str, Any]) -> dict[str, Any]:
     start_s = time.perf_counter()
     frames[0].repeat(_TIMED_CALLS)
     once_s = (time.perf_counter() - start_s) / _TIMED_CALLS
-    calls = max(_LEAST_CALLS, min(_MOST_CALLS, int(_OVERLAP_S / once_s)))
+    calls = max(_LEAST_CALLS, min(_MOST_CALLS, int(_ROUND_S / once_s)))
+    made = differing = 0
+    while not differing and made < _ROUNDS * calls * len(frames):
+        made += calls * len(frames)
+        differing = _race(frames, [run["outputs"] for run in alone], calls)
+    for frame in frames:
+        frame.free()
+    return {"calls": made, "differing": differing}
+
+
+def _race(frames: Sequence[Frame], expected: Sequence[Sequence[bytes]], calls: int) -> int:
+    """Calls the kernel on all frames at once; returns after how many calls outputs were unlike."""
     barrier = threading.Barrier(len(frames))
     differing: list[int] = []
 
-    def work(frame: Frame, expected: Sequence[bytes]) -> None:
+    def work(frame: Frame, outputs: Sequence[bytes]) -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
         barrier.wait()
-        differing.append(frame.repeat(calls, expected))
+        differing.append(frame.repeat(calls, outputs))
 
     threads = [
-        threading.Thread(target=work, args=(frame, run["outputs"]))
-        for frame, run in zip(frames, alone, strict=True)
+        threading.Thread(target=work, args=arguments)
+        for arguments in zip(frames, expected, strict=True)
     ]
+    signal.setitimer(signal.ITIMER_REAL, _BETWEEN_NAPS_S, _BETWEEN_NAPS_S)
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for frame in frames:
-        frame.free()
-    return {"calls": calls * len(frames), "differing": sum(differing)}
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return sum(differing)
 
 
 def first_difference(left: bytes, right: bytes) -> int | None:
@@ -228,6 +242,9 @@ def main(arguments: Sequence[str]) -> None:
         open(os.path.join(folder, "fault"), "wb") as fault,
         open(os.path.join(folder, "events"), "ab") as events,
     ):
+        # The alarm is for the threads that run kernels.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+        native.nap_on_signal(signal.SIGALRM)
         if watched:
             native.report_faults(fault.fileno())
         for job in jobs:

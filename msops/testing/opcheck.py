@@ -149,8 +149,10 @@ def _of_plain(check: str, subject: Subject) -> Finding:
         )
     if check in ("return code", "inputs unchanged"):
         return transformations.check_plain_call(check, subject)
-    what = "a Python function" if subject.func_type == "pyfunc" else "XLA operations"
-    return skipped(check, f"the kernel is {what}: it has no pointers")
+    what = {"pyfunc": "a Python function", "aot": "code for a GPU"}.get(
+        subject.func_type, "operations of XLA's"
+    )
+    return skipped(check, f"the kernel is {what}")
 
 
 def _guarded(check: str, function: Callable[..., Finding], *args: Any) -> Finding:

@@ -14,7 +14,9 @@ from msops.testing.memory import POISONS, crash_line, unique, unwritten_lines
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 
-_OTHER_DTYPES = ("float16", "float32", "float64", "int16", "int32", "int64")
+# Narrower and wider than most: a kernel that takes them for its own leaves its buffers, or leaves
+# half of an output as it was.
+_OTHER_DTYPES = ("float16", "float64")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from msops._custom import Custom
 from msops._dtypes import as_dtype
-from msops._inference import NO_OUTPUTS, Outputs
+from msops._inference import NO_OUTPUTS, Outputs, refuse_64_bit
 from msops._tensor import Tensor, holds
 from msops.errors import ArgumentTypeError, MsopsError, explain
 from msops.testing.guarded import show
@@ -52,6 +52,9 @@ class Subject:
                     )
                 )
             self.call, flat = found
+            for index, value in enumerate(flat):
+                # As a call would: JAX would narrow it.
+                refuse_64_bit(getattr(value, "dtype", None), f"input {index}", str(op.name))
             self.flat = tuple(np.asarray(value, jax.typeof(value).dtype) for value in flat)
             self._operator = op._resolve().operator
         self.options = self._operator.definition.options
