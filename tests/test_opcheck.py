@@ -19,7 +19,7 @@ from msops.errors import ArgumentTypeError, ArgumentValueError
 from msops.ops import CustomRegOp, DataType
 from msops.testing import Finding, Report, opcheck
 from msops.testing.subject import Subject
-from msops.testing.transformations import check_plain_call
+from msops.testing.transformations import check_inputs
 
 FAULTS = ROOT / "tests" / "faulty_kernels" / "faults.cc"
 X = np.linspace(1, 2, 15, dtype=np.float32).reshape(3, 5)
@@ -207,6 +207,16 @@ def test_a_fault_in_python_is_found(function: Any, check: str, said: str) -> Non
     assert said in text_of(finding)
 
 
+def test_a_python_function_that_overwrites_its_inputs_is_found() -> None:
+    def overwrite(x: np.ndarray) -> np.ndarray:
+        ctypes.memset(x.ctypes.data, 0, 4)  # numpy forbids it, ctypes does not
+        return np.ones_like(x)
+
+    finding = check_one(Custom(overwrite, first, first), "inputs unchanged")
+    assert finding.verdict == "failed"
+    assert finding.details == ("input 0, float32[3,5]",)
+
+
 def test_inputs_overwritten_in_this_process_are_found() -> None:
     class Overwriting(Subject):
         def apply(self, *flat: Any) -> list[Any]:
@@ -214,9 +224,37 @@ def test_inputs_overwritten_in_this_process_are_found() -> None:
             ctypes.memset(flat[0].unsafe_buffer_pointer(), 0, 4)
             return results
 
-    op = Custom(np.square, first, first)
-    assert check_plain_call("inputs unchanged", Subject(op, [X])).verdict == "passed"
-    assert check_plain_call("inputs unchanged", Overwriting(op, [X])).verdict == "failed"
+    op = loops(multiply, "xla")
+    assert check_inputs(Subject(op, [X[0], Y[0]])).verdict == "passed"
+    assert check_inputs(Overwriting(op, [X[0], Y[0]])).verdict == "failed"
+
+
+def test_a_function_that_leaves_out_half_empty_is_found() -> None:
+    def fill_half(x: np.ndarray, out: np.ndarray) -> None:
+        out[:2] = x[:2]
+
+    finding = check_one(Custom(fill_half, first, first), "outputs written")
+    assert "5 of 15 elements not written, the first [2, 0] at byte 40" in text_of(finding)
+
+
+def test_a_function_that_reads_what_is_in_out_is_found() -> None:
+    def add_to(x: np.ndarray, out: np.ndarray) -> None:
+        out += x
+
+    finding = check_one(Custom(add_to, first, first), "repeatable")
+    assert "depend on memory that it has not written" in finding.summary
+
+
+def test_kernels_that_work_in_place_pass() -> None:
+    def double(x: np.ndarray, out: np.ndarray) -> None:
+        out *= 2
+
+    for op in (
+        Custom(double, first, first, inplace={0: 0}),
+        faulty("DoublesInPlace", inplace={0: 0}),
+    ):
+        report = opcheck(op, X, skip=["gradient"])
+        assert report.ok, report
 
 
 RIGHT = {
@@ -335,7 +373,7 @@ def test_the_report_is_a_table_that_says_what_to_do() -> None:
         == """\
 opcheck of aot op 'SkipsLast' on float32[3,5]: 6 passed, 1 failed
   shapes and dtypes  passed   float32[3,5]
-  return code        passed   0
+  return code        passed   no error
   memory bounds      passed   no access outside of its buffers
   outputs written    failed   kernel SkipsLast leaves elements of its outputs as they were
                               output 0, float32[3,5]: 1 of 15 elements not written, the first \

@@ -114,14 +114,21 @@ class Frame:
 
     def __init__(self, kernel: Any, job: Mapping[str, Any], inputs: Sequence[bytes]):
         make = HeapBuffer if job["placement"] == "heap" else GuardedBuffer
-        sizes = [*map(len, inputs), *job["outputs"], *kernel.workspace_sizes]
+        fill = job["poison"] ^ 0x3C
         self._kernel, self._inputs = kernel, inputs
-        self.buffers = [make(size, job["placement"], job["poison"] ^ 0x3C) for size in sizes]
-        self._outputs = self.buffers[len(inputs) :][: len(job["outputs"])]
-        for buffer, data in zip(self.buffers, inputs, strict=False):
+        self.buffers = [make(len(data), job["placement"], fill) for data in inputs]
+        for buffer, data in zip(self.buffers, inputs, strict=True):
             ctypes.memmove(buffer.address, data, len(data))
-        for buffer in self.buffers[len(inputs) :]:
-            ctypes.memset(buffer.address, job["poison"], buffer.size)
+        # An output that is an input's has no buffer of its own.
+        holders = {output: self.buffers[index] for index, output in job["aliases"]}
+        for index, size in enumerate([*job["outputs"], *kernel.workspace_sizes]):
+            if index in holders:
+                self.buffers.append(holders[index])
+                continue
+            buffer = make(size, job["placement"], fill)
+            ctypes.memset(buffer.address, job["poison"], size)
+            self.buffers.append(buffer)
+        self._outputs = self.buffers[len(inputs) :][: len(job["outputs"])]
 
     def run(self) -> dict[str, Any]:
         """Calls the kernel; returns what that did to the memory."""
@@ -134,7 +141,9 @@ class Frame:
             "error": error,
             "damage": [buffer.damage() for buffer in self.buffers],
             "changed": [
-                first_difference(data, ctypes.string_at(buffer.address, buffer.size))
+                None
+                if self.buffers.count(buffer) > 1
+                else first_difference(data, ctypes.string_at(buffer.address, buffer.size))
                 for buffer, data in zip(self.buffers, self._inputs, strict=False)
             ],
             "outputs": [ctypes.string_at(buffer.address, buffer.size) for buffer in self._outputs],
@@ -148,7 +157,7 @@ class Frame:
 
     def free(self) -> None:
         """Gives the memory back."""
-        for buffer in self.buffers:
+        for buffer in dict.fromkeys(self.buffers):
             buffer.free()
 
 

@@ -44,6 +44,13 @@ KERNEL(Right) {
   return 0;
 }
 
+// Right for an op with inplace={0: 0}.
+KERNEL(DoublesInPlace) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] *= 2;
+  return 0;
+}
+
 // One element beyond the end.
 KERNEL(WritesBeyond) {
   TAKE_FLOATS;
