@@ -11,8 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from aicpu_harness import info
 from conftest import ROOT
-from custom_ops import aot, first, loops, matmul, multiply, multiply_bprop, solve_lower, sum_and_max
+from custom_ops import (
+    aicpu,
+    aot,
+    first,
+    loops,
+    matmul,
+    multiply,
+    multiply_bprop,
+    solve_lower,
+    sum_and_max,
+    tbe,
+)
 
 from msops import Custom, Tensor, ops
 from msops.errors import ArgumentTypeError, ArgumentValueError
@@ -257,30 +269,69 @@ def test_kernels_that_work_in_place_pass() -> None:
         assert report.ok, report
 
 
+def in_aicpu(kernel: str) -> Custom:
+    source = str(ROOT / "tests" / "faulty_kernels" / "aicpu.cc")
+    return Custom(source, first, first, func_type="aicpu", reg_info=info(kernel))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "said"),
+    [
+        ("AicpuBeyond", "SIGSEGV: write beyond output 0, float32[16], which ends at byte 64: at"),
+        ("AicpuNull", "kernel AicpuNull crashes and ends by SIGSEGV"),
+    ],
+)
+def test_a_fault_in_an_aicpu_kernel_is_found(kernel: str, said: str) -> None:
+    assert said in text_of(check_one(in_aicpu(kernel), "memory bounds", FULL))
+
+
+def test_a_right_aicpu_kernel_passes() -> None:
+    report = opcheck(in_aicpu("AicpuRight"), FULL)
+    assert report.ok, report
+    assert "refused by return code: all float16, all float64" in report["refusals"].summary
+    passed = {finding.check for finding in report.findings if finding.verdict == "passed"}
+    assert passed == set(ALL) - {"gradient", "sharding"}
+
+
+# Those that compile the most are slow.
 RIGHT = {
     "aot": (lambda: aot("Multiply", bprop=multiply_bprop), (X, Y)),
     "pyfunc": (lambda: Custom(np.multiply, first, first, bprop=multiply_bprop), (X, Y)),
-    "akg raised": (lambda: loops(matmul, "xla"), (X, X.T.copy())),
     "akg native": (lambda: loops(solve_lower, "native"), (X[:, :3].copy(), X[:, 0].copy())),
+    "tbe": (lambda: tbe(lambda te, x, y: te.vmul(te.vexp(x), y)), (X[0], Y[0])),
+}
+RIGHT_AND_SLOW = {
+    "aicpu": (lambda: aicpu("Mul", bprop=multiply_bprop), (X, Y)),
+    "akg raised": (lambda: loops(matmul, "xla"), (X, X.T.copy())),
     "hybrid": (lambda: loops(sum_and_max), (X[0], Y[0])),
     "hybrid native": (lambda: loops(ops.kernel(multiply), "native"), (X[0], Y[0])),
 }
 
 
-@pytest.mark.parametrize("make", RIGHT.values(), ids=RIGHT)
-def test_right_kernels_pass(make: Any) -> None:
-    op, args = make[0](), make[1]
+def check_right(op: Custom, *args: Any) -> None:
     report = opcheck(op, *args)
     assert report.ok, report
-    assert {finding.check for finding in report.findings} == set(ALL)
-    assert report["vmap"].verdict == "passed"
-    assert report["gradient"].verdict == "passed"
-    if "native" in str(op.lower_text(*args, stage="stablehlo")):
-        assert report["memory bounds"].verdict == "passed"
+    assert [finding.check for finding in report.findings] == list(ALL)
+    in_library = op.func_type in ("aot", "aicpu") or "custom_call" in op.lower_text(*args)
+    expected = "passed" if in_library and op.func_type != "pyfunc" else "skipped"
+    assert report["memory bounds"].verdict == expected
+    for check in ("return code", "sizes", "eager and jit", "gradient", "vmap"):
+        assert report[check].verdict == "passed", report
+
+
+@pytest.mark.parametrize("make", RIGHT.values(), ids=RIGHT)
+def test_right_kernels_pass(make: Any) -> None:
+    check_right(make[0](), *make[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", RIGHT_AND_SLOW.values(), ids=RIGHT_AND_SLOW)
+def test_more_right_kernels_pass(make: Any) -> None:
+    check_right(make[0](), *make[1])
 
 
 def test_an_attribute_and_a_list_are_passed_on() -> None:
-    info = (
+    scale_sum = (
         CustomRegOp()
         .input(0, "x")
         .output(0, "y")
@@ -289,7 +340,7 @@ def test_an_attribute_and_a_list_are_passed_on() -> None:
         .target("CPU")
         .get_op_info()
     )
-    scaled = aot("ScaleSum", lambda x, scale: x[:1], lambda x, scale: x, reg_info=info)
+    scaled = aot("ScaleSum", lambda x, scale: x[:1], lambda x, scale: x, reg_info=scale_sum)
     report = opcheck(scaled, X, 2.5, skip=["vmap"])
     assert report.ok, report
     assert "refused by OpInfoTypeError" in report["refusals"].summary
