@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from aicpu_harness import info
@@ -88,6 +89,7 @@ PLANTED: list[tuple[str, str, np.ndarray, str]] = [
         X,
         "beyond workspace 0, which ends at byte 512",
     ),
+    ("CopiesBeyond", "memory bounds", X, "at bytes 60 to 63 (4 changed)"),
     ("FollowsNull", "memory bounds", X, "kernel FollowsNull crashes and ends by SIGSEGV"),
     ("DividesByZero", "memory bounds", X, "kernel DividesByZero crashes and ends by SIGFPE"),
     ("Aborts", "memory bounds", X, "kernel Aborts crashes and ends by SIGILL"),
@@ -127,7 +129,7 @@ def test_a_kernel_that_needs_alignment_is_found() -> None:
     report = opcheck(faulty("NeedsAlignment"), FULL, skip=[*SLOW_PARTS])
     assert report["memory bounds"].verdict == "passed"
     assert report["alignment"].verdict == "failed"
-    assert "SIGSEGV" in text_of(report["alignment"])
+    assert "SIGSEGV: an access that is misaligned" in text_of(report["alignment"])
     # The same instruction would end this process, on an array of numpy's at 16 bytes.
     assert report["eager and jit"].verdict == "skipped"
 
@@ -159,6 +161,16 @@ def test_a_shape_too_small_shows_as_a_write_beyond() -> None:
     assert "which ends at byte 48: at bytes 48 to 63" in text_of(
         check_one(op, "memory bounds", FULL)
     )
+
+
+def test_xla_does_take_arrays_at_16_bytes() -> None:
+    # What "alignment" checks for: a numpy array at an odd multiple of 16 arrives there as it is.
+    room = np.zeros(4096 + 64, np.uint8)
+    start = (16 - room.ctypes.data) % 64
+    x = room[start : start + 4096].view(np.float32)
+    seen = []
+    jax.block_until_ready(Custom(lambda x: seen.append(x.ctypes.data % 64) or x, first, first)(x))
+    assert seen == [16]
 
 
 def test_threads_are_no_fault_of_a_kernel_that_runs_alone() -> None:
@@ -389,6 +401,7 @@ def test_the_sanitizers_are_content_with_a_right_kernel(sanitized: dict[str, Fin
 
 
 ON_FOUR_DEVICES = """
+import jax
 import numpy as np
 from msops import Custom
 from msops.testing import opcheck

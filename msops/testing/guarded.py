@@ -28,6 +28,8 @@ from msops._native_call import NativeCall, native_module
 _CHILD = Path(__file__).with_name("guarded_child.py")
 _FAULT = struct.Struct("=iiQi")
 _ACCESS = {0: "read", 1: "write", -1: "access"}
+# The kernel's code for a fault of which the processor tells no address.
+_SI_KERNEL = 128
 _NEAR = 1 << 24
 _TIMEOUT_S = 60
 
@@ -279,11 +281,12 @@ def _crash_of(
     record = fault.read_bytes() if fault.exists() else b""
     if len(record) < _FAULT.size or not layout:
         return Crash(ended, "" if layout else "in the kernel's Init", False, text)
-    _, _, address, access = _FAULT.unpack(record[: _FAULT.size])
+    _, code, address, access = _FAULT.unpack(record[: _FAULT.size])
     if ended not in ("SIGSEGV", "SIGBUS"):
         return Crash(ended, "", False, text)
+    if code == _SI_KERNEL:
+        return Crash(ended, "an access that is misaligned, or at no valid address", False, text)
     if address < 1 << 16:
-        # Null, or a non-canonical address or misaligned operand, which the CPU gives no address of.
         return Crash(ended, f"{_ACCESS[access]} at address {address:#x}", False, text)
 
     def distance(index: int) -> int:

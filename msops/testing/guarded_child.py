@@ -113,21 +113,25 @@ class Frame:
     """The memory of one call: inputs, poisoned outputs, poisoned workspaces."""
 
     def __init__(self, kernel: Any, job: Mapping[str, Any], inputs: Sequence[bytes]):
-        make = HeapBuffer if job["placement"] == "heap" else GuardedBuffer
-        fill = job["poison"] ^ 0x3C
         self._kernel, self._inputs = kernel, inputs
-        self.buffers = [make(len(data), job["placement"], fill) for data in inputs]
-        for buffer, data in zip(self.buffers, inputs, strict=True):
-            ctypes.memmove(buffer.address, data, len(data))
+        self.buffers: list[Any] = []
+
+        def add(size: int) -> Any:
+            make = HeapBuffer if job["placement"] == "heap" else GuardedBuffer
+            # Unlike in every buffer: a kernel may copy canaries of one over those of another.
+            fill = job["poison"] ^ 0x3C ^ (0x11 * len(self.buffers) & 0xFF)
+            self.buffers.append(make(size, job["placement"], fill))
+            return self.buffers[-1]
+
+        for data in inputs:
+            ctypes.memmove(add(len(data)).address, data, len(data))
         # An output that is an input's has no buffer of its own.
         holders = {output: self.buffers[index] for index, output in job["aliases"]}
         for index, size in enumerate([*job["outputs"], *kernel.workspace_sizes]):
             if index in holders:
                 self.buffers.append(holders[index])
-                continue
-            buffer = make(size, job["placement"], fill)
-            ctypes.memset(buffer.address, job["poison"], size)
-            self.buffers.append(buffer)
+            else:
+                ctypes.memset(add(size).address, job["poison"], size)
         self._outputs = self.buffers[len(inputs) :][: len(job["outputs"])]
 
     def run(self) -> dict[str, Any]:

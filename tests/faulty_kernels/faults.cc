@@ -73,6 +73,13 @@ KERNEL(WritesFarBeyond) {
   return 0;
 }
 
+// One element too far, in both arrays.
+KERNEL(CopiesBeyond) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i <= n; ++i) y[i] = x[i];
+  return 0;
+}
+
 // The last result depends on what lies behind the input.
 KERNEL(ReadsBeyond) {
   TAKE_FLOATS;
