@@ -42,7 +42,7 @@ class Job:
       call: the call into the library.
       inputs: the input arrays.
       outputs: shapes and dtypes of the outputs.
-      placement: where buffers lie: "front", "back", "unaligned" (see the child) or "heap".
+      placement: where buffers lie: "front", "back", "odd 64", "odd 16" (see the child) or "heap".
       poison: the byte that outputs and workspaces are filled with.
       other_inputs: further inputs, to run the kernel on two threads at once.
     """

@@ -53,7 +53,8 @@ class GuardedBuffer:
     Args:
       size: bytes of the buffer.
       placement: "front" (the buffer begins at a guard), "back" (it ends at a guard, but for what an
-        alignment of 64 bytes leaves) or "unaligned" (likewise at an odd multiple of 16 bytes).
+        alignment of 64 bytes leaves), "odd 64" or "odd 16" (likewise, but it begins at an odd
+        multiple of so many bytes).
       fill: the value of canary bytes.
     """
 
@@ -74,7 +75,8 @@ class GuardedBuffer:
         self.address = {
             "front": self._body,
             "back": (end - size) // 64 * 64,
-            "unaligned": (end - size - 16) // 32 * 32 + 16,
+            "odd 64": (end - size - 64) // 128 * 128 + 64,
+            "odd 16": (end - size - 16) // 32 * 32 + 16,
         }[placement]
 
     def damage(self) -> tuple[int, int, int] | None:

@@ -56,7 +56,7 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
     - "outputs written": every element, found by poisoning.
     - "inputs unchanged".
     - "repeatable": the same bytes twice, whatever lay in outputs, workspaces and around.
-    - "alignment": arrays at 16 bytes will do, which is what XLA takes from others.
+    - "alignment": arrays at 64 bytes, as XLA has them, will do.
     - "two threads": unlike inputs at once.
     - "sizes": each extent 0, all 1, and odd ones.
     - "refusals": inputs of other dtypes are refused, or handled without a fault; a refusal arrives
