@@ -130,7 +130,7 @@ class AotBackend(Opaque):
 
     def native(self, kernel: AotKernel, request: Request) -> NativeCall | None:
         """Returns the call, unless the library is for a GPU."""
-        return None if kernel.library.has_device_code else _native_call(kernel, request)
+        return None if kernel.library.has_device_code else _bound_call(kernel, request)
 
     def lower(self, kernel: AotKernel, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
         """Lowers to the custom call; on a GPU, a host kernel only by ``host=True``."""
@@ -168,9 +168,8 @@ class AotBackend(Opaque):
                     "device with jax.device_put.",
                 )
             )
-        call = dataclasses.replace(_native_call(kernel, request), aliases=request.aliases())
         return lower_native_call(
-            call,
+            _bound_call(kernel, request),
             request.platform,
             request.inputs,
             request.outputs.structs,
@@ -220,3 +219,8 @@ def _native_call(kernel: AotKernel, request: Request) -> NativeCall:
         attributes=(*request.prim_attrs, *request.attributes),
         reentrant=request.options.reentrant,
     )
+
+
+def _bound_call(kernel: AotKernel, request: Request) -> NativeCall:
+    """Returns the call with what needs its outputs to be known."""
+    return dataclasses.replace(_native_call(kernel, request), aliases=request.aliases())

@@ -28,6 +28,8 @@ from msops._native_call import NativeCall, native_module
 _CHILD = Path(__file__).with_name("guarded_child.py")
 _FAULT = struct.Struct("=iiQi")
 _ACCESS = {0: "read", 1: "write", -1: "access"}
+# The kernel's code for a fault of which the processor tells no address.
+_SI_KERNEL = 128
 _NEAR = 1 << 24
 _TIMEOUT_S = 60
 
@@ -40,7 +42,7 @@ class Job:
       call: the call into the library.
       inputs: the input arrays.
       outputs: shapes and dtypes of the outputs.
-      placement: where buffers lie: "front", "back", "unaligned" (see the child) or "heap".
+      placement: where buffers lie: "front", "back", "odd 64", "odd 16" (see the child) or "heap".
       poison: the byte that outputs and workspaces are filled with.
       other_inputs: further inputs, to run the kernel on two threads at once.
     """
@@ -205,9 +207,15 @@ def _described(job: Job) -> dict[str, Any]:
         "inputs": _bytes_of(job.inputs),
         "other_inputs": None if job.other_inputs is None else _bytes_of(job.other_inputs),
         "outputs": [size_bytes(struct) for struct in job.outputs],
+        "aliases": aliases_of(call),
         "placement": job.placement,
         "poison": job.poison,
     }
+
+
+def aliases_of(call: NativeCall | AicpuCall) -> tuple[tuple[int, int], ...]:
+    """Returns the pairs of an input and the output that lies in its buffer."""
+    return call.aliases if isinstance(call, NativeCall) else ()
 
 
 def size_bytes(struct: Any) -> int:
@@ -273,11 +281,12 @@ def _crash_of(
     record = fault.read_bytes() if fault.exists() else b""
     if len(record) < _FAULT.size or not layout:
         return Crash(ended, "" if layout else "in the kernel's Init", False, text)
-    _, _, address, access = _FAULT.unpack(record[: _FAULT.size])
+    _, code, address, access = _FAULT.unpack(record[: _FAULT.size])
     if ended not in ("SIGSEGV", "SIGBUS"):
         return Crash(ended, "", False, text)
+    if code == _SI_KERNEL:
+        return Crash(ended, "an access that is misaligned, or at no valid address", False, text)
     if address < 1 << 16:
-        # Null, or a non-canonical address or misaligned operand, which the CPU gives no address of.
         return Crash(ended, f"{_ACCESS[access]} at address {address:#x}", False, text)
 
     def distance(index: int) -> int:

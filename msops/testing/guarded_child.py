@@ -21,6 +21,7 @@ import importlib.util
 import mmap
 import os
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -32,8 +33,9 @@ _PAGE = mmap.PAGESIZE
 _GUARD = 4096 * _PAGE
 _PROT_NONE = 0
 
-# Threads have to overlap even on a busy machine, and the check should not take long.
-_OVERLAP_S, _TIMED_CALLS, _LEAST_CALLS, _MOST_CALLS = 0.2, 4, 4, 1 << 20
+# Threads have to overlap even on a busy machine; an alarm stops them in the middle of kernels.
+_ROUNDS, _ROUND_S, _BETWEEN_NAPS_S = 5, 0.08, 0.0002
+_TIMED_CALLS, _LEAST_CALLS, _MOST_CALLS = 4, 4, 1 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
@@ -51,7 +53,8 @@ class GuardedBuffer:
     Args:
       size: bytes of the buffer.
       placement: "front" (the buffer begins at a guard), "back" (it ends at a guard, but for what an
-        alignment of 64 bytes leaves) or "unaligned" (likewise at an odd multiple of 16 bytes).
+        alignment of 64 bytes leaves), "odd 64" or "odd 16" (likewise, but it begins at an odd
+        multiple of so many bytes).
       fill: the value of canary bytes.
     """
 
@@ -72,7 +75,8 @@ class GuardedBuffer:
         self.address = {
             "front": self._body,
             "back": (end - size) // 64 * 64,
-            "unaligned": (end - size - 16) // 32 * 32 + 16,
+            "odd 64": (end - size - 64) // 128 * 128 + 64,
+            "odd 16": (end - size - 16) // 32 * 32 + 16,
         }[placement]
 
     def damage(self) -> tuple[int, int, int] | None:
@@ -111,15 +115,26 @@ class Frame:
     """The memory of one call: inputs, poisoned outputs, poisoned workspaces."""
 
     def __init__(self, kernel: Any, job: Mapping[str, Any], inputs: Sequence[bytes]):
-        make = HeapBuffer if job["placement"] == "heap" else GuardedBuffer
-        sizes = [*map(len, inputs), *job["outputs"], *kernel.workspace_sizes]
         self._kernel, self._inputs = kernel, inputs
-        self.buffers = [make(size, job["placement"], job["poison"] ^ 0x3C) for size in sizes]
+        self.buffers: list[Any] = []
+
+        def add(size: int) -> Any:
+            make = HeapBuffer if job["placement"] == "heap" else GuardedBuffer
+            # Unlike in every buffer: a kernel may copy canaries of one over those of another.
+            fill = job["poison"] ^ 0x3C ^ (0x11 * len(self.buffers) & 0xFF)
+            self.buffers.append(make(size, job["placement"], fill))
+            return self.buffers[-1]
+
+        for data in inputs:
+            ctypes.memmove(add(len(data)).address, data, len(data))
+        # An output that is an input's has no buffer of its own.
+        holders = {output: self.buffers[index] for index, output in job["aliases"]}
+        for index, size in enumerate([*job["outputs"], *kernel.workspace_sizes]):
+            if index in holders:
+                self.buffers.append(holders[index])
+            else:
+                ctypes.memset(add(size).address, job["poison"], size)
         self._outputs = self.buffers[len(inputs) :][: len(job["outputs"])]
-        for buffer, data in zip(self.buffers, inputs, strict=False):
-            ctypes.memmove(buffer.address, data, len(data))
-        for buffer in self.buffers[len(inputs) :]:
-            ctypes.memset(buffer.address, job["poison"], buffer.size)
 
     def run(self) -> dict[str, Any]:
         """Calls the kernel; returns what that did to the memory."""
@@ -132,7 +147,9 @@ class Frame:
             "error": error,
             "damage": [buffer.damage() for buffer in self.buffers],
             "changed": [
-                first_difference(data, ctypes.string_at(buffer.address, buffer.size))
+                None
+                if self.buffers.count(buffer) > 1
+                else first_difference(data, ctypes.string_at(buffer.address, buffer.size))
                 for buffer, data in zip(self.buffers, self._inputs, strict=False)
             ],
             "outputs": [ctypes.string_at(buffer.address, buffer.size) for buffer in self._outputs],
@@ -146,7 +163,7 @@ class Frame:
 
     def free(self) -> None:
         """Gives the memory back."""
-        for buffer in self.buffers:
+        for buffer in dict.fromkeys(self.buffers):
             buffer.free()
 
 
@@ -168,25 +185,37 @@ def run_on_threads(kernel: Any, job: Mapping[str, Any]) -> dict[str, Any]:
     start_s = time.perf_counter()
     frames[0].repeat(_TIMED_CALLS)
     once_s = (time.perf_counter() - start_s) / _TIMED_CALLS
-    calls = max(_LEAST_CALLS, min(_MOST_CALLS, int(_OVERLAP_S / once_s)))
+    calls = max(_LEAST_CALLS, min(_MOST_CALLS, int(_ROUND_S / once_s)))
+    made = differing = 0
+    while not differing and made < _ROUNDS * calls * len(frames):
+        made += calls * len(frames)
+        differing = _race(frames, [run["outputs"] for run in alone], calls)
+    for frame in frames:
+        frame.free()
+    return {"calls": made, "differing": differing}
+
+
+def _race(frames: Sequence[Frame], expected: Sequence[Sequence[bytes]], calls: int) -> int:
+    """Calls the kernel on all frames at once; returns after how many calls outputs were unlike."""
     barrier = threading.Barrier(len(frames))
     differing: list[int] = []
 
-    def work(frame: Frame, expected: Sequence[bytes]) -> None:
+    def work(frame: Frame, outputs: Sequence[bytes]) -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
         barrier.wait()
-        differing.append(frame.repeat(calls, expected))
+        differing.append(frame.repeat(calls, outputs))
 
     threads = [
-        threading.Thread(target=work, args=(frame, run["outputs"]))
-        for frame, run in zip(frames, alone, strict=True)
+        threading.Thread(target=work, args=arguments)
+        for arguments in zip(frames, expected, strict=True)
     ]
+    signal.setitimer(signal.ITIMER_REAL, _BETWEEN_NAPS_S, _BETWEEN_NAPS_S)
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for frame in frames:
-        frame.free()
-    return {"calls": calls * len(frames), "differing": sum(differing)}
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return sum(differing)
 
 
 def first_difference(left: bytes, right: bytes) -> int | None:
@@ -228,6 +257,9 @@ def main(arguments: Sequence[str]) -> None:
         open(os.path.join(folder, "fault"), "wb") as fault,
         open(os.path.join(folder, "events"), "ab") as events,
     ):
+        # The alarm is for the threads that run kernels.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+        native.nap_on_signal(signal.SIGALRM)
         if watched:
             native.report_faults(fault.fileno())
         for job in jobs:

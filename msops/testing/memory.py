@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import jax
 import numpy as np
 
+from msops._host_function import HostFunction
 from msops._native_call import NativeCall
-from msops.testing.guarded import Crash, Job, Run, run_jobs, show
+from msops.errors import MsopsError
+from msops.testing.guarded import Crash, Job, Run, aliases_of, run_jobs, show, size_bytes
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject, rolled
 
@@ -23,25 +25,32 @@ class MemoryRuns:
 
     Attributes:
       kernel: the kernel's name.
-      job: the first of them.
+      outputs: shapes and dtypes of its outputs.
+      is_stateful: whether the op says that equal calls may differ.
+      is_reentrant: whether the op says that calls may overlap.
+      aliased: the outputs that lie in the buffer of an input.
       back: buffers end at a guard page; `again` is the same once more.
       front: buffers begin at a guard page, and are poisoned otherwise.
-      unaligned: buffers begin at odd multiples of 16 bytes.
+      at_64, at_16: buffers begin at odd multiples of so many bytes.
       threads: the kernel on two threads at once.
     """
 
     kernel: str
-    job: Job
+    outputs: tuple[jax.ShapeDtypeStruct, ...]
+    is_stateful: bool
+    is_reentrant: bool
+    aliased: tuple[int, ...]
     back: Run
     front: Run
     again: Run
-    unaligned: Run
+    at_64: Run
+    at_16: Run
     threads: Run
 
     @property
     def hazard(self) -> str:
         """Why the kernel may not run in this process; empty if it may."""
-        runs = (self.back, self.front, self.again, self.unaligned, self.threads)
+        runs = (self.back, self.front, self.again, self.at_64, self.threads)
         if any(run.crash for run in runs):
             return f"kernel {self.kernel} crashes"
         if any(run.damage for run in runs):
@@ -65,11 +74,73 @@ def run_on_guarded_memory(subject: Subject) -> MemoryRuns | None:
         job,
         dataclasses.replace(job, placement="front", poison=POISONS[1]),
         job,
-        dataclasses.replace(job, placement="unaligned"),
+        dataclasses.replace(job, placement="odd 64"),
+        dataclasses.replace(job, placement="odd 16"),
         dataclasses.replace(job, other_inputs=tuple(map(rolled, subject.flat))),
     ]
     kernel = call.symbol if isinstance(call, NativeCall) else call.kernel
-    return MemoryRuns(kernel, job, *run_jobs(jobs))
+    aliased = tuple(output for _, output in aliases_of(call))
+    options = subject.options
+    return MemoryRuns(
+        kernel, job.outputs, options.stateful, call.reentrant, aliased, *run_jobs(jobs)
+    )
+
+
+def run_in_python(subject: Subject) -> MemoryRuns | None:
+    """Returns the runs of a Python function over poisoned arrays; None for any other kernel."""
+    function = subject.host_function()
+    if function is None:
+        return None
+    structs = subject.outputs().structs
+    back, front, again = (
+        _call_function(function, subject.flat, structs, poison)
+        for poison in (POISONS[0], POISONS[1], POISONS[0])
+    )
+    # What pointers a Python function gets, and on which threads, is numpy's concern and JAX's.
+    neither = Run()
+    return MemoryRuns(
+        kernel=subject.op.name,
+        outputs=structs,
+        is_stateful=subject.options.stateful,
+        is_reentrant=True,
+        aliased=tuple(output for _, output in function.inplace),
+        back=back,
+        front=front,
+        again=again,
+        at_64=neither,
+        at_16=neither,
+        threads=neither,
+    )
+
+
+def _call_function(
+    function: HostFunction,
+    flat: Sequence[np.ndarray],
+    structs: Sequence[jax.ShapeDtypeStruct],
+    poison: int,
+) -> Run:
+    """Calls a function as the handler of a pyfunc does."""
+    inputs = tuple(array.copy() for array in flat)
+    outputs = tuple(
+        np.full(size_bytes(s), poison, np.uint8).view(s.dtype).reshape(s.shape) for s in structs
+    )
+    for index, output in function.inplace:
+        outputs[output][...] = inputs[index]
+    views = tuple(array.view() for array in inputs)
+    for view in views:
+        view.flags.writeable = False
+    try:
+        result = function.call(views, outputs)
+        if result is not None:
+            function.store(result, outputs[0])
+    except MsopsError as error:
+        return Run(error=str(error))
+    changed = tuple(
+        f"input {index}, {show(array)}"
+        for index, (array, own) in enumerate(zip(inputs, flat, strict=True))
+        if array.tobytes() != own.tobytes()
+    )
+    return Run(changed=changed, outputs=tuple(output.tobytes() for output in outputs))
 
 
 def check_return_code(runs: MemoryRuns) -> Finding:
@@ -77,14 +148,17 @@ def check_return_code(runs: MemoryRuns) -> Finding:
     check = "return code"
     if runs.back.crash:
         return skipped(check, "the kernel crashes")
-    if runs.back.error:
-        return failed(
-            check,
-            f"kernel {runs.kernel} fails on these inputs",
-            runs.back.error.splitlines(),
-            "Check it on inputs that it takes; opcheck tries others by itself.",
-        )
-    return passed(check, "0")
+    return refused(runs.kernel, runs.back.error) if runs.back.error else passed(check, "no error")
+
+
+def refused(kernel: str, error: str) -> Finding:
+    """Returns the finding for a kernel that does not take the inputs at all."""
+    return failed(
+        "return code",
+        f"kernel {kernel} fails on these inputs",
+        error.splitlines(),
+        "Check it on inputs that it takes; opcheck tries others by itself.",
+    )
 
 
 def check_bounds(runs: MemoryRuns) -> Finding:
@@ -110,7 +184,7 @@ def check_written(runs: MemoryRuns) -> Finding:
     check = "outputs written"
     if not runs.is_complete:
         return skipped(check, "the kernel does not end with 0")
-    lines = unwritten_lines(runs.job, runs.back, runs.front)
+    lines = unwritten_lines(runs.outputs, runs.back, runs.front, runs.aliased)
     if lines:
         return failed(
             check,
@@ -140,9 +214,11 @@ def check_inputs(runs: MemoryRuns) -> Finding:
 def check_repeatable(runs: MemoryRuns) -> Finding:
     """Checks that results depend on the inputs alone."""
     check = "repeatable"
+    if runs.is_stateful:
+        return skipped(check, "the op is stateful")
     if not runs.is_complete:
         return skipped(check, "the kernel does not end with 0")
-    lines = difference_lines(runs.job, runs.back, runs.again)
+    lines = difference_lines(runs.outputs, runs.back, runs.again)
     if lines:
         return failed(
             check,
@@ -151,7 +227,7 @@ def check_repeatable(runs: MemoryRuns) -> Finding:
             "Pass Custom(..., stateful=True) if that is meant; else look for static variables, "
             "clocks and unseeded random numbers.",
         )
-    lines = difference_lines(runs.job, runs.back, runs.front)
+    lines = difference_lines(runs.outputs, runs.back, runs.front)
     if lines:
         return failed(
             check,
@@ -163,30 +239,40 @@ def check_repeatable(runs: MemoryRuns) -> Finding:
 
 
 def check_alignment(runs: MemoryRuns) -> Finding:
-    """Checks the kernel on arrays that begin at an odd multiple of 16 bytes."""
+    """Checks that the kernel asks for no more than the 64 bytes to which XLA aligns arrays."""
     check = "alignment"
-    if not runs.is_complete:
-        return skipped(check, "the kernel does not end with 0")
-    remedy = (
-        "XLA aligns its own arrays to 64 bytes, and takes those of others, numpy's say, at 16: "
-        "use unaligned loads (_mm256_loadu_ps), no alignas or assume_aligned on parameters."
-    )
-    summary = f"kernel {runs.kernel} needs arrays aligned to more than 16 bytes"
-    if runs.unaligned.crash:
-        return failed(check, summary, [crash_line(runs.unaligned.crash)], remedy)
-    if runs.unaligned.error:
-        return failed(check, summary, runs.unaligned.error.splitlines(), remedy)
-    lines = difference_lines(runs.job, runs.back, runs.unaligned)
-    if lines and check_repeatable(runs).verdict == "passed":
-        return failed(check, summary, lines, remedy)
-    return passed(check, "arrays at 16 bytes give the same")
+    if check_repeatable(runs).verdict != "passed":
+        return skipped(check, "elsewhere in memory results differ already")
+    lines = _misaligned_lines(runs, runs.at_64)
+    if lines:
+        return failed(
+            check,
+            f"kernel {runs.kernel} needs arrays aligned to more than 64 bytes",
+            lines,
+            "XLA aligns arrays to 64 bytes on the CPU: use unaligned loads and stores, and no "
+            "__builtin_assume_aligned of more.",
+        )
+    if _misaligned_lines(runs, runs.at_16):
+        return passed(check, "more than 16 bytes are needed, and XLA gives 64")
+    return passed(check, "16 bytes will do")
+
+
+def _misaligned_lines(runs: MemoryRuns, run: Run) -> list[str]:
+    """Tells what a run did that one on aligned arrays did not."""
+    if run.crash:
+        return [crash_line(run.crash)]
+    if run.error:
+        return run.error.splitlines()
+    return [*run.damage, *difference_lines(runs.outputs, runs.back, run)]
 
 
 def check_threads(runs: MemoryRuns) -> Finding:
     """Checks that two threads at once, with unlike inputs, compute what one does."""
     check = "two threads"
-    if not runs.is_complete or check_repeatable(runs).verdict == "failed":
-        return skipped(check, "the kernel is wrong on one thread already")
+    if runs.aliased:
+        return skipped(check, "the kernel works in place: a second call has other inputs")
+    if check_repeatable(runs).verdict != "passed":
+        return skipped(check, "on one thread results differ already")
     remedy = (
         "Keep nothing in static variables; ask for a workspace in Init. "
         "Or pass Custom(..., reentrant=False)."
@@ -198,14 +284,12 @@ def check_threads(runs: MemoryRuns) -> Finding:
         return failed(
             check,
             f"kernel {runs.kernel} computes something else when two threads run it",
-            [
-                f"{runs.threads.differing} of {runs.threads.calls} calls differ from those on one thread"
-            ],
+            [f"{runs.threads.differing} of {runs.threads.calls} calls differ"],
             remedy,
         )
     if not runs.threads.calls:
         return skipped(check, "the kernel refuses the same values in another order")
-    serial = "" if runs.job.call.reentrant else ", one at a time (reentrant=False)"
+    serial = "" if runs.is_reentrant else ", one at a time (reentrant=False)"
     return passed(check, f"{runs.threads.calls} calls side by side{serial}")
 
 
@@ -219,10 +303,17 @@ def unique(lines: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def unwritten_lines(job: Job, one: Run, other: Run) -> list[str]:
-    """Tells per output which elements kept a byte of poison in both runs, poisoned unlike."""
+def unwritten_lines(
+    outputs: Sequence[jax.ShapeDtypeStruct], one: Run, other: Run, aliased: Sequence[int] = ()
+) -> list[str]:
+    """Tells per output which elements kept a byte of poison in both runs, poisoned unlike.
+
+    Those in `aliased` hold an input before the call, and no poison.
+    """
     lines = []
-    for index, struct in enumerate(job.outputs):
+    for index, struct in enumerate(outputs):
+        if index in aliased:
+            continue
         kept = np.logical_and.reduce(
             [
                 np.frombuffer(run.outputs[index], np.uint8) == poison
@@ -235,10 +326,10 @@ def unwritten_lines(job: Job, one: Run, other: Run) -> list[str]:
     return lines
 
 
-def difference_lines(job: Job, one: Run, other: Run) -> list[str]:
+def difference_lines(outputs: Sequence[jax.ShapeDtypeStruct], one: Run, other: Run) -> list[str]:
     """Tells per output which elements two runs made differ."""
     lines = []
-    for index, struct in enumerate(job.outputs):
+    for index, struct in enumerate(outputs):
         left, right = (np.frombuffer(run.outputs[index], np.uint8) for run in (one, other))
         unlike = (left != right).reshape(-1, struct.dtype.itemsize).any(1)
         # What was never written differs by its poison alone; that is another check's finding.

@@ -8,7 +8,7 @@ from typing import Any
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 from msops.testing import gradients, memory, sanitizers, sizes, transformations
 from msops.testing.memory import MemoryRuns
-from msops.testing.report import Finding, Report, failed, skipped
+from msops.testing.report import Finding, Report, failed, passed, skipped
 from msops.testing.subject import Subject
 
 _MEMORY_CHECKS: dict[str, Callable[[MemoryRuns], Finding]] = {
@@ -20,6 +20,7 @@ _MEMORY_CHECKS: dict[str, Callable[[MemoryRuns], Finding]] = {
     "alignment": memory.check_alignment,
     "two threads": memory.check_threads,
 }
+_CHECKS_IN_PYTHON = ("return code", "outputs written", "inputs unchanged", "repeatable")
 # These run a kernel in a library on guarded memory, too, and the op itself only if it is safe.
 _GUARDED_CHECKS: dict[str, Callable[[Subject, bool], Finding]] = {
     "sizes": sizes.check_sizes,
@@ -55,7 +56,7 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
     - "outputs written": every element, found by poisoning.
     - "inputs unchanged".
     - "repeatable": the same bytes twice, whatever lay in outputs, workspaces and around.
-    - "alignment": arrays at 16 bytes will do, which is what XLA takes from others.
+    - "alignment": arrays at 64 bytes, as XLA has them, will do.
     - "two threads": unlike inputs at once.
     - "sizes": each extent 0, all 1, and odd ones.
     - "refusals": inputs of other dtypes are refused, or handled without a fault; a refusal arrives
@@ -117,9 +118,16 @@ def _findings(subject: Subject, wanted: Sequence[str]) -> Iterator[Finding]:
         yield from (skipped(check, "shapes are wrong") for check in wanted if check != shapes.check)
         return
     runs = memory.run_on_guarded_memory(subject)
+    in_python = memory.run_in_python(subject)
     for check, examine in _MEMORY_CHECKS.items():
-        if check in wanted:
-            yield _of_plain(check, subject) if runs is None else examine(runs)
+        if check not in wanted:
+            continue
+        if runs is not None:
+            yield examine(runs)
+        elif in_python is not None and check in _CHECKS_IN_PYTHON:
+            yield examine(in_python)
+        else:
+            yield _of_plain(check, subject)
     hazard = _hazard(subject, runs)
     for check, try_out in _GUARDED_CHECKS.items():
         if check in wanted:
@@ -139,18 +147,17 @@ def _hazard(subject: Subject, runs: MemoryRuns | None) -> str:
 
 
 def _of_plain(check: str, subject: Subject) -> Finding:
-    """Returns the finding of a check of memory for a kernel that has no pointers."""
-    if check == "return code" and isinstance(subject.trial, Exception):
-        return failed(
-            check,
-            "the kernel fails on these inputs",
-            str(subject.trial).splitlines(),
-            "Check it on inputs that it takes; opcheck tries others by itself.",
-        )
-    if check in ("return code", "inputs unchanged"):
-        return transformations.check_plain_call(check, subject)
-    what = "a Python function" if subject.func_type == "pyfunc" else "XLA operations"
-    return skipped(check, f"the kernel is {what}: it has no pointers")
+    """Returns the finding of a check of memory for a kernel that is given no pointers."""
+    if check == "return code":
+        if isinstance(subject.trial, Exception):
+            return memory.refused(subject.op.name, str(subject.trial))
+        return passed(check, "no error")
+    if check == "inputs unchanged":
+        return transformations.check_inputs(subject)
+    what = {"pyfunc": "a Python function", "aot": "code for a GPU"}.get(
+        subject.func_type, "operations of XLA's"
+    )
+    return skipped(check, f"the kernel is {what}")
 
 
 def _guarded(check: str, function: Callable[..., Finding], *args: Any) -> Finding:

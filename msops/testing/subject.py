@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from msops._backends.pyfunc import PyfuncKernel
 from msops._custom import Custom
 from msops._dtypes import as_dtype
-from msops._inference import NO_OUTPUTS, Outputs
+from msops._host_function import HostFunction
+from msops._inference import NO_OUTPUTS, Outputs, refuse_64_bit
 from msops._tensor import Tensor, holds
 from msops.errors import ArgumentTypeError, MsopsError, explain
 from msops.testing.guarded import show
@@ -52,6 +54,9 @@ class Subject:
                     )
                 )
             self.call, flat = found
+            for index, value in enumerate(flat):
+                # As a call would: JAX would narrow it.
+                refuse_64_bit(getattr(value, "dtype", None), f"input {index}", str(op.name))
             self.flat = tuple(np.asarray(value, jax.typeof(value).dtype) for value in flat)
             self._operator = op._resolve().operator
         self.options = self._operator.definition.options
@@ -76,6 +81,15 @@ class Subject:
         request = self._operator.request(self.call, structs, "cpu", outputs)
         definition = self._operator.definition
         return definition.backend.native(definition.kernel, request)
+
+    def host_function(self) -> HostFunction | None:
+        """Returns what calls a Python function as the op does; None of another kernel."""
+        kernel = self._operator.definition.kernel
+        if not isinstance(kernel, PyfuncKernel):
+            return None
+        structs = _structs(self.flat)
+        request = self._operator.request(self.call, structs, "cpu", self.outputs())
+        return HostFunction(kernel.function, kernel, request)
 
     def contradictions(self) -> list[str]:
         """Tells where out_shape and out_dtype differ from what the kernel answers itself."""

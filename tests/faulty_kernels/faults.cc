@@ -44,6 +44,13 @@ KERNEL(Right) {
   return 0;
 }
 
+// Right for an op with inplace={0: 0}.
+KERNEL(DoublesInPlace) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] *= 2;
+  return 0;
+}
+
 // One element beyond the end.
 KERNEL(WritesBeyond) {
   TAKE_FLOATS;
@@ -63,6 +70,13 @@ KERNEL(WritesFarBeyond) {
   TAKE_FLOATS;
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
   y[n + 1024] = 1;
+  return 0;
+}
+
+// One element too far, in both arrays.
+KERNEL(CopiesBeyond) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i <= n; ++i) y[i] = x[i];
   return 0;
 }
 
@@ -102,10 +116,18 @@ KERNEL(Counts) {
   return 0;
 }
 
-// Faults on an output at no multiple of 32 bytes. The instruction itself, as compilers may choose
-// the unaligned one for _mm256_store_ps; the machine must have AVX.
+// Takes the output for aligned to 256 bytes.
+KERNEL(RoundsPointers) {
+  TAKE_FLOATS;
+  float* const rounded = Float(reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(y) & ~255));
+  for (int64_t i = 0; i < n; ++i) rounded[i] = x[i] + 1;
+  return 0;
+}
+
+// Takes the output for aligned to 32 bytes. The instruction itself, as compilers may choose the
+// unaligned one for _mm256_store_ps; the machine must have AVX.
 #if defined(__x86_64__)
-KERNEL(NeedsAlignment) {
+KERNEL(StoresAligned) {
   TAKE_FLOATS;
   for (int64_t i = 0; i + 8 <= n; i += 8) {
     __asm__ volatile("vmovups (%0), %%ymm0; vmovaps %%ymm0, (%1); vzeroupper"

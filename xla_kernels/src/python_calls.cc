@@ -15,6 +15,7 @@
 #include "aicpu_call.h"
 #include "call_site.h"
 #include "fault_report.h"
+#include "interleave.h"
 #include "python_attributes.h"
 
 namespace msops {
@@ -134,6 +135,8 @@ void BindCalls(py::module_& module) {
            kRunText);
   module.def("report_faults", &ReportFaults, arg("file_descriptor"),
              "Has crashes of this process written to a file, as fault_report.h tells.");
+  module.def("nap_on_signal", &NapOnSignal, arg("signal"),
+             "Has threads that receive the signal stop for a moment, as interleave.h tells.");
 }
 
 }  // namespace msops

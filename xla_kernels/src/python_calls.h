@@ -6,7 +6,7 @@
 
 namespace msops {
 
-// Adds the classes AotCall and AicpuCall, and report_faults, to the module.
+// Adds the classes AotCall and AicpuCall, and what a process needs that runs foreign kernels.
 void BindCalls(pybind11::module_& module);
 
 }  // namespace msops
