@@ -328,7 +328,8 @@ class Custom:
           stage: "jaxpr", "stablehlo" (what is handed to XLA) or "hlo" (what XLA makes of it). For
             akg and hybrid also "ir" (the loop IR of the kernel), "marked" (each loop known as
             parallel, reduction or serial), "raised" (nests that each are one array operation),
-            "steps" (these operations), "c" and "cuda".
+            "steps" (these operations), "c" and "cuda" (native code). They have each stage whatever
+            was chosen to run, which `explain` tells.
 
         Returns:
           The text.

@@ -109,6 +109,7 @@ def as_dtype(value: Any) -> DType:
     return row
 
 
-def is_known(dtype: np.dtype) -> bool:
-    """Tells whether `dtype`, of either byte order, is in the table."""
-    return dtype.newbyteorder("=") in _BY_DTYPE
+def is_known(dtype: Any) -> bool:
+    """Tells whether the dtype of an array, of either byte order, is in the table."""
+    # JAX's random keys have a dtype that is none of numpy's.
+    return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _BY_DTYPE

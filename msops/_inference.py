@@ -17,7 +17,7 @@ import numpy as np
 from jax.export import is_symbolic_dim
 
 from msops._call import Call
-from msops._dtypes import as_dtype
+from msops._dtypes import BY_NAME, as_dtype, is_known
 from msops._fingerprint import ByValue
 from msops._jax_seam import x64_enabled
 from msops.errors import (
@@ -214,6 +214,19 @@ def refuse_64_bit(dtype: Any, what: str, who: str) -> None:
                 "Cast to 32 bits (x.astype(np.float32)), set "
                 "jax.config.update('jax_enable_x64', True), call inside jax.enable_x64(True), or "
                 "pass msops.Tensors, which keep their width.",
+            )
+        )
+
+
+def refuse_unknown_dtype(dtype: Any, what: str, who: str) -> None:
+    """Raises when `dtype` is one of JAX that MindSpore does not have, such as int4."""
+    if not is_known(dtype):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected for {what} one of {', '.join(BY_NAME)}; got {dtype}",
+                "Cast it to one of these: integers by x.astype(jnp.int8), floats by "
+                "x.astype(jnp.bfloat16), random keys by jax.random.key_data(x).",
             )
         )
 

@@ -17,7 +17,7 @@ from msops._backend import TARGETS, Definition, Request
 from msops._batching import batch
 from msops._call import Call
 from msops._dtypes import as_dtype
-from msops._inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit
+from msops._inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit, refuse_unknown_dtype
 from msops._op_info import OpInfo, bind_attributes, match
 from msops._traced import Traced, differentiate
 from msops.errors import BackendError, explain
@@ -84,6 +84,8 @@ class Operator:
 
     def _infer(self, call: Call, avals: Sequence[jax.ShapeDtypeStruct]) -> Outputs:
         definition = self.definition
+        for index, aval in enumerate(avals):
+            refuse_unknown_dtype(aval.dtype, f"input {index}", self.who)
 
         def ask_kernel(half: str) -> Any:
             # The kernel is asked about one element of a batch.
@@ -163,7 +165,6 @@ def _impl(*arrays: Any, operator: Operator, call: Call) -> Sequence[Any]:
 
 def _abstract_eval(*avals: Any, operator: Operator, call: Call) -> Any:
     for index, aval in enumerate(avals):
-        as_dtype(aval.dtype)
         if not call.tensors:
             refuse_64_bit(aval.dtype, f"input {index}", operator.who)
     outputs = operator.outputs(call, avals)

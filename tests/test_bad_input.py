@@ -582,8 +582,24 @@ def test_what_is_no_array_is_refused(value: Any) -> None:
         aot("Multiply")(X, value)
 
 
-def test_dtypes_outside_the_table_are_refused() -> None:
-    with pytest.raises(errors.ArgumentTypeError, match="expected one of bool, int8"):
-        aot("Copy")(X.astype(jnp.float8_e5m2))
-    with pytest.raises(errors.ArgumentTypeError, match="expected one of bool, int8"):
-        aot("Copy")(jax.random.key(0))
+@pytest.mark.parametrize(
+    ("value", "dtype", "cast"),
+    [
+        (jnp.ones(3, jnp.int4), "int4", "integers by x.astype(jnp.int8)"),
+        (jnp.ones(3, jnp.float8_e5m2), "float8_e5m2", "floats by x.astype(jnp.bfloat16)"),
+        (jax.random.key(0), "key<fry>", "random keys by jax.random.key_data(x)"),
+    ],
+    ids=["int4", "float8", "key"],
+)
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+def test_dtypes_outside_the_table_are_refused(
+    value: jax.Array, dtype: str, cast: str, compiled: bool
+) -> None:
+    for op in (aot("Copy"), doubled(), Custom(np.negative, first, first)):
+        with pytest.raises(errors.ArgumentTypeError) as caught:
+            (jax.jit(op) if compiled else op)(value)
+        text = str(caught.value)
+        assert text.startswith("Custom '")
+        assert "expected for input 0 one of bool, int8" in text
+        assert f"got {dtype}.\n" in text
+        assert cast in text

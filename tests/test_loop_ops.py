@@ -11,14 +11,27 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
+from loop_corpus import BY_NAME
 
 import msops
 from msops import Custom, ops
 from msops._loops.polyhedral import library
-from msops.errors import ArgumentValueError, InferenceValueError
+from msops.errors import ArgumentValueError, InferenceValueError, KernelError
 from msops.ops import CustomRegOp, DataType
 
 LOWERINGS = ["xla", "native"]
+# What tells the text of a stage from others.
+STAGES = {
+    "ir": "kernel ",
+    "marked": "kernel ",
+    "raised": "kernel ",
+    "steps": "(line ",
+    "c": "int64_t",
+    "cuda": "__global__",
+    "jaxpr": "lambda",
+    "stablehlo": "module @",
+    "hlo": "HloModule",
+}
 
 
 def row_softmax(a):
@@ -532,3 +545,65 @@ def test_texts_of_all_stages(x):
         op.lower_text(x, stage="asm")
     assert "'ir', " in str(caught.value)
     assert "'hlo'; got 'asm'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["matmul", "max_pool_2", "scatter_add", "cumulative_sum", "lu", "edit_distance", "n_body"],
+)
+def test_explain_and_every_stage_have_text_for(name):
+    case = BY_NAME[name]
+    inputs = case.inputs(np.random.default_rng(0), 4)
+    op = Custom(case.func, func_type="akg")
+    assert "Loops, by their dependences:\n  " in op.explain(*inputs)
+    for stage, mark in STAGES.items():
+        assert mark in op.lower_text(*inputs, stage=stage)
+
+
+def through_scratch(a, size):
+    scratch = allocate((size,), a.dtype)
+    b = output_tensor(a.shape, a.dtype)
+    for i in range(a.shape[0]):
+        scratch[i] = a[i]
+        for j in range(1, i):
+            scratch[i] = scratch[i] * scratch[j]
+        b[i] = scratch[i]
+    return b
+
+
+def of_size(lower):
+    info = CustomRegOp().attr("size", "required", "int").input(0, "a").output(0, "b")
+    info = info.dtype_format(DataType.F32_Default, DataType.F32_Default).target("CPU")
+    return make(through_scratch, lower, reg_info=info.get_op_info())
+
+
+def test_temporaries_beyond_the_memory_are_an_error_of_the_kernel():
+    with pytest.raises(KernelError) as caught:
+        of_size("native")(jnp.ones(3), 2**40)
+    text = str(caught.value)
+    assert text.startswith(f"Custom 'through_scratch' on CPU: no memory for workspaces of {2**42} ")
+    assert "make the temporaries of the loops smaller" in text
+
+
+@pytest.mark.parametrize("lower", [None, *LOWERINGS])
+@pytest.mark.parametrize("size", [2**46, 2**62])
+def test_temporaries_beyond_any_memory_are_refused(lower, size):
+    with pytest.raises(ArgumentValueError) as caught:
+        of_size(lower)(jnp.ones(3), size)
+    text = str(caught.value)
+    assert "Custom 'through_scratch'" in text
+    assert f"got {4 * size} bytes for scratch, float32[{size}]" in text
+    assert "Make it smaller" in text
+
+
+def test_loops_with_more_iterations_than_an_array_has_elements_are_lowered():
+    def add_all(a):
+        b = output_tensor((1,), a.dtype)
+        for i in range(2**30):
+            for j in range(2**30):
+                for k in range(2**30):
+                    b[0] += a[0] * float32(i) * float32(j) * float32(k)
+        return b
+
+    # XLA ends the process if the size of a shape overflows.
+    assert "while" in jax.jit(make(add_all, "xla")).lower(jnp.ones(1)).compile().as_text()

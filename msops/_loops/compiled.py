@@ -20,6 +20,7 @@ from msops._loops.print_cuda import CudaSource, cuda_source
 from msops._loops.raising.classify import raise_kernel
 from msops._loops.raising.describe import describe
 from msops._loops.raising.steps import Branch, Loop, Step
+from msops._loops.sizes import check_sizes
 from msops._loops.text import kernel_text
 from msops.errors import ArgumentValueError, explain
 
@@ -48,13 +49,15 @@ class Compiled:
       who: the op, for messages.
 
     Raises:
-      ArgumentValueError: it reads or writes out of range for certain.
+      ArgumentValueError: it reads or writes out of range for certain, or an array of it is larger
+        than a process can be.
     """
 
     def __init__(self, kernel: Kernel, lower: Lowering | None, who: str):
         self.kernel = kernel
         self._forced = lower
         self._who = who
+        check_sizes(kernel, who)
         self._analysis = pipeline.analyse(kernel)
         for finding in self._analysis.findings:
             if finding.kind == "out of range":

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -97,6 +98,18 @@ ffi::Error Reported(Body&& body) {
   }
 }
 
+// Names the call that wants the memory: std::bad_alloc does not.
+WorkspaceLease LeaseWorkspace(const CallSite& site) {
+  try {
+    return WorkspaceLease(site.workspace_bytes());
+  } catch (const std::bad_alloc&) {
+    throw std::runtime_error(
+        Explain(site.Who(),
+                "no memory for workspaces of " + std::to_string(site.workspace_bytes()) + " bytes",
+                {}, "Ask for less in Init, or make the temporaries of the loops smaller."));
+  }
+}
+
 ffi::Error ExecuteOnHost(ffi::ThreadPool threads, State<Cpu>* state, ffi::RemainingArgs inputs,
                          ffi::RemainingRets outputs) {
   return Reported([&] {
@@ -108,7 +121,7 @@ ffi::Error ExecuteOnHost(ffi::ThreadPool threads, State<Cpu>* state, ffi::Remain
     for (size_t i = 0; i < site.spec().shapes.size(); ++i) {
       if (!parameters.data()[i]) parameters.data()[i] = nothing;
     }
-    const WorkspaceLease workspace(site.workspace_bytes());
+    const WorkspaceLease workspace = LeaseWorkspace(site);
     site.PlaceWorkspaces(workspace.data(), parameters.data());
     XlaThreadPool pool(threads);
     const PoolScope scope(&pool);

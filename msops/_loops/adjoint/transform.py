@@ -11,11 +11,9 @@ Source: Griewank and Walther, Evaluating Derivatives, 2nd ed. (SIAM 2008), chapt
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._dtypes import as_dtype
 from msops._loops.adjoint.activity import active_buffers
 from msops._loops.adjoint.ascend import ascend
 from msops._loops.adjoint.contributions import contributions, operation
@@ -31,6 +29,7 @@ from msops._loops.intrinsics import is_float
 from msops._loops.ir import Buffer, Kernel, Load
 from msops._loops.names import Names
 from msops._loops.passes.simplify import simplify
+from msops._loops.sizes import size_bytes
 from msops._loops.walk import loads
 from msops.errors import ArgumentValueError, explain
 
@@ -62,10 +61,7 @@ def tape_bytes(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> int:
 
     Tapes inside locals are as small as scratch memory, and are not counted.
     """
-    return sum(
-        math.prod(tape.shape) * as_dtype(tape.dtype).dtype.itemsize
-        for tape in _adjoint(kernel, wanted).tapes
-    )
+    return sum(map(size_bytes, _adjoint(kernel, wanted).tapes))
 
 
 @dataclass(frozen=True)

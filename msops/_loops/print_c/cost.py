@@ -24,9 +24,9 @@ from msops._loops.ir import (
     Store,
     Unary,
 )
-from msops._loops.print_c.storage import size_bytes
 from msops._loops.raising.linear import linear
 from msops._loops.ranges import Ranges, loop_range, range_of
+from msops._loops.sizes import size_bytes
 from msops._loops.walk import expressions, own_expressions, statements
 
 SECONDS_PER_OPERATION = 3e-11

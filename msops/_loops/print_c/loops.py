@@ -7,9 +7,9 @@ from collections.abc import Collection
 from msops._loops.costs import mean_trips
 from msops._loops.ir import Buffer, For, Kernel, Local
 from msops._loops.print_c.reductions import Accumulators, accumulate
-from msops._loops.print_c.storage import size_bytes
 from msops._loops.print_clike import CLike, Unproven, bare, indented
 from msops._loops.ranges import range_of
+from msops._loops.sizes import size_bytes
 from msops._loops.walk import statements
 
 _FEW_TRIPS = 8

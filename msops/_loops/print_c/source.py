@@ -11,12 +11,13 @@ from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.print_c.functions import CMath
 from msops._loops.print_c.merging import merge_branches
 from msops._loops.print_c.sinking import sink_parallel_loops
-from msops._loops.print_c.storage import Place, Storage, place_buffers, size_bytes
+from msops._loops.print_c.storage import Place, Storage, place_buffers
 from msops._loops.print_c.sums import mark_sums
 from msops._loops.print_c.threads import PARALLEL_FOR
 from msops._loops.print_c.unrolling import unroll_short_loops
 from msops._loops.print_clike import Unproven, indented
 from msops._loops.print_clike.names import plain_name
+from msops._loops.sizes import size_bytes
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ a local array takes comes on top, see loops.py.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from msops._dtypes import as_dtype
 from msops._loops.ir import Buffer, Kernel, Store
+from msops._loops.sizes import size_bytes
 from msops._loops.walk import statements
 
 STACK_BYTES = 16384
@@ -51,11 +50,6 @@ class Storage:
     places: tuple[Place, ...]
     workspaces: tuple[int, ...]
     repeats: tuple[tuple[int, int, int], ...]
-
-
-def size_bytes(buffer: Buffer) -> int:
-    """Returns the size of a buffer as an array."""
-    return math.prod(buffer.shape) * as_dtype(buffer.dtype).dtype.itemsize
 
 
 def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Storage:

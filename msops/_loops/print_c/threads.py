@@ -14,9 +14,9 @@ from msops._loops.costs import mean_trips
 from msops._loops.ir import Buffer, For, Kernel, Load, Local, Store, Var
 from msops._loops.print_c.cost import NativeCosts
 from msops._loops.print_c.loops import CLoops
-from msops._loops.print_c.storage import size_bytes
 from msops._loops.print_clike import Unproven, bare, indented
 from msops._loops.ranges import loop_range
+from msops._loops.sizes import size_bytes
 from msops._loops.walk import expressions, own_expressions, statements
 
 SLOT = "msops_parallel_for_slot"

@@ -33,9 +33,9 @@ from msops._loops.print_cuda.accumulations import (
 )
 from msops._loops.print_cuda.axes import Box, box_of
 from msops._loops.print_cuda.costs import is_shared_out, ordered, own_width
-from msops._loops.print_cuda.memory import size_bytes
 from msops._loops.print_cuda.thread_code import ThreadCode, number_type
 from msops._loops.ranges import loop_range
+from msops._loops.sizes import size_bytes
 from msops._loops.walk import loads
 
 BARRIER = "__syncthreads();"

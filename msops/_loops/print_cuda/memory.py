@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from msops._dtypes import as_dtype
-from msops._loops.ir import Buffer, Kernel, Store
+from msops._loops.ir import Kernel, Store
 from msops._loops.print_cuda.steps import Clear, Copy, Step, Workspace
+from msops._loops.sizes import size_bytes
 from msops._loops.walk import statements
 
 
@@ -30,11 +29,6 @@ class Memory:
     workspaces: tuple[Workspace, ...]
     before: tuple[Step, ...]
     after: tuple[Step, ...]
-
-
-def size_bytes(buffer: Buffer) -> int:
-    """Returns the size of a buffer as an array."""
-    return math.prod(buffer.shape) * as_dtype(buffer.dtype).dtype.itemsize
 
 
 def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Memory:

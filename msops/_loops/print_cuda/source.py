@@ -9,11 +9,12 @@ from msops._loops.print_clike import Unproven, indented
 from msops._loops.print_cuda import costs
 from msops._loops.print_cuda.block_code import MAX_THREADS, BlockCode
 from msops._loops.print_cuda.costs import width
-from msops._loops.print_cuda.memory import place_buffers, size_bytes
+from msops._loops.print_cuda.memory import place_buffers
 from msops._loops.print_cuda.preparation import prepare
 from msops._loops.print_cuda.schedule import HostLoop, Part, Region, Zero, schedule
 from msops._loops.print_cuda.steps import Clear, CudaSource, Launch, Repeat, Step, Workspace
 from msops._loops.print_cuda.thread_code import PREAMBLE, number_type
+from msops._loops.sizes import size_bytes
 from msops._loops.walk import expressions, own_expressions, statements
 
 FAILED = "ms_failed"

@@ -13,7 +13,7 @@ from msops._loops.print_clike import CLike, Unproven, bare, indented
 from msops._loops.print_cuda import costs
 from msops._loops.print_cuda.accumulations import accumulation_of, in_register
 from msops._loops.print_cuda.axes import Box
-from msops._loops.print_cuda.memory import size_bytes
+from msops._loops.sizes import size_bytes
 
 PREAMBLE = """\
 typedef signed char int8_t;

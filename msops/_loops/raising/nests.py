@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,10 @@ from msops._loops.walk import substitute
 
 LONGEST_HULL = 2**24
 """Loops whose bounds are data get no hull beyond so many iterations."""
+
+LARGEST_BOX = 2**47
+"""Iterations that a nest may have: no array has more elements, and XLA ends the process on shapes
+whose sizes overflow. The outer loops of a larger one stay loops."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def chain(stmt: Stmt) -> Chain | None:
 
 
 def nest(parts: Chain, outer: Sequence[Axis]) -> Nest | None:
-    """Returns the box of a chain; None if a loop has no bounds that are known here.
+    """Returns the box of a chain; None if it is too large, or a loop has no bounds known here.
 
     Args:
       parts: the chain.
@@ -114,12 +119,15 @@ def nest(parts: Chain, outer: Sequence[Axis]) -> Nest | None:
         for loop in parts.loops
         if ranges[loop.var][0] == ranges[loop.var][1]
     }
+    axes = tuple(
+        Axis(loop.var, ranges[loop.var][0], ranges[loop.var][1] + 1)
+        for loop in parts.loops
+        if loop.var not in values
+    )
+    if math.prod(axis.extent for axis in axes) > LARGEST_BOX:
+        return None
     return Nest(
-        tuple(
-            Axis(loop.var, ranges[loop.var][0], ranges[loop.var][1] + 1)
-            for loop in parts.loops
-            if loop.var not in values
-        ),
+        axes,
         _substituted_store(parts.store, values),
         tuple(substitute(condition, values) for condition in left),
         frozenset(loop.var for loop in parts.loops if loop.kind == "reduction") - set(values),
