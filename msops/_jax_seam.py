@@ -320,9 +320,9 @@ def custom_call(
     return rule(ctx, *operands, **attributes)
 
 
-def array_of_memory(memory: Any) -> jax.Array:
+def array_of_memory(memory: Any, device: Any) -> jax.Array:
     """Returns an array of numpy memory that is aligned to 64 bytes and never written to again."""
-    return jax.device_put(memory)
+    return jax.device_put(memory, device)
 
 
 _registered: set[tuple[str, str]] = set()

@@ -30,11 +30,12 @@ class Handle:
       shape: extents.
       content: None before anything was written, a numpy array that only this handle has, or a
         `jax.Array` or tracer.
+      device: the `jax.Device` its memory goes to as an array; None means JAX's default.
       owner: the Tensor it was made from, which follows it, or None.
       strided: memory of an eager slice as it lies in the array it was cut from, or None.
     """
 
-    __slots__ = ("content", "dtype", "owner", "shape", "strided")
+    __slots__ = ("content", "device", "dtype", "owner", "shape", "strided")
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class Handle:
         self.shape = tuple(shape)
         self.dtype = dtype
         self.owner = owner
+        self.device: Any = None
         self.strided: np.ndarray | None = None
         self.content = content
 
@@ -66,7 +68,7 @@ class Handle:
             self.content = jnp.zeros(self.shape, self.dtype)
         elif isinstance(self.content, np.ndarray):
             # The memory goes over to JAX, and nobody writes to it from here on.
-            self.content = seam.array_of_memory(self.content)
+            self.content = seam.array_of_memory(self.content, self.device)
         return self.content
 
     @array.setter
