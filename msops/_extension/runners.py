@@ -107,7 +107,7 @@ def _run_now(
     strided: tuple[bool, ...],
 ) -> None:
     """Launches the kernel on the memory of the arrays."""
-    device = _common_device(op, inputs)
+    like = _placed_input(op, inputs)
     described, memory = [], []
     for handle, wants_strides in zip(inputs, strided, strict=True):
         if wants_strides and handle.strided is not None and handle not in outputs:
@@ -119,7 +119,7 @@ def _run_now(
     for handle in outputs:
         described.append((type_id_of(handle.dtype), handle.shape, None, 0))
         memory.append(handle.overwrite() if handle.is_empty else handle.writable())
-        handle.device = device
+        handle.like = like
     addresses = [array.ctypes.data for array in memory]
     try:
         native_module().launch_runner(owner, described, len(inputs), addresses)
@@ -129,8 +129,8 @@ def _run_now(
         ) from error
 
 
-def _common_device(op: str, inputs: tuple[Handle, ...]) -> Any:
-    """Returns the device that an input was put on, None if there is none.
+def _placed_input(op: str, inputs: tuple[Handle, ...]) -> Any:
+    """Returns the input on whose device the outputs are to be, None if there is none.
 
     Raises:
       BackendError: an input is not in the memory of one CPU device.
@@ -150,8 +150,8 @@ def _common_device(op: str, inputs: tuple[Handle, ...]) -> Any:
                     "jax.device_put(x, jax.devices('cpu')[0]).",
                 )
             )
-        if handle.content.committed:
-            found = next(iter(devices))
+        if found is None or handle.content.committed:
+            found = handle.content
     return found
 
 
