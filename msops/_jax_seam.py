@@ -18,6 +18,7 @@ from jax._src import core, dispatch, effects
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.array import ArrayImpl
 from jax._src.interpreters import ad as _ad
+from jax._src.interpreters import pxla
 from jax._src.interpreters.mlir import _uncacheable_primitives
 from jax._src.util import weakref_cache_key_types
 from jax.interpreters import ad, batching, mlir
@@ -320,9 +321,18 @@ def custom_call(
     return rule(ctx, *operands, **attributes)
 
 
-def array_of_memory(memory: Any) -> jax.Array:
-    """Returns an array of numpy memory that is aligned to 64 bytes and never written to again."""
-    return jax.device_put(memory)
+def array_of_memory(memory: Any, like: jax.Array | None) -> jax.Array:
+    """Returns an array of numpy memory that is aligned to 64 bytes and never written to again.
+
+    It goes where the array `like` is; None means JAX's default device. (`jax.device_put` does the
+    same in five times the time, half of an eager call of a small kernel.)
+    """
+    if like is None:
+        return jax.device_put(memory)
+    (device,) = like.devices()
+    sharding = jax.sharding.SingleDeviceSharding(device)
+    aval = core.ShapedArray(memory.shape, memory.dtype)
+    return pxla.batched_device_put(aval, sharding, [memory], [device], like.committed)
 
 
 _registered: set[tuple[str, str]] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -278,6 +279,48 @@ def test_runners_go_with_their_programs(ops):
     jax.clear_caches()
     gc.collect()
     assert native_module().count_runners() <= before
+
+
+FOUR_DEVICES = """
+import sys, threading
+sys.path[:0] = {path!r}
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+from extension_modules import extension
+from msops.errors import BackendError
+
+ops = extension("runners")
+devices = jax.devices()
+assert len(devices) == 4
+x = jax.device_put(jnp.arange(8.0), devices[2])
+assert ops.axpy(x, x).devices() == {{devices[2]}}
+mesh = jax.make_mesh((4,), ("d",))
+spread = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P("d")))
+try:
+    ops.axpy(spread, spread)
+    sys.exit("an array on four devices was taken")
+except BackendError as error:
+    assert "jax.shard_map" in str(error), error
+local = jax.shard_map(lambda x: ops.axpy(x, x, 2.0), mesh=mesh, in_specs=P("d"), out_specs=P("d"))
+for _ in range(5):
+    result = jax.jit(local)(spread)
+    assert result.sharding.spec == P("d")
+    np.testing.assert_array_equal(result, 3 * np.arange(8.0))
+print("ok")
+"""
+
+
+def test_four_devices():
+    script = FOUR_DEVICES.format(path=[str(ROOT), str(ROOT / "tests")])
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.stdout == "ok\n", done.stderr
 
 
 PROGRAM_IDS = """

@@ -7,6 +7,7 @@ is over (calls.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,11 +31,12 @@ class Handle:
       shape: extents.
       content: None before anything was written, a numpy array that only this handle has, or a
         `jax.Array` or tracer.
+      like: an array of the device its memory goes to as an array; None means JAX's default.
       owner: the Tensor it was made from, which follows it, or None.
       strided: memory of an eager slice as it lies in the array it was cut from, or None.
     """
 
-    __slots__ = ("content", "dtype", "owner", "shape", "strided")
+    __slots__ = ("content", "dtype", "like", "owner", "shape", "strided")
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class Handle:
         self.shape = tuple(shape)
         self.dtype = dtype
         self.owner = owner
+        self.like: Any = None
         self.strided: np.ndarray | None = None
         self.content = content
 
@@ -66,7 +69,7 @@ class Handle:
             self.content = jnp.zeros(self.shape, self.dtype)
         elif isinstance(self.content, np.ndarray):
             # The memory goes over to JAX, and nobody writes to it from here on.
-            self.content = seam.array_of_memory(self.content)
+            self.content = seam.array_of_memory(self.content, self.like)
         return self.content
 
     @array.setter
@@ -135,7 +138,7 @@ class Handle:
 
 def aligned_memory(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Returns memory that JAX can take over without copying, with anything in it."""
-    size_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size_bytes = math.prod(shape) * dtype.itemsize
     block = np.empty(size_bytes + _ALIGNMENT, np.uint8)
     start = -block.ctypes.data % _ALIGNMENT
     return block[start : start + size_bytes].view(dtype).reshape(shape)

@@ -107,6 +107,7 @@ def _run_now(
     strided: tuple[bool, ...],
 ) -> None:
     """Launches the kernel on the memory of the arrays."""
+    like = _placed_input(op, inputs)
     described, memory = [], []
     for handle, wants_strides in zip(inputs, strided, strict=True):
         if wants_strides and handle.strided is not None and handle not in outputs:
@@ -118,6 +119,7 @@ def _run_now(
     for handle in outputs:
         described.append((type_id_of(handle.dtype), handle.shape, None, 0))
         memory.append(handle.overwrite() if handle.is_empty else handle.writable())
+        handle.like = like
     addresses = [array.ctypes.data for array in memory]
     try:
         native_module().launch_runner(owner, described, len(inputs), addresses)
@@ -125,6 +127,32 @@ def _run_now(
         raise KernelError(
             explain(f"Runner '{op}'", "its kernel failed", "See the kernel's source.", [str(error)])
         ) from error
+
+
+def _placed_input(op: str, inputs: tuple[Handle, ...]) -> Any:
+    """Returns the input on whose device the outputs are to be, None if there is none.
+
+    Raises:
+      BackendError: an input is not in the memory of one CPU device.
+    """
+    found = None
+    for handle in inputs:
+        if not isinstance(handle.content, seam.ARRAY_TYPE):
+            continue
+        devices: set[Any] = handle.content.devices()
+        if len(devices) > 1 or next(iter(devices)).platform != "cpu":
+            raise BackendError(
+                explain(
+                    f"Runner '{op}'",
+                    f"an input is on {', '.join(sorted(map(str, devices)))}, and the kernel works "
+                    "on the memory of one CPU device",
+                    "Call it in jax.shard_map, once per shard; or put the input on a CPU device: "
+                    "jax.device_put(x, jax.devices('cpu')[0]).",
+                )
+            )
+        if found is None or handle.content.committed:
+            found = handle.content
+    return found
 
 
 _counts: dict[tuple[str, str], itertools.count[int]] = collections.defaultdict(itertools.count)
