@@ -1,4 +1,4 @@
-"""``python -m msops run script.py``: runs a script with ``mindspore`` meaning msops."""
+"""``python -m msops``: runs a script with ``mindspore`` meaning msops, and minds the cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from msops import _context
+from msops import _cache_command, _context
 from msops._names import describe_missing
 
 
@@ -140,7 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(
         prog="python -m msops",
-        description="Runs scripts written for MindSpore, with mindspore meaning msops.",
+        description="Runs scripts written for MindSpore, with mindspore meaning msops; lists and "
+        "clears what msops has built.",
     )
     commands = parser.add_subparsers(dest="command", metavar="command")
     run = commands.add_parser(
@@ -155,12 +156,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     run.add_argument("script", type=Path, help="the script to run")
     run.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on to the script")
+    cache = commands.add_parser(
+        "cache",
+        help="list, measure or clear the libraries that were built",
+        description="The folder of built libraries: MSOPS_CACHE_DIR, or msops in the user's cache.",
+    )
+    actions = cache.add_subparsers(dest="action", metavar="action", required=True)
+    for name, (text, _) in _cache_command.COMMANDS.items():
+        actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     if given and given[0] not in commands.choices and any(name.endswith(".py") for name in given):
         parser.error(f"no command; did you mean: {parser.prog} run {shlex.join(given)}")
     options = parser.parse_args(given)
     if options.command is None:
         parser.print_help()
         raise SystemExit(2)
+    if options.command == "cache":
+        print(_cache_command.COMMANDS[options.action][1]())
+        return
     if not options.script.is_file():
         run.error(f"no such script: {options.script}")
     if options.device is not None:

@@ -19,7 +19,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
     7: (
         "msops __main__",
         "_run",
-        "testing",
+        "_cache_command testing",
         "common context extension nn ops tbe",
         "_names",
         "_notebook",

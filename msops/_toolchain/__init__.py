@@ -16,6 +16,7 @@
     inputs.py        reading a file that a user named
     stamps.py        what a file held, without reading it again
     store.py         the cache folder: verified objects, locks, scratch folders
+    contents.py      what is in the cache folder, and how to empty it
     private_copy.py  a user's library under a name that cannot change, with its $ORIGIN
     elf.py           the ELF reader
     symbols.py       exported names: missing ones, and the std::string ABI they tell

@@ -1,0 +1,99 @@
+"""``python -m msops cache``: what was built, how much of it, and none of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from msops import Custom, _run
+from msops._cache_command import show_size
+
+SOURCE = """
+extern "C" int Two(int nparam, void **params, int *ndims, long **shapes, const char **dtypes,
+                   void *stream, void *extra) {
+  for (long i = 0; i < shapes[0][0]; ++i) static_cast<float *>(params[1])[i] = 2;
+  return 0;
+}
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of its own, which holds one library, and a file that is not msops's."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(folder))
+    (tmp_path / "two.cc").write_text(SOURCE)
+    run_op(tmp_path)
+    (folder / "mine.txt").write_text("not msops's")
+    return folder
+
+
+def run_op(folder: Path) -> None:
+    op = Custom(f"{folder / 'two.cc'}:Two", lambda x: x, lambda x: x)
+    np.testing.assert_array_equal(op(jnp.zeros(3)), 2)
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    _run.main(["cache", *arguments])
+    return capsys.readouterr().out
+
+
+def test_libraries_are_listed(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (library,) = cache.glob("objects/*/*/two.so")
+    os.utime(library, (0, time.mktime((2026, 1, 2, 3, 4, 0, 0, 0, -1))))
+    size = show_size(library.stat().st_size)
+    assert (
+        told(capsys, "ls") == f"2026-01-02 03:04  {size:>10}  {library.parent.name[:12]}  two.so\n"
+    )
+
+
+def test_the_size_is_that_of_the_files(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [path for path in cache.rglob("*") if path.is_file()]
+    own = sum(path.stat().st_size for path in files if path.name != "mine.txt")
+    assert told(capsys, "size") == f"{cache}: {show_size(own)}, libraries: 1\n"
+
+
+def test_clearing_leaves_what_is_not_ours(
+    cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert re.fullmatch(rf"{cache}: freed [\d.]+ KiB\n", told(capsys, "clear"))
+    assert not list(cache.rglob("*.so"))
+    assert (cache / "mine.txt").exists()
+    assert told(capsys, "ls") == f"{cache} holds no library\n"
+    run_op(tmp_path)
+    assert list(cache.rglob("two.so"))
+
+
+def test_an_absent_folder_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "none"))
+    assert told(capsys, "size") == f"{tmp_path / 'none'}: 0 B, libraries: 0\n"
+    assert told(capsys, "clear") == f"{tmp_path / 'none'}: freed 0 B\n"
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (3 << 20, "3.0 MiB"),
+        (5 << 40, "5120.0 GiB"),
+    ],
+)
+def test_sizes_have_units(size_bytes: int, text: str) -> None:
+    assert show_size(size_bytes) == text
+
+
+def test_an_action_is_required(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        _run.main(["cache"])
+    assert "action" in capsys.readouterr().err
