@@ -78,7 +78,7 @@ def find_library(name: str, folder: Path | None, who: str) -> Library:
 
 def _build(sources: Sequence[Path], who: str, bundled: bool) -> Library:
     headers = Path(get_include()) / "aicpu"
-    eigen = _find_eigen(who)
+    eigen = find_eigen(who)
     flags = (
         # Assertions of Eigen throw: they would end the process.
         "-include",
@@ -117,7 +117,7 @@ def _without_eigen(sources: Sequence[Path], error: BuildError, who: str) -> Buil
     return told
 
 
-def _find_eigen(who: str) -> Path | None:
+def find_eigen(who: str) -> Path | None:
     """Returns the folder that holds ``Eigen/Core``, or None."""
     named = _config.eigen()
     if named is not None:

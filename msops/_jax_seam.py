@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import logging
+import pathlib
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -377,3 +379,12 @@ def register_custom_calls(platform: str, rows: Iterable[Mapping[str, Any]]) -> b
 def _started_platforms() -> set[str]:
     """Returns JAX's names of the platforms whose backend runs; starts none."""
     return set(_xla_bridge.backends()) if _xla_bridge.backends_are_initialized() else set()
+
+
+def ffi_version() -> tuple[int, int]:
+    """Returns the version of XLA's FFI that jaxlib has, as its header tells."""
+    header = pathlib.Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    major, minor = (
+        int(number) for number in re.findall(r"#define XLA_FFI_API_M(?:AJOR|INOR) (\d+)", header)
+    )
+    return major, minor

@@ -17,7 +17,7 @@ NAMES = sorted(str(path.relative_to(HEADERS)) for path in HEADERS.rglob("*.h"))
 
 
 def eigen_flags() -> list[str]:
-    folder = _aicpu_libraries._find_eigen("test")
+    folder = _aicpu_libraries.find_eigen("test")
     assert folder is not None, "the tests need Eigen: pip install cmeel-eigen"
     return ["-isystem", str(folder)]
 

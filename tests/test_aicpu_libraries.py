@@ -219,14 +219,14 @@ def test_allow_list_covers_every_source(tmp_path, monkeypatch) -> None:
 
 
 def test_kernel_without_eigen_compiles_without_it(monkeypatch) -> None:
-    monkeypatch.setattr(_aicpu_libraries, "_find_eigen", lambda who: None)
+    monkeypatch.setattr(_aicpu_libraries, "find_eigen", lambda who: None)
     assert _aicpu_libraries.build_library([Path(PROBE)], "test").name == "probe.cc"
 
 
 def test_missing_eigen_is_named_with_its_install_command(tmp_path, monkeypatch) -> None:
     source = tmp_path / "needs_eigen.cc"
     source.write_text('#include "utils/eigen_tensor.h"\nEigen::half x;\n')
-    monkeypatch.setattr(_aicpu_libraries, "_find_eigen", lambda who: None)
+    monkeypatch.setattr(_aicpu_libraries, "find_eigen", lambda who: None)
     with pytest.raises(
         errors.BuildError, match=r"needs_eigen.cc needs Eigen(?s:.*)pip install 'msops"
     ):

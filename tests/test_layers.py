@@ -19,7 +19,8 @@ LAYERS: dict[int, tuple[str, ...]] = {
     7: (
         "msops __main__",
         "_run",
-        "_cache_command testing",
+        "_doctor testing",
+        "_cache_command",
         "common context extension nn ops tbe",
         "_names",
         "_notebook",

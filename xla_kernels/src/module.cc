@@ -126,5 +126,6 @@ PYBIND11_MODULE(_native, module) {
   module.def(
       "count_runners", [] { return msops::RunnerStore::Get().CountAlive(); },
       "Returns how many registered runners are still there.");
+  module.attr("ffi_version") = pybind11::make_tuple(XLA_FFI_API_MAJOR, XLA_FFI_API_MINOR);
   msops::BindCalls(module);
 }

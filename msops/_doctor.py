@@ -1,0 +1,182 @@
+"""``python -m msops doctor``: whether this machine has what each kind of kernel needs.
+
+Each probe looks at one thing and returns what there is; an error it raises is shown, since msops's
+errors say what to do. Only what every kernel needs makes the doctor unhappy: a machine may do
+without nvcc, or without Eigen.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from msops import _cache_command, _config
+from msops import _jax_seam as seam
+from msops._aicpu_libraries import find_eigen
+from msops._custom import Custom
+from msops._kernel_decorator import kernel
+from msops._native_call import native_module
+from msops._op_info.builders import CustomRegOp
+from msops._toolchain import contents
+from msops._toolchain.compilers import find_compiler
+from msops._toolchain.cuda import device_architectures
+from msops._toolchain.languages import CUDA, CXX, C, Language
+from msops._version import __version__
+from msops.errors import MsopsError
+
+_AOT = """
+extern "C" int Negate(int nparam, void **params, int *ndims, long **shapes, const char **dtypes,
+                      void *stream, void *extra) {
+  const float *x = static_cast<const float *>(params[0]);
+  float *y = static_cast<float *>(params[1]);
+  for (long i = 0; i < shapes[0][0]; ++i) y[i] = -x[i];
+  return 0;
+}
+"""
+_AICPU = """
+#include "inc/ms_cpu_kernel.h"
+namespace { const char *kDoctorNegate = "DoctorNegate"; }
+class DoctorNegate : public aicpu::CpuKernel {
+  uint32_t Compute(aicpu::CpuKernelContext &ctx) override {
+    auto *x = static_cast<float *>(ctx.Input(0)->GetData());
+    auto *y = static_cast<float *>(ctx.Output(0)->GetData());
+    for (int64_t i = 0; i < ctx.Input(0)->NumElements(); ++i) y[i] = -x[i];
+    return 0;
+  }
+};
+REGISTER_MS_CPU_KERNEL(kDoctorNegate, DoctorNegate);
+"""
+_TBE = """
+import te.lang.cce
+from te import tvm
+from topi import generic
+
+
+def negate(x, y, kernel_name="negate"):
+    data = tvm.placeholder(x["shape"], name="data", dtype=x["dtype"])
+    result = te.lang.cce.vmuls(data, -1.0)
+    with tvm.target.cce():
+        schedule = generic.auto_schedule(result)
+    te.lang.cce.cce_build_code(schedule, {"name": kernel_name, "tensor_list": [data, result]})
+"""
+
+
+def _negate_by_loops(x):  # type: ignore[no-untyped-def]
+    y = output_tensor(x.shape, x.dtype)  # type: ignore[name-defined]  # noqa: F821
+    for i in range(x.shape[0]):
+        y[i] = -x[i]
+    return y
+
+
+def main() -> int:
+    """Prints what was found; returns how many things that every kernel needs are amiss."""
+    amiss = 0
+    with tempfile.TemporaryDirectory(prefix="msops-doctor-") as folder:
+        for name, (probe, is_needed) in _probes(Path(folder)).items():
+            try:
+                print(f"{name:12} {probe()}")
+            except Exception as error:
+                amiss += is_needed
+                verdict = "AMISS" if is_needed else "not here"
+                kind = "" if isinstance(error, MsopsError) else f"{type(error).__name__}: "
+                head, *rest = f"{kind}{error}".splitlines()
+                print("\n".join([f"{name:12} {verdict}: {head}", *(f"{'':13}{x}" for x in rest)]))
+    print(f"{amiss} amiss" if amiss else "All well.")
+    return amiss
+
+
+def _probes(folder: Path) -> dict[str, tuple[Callable[[], str], bool]]:
+    """Returns the probes by name, each with whether every kernel needs it."""
+    info = CustomRegOp("DoctorNegate").input(0, "x").output(0, "y").target("Ascend").get_op_info()
+
+    def written(name: str, text: str) -> str:
+        path = folder / name
+        path.write_text(text)
+        return str(path)
+
+    def op(func_type: str, func: Callable[[], Any], **options: Any) -> Callable[[], str]:
+        if func_type not in ("akg", "hybrid"):
+            options |= {"out_shape": lambda x: x, "out_dtype": lambda x: x}
+        return lambda: _run(Custom(func(), func_type=func_type, **options))
+
+    return {
+        "msops": (lambda: f"{__version__}, Python {platform.python_version()}", True),
+        "JAX": (_jax, True),
+        "devices": (_devices, True),
+        "C++ module": (_module, True),
+        "gcc": (lambda: _compiler(C), False),
+        "g++": (lambda: _compiler(CXX), True),
+        "nvcc": (lambda: _compiler(CUDA), False),
+        "CUDA": (lambda: ", ".join(device_architectures()) or "no device", False),
+        "Eigen": (_eigen, False),
+        "cache": (_cache, True),
+        "pyfunc": (op("pyfunc", lambda: np.negative), True),
+        "aot": (op("aot", lambda: written("negate.cc", _AOT) + ":Negate"), True),
+        "akg": (op("akg", lambda: _negate_by_loops), True),
+        "akg, native": (
+            op("akg", lambda: _negate_by_loops, compile_attrs={"lower": "native"}),
+            True,
+        ),
+        "hybrid": (op("hybrid", lambda: kernel(_negate_by_loops)), True),
+        "aicpu": (op("aicpu", lambda: written("doctor.cc", _AICPU), reg_info=info), False),
+        "tbe": (op("tbe", lambda: written("negate.py", _TBE) + ":negate", reg_info=info), True),
+    }
+
+
+def _run(op: Custom) -> str:
+    x = np.arange(3, dtype=np.float32)
+    result = np.asarray(jax.jit(op)(x))
+    if not np.array_equal(result, -x):
+        raise RuntimeError(f"the op returns {result} instead of {-x}; please report this")
+    return "an op ran"
+
+
+def _jax() -> str:
+    jaxlib = importlib.metadata.version("jaxlib")
+    return f"{jax.__version__}, jaxlib {jaxlib}, XLA FFI {_dotted(seam.ffi_version())}"
+
+
+def _devices() -> str:
+    devices = jax.devices()
+    kinds = sorted({device.device_kind for device in devices})
+    return f"{len(devices)} of platform {jax.default_backend()}: {', '.join(kinds)}"
+
+
+def _module() -> str:
+    built_with, there = native_module().ffi_version, seam.ffi_version()
+    if built_with > there:
+        raise RuntimeError(
+            f"it was built with XLA FFI {_dotted(built_with)}, and jaxlib has {_dotted(there)}, "
+            "which refuses what is newer\n"
+            "Build it against the oldest jaxlib you run: pip install . in the checkout."
+        )
+    return f"loads, built with XLA FFI {_dotted(built_with)}"
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
+
+
+def _compiler(language: Language) -> str:
+    compiler = find_compiler(language, (), Path("a kernel"), "msops")
+    lines = compiler.identity.splitlines()
+    return next((line for line in lines if re.search(r"\d\.\d", line)), lines[0])
+
+
+def _eigen() -> str:
+    return str(find_eigen("Eigen") or "not here: AICPU kernels that use it need cmeel-eigen")
+
+
+def _cache() -> str:
+    root = _config.cache_dir()
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=root):
+        return f"{root}: {_cache_command.show_size(contents.measure(root))}, writable"

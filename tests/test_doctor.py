@@ -1,0 +1,62 @@
+"""``python -m msops doctor``: what is there, what is amiss, and what to do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jax
+import pytest
+
+from msops import _doctor, _run
+from msops import _jax_seam as seam
+from msops._backends import BACKENDS
+
+
+def told(capsys: pytest.CaptureFixture[str], code: int) -> dict[str, str]:
+    """Runs the doctor; returns what it says of each thing."""
+    with pytest.raises(SystemExit) as ended:
+        _run.main(["doctor"])
+    assert ended.value.code == code
+    lines = re.sub(r"\n {13}", "; ", capsys.readouterr().out).splitlines()
+    return {line[:12].strip(): line[13:] for line in lines}
+
+
+def test_a_machine_that_runs_these_tests_is_well(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told(capsys, 0)
+    assert lines["JAX"].startswith(f"{jax.__version__}, jaxlib ")
+    assert re.search(r"XLA FFI 0\.\d+$", lines["JAX"])
+    assert str(len(jax.devices())) in lines["devices"]
+    assert re.search(r"\d+\.\d+", lines["g++"])
+    assert "writable" in lines["cache"]
+    assert {name for name, text in lines.items() if text == "an op ran"} >= set(BACKENDS)
+    assert list(lines)[-1] == "All well."
+
+
+def test_a_missing_compiler_is_told_with_its_remedy(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    lines = told(capsys, 1)
+    assert lines["g++"].startswith("AMISS: ")
+    assert "no-such-compiler" in lines["g++"]
+    assert "Install it (Debian, Ubuntu: apt-get install g++" in lines["g++"]
+    assert lines["aot"].startswith("AMISS: Custom 'Negate'")
+    assert lines["aicpu"].startswith("not here: ")
+    assert lines["pyfunc"] == "an op ran"
+
+
+def test_a_cache_that_cannot_be_written_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "file"))
+    lines = told(capsys, 1)
+    assert lines["cache"].startswith("AMISS: FileExistsError")
+    assert "Set MSOPS_CACHE_DIR" in lines["aot"]
+
+
+def test_a_module_that_is_newer_than_jaxlib_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seam, "ffi_version", lambda: (0, 0))
+    with pytest.raises(RuntimeError, match=r"jaxlib has 0\.0, which refuses what is newer"):
+        _doctor._module()
