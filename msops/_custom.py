@@ -25,7 +25,7 @@ from msops._custom_options import (
 )
 from msops._fingerprint import ByValue
 from msops._inference import read_inference, refuse_64_bit
-from msops._inspection import explain_call, lowered_text, stand_in
+from msops._inspection import explain_call, html_table, lowered_text, stand_in
 from msops._op_info import OpInfo, format_rows, read_reg_info
 from msops._programs import Programs, share_programs
 from msops._tensor import Tensor, holds, unwrap, wrap
@@ -378,6 +378,9 @@ class Custom:
     def __repr__(self) -> str:
         rows = [f"  {info.target}: {row}" for info in self._infos for row in format_rows(info)]
         return "\n".join([f"Custom('{self.name}', func_type='{self.func_type}')", *rows])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.name, self.func_type, self._infos)
 
 
 # XLA reports an error of a kernel as text; ours starts with the op, behind the class's name when

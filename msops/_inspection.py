@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from msops._backend import Request
 from msops._call import Call
+from msops._op_info import OpInfo, format_rows
 from msops._operator import Operator
 from msops._programs import Programs
 from msops.errors import ArgumentValueError, explain
@@ -39,6 +41,19 @@ def lowered_text(programs: Programs, found: tuple[Call, Sequence[Any]] | None, s
         )
     with call.face():
         return stages[stage]()
+
+
+def html_table(name: str, func_type: str, infos: Sequence[OpInfo]) -> str:
+    """Returns an op as a small table for notebooks: per row of op info its target and dtypes."""
+    rows: list[tuple[str, str]] = [
+        (info.target, row) for info in infos for row in format_rows(info)
+    ]
+    head = f"<caption><code>{html.escape(name)}</code>, {func_type}</caption>"
+    body = "".join(
+        f"<tr><td>{html.escape(target)}</td><td><code>{html.escape(row)}</code></td></tr>"
+        for target, row in rows or [("any", "any dtypes")]
+    )
+    return f"<table>{head}<tr><th>target</th><th>dtypes</th></tr>{body}</table>"
 
 
 def _stages(
