@@ -19,11 +19,13 @@ from msops._loops.adjoint import adjoint, recording, tape_bytes, transform
 from msops._loops.adjoint.rules import RULES
 from msops._loops.interpret import interpret
 from msops._loops.intrinsics import BINARY, FUNCTIONS, is_float
-from msops._loops.ir import Kernel
+from msops._loops.ir import Kernel, Local
 from msops._loops.parse import parse_kernel
 from msops._loops.polyhedral import library
+from msops._loops.sizes import size_bytes
 from msops._loops.text import kernel_text
 from msops._loops.verify import verify
+from msops._loops.walk import statements
 from msops.errors import ArgumentValueError
 
 
@@ -464,3 +466,25 @@ def test_no_float_parameter_is_an_error() -> None:
         "is wanted; got () -> (float32).",
         "Ask for gradients of float parameters only.",
     ]
+
+
+def test_tapes_of_nested_loops_of_short_unknown_lengths_stay_small() -> None:
+    kernel = parse_kernel(
+        """kernel f(n: uint16[2], a: float64[3]) -> (m) {
+          buffer m: float64[3]
+          serial i in 0 .. 3 {
+            local s: float64[] {
+              s[] = 1.0:float64
+              serial k in 0 .. int32(n[0]) {
+                serial l in 0 .. int32(n[1]) {
+                  s[] = sin(s[] * a[i])
+                }
+              }
+              m[i] = s[]
+            }
+          }
+        }"""
+    )
+    check_transpose(kernel, [np.uint16([2, 3]), np.array([0.5, 1.0, 1.5])])
+    arrays = [s.buffer for s in statements(adjoint(kernel).body) if isinstance(s, Local)]
+    assert max(size_bytes(array) for array in arrays) <= 8 * 2**16

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from msops._loops.adjoint.tapes import ranges_of
 from msops._loops.adjoint.tree import Node
 from msops._loops.ir import For
+from msops._loops.walk import loads
 
 LONGEST = 2**24
 """The most iterations a tape has entries for: far more than a loop whose bounds are known runs, and
@@ -78,11 +79,19 @@ def homes_around(node: Node, rerun: dict[Node | None, set[Node]]) -> list[Node |
 def _unbounded(node: Node, home: Node | None) -> Iterator[Node]:
     """Yields the loops between a statement and a home that have no bounds, innermost first."""
     ranges = ranges_of(node.loops)
+    entries = 1
     for outer in reversed(node.ancestors):
         if isinstance(outer.stmt, For) and outer.is_in(home):
             low, high = ranges[outer.stmt.var]
-            if high - low >= LONGEST:
+            # Two loops over 16-bit lengths from data are as bad as one over a 32-bit length.
+            entries *= max(1, high - low) if _reads(outer.stmt) else 1
+            if max(entries, high - low) >= LONGEST:
                 yield outer
+
+
+def _reads(loop: For) -> bool:
+    """Tells whether a bound of a loop is data."""
+    return any(True for bound in (loop.begin, loop.end) for _ in loads(bound))
 
 
 def _changed(
