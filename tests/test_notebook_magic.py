@@ -100,9 +100,9 @@ def compilations(monkeypatch):
     sources = []
     run_compiler = builder._run_compiler
 
-    def counted(store, plan):
+    def counted(store, plan, echo):
         sources.append(plan.source.path)
-        return run_compiler(store, plan)
+        return run_compiler(store, plan, echo)
 
     monkeypatch.setattr(builder, "_run_compiler", counted)
     return sources
