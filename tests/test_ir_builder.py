@@ -417,3 +417,17 @@ def test_statements_know_their_place_in_the_source():
         "with ib.if_scope(i > 0):",
         "ib.store(outs[0], [i, 0], 1.0)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "begin", "end", "count"),
+    [("uint32", 2**31 - 3, 2**32 - 1, 2), ("int64", 0, -(2**32) + 2, 0), ("int64", 1, 3, 2)],
+)
+def test_wide_bounds_are_the_nearest_int32(dtype, begin, end, count):
+    def write(ib, ins, outs):
+        with ib.for_range(ib.load(ins[0], [0]), ib.load(ins[0], [1])):
+            ib.store(outs[0], [0], ib.load(outs[0], [0]) + 1)
+
+    kernel = kernel_of(write, (1,), "int32", (Spec((2,), dtype),))
+    (output,) = interpret(kernel, [np.array([begin, end], dtype)])
+    assert output.tolist() == [count]

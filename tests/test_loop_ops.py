@@ -425,6 +425,38 @@ def test_tensors_keep_64_bits(lower):
     np.testing.assert_allclose(out.asnumpy(), jax.nn.softmax(np.eye(3)), rtol=1e-6)
 
 
+@ops.kernel
+def picked(x, n):
+    y = output_tensor((2, x.shape[0]), x.dtype)
+    y[0, 0] = x[n[0]]
+    y[1, n[0]] = 9.0
+    for _i in range(n[1], n[2]):
+        y[0, 1] += 1.0
+    return y
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize(
+    ("dtype", "indices"),
+    [
+        ("uint32", (2**32 - 1, 2**31, 1)),
+        ("int64", (2**32 + 1, -(2**32) + 1, 2**63 - 1, -(2**63), 1)),
+        ("uint64", (2**63 + 2, 2**64 - 1, 2)),
+    ],
+)
+def test_wide_scalars_are_indices_and_bounds(lower, dtype, indices):
+    op = make(picked, lower)
+    x, top = np.arange(1, 5, dtype="float32"), np.iinfo(dtype).max
+    for index in indices:
+        n = np.array([index, 2**31 - 3, top], dtype)
+        want = np.zeros((2, 4), "float32")
+        want[0, :2] = x[min(max(index, 0), 3)], 2
+        if 0 <= index < 4:
+            want[1, index] = 9
+        with jax.enable_x64(True):
+            np.testing.assert_array_equal(op(x, n), want, str(index))
+
+
 def test_equal_kernels_share_and_changed_constants_do_not():
     def factory(factor):
         def times(a):

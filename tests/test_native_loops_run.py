@@ -301,7 +301,61 @@ def test_min_and_max_hand_on_nan_from_either_side(tmp_path):
         np.testing.assert_array_equal(c, [nan, nan, nan, last])
 
 
-# Reductions.
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("exponent", ["0.5", "2.0", "-1.0", "s[]"])
+def test_powers_at_the_ends_of_the_floats(tmp_path, dtype, exponent):
+    # Many of them, so that the loop is vectorised.
+    most = float(np.finfo(dtype).max)
+    values = [-np.inf, np.inf, -0.0, 0.0, np.nan, -1.0, 4.0, 0.25, most, -most]
+    x = np.array(values * 7, dtype)
+    power = exponent if exponent == "s[]" else f"{exponent}:{dtype}"
+    text = f"""kernel f(a: {dtype}[{x.size}]) -> (c) {{
+      buffer c: {dtype}[{x.size}]
+      local s: {dtype}[] {{
+        s[] = 0.5:{dtype}
+        parallel i in 0 .. {x.size} {{ c[i] = pow(a[i], {power}) }}
+      }}
+    }}"""
+    (got,) = run(tmp_path, text, x, as_written=True)
+    y = 0.5 if exponent == "s[]" else float(exponent)
+    # numpy's `power` takes the root for 1/2, too; C's and Python's do not.
+    with np.errstate(all="ignore"):
+        want = np.array([np.float64(value) ** y for value in x.astype("float64")])
+        want = want.astype(dtype)
+    np.testing.assert_allclose(got, want, rtol=4 * float(np.finfo(dtype).eps))
+    number = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(want[number]))
+
+
+# Indices and reductions.
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("uint32", 2**32 - 1),
+        ("int64", 2**32 + 1),
+        ("int64", -(2**63)),
+        ("uint64", 2**63 + 2),
+        ("uint64", 2**64 - 1),
+        ("uint64", 2),
+    ],
+)
+@pytest.mark.parametrize("index", ["n[0]", "n[i]", "n[0] + 1:{}"])
+def test_indices_beyond_32_bits(tmp_path, dtype, value, index):
+    at = index.format(dtype)
+    text = f"""kernel f(x: float32[4], n: {dtype}[2]) -> (read, written) {{
+      buffer read: float32[2]
+      buffer written: float32[4]
+      serial i in 0 .. 2 {{
+        read[i] = x[{at}]
+        written[{at}] = 9.0:float32
+      }}
+    }}"""
+    inputs = [np.float32([1, 2, 3, 4]), np.array([value, value], dtype)]
+    want = interpret(parse_kernel(text), inputs)
+    for expected, got in zip(want, run(tmp_path, text, *inputs), strict=True):
+        np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 31, 32, 33, 100, 1000])

@@ -222,3 +222,48 @@ def test_flat_indices_are_reshapes() -> None:
     np.testing.assert_array_equal(function(x)[0], x.reshape(4, 6).T.ravel())
     words = {eqn.primitive.name for eqn in jax.make_jaxpr(function)(x).eqns}
     assert words <= {"reshape", "transpose", "convert_element_type", "copy"}
+
+
+# Indices that are scalars, of every width.
+
+WIDE_SCALARS = {
+    "uint32": (2**32 - 1, 2**31, 3),
+    "int64": (2**32 + 1, -(2**32) + 1, 2**63 - 1, -(2**63), 1),
+    "uint64": (2**63 + 2, 2**64 - 1, 2**32 + 1, 2),
+}
+SCALAR_INDICES = (
+    "n[0]",
+    "n[0] * 2:{}",
+    "n[0] + 1:{}",
+    "int32(n[0])",
+    "int64(int32(n[0]) * 65536)",
+    "int64(int32(n[0])) * 65536:int64",
+)
+
+
+def scalar_index(dtype: str, index: str) -> Kernel:
+    return parse_kernel(f"""kernel k(x: float32[4], n: {dtype}[1]) -> (read, written) {{
+      buffer read: float32[1]
+      buffer written: float32[4]
+      read[0] = x[{index.format(dtype)}]
+      written[{index.format(dtype)}] = 9.0:float32
+    }}""")
+
+
+@pytest.mark.parametrize("index", SCALAR_INDICES)
+@pytest.mark.parametrize("dtype", WIDE_SCALARS)
+def test_scalar_indices_beyond_32_bits(dtype: str, index: str) -> None:
+    kernel = scalar_index(dtype, index)
+    compiled = jax.jit(build(to_raised(kernel)))
+    for value in WIDE_SCALARS[dtype]:
+        inputs = [np.float32([1, 2, 3, 4]), np.array([value], dtype)]
+        for want, got in zip(interpret(kernel, inputs), compiled(*inputs), strict=True):
+            np.testing.assert_array_equal(got, want, str(value))
+
+
+def test_a_uint32_index_with_x64_off() -> None:
+    with jax.enable_x64(False):
+        inputs = [np.float32([1, 2, 3, 4]), np.uint32([2**32 - 1])]
+        read, written = run(to_raised(scalar_index("uint32", "n[0]")), inputs)
+    np.testing.assert_array_equal(read, [4])
+    np.testing.assert_array_equal(written, np.zeros(4))

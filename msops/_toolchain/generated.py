@@ -25,6 +25,9 @@ FLAGS = (
     # changes a result, and neither reaches the linker as -ffast-math would.
     "-fno-math-errno",
     "-fno-trapping-math",
+    # gcc's vectoriser makes a power of 1/2 a square root, which -inf has none of.
+    "-fno-builtin-pow",
+    "-fno-builtin-powf",
     "-fopenmp-simd",
     "-lm",
 )

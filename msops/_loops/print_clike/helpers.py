@@ -131,11 +131,29 @@ $inline $T $name($T a, $T b) {
   }
   return result;
 }""",
+        # A power of 1/2 is no square root of -inf, nor of -0.
+        "root": """
+$inline $T $name($T a) {
+  return a < $least ? -a : sqrt$f(a) + 0;
+}""",
+        "square": """
+$inline $T $name($T a) {
+  return a * a;
+}""",
+        "reciprocal": """
+$inline $T $name($T a) {
+  return 1 / a;
+}""",
         # From a float of C type $S; $above is the least value that is too large, $below the least
         # that is not too small.
         "saturate": """
 $inline $T $name($S x) {
   return x != x ? 0 : x >= $above ? $greatest : x <= $below ? $least : ($T)x;
+}""",
+        # An index as the nearest int64_t.
+        "signed": """
+$inline int64_t $name(uint64_t i) {
+  return i > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)i;
 }""",
         # Nearest element, for indices that were not proven to be in range.
         "clamp": """
@@ -199,9 +217,9 @@ def fill(template: str, name: str, inline: str, dtype: str | None, **words: str)
 def _words(dtype: str) -> dict[str, str]:
     """Returns what templates may name of a dtype; float16 and bfloat16 are computed in float."""
     if dtype in ("float16", "bfloat16", "float32"):
-        return {"T": "float", "f": "f"}
+        return {"T": "float", "f": "f", "least": "-3.40282347e+38f"}
     if dtype == "float64":
-        return {"T": "double", "f": ""}
+        return {"T": "double", "f": "", "least": "-1.7976931348623157e+308"}
     bits = 8 if dtype == "bool" else int(dtype.lstrip("uint"))
     unsigned = dtype == "bool" or dtype.startswith("u")
     greatest = 2 ** (bits - (not unsigned)) - 1

@@ -43,6 +43,9 @@ Unproven: TypeAlias = Collection[Index]
 
 _EXPENSIVE = ("div", "floordiv", "mod", "truncdiv", "truncmod", "pow")
 
+_POWERS = {0.5: "root", 2.0: "square", -1.0: "reciprocal"}
+"""Exponents of floats for which there is a helper; the one for 1/2 minds -inf and -0."""
+
 
 class CLikeValues:
     """Prints expressions of one kernel.
@@ -172,6 +175,16 @@ class CLikeValues:
         op, dtype = expr.op, expr.left.dtype
         if op in COMPARISONS and compares_indices(expr):
             return f"({self.index(expr.left)} {SIGNS[op]} {self.index(expr.right)})"
+        if (
+            op == "pow"
+            and is_float(dtype)
+            and isinstance(expr.right, Const)
+            and expr.right.value in _POWERS
+        ):
+            power = (
+                f"{self.helper(_POWERS[expr.right.value], dtype)}({bare(self.value(expr.left))})"
+            )
+            return self.rounded(power, dtype)
         left, right = self.value(expr.left), self.value(expr.right)
         if op in (*COMPARISONS, *LOGICAL, "and", "or", "xor"):
             return f"({left} {SIGNS[op]} {right})"
@@ -337,7 +350,11 @@ class CLikeValues:
                 return f"({self.index(left)} {division_sign(op)} {self.index(right)})"
             case Binary(op="min" | "max" as op, left=left, right=right) if has_variable(expr):
                 return f"{self.helper(op, 'int64')}({self.index(left)}, {self.index(right)})"
-        return f"(int64_t){self.value(expr)}"
+        text = self.value(expr)
+        if expr.dtype == "uint64":
+            # What int64_t cannot hold is beyond the end of any array.
+            return f"{self.helper('signed')}({bare(text)})"
+        return f"(int64_t){text}"
 
     def element(self, buffer: str, indices: Iterable[str]) -> str:
         """Returns the C lvalue of an element, its indices given as int64_t."""

@@ -14,15 +14,28 @@ from msops._loops.print_jax.values import Array, Value
 from msops._loops.raising.linear import linear, variables
 
 
-def scalar_sum(terms: Sequence[tuple[Expr, int]], start: int, value_of: ValueOf) -> Array:
-    """Returns start + the sum of coefficient * scalar, an int32 scalar."""
-    total: Array = np.int32(start)
+def scalar_sum(
+    terms: Sequence[tuple[Expr, int]], start: int, size: int, value_of: ValueOf
+) -> Array:
+    """Returns start + the sum of coefficient * scalar, an int32 scalar.
+
+    Args:
+      terms: scalars with their coefficients; one of an unsigned dtype stands alone.
+      start: the constant.
+      size: of the dimension; a wide sum beyond -1 or `size` may become one of them.
+      value_of: evaluates the scalars.
+    """
+    is_wide = any(expr.dtype == "int64" for expr, _ in terms)
+    dtype = np.dtype("int64" if is_wide else "int32")
+    total: Array = dtype.type(start)
     for expr, coefficient in terms:
-        value = lax.convert_element_type(value_of(expr).array, np.int32)
+        value = _clamped(value_of(expr).array, size) if not is_wide else value_of(expr).array
+        value = lax.convert_element_type(value, dtype)
         if coefficient != 1:
-            value = lax.mul(value, np.int32(coefficient))
-        total = value if isinstance(total, np.int32) and total == 0 else lax.add(total, value)
-    return total
+            value = lax.mul(value, dtype.type(coefficient))
+        is_first = isinstance(total, np.generic) and total == 0
+        total = value if is_first else lax.add(total, value)
+    return _clamped(total, size)
 
 
 @dataclass(frozen=True)
@@ -75,18 +88,17 @@ def find_windows(
 
 def as_index(value: Value, size: int, scope: Scope) -> Value:
     """Returns an index as int32; one beyond -1 or `size` may become one of them."""
-    dtype = np.dtype(value.array.dtype)
+    return scope.apply(lambda x: _clamped(x, size), value)
+
+
+def _clamped(x: Array, size: int) -> Array:
+    dtype = np.dtype(x.dtype)
     if dtype == np.int32:
-        return value
-    if dtype.itemsize < 4:
-        return scope.apply(lambda x: lax.convert_element_type(x, np.int32), value)
-    low = 0 if dtype.kind == "u" else -1
-
-    def clamp(x: Array) -> Array:
-        clamped = lax.clamp(dtype.type(low), x, dtype.type(size))
-        return lax.convert_element_type(clamped, np.int32)
-
-    return scope.apply(clamp, value)
+        return x
+    if dtype.itemsize >= 4:
+        low = 0 if dtype.kind == "u" else -1
+        x = lax.clamp(dtype.type(low), x, dtype.type(size))
+    return lax.convert_element_type(x, np.int32)
 
 
 def stacked(columns: Sequence[Array]) -> Array:

@@ -101,7 +101,7 @@ def _sliced(
     lengths = [_block(dimension) for dimension in dimensions]
     if any(dimension.rest for dimension in dimensions):
         dynamic = [
-            scalar_sum(dimension.rest, start, value_of)
+            scalar_sum(dimension.rest, start, dimension.size, value_of)
             for dimension, start in zip(dimensions, starts, strict=True)
         ]
         array = lax.dynamic_slice(array, dynamic, lengths, allow_negative_indices=False)

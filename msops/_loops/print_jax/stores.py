@@ -106,7 +106,7 @@ class _Block:
                 starts.append(dimension.start + first * stride)
                 cuts.append((first, last) if first < last else (0, 0))
                 continue
-            start = scalar_sum(dimension.rest, dimension.start, value_of)
+            start = scalar_sum(dimension.rest, dimension.start, dimension.size, value_of)
             if not _stays_inside(dimension, scope):
                 if dimension.levels:
                     return None

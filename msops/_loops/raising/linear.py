@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from msops._loops.ir import Binary, Cast, Const, Expr, Unary, Var
+from msops._loops.ir import Binary, Cast, Const, Expr, Load, Unary, Var
 from msops._loops.ranges import Range, range_of
 from msops._loops.walk import expressions
 
@@ -81,6 +81,9 @@ def linear(expr: Expr, axes: Collection[str]) -> Linear | None:
       expr: of dtype int32 or int64.
       axes: the vector axes; every expression free of them counts as a scalar.
     """
+    is_scalar = variables(expr).isdisjoint(axes)
+    if is_scalar and _is_wide_operation(expr):
+        return Linear((), ((expr, 1),), 0)
     match expr:
         case Const(value=value):
             return Linear((), (), int(value))
@@ -96,10 +99,20 @@ def linear(expr: Expr, axes: Collection[str]) -> Linear | None:
             inner = linear(operand, axes)
             return inner and inner.scaled(-1)
         case Cast(operand=operand, dtype=dtype) if {dtype, operand.dtype} <= set(INDEX_DTYPES):
-            return linear(operand, axes)
-    if variables(expr).isdisjoint(axes):
-        return Linear((), ((expr, 1),), 0)
-    return None
+            inner = linear(operand, axes)
+            if dtype == "int64" or inner is None or not inner.rest:
+                return inner
+    return Linear((), ((expr, 1),), 0) if is_scalar else None
+
+
+def _is_wide_operation(expr: Expr) -> bool:
+    """Tells whether an expression is computed in more than 32 bits.
+
+    Such a scalar stays whole: its parts alone do not tell which dtype their sum wraps in.
+    """
+    if isinstance(expr, Cast) and isinstance(expr.operand, Var | Load):
+        return False
+    return expr.dtype == "int64" and isinstance(expr, Binary | Unary | Cast)
 
 
 def _combined(expr: Binary, axes: Collection[str]) -> Linear | None:

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from msops._loops.frontends.bounds import as_bound
 from msops._loops.frontends.hybrid import arithmetic
 from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, scalar, value_of
 from msops._loops.frontends.hybrid.language import LOOP_HINTS
 from msops._loops.frontends.hybrid.translation import Block, Translation
-from msops._loops.frontends.hybrid.typing import convert
 from msops._loops.frontends.hybrid.values import describe, literal
 from msops._loops.intrinsics import INTEGERS
 from msops._loops.ir import (
@@ -115,7 +115,7 @@ def _bound(t: Translation, node: ast.expr) -> Expr:
             f"the bound of a loop is an integer; got '{ast.unparse(node)}', {describe(value)}",
             "Write // for a whole quotient, or convert: int32(x).",
         )
-    return convert(value, INDEX_DTYPE)
+    return as_bound(value)
 
 
 def _grid(t: Translation, node: ast.For, run: Body) -> None:
@@ -137,7 +137,7 @@ def _grid(t: Translation, node: ast.For, run: Body) -> None:
                 f"an extent of grid is an integer; got {describe(bound)}",
                 "Write grid((n, m)) with integers.",
             )
-        bounds.append(convert(bound, INDEX_DTYPE))
+        bounds.append(as_bound(bound))
     names = [t.fresh(f"{_target(node).id}_{index}") for index in range(len(bounds))]
     t.values[t.names.symbols[_target(node)]] = tuple(Var(name) for name in names)
     body = _body(t, node, run)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from msops._loops import ir
+from msops._loops.frontends.bounds import as_bound
 from msops._loops.frontends.tvm.arithmetic import as_condition, as_index
 from msops._loops.frontends.tvm.buffer import Buffer, Statement
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr, cast
+from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
 from msops._loops.frontends.tvm.intrin import likely, refuse_call
 from msops._loops.frontends.tvm.tensor import as_shape
 from msops._loops.frontends.tvm.tracing import author_location, refusal
@@ -124,7 +125,7 @@ class IRBuilder:
         """
         hint = _hint(for_type)
         _check_index_dtype(dtype)
-        bounds = [cast(as_index("ir_builder.for_range", bound), "int32") for bound in (begin, end)]
+        bounds = [_bound("ir_builder.for_range", bound) for bound in (begin, end)]
         location = author_location()
         var = IterVar(name)
         with self._scope() as entries:
@@ -201,7 +202,7 @@ class IRBuilder:
         """Marks the rest of the scope; a thread extent runs it once per thread, in any order."""
         if attr_key not in _LOOP_ATTRIBUTES or not isinstance(node, IterVar):
             return
-        extent = cast(as_index("ir_builder.scope_attr", value), "int32")
+        extent = _bound("ir_builder.scope_attr", value)
         location = author_location()
         zero = as_expr(0)
         self.emit(lambda rest: _loop(node, zero, extent, rest, "parallel", location))
@@ -283,6 +284,12 @@ def _loop(
 ) -> Statement:
     loop = ir.For(var.key, begin.node, end.node, inner.body, hint=hint, location=location)
     return Statement((loop,), inner.sources | begin.sources | end.sources)
+
+
+def _bound(name: str, value: Any) -> Expr:
+    """Returns an integer as a bound of a loop."""
+    number = as_index(name, value)
+    return Expr(as_bound(number.node), number.sources)
 
 
 def _buffer_of(name: str, buf: Any) -> Buffer:
