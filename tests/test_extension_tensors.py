@@ -9,6 +9,7 @@ import pytest
 from extension_modules import extension
 
 import msops as ms
+from msops._dtypes import DTYPES
 from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceTypeError
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -71,6 +72,38 @@ def test_what_a_tensor_says_of_itself(ops):
     numel, strides, type_id = ops.describe(jnp.asarray(A))
     assert (numel, type_id) == (24, 43)
     assert strides.tolist() == [12, 4, 1]
+
+
+# C++ types, and the dtypes whose entries numpy's like type holds; 16-bit floats have none in C++17.
+C_TYPES = {
+    "bool": {"bool"},
+    "int8_t": {"int8"},
+    "int16_t": {"int16"},
+    "int": {np.dtype(np.intc).name},
+    "long": {np.dtype(np.int_).name},
+    "long long": {np.dtype(np.longlong).name},
+    "uint8_t": {"uint8"},
+    "uint16_t": {"uint16", "float16", "bfloat16"},
+    "uint32_t": {"uint32"},
+    "uint64_t": {"uint64"},
+    "float": {np.dtype(np.single).name},
+    "double": {np.dtype(np.double).name},
+    "complex<float>": {np.dtype(np.csingle).name},
+    "complex<double>": {np.dtype(np.cdouble).name},
+    "Half": {"int16", "uint16", "float16", "bfloat16"},
+    "void": {row.name for row in DTYPES},
+}
+
+
+@pytest.mark.parametrize("c_type", C_TYPES)
+def test_typed_memory_is_of_the_dtype(ops, c_type):
+    for row in DTYPES:
+        x = ms.Tensor(np.ones(3, row.dtype))
+        if row.name in C_TYPES[c_type]:
+            assert ops.points_to(x, c_type)
+        else:
+            with pytest.raises(TypeError, match=f"expected a tensor of .*; got {row.title}\\. Ask"):
+                ops.points_to(x, c_type)
 
 
 def test_factories_on_both_faces(ops):
