@@ -68,6 +68,18 @@ def test_index_select_and_repeats_that_are_tensors(ops):
         ops.index_select(jnp.asarray(A), 1, jnp.ones(2))
 
 
+@pytest.mark.parametrize("bad", [-1, 3])
+def test_index_select_is_that_of_aclnn(ops, bad):
+    x, index = jnp.asarray(A), jnp.array([2, bad])
+    with pytest.raises(ArgumentValueError, match=r"index_select, .*indices below 3"):
+        ops.index_select(x, 1, index)
+    result = jax.jit(ops.index_select, static_argnums=1)(x, 1, index)
+    np.testing.assert_array_equal(result[:, 0], A[:, 2])
+    assert np.isnan(result[:, 1]).all()
+    with pytest.raises(ArgumentValueError, match="a vector of indices; got rank 2"):
+        ops.index_select(x, 1, index[None])
+
+
 def test_what_a_tensor_says_of_itself(ops):
     numel, strides, type_id = ops.describe(jnp.asarray(A))
     assert (numel, type_id) == (24, 43)

@@ -61,10 +61,20 @@ def flatten(array: Any, start_dim: int, end_dim: int) -> Any:
 
 
 def index_select(array: Any, dim: int, index: Handle) -> Any:
-    """Takes rows along an axis; an index out of range gives NaN, or the lowest integer."""
+    """Takes the slices along an axis that a vector names, as ``aclnnIndexSelect`` does.
+
+    An index out of range, or below 0, is an error if it is known. If it is being traced its slice
+    is NaN; for integers it is the smallest number, for unsigned ones the greatest.
+    """
+    # Most modules launch no operator, and do without the table.
+    from msops._aclnn import lookup
+
     _require_integers(index, "index_select")
     axis = _axis(dim, array.ndim, "index_select")
-    return jnp.take(array, index.array, axis=axis, mode="fill")
+    shape = (*array.shape[:axis], index.array.size, *array.shape[axis + 1 :])
+    operator = lookup("aclnnIndexSelect", "ms::Tensor::index_select")
+    (result,) = operator([array, axis, index.array], [jax.ShapeDtypeStruct(shape, array.dtype)])
+    return result
 
 
 def reshape(array: Any, shape: list[int]) -> Any:
