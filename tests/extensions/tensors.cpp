@@ -111,6 +111,16 @@ PYBIND11_MODULE(MS_EXTENSION_NAME, m) {
         ms::tensor(0.5),        ms::tensor(std::vector<double>{0.25, 4}),
         ms::ones({2, 3}),       ms::zeros({2}, ms::TypeId::kNumberTypeInt8)};
   });
+  m.def("zeros", [](const std::vector<int64_t>& shape) { return ms::zeros(shape); });
+  m.def("ones", [](const std::vector<int64_t>& shape) { return ms::ones(shape); });
+  m.def("empty", [](const std::vector<int64_t>& shape) {
+    return ms::Tensor(ms::TypeId::kNumberTypeFloat32, shape);
+  });
+  m.def("empty_memory", [](const std::vector<int64_t>& shape) {
+    return ms::Tensor(ms::TypeId::kNumberTypeFloat32, shape).GetDataPtr() != nullptr;
+  });
+  m.def("int8", [](int64_t value) { return ms::tensor(value, ms::TypeId::kNumberTypeInt8); });
+  m.def("int8_of", [](double value) { return ms::tensor(value, ms::TypeId::kNumberTypeInt8); });
   m.def("half", [] { return ms::tensor(0.5, ms::TypeId::kNumberTypeFloat16); });
   m.def("assign", [](const ms::Tensor& x, const ms::Tensor& y) {
     x.AssignTensor(y);
