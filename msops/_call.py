@@ -103,7 +103,7 @@ def sort_arguments(
             ]
         else:
             layout.append(None)
-            flat.append(_as_array(value, f"input {position}", who))
+            flat.append(as_array(value, f"input {position}", who))
     given: tuple[Hashable, ...] = ()
     if info is not None and (count < len(args) or info.attributes):
         bound = dict(bind_attributes(info, tuple(args[count:]), who))
@@ -162,11 +162,15 @@ def _as_element(value: Any, what: str, who: str) -> Any:
                 "jnp.array([1.0, 2.0]).",
             )
         )
-    return _as_array(value, what, who)
+    return as_array(value, what, who)
 
 
-def _as_array(value: Any, what: str, who: str) -> Any:
-    """Returns `value` as something jit takes: native byte order, numeric."""
+def as_array(value: Any, what: str, who: str) -> Any:
+    """Returns `value` as something jit takes: native byte order, numeric.
+
+    Raises:
+      ArgumentTypeError: it is no such array; `what` and `who` are for the message.
+    """
     if isinstance(value, (np.ndarray, np.generic)):
         if is_known(value.dtype):
             native = value.dtype.newbyteorder("=")

@@ -30,8 +30,8 @@ from msops.errors import (
 Shape = tuple[Any, ...]
 
 # The widest dtype has 16 bytes, and sizes in bytes are int64; numpy's arrays have 64 dimensions.
-_MOST_ENTRIES = 2**59 - 1
-_HIGHEST_RANK = 64
+MOST_ENTRIES = 2**59 - 1
+HIGHEST_RANK = 64
 
 _WIDE = ("int64", "uint64", "float64", "complex128")
 
@@ -309,11 +309,11 @@ def _read_shape(value: Sequence[Any], who: str, source: str) -> Shape:
         dims.append(size)
         # XLA ends the process on sizes it cannot count, zero-size arrays included.
         entries *= max(size, 1)
-        if entries > _MOST_ENTRIES or len(dims) > _HIGHEST_RANK:
+        if entries > MOST_ENTRIES or len(dims) > HIGHEST_RANK:
             raise InferenceValueError(
                 explain(
                     who,
-                    f"expected from {source} at most {_HIGHEST_RANK} dimensions with less than "
+                    f"expected from {source} at most {HIGHEST_RANK} dimensions with less than "
                     f"2**59 entries in all; got {dims}",
                     "Mend the shape; a kernel with several outputs infers them only if op info "
                     "lists them.",

@@ -298,6 +298,63 @@ def test_indices_out_of_range_are_visible_in_a_program() -> None:
     np.testing.assert_array_equal(jax.jit(program)(jnp.array([1, 3])), [1, np.nan])
 
 
+# Four operators that read and five that write at indices along a vector, by what they take.
+READS = {
+    "IndexSelect": lambda x, i: [x, 0, i],
+    "Gather": lambda x, i: [x, 0, i],
+    "Embedding": lambda x, i: [x, i],
+    "GatherNd": lambda x, i: [x, i[:, None], False],
+}
+WRITES = {
+    "ScatterAdd": lambda x, i, y: [x, 0, i, y],
+    "Scatter store": lambda x, i, y: [x, 0, i, y, 0],
+    "Scatter add": lambda x, i, y: [x, 0, i, y, 1],
+    "ScatterValue": lambda x, i, y: [x, 0, i, 5.0, 2],
+    "IndexAdd": lambda x, i, y: [x, 0, i, y, 2.0],
+}
+VECTOR = np.arange(1, 201, dtype=np.float32)
+WITHIN = np.array([1, 100, 120], np.int8)
+
+
+@pytest.mark.parametrize("bad", [-1, -128, 200, -201, 2**30])
+@pytest.mark.parametrize("name", [*READS, *WRITES])
+def test_an_index_out_of_range_is_never_another_index(name: str, bad: int) -> None:
+    """Known ones are refused; traced ones, of any width, read NaN or write nothing."""
+    dtype = np.int8 if -128 <= bad < 128 else np.int32
+    index = np.append(WITHIN, bad).astype(dtype)
+    entries = np.array([0.5, 3.0, 4.0, 5.0], np.float32)
+
+    def program(index: jax.Array, entries: np.ndarray) -> jax.Array:
+        reads = name in READS
+        inputs = READS[name](VECTOR, index) if reads else WRITES[name](VECTOR, index, entries)
+        shape = index.shape if reads else VECTOR.shape
+        return call(name.split()[0], inputs, [jax.ShapeDtypeStruct(shape, "float32")])[0]
+
+    with pytest.raises(errors.ArgumentValueError, match="indices below 200"):
+        program(index, entries)
+    result = jax.jit(program)(index, entries)
+    good = program(WITHIN, entries[:-1])
+    np.testing.assert_array_equal(result, np.append(good, np.nan) if name in READS else good)
+    if name in READS:
+        np.testing.assert_array_equal(good, VECTOR[WITHIN])
+    else:
+        assert np.flatnonzero(good != VECTOR).tolist() == WITHIN.tolist()
+
+
+def test_negative_indices_count_back_where_that_is_asked_for() -> None:
+    outputs = [jax.ShapeDtypeStruct((4,), np.float32)]
+    for name, inputs in (
+        ("Index", lambda x, i: [x, [i]]),
+        ("GatherNd", lambda x, i: [x, i[:, None], True]),
+    ):
+        program = jax.jit(lambda *a, name=name, inputs=inputs: call(name, inputs(*a), outputs)[0])
+        index = np.array([-1, -3, -4, 3])
+        np.testing.assert_array_equal(program(VECTOR[:3], index), [3, 1, np.nan, np.nan])
+        # 200 is no int8, though the indices are.
+        narrow = np.array([-1, -128, 127, 0], np.int8)
+        np.testing.assert_array_equal(program(VECTOR, narrow), VECTOR[narrow])
+
+
 def test_a_mask_selects() -> None:
     x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
     mask = x % 2 == 1

@@ -77,12 +77,30 @@ def test_it_is_where_mindspore_has_it():
         (("m", "a.cpp"), {"enable_atb": True}, ArgumentValueError, "Ascend Transformer Boost"),
         (("m", "a.cpp"), {"enable_asdsip": True}, ArgumentValueError, "signal processing library"),
         (("m", "a.cpp"), {"op_def": "a.yaml"}, ArgumentValueError, "MindSpore's graph compiler"),
+        (("m", "a.cpp"), {"cflags": "-DX='abc"}, ArgumentValueError, "cflags as on .*No closing"),
+        (("m", "a.cpp"), {"ldflags": "-lm \\"}, ArgumentValueError, "ldflags as on .*No escaped"),
+        (("m", "a.cpp"), {"cflags": "-DX=\0"}, ArgumentValueError, "cflags without null"),
+        (("m", "a\0.cpp"), {}, ArgumentValueError, "sources without null"),
         (("m", "a.cpp"), {"flags": ""}, ArgumentTypeError, "none of the argument.s. flags"),
     ],
 )
 def test_wrong_arguments(arguments, options, kind, text):
     with pytest.raises(kind, match=text):
         CustomOpBuilder(*arguments, **options)
+
+
+def test_overridden_flags_are_checked_too(write):
+    class Own(CustomOpBuilder):
+        def get_cflags(self):
+            return [*super().get_cflags(), '-DX="']
+
+    with pytest.raises(ArgumentValueError, match="Builder 'm': expected cflags as on a command"):
+        Own("m", write("a.cpp", 1)).build()
+
+
+def test_a_source_that_is_text_stands_alone():
+    with pytest.raises(ArgumentTypeError, match="expected no sources besides source_text"):
+        CustomOpBuilder.from_source("m", "", sources="a.cpp")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import pytest
 from extension_modules import extension
 
 import msops as ms
-from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceTypeError
+from msops._dtypes import DTYPES
+from msops._tensor import wrap
+from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, InferenceTypeError
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -67,10 +69,54 @@ def test_index_select_and_repeats_that_are_tensors(ops):
         ops.index_select(jnp.asarray(A), 1, jnp.ones(2))
 
 
+@pytest.mark.parametrize("bad", [-1, 3])
+def test_index_select_is_that_of_aclnn(ops, bad):
+    x, index = jnp.asarray(A), jnp.array([2, bad])
+    with pytest.raises(ArgumentValueError, match=r"index_select, .*indices below 3"):
+        ops.index_select(x, 1, index)
+    result = jax.jit(ops.index_select, static_argnums=1)(x, 1, index)
+    np.testing.assert_array_equal(result[:, 0], A[:, 2])
+    assert np.isnan(result[:, 1]).all()
+    with pytest.raises(ArgumentValueError, match="a vector of indices; got rank 2"):
+        ops.index_select(x, 1, index[None])
+
+
 def test_what_a_tensor_says_of_itself(ops):
     numel, strides, type_id = ops.describe(jnp.asarray(A))
     assert (numel, type_id) == (24, 43)
     assert strides.tolist() == [12, 4, 1]
+
+
+# C++ types, and the dtypes whose entries numpy's like type holds; 16-bit floats have none in C++17.
+C_TYPES = {
+    "bool": {"bool"},
+    "int8_t": {"int8"},
+    "int16_t": {"int16"},
+    "int": {np.dtype(np.intc).name},
+    "long": {np.dtype(np.int_).name},
+    "long long": {np.dtype(np.longlong).name},
+    "uint8_t": {"uint8"},
+    "uint16_t": {"uint16", "float16", "bfloat16"},
+    "uint32_t": {"uint32"},
+    "uint64_t": {"uint64"},
+    "float": {np.dtype(np.single).name},
+    "double": {np.dtype(np.double).name},
+    "complex<float>": {np.dtype(np.csingle).name},
+    "complex<double>": {np.dtype(np.cdouble).name},
+    "Half": {"int16", "uint16", "float16", "bfloat16"},
+    "void": {row.name for row in DTYPES},
+}
+
+
+@pytest.mark.parametrize("c_type", C_TYPES)
+def test_typed_memory_is_of_the_dtype(ops, c_type):
+    for row in DTYPES:
+        x = ms.Tensor(np.ones(3, row.dtype))
+        if row.name in C_TYPES[c_type]:
+            assert ops.points_to(x, c_type)
+        else:
+            with pytest.raises(TypeError, match=f"expected a tensor of .*; got {row.title}\\. Ask"):
+                ops.points_to(x, c_type)
 
 
 def test_factories_on_both_faces(ops):
@@ -140,6 +186,67 @@ def test_launches_by_runner_and_macro(ops):
 def test_errors(ops, call, kind, text):
     with pytest.raises(kind, match=text):
         call(ops)
+
+
+def test_arguments_of_the_other_byte_order(ops):
+    x = A.astype(A.dtype.newbyteorder())
+    np.testing.assert_array_equal(ops.method("repeat_all", x), np.repeat(A, 3))
+    np.testing.assert_array_equal(ops.mul(x[:, ::2], A[:, ::2]), A[:, ::2] ** 2)
+    assert ops.method("repeat_all", x.reshape(-1)[5]).tolist() == [5, 5, 5]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: np.array([1, None], object),
+        lambda: np.array(["a"]),
+        lambda: np.ones(3, "M8[s]"),
+        lambda: np.ones(3, np.longdouble),
+        lambda: np.zeros(3, [("a", "f4")]),
+        lambda: np.ones(3, jnp.float8_e4m3fn),
+        lambda: np.str_("a"),
+        lambda: jax.random.key(0),
+        lambda: jnp.ones(3, jnp.int4),
+    ],
+)
+def test_arguments_of_other_dtypes_are_refused(ops, make):
+    x = make()
+    with pytest.raises(ArgumentTypeError, match=r"expected for an argument one of bool, .*; got "):
+        ops.describe(x)
+    if isinstance(x, jax.Array):
+        for refuses in (jax.jit(ops.describe), lambda x: ops.describe(wrap(x))):
+            with pytest.raises(ArgumentTypeError, match="expected for an argument one of"):
+                refuses(x)
+
+
+@pytest.mark.parametrize("maker", ["zeros", "ones", "empty"])
+@pytest.mark.parametrize(
+    "shape", [[-1], [2, -3], [2**30, 2**30], [0, 2**62], [2**62, 2**62], [1] * 65]
+)
+def test_shapes_that_cannot_be_are_refused(ops, maker, shape):
+    with pytest.raises(ArgumentValueError, match="expected at most 64 extents of 0 or more"):
+        getattr(ops, maker)(shape)
+
+
+@pytest.mark.parametrize("maker", ["zeros", "ones", "empty_memory"])
+def test_a_machine_without_the_memory_says_so(ops, maker):
+    # 4 PiB: more than the address space of a process.
+    with pytest.raises(BackendError, match="no memory for 4,503,599,627,370,496 bytes"):
+        getattr(ops, maker)([2**50])
+
+
+@pytest.mark.parametrize("maker", ["zeros", "ones"])
+@pytest.mark.parametrize("shape", [[], [2, 0], [2, 3], [1] * 64])
+def test_shapes_that_can_be(ops, maker, shape):
+    np.testing.assert_array_equal(getattr(ops, maker)(shape).asnumpy(), getattr(np, maker)(shape))
+
+
+def test_numbers_that_a_dtype_does_not_hold(ops):
+    assert ops.int8(-128).tolist() == -128
+    assert ops.int8_of(2.5).tolist() == 2
+    for call in (lambda: ops.int8(300), lambda: ops.int8_of(float("nan"))):
+        with pytest.raises(ArgumentValueError, match="ms::tensor: expected data that int8 holds"):
+            call()
 
 
 def test_64_bit_tensors_on_the_jax_face_need_the_flag(ops):

@@ -2,7 +2,8 @@
 
 An index out of range is an error where indices are known; in a traced program a read gives NaN (for
 integers the smallest, for unsigned ones the greatest number) and a write is dropped. On the device
-it is undefined.
+it is undefined. Negative indices count back from the end in Index, and in GatherNd if it is told
+so; elsewhere they are out of range.
 """
 
 from __future__ import annotations
@@ -31,6 +32,16 @@ def _check(index: jax.Array, extent: int, *, may_count_back: bool = False) -> No
             f"expected indices below {extent}; got {least} to {most}",
             "Count from 0 to the size of the axis less one.",
         )
+
+
+def _wide(index: jax.Array) -> jax.Array:
+    """Returns indices that JAX can count back by an extent: it adds that in the index's dtype."""
+    return index.astype(np.int32) if index.dtype.itemsize < 4 else index
+
+
+def _read(x: jax.Array, places: object, *, may_count_back: bool = False) -> jax.Array:
+    """Returns the entries of `x` at `places`, which were checked if they are known."""
+    return x.at[places].get(mode="fill", wrap_negative_indices=may_count_back)
 
 
 @aclnn("Index")
@@ -62,9 +73,9 @@ def index(self: Tensor, indices: Indices) -> Tensor:
                     f"expected up to {self.ndim} indices; got {len(indices)}", "One per axis."
                 )
             _check(item, self.shape[axis], may_count_back=True)
-            places.append(item)
+            places.append(_wide(item))
             axis += 1
-    return self.at[tuple(places)].get(mode="fill")
+    return _read(self, tuple(places), may_count_back=True)
 
 
 @aclnn("IndexSelect")
@@ -74,14 +85,14 @@ def index_select(self: Tensor, dim: Int, index: Tensor) -> Tensor:
     if index.ndim > 1:
         raise Refused(f"expected a vector of indices; got rank {index.ndim}", "Flatten it.")
     _check(index, self.shape[axis])
-    return jnp.take(self, index.reshape(-1), axis=axis, mode="fill")
+    return _read(self, (slice(None),) * axis + (index.reshape(-1),))
 
 
 @aclnn("Embedding")
 def embedding(weight: Tensor, indices: Tensor) -> Tensor:
     """The rows of a matrix that `indices` names."""
     _check(indices, weight.shape[0])
-    return jnp.take(weight, indices, axis=0, mode="fill")
+    return _read(weight, indices)
 
 
 def _along(x: jax.Array, axis: int, index: jax.Array) -> tuple[jax.Array, ...]:
@@ -105,7 +116,7 @@ def gather(self: Tensor, dim: Int, index: Tensor) -> Tensor:
     axis = one_axis(dim, self)
     places = _along(self, axis, index)
     _check(index, self.shape[axis])
-    return self.at[places].get(mode="fill")
+    return _read(self, places)
 
 
 @aclnn("GatherNd")
@@ -116,7 +127,8 @@ def gather_nd(self: Tensor, indices: Tensor, negative_index_support: Bool) -> Te
         raise Refused(f"expected points of up to {self.ndim} numbers; got {depth}", "Shorten.")
     for n in range(depth):
         _check(indices[..., n], self.shape[n], may_count_back=negative_index_support)
-    return self.at[tuple(jnp.moveaxis(indices, -1, 0))].get(mode="fill")
+    points = tuple(jnp.moveaxis(_wide(indices), -1, 0))
+    return _read(self, points, may_count_back=negative_index_support)
 
 
 @aclnn("ScatterAdd")
@@ -154,7 +166,8 @@ def _store(x: jax.Array, places: object, entries: jax.Array, reduce: int) -> jax
     if reduce not in (0, 1, 2):
         raise Refused(f"expected reduce 0, 1 or 2; got {reduce}", "Store, add or multiply.")
     at = x.at[places]
-    return (at.set, at.add, at.multiply)[reduce](entries, mode="drop")
+    update = (at.set, at.add, at.multiply)[reduce]
+    return update(entries, mode="drop", wrap_negative_indices=False)
 
 
 @aclnn("IndexAdd")
@@ -163,7 +176,7 @@ def index_add(self: Tensor, dim: Int, index: Tensor, source: Tensor, alpha: Scal
     axis = one_axis(dim, self)
     _check(index, self.shape[axis])
     x, y = promote(self, source)
-    return x.at[(slice(None),) * axis + (index,)].add(y * x.dtype.type(alpha), mode="drop")
+    return _store(x, (slice(None),) * axis + (index,), y * x.dtype.type(alpha), 1)
 
 
 @aclnn("InplaceMaskedFillScalar")

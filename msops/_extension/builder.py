@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 import sysconfig
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from msops import _context, _toolchain
-from msops._extension.options import Options, read_options
+from msops._extension.options import Options, read_options, words
 from msops._paths import get_include
 from msops.errors import ArgumentTypeError, BuildError, explain
 
@@ -44,8 +43,8 @@ class CustomOpBuilder:
 
     Raises:
       ArgumentTypeError: an argument is of a wrong type.
-      ArgumentValueError: `name` is no identifier, `backend` none of these, there are no sources, or
-        an option asks for what is only on Ascend.
+      ArgumentValueError: `name` is no identifier, `backend` none of these, there are no sources, a
+        quote in `cflags` or `ldflags` has no end, or an option asks for what is only on Ascend.
 
     Example:
       >>> import jax.numpy as jnp, msops
@@ -87,10 +86,11 @@ class CustomOpBuilder:
         Args:
           name: the module's name.
           source_text: the C++ source; with backend "GPU", CUDA C++.
-          backend, kwargs: as for the class.
+          backend, kwargs: as for the class, but `sources`.
 
         Raises:
-          ArgumentTypeError: `source_text` is no str.
+          ArgumentTypeError: `source_text` is no str, or there are `sources` besides it.
+          ArgumentValueError: as for the class.
           BuildError: the cache cannot be written.
         """
         if not isinstance(source_text, str):
@@ -99,6 +99,14 @@ class CustomOpBuilder:
                     "CustomOpBuilder.from_source",
                     f"expected source_text str; got {type(source_text).__name__}",
                     "Pass the source itself; for files use CustomOpBuilder(name, sources).",
+                )
+            )
+        if "sources" in kwargs:
+            raise ArgumentTypeError(
+                explain(
+                    "CustomOpBuilder.from_source",
+                    "expected no sources besides source_text",
+                    "Put them into the text, or use CustomOpBuilder(name, sources) with files.",
                 )
             )
         options = read_options(name, "text.cpp", backend, None, None, None, {})
@@ -172,13 +180,14 @@ class CustomOpBuilder:
             return load_module(Module(self.name, built.hash, self.backend), built.path)
 
     def _build(self, *more_flags: str) -> _toolchain.Built:
-        flags = (*_words(self.get_cflags()), *more_flags)
+        who = self._options.who
+        flags = (*words("cflags", self.get_cflags(), who), *more_flags)
         sources = _toolchain.ModuleSources(
             name=self.name,
             sources=tuple(Path(path).absolute() for path in self.get_sources()),
             flags=flags,
             cuda_flags=tuple(word for flag in flags for word in _for_nvcc(flag)),
-            link_flags=_words(self.get_ldflags()),
+            link_flags=words("ldflags", self.get_ldflags(), who),
             include_dirs=tuple(Path(path).absolute() for path in self.get_include_paths()),
             uses_cuda=self.backend == "GPU",
         )
@@ -223,11 +232,6 @@ class CustomOpBuilder:
                 )
             ) from error
         return folder / built.name
-
-
-def _words(flags: Sequence[str]) -> tuple[str, ...]:
-    """Returns the words of flags, of which one text may hold several."""
-    return tuple(word for flag in flags for word in shlex.split(flag))
 
 
 def _for_nvcc(flag: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import math
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,10 +18,13 @@ import jax
 import numpy as np
 
 from msops import _context
+from msops._call import as_array
 from msops._extension.handles import Handle, is_array
-from msops._inference import refuse_64_bit
+from msops._inference import HIGHEST_RANK, MOST_ENTRIES, refuse_64_bit, refuse_unknown_dtype
 from msops._tensor import Tensor, is_jax_face, strided_memory, wrap
-from msops.errors import BackendError, explain
+from msops.errors import ArgumentValueError, BackendError, explain
+
+_WHO = "extension function"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +88,7 @@ class CallFrame:
         known = self._handles.get(id(tensor))
         if known is None:
             value = tensor.value
+            refuse_unknown_dtype(value.dtype, "an argument", _WHO)
             known = Handle(value.shape, np.dtype(value.dtype), value, tensor)
             known.strided = strided_memory(tensor)
             self._handles[id(tensor)] = known
@@ -126,14 +131,20 @@ def as_function(module: Module, function: Callable[..., Any]) -> Callable[..., A
 
 
 def from_python(value: Any) -> Handle | None:
-    """Returns the handle of an argument, None if it is no array."""
+    """Returns the handle of an argument, None if it is no array.
+
+    Raises:
+      ArgumentTypeError: MindSpore has no such dtype.
+      InferenceTypeError: the dtype is 64 bits wide, and such types are off in JAX.
+    """
     if isinstance(value, Tensor):
         return current_frame().handle(value)
     if not is_array(value):
         return None
+    refuse_unknown_dtype(value.dtype, "an argument", _WHO)
     if isinstance(value, (np.ndarray, np.generic)):
-        refuse_64_bit(value.dtype, "an argument", "extension function")
-        value = jax.device_put(np.asarray(value))
+        refuse_64_bit(value.dtype, "an argument", _WHO)
+        value = jax.device_put(np.asarray(as_array(value, "an argument", _WHO)))
     return Handle(value.shape, np.dtype(value.dtype), value)
 
 
@@ -148,7 +159,19 @@ def new_handle(shape: tuple[int, ...], dtype: np.dtype) -> Handle:
     """Returns the handle of a tensor that C++ makes, without data yet.
 
     Raises:
+      ArgumentValueError: an extent is negative, or XLA cannot count the entries.
       InferenceTypeError: the dtype is 64 bits wide, and such types are off in JAX.
     """
-    refuse_64_bit(dtype, f"a tensor of shape {tuple(shape)}", "extension function")
+    # XLA ends the process on sizes it cannot count, zero-size arrays included.
+    entries = math.prod(max(extent, 1) for extent in shape)
+    if min(shape, default=0) < 0 or len(shape) > HIGHEST_RANK or entries > MOST_ENTRIES:
+        raise ArgumentValueError(
+            explain(
+                _WHO,
+                f"expected at most {HIGHEST_RANK} extents of 0 or more, with less than 2**59 "
+                f"entries in all, for the shape of a tensor; got {tuple(shape)}",
+                "Make the tensor with the shape of its data; -1 stands for none.",
+            )
+        )
+    refuse_64_bit(dtype, f"a tensor of shape {tuple(shape)}", _WHO)
     return Handle(shape, dtype)

@@ -18,7 +18,7 @@ import numpy as np
 from msops import _jax_seam as seam
 from msops._dtypes import BY_TYPE_ID, as_dtype
 from msops._tensor import Tensor
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, explain
 
 _ALIGNMENT = 64
 
@@ -137,11 +137,30 @@ class Handle:
 
 
 def aligned_memory(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Returns memory that JAX can take over without copying, with anything in it."""
+    """Returns memory that JAX can take over without copying, with anything in it.
+
+    Raises:
+      BackendError: it is not there.
+    """
     size_bytes = math.prod(shape) * dtype.itemsize
-    block = np.empty(size_bytes + _ALIGNMENT, np.uint8)
+    try:
+        block = np.empty(size_bytes + _ALIGNMENT, np.uint8)
+    except MemoryError as error:
+        raise out_of_memory(shape, dtype) from error
     start = -block.ctypes.data % _ALIGNMENT
     return block[start : start + size_bytes].view(dtype).reshape(shape)
+
+
+def out_of_memory(shape: tuple[int, ...], dtype: np.dtype) -> BackendError:
+    """Returns the error for a tensor that the machine cannot hold."""
+    return BackendError(
+        explain(
+            "extension tensor",
+            f"there is no memory for {math.prod(shape) * dtype.itemsize:,} bytes, a tensor of "
+            f"shape {shape} and dtype {dtype}",
+            "Make a smaller tensor, or a narrower one.",
+        )
+    )
 
 
 def dtype_of(type_id: int) -> np.dtype:

@@ -11,7 +11,7 @@ import numpy as np
 
 from msops import _jax_seam as seam
 from msops._extension.calls import new_handle
-from msops._extension.handles import Handle, dtype_of
+from msops._extension.handles import Handle, dtype_of, out_of_memory
 from msops._inference import refuse_64_bit
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
@@ -61,10 +61,20 @@ def flatten(array: Any, start_dim: int, end_dim: int) -> Any:
 
 
 def index_select(array: Any, dim: int, index: Handle) -> Any:
-    """Takes rows along an axis; an index out of range gives NaN, or the lowest integer."""
+    """Takes the slices along an axis that a vector names, as ``aclnnIndexSelect`` does.
+
+    An index out of range, or below 0, is an error if it is known. If it is being traced its slice
+    is NaN; for integers it is the smallest number, for unsigned ones the greatest.
+    """
+    # Most modules launch no operator, and do without the table.
+    from msops._aclnn import lookup
+
     _require_integers(index, "index_select")
     axis = _axis(dim, array.ndim, "index_select")
-    return jnp.take(array, index.array, axis=axis, mode="fill")
+    shape = (*array.shape[:axis], index.array.size, *array.shape[axis + 1 :])
+    operator = lookup("aclnnIndexSelect", "ms::Tensor::index_select")
+    (result,) = operator([array, axis, index.array], [jax.ShapeDtypeStruct(shape, array.dtype)])
+    return result
 
 
 def reshape(array: Any, shape: list[int]) -> Any:
@@ -132,10 +142,27 @@ def call_method(name: str, handle: Handle, *arguments: Any) -> Handle | tuple[Ha
 
 
 def make(name: str, value: Any, type_id: int) -> Handle:
-    """Serves ``ms::tensor``, ``ms::ones`` and ``ms::zeros``; `value` is data, or a shape."""
+    """Serves ``ms::tensor``, ``ms::ones`` and ``ms::zeros``; `value` is data, or a shape.
+
+    Raises:
+      ArgumentTypeError: msops has no such dtype.
+      ArgumentValueError: the dtype does not hold the data, or there is no such shape.
+      BackendError: the memory is not there.
+    """
     dtype = dtype_of(type_id)
-    data = np.asarray(value, dtype) if name == "tensor" else getattr(np, name)(value, dtype)
-    handle = new_handle(data.shape, dtype)
+    handle = new_handle(np.shape(value) if name == "tensor" else tuple(value), dtype)
+    try:
+        data = np.asarray(value, dtype) if name == "tensor" else getattr(np, name)(value, dtype)
+    except (OverflowError, ValueError) as error:
+        raise ArgumentValueError(
+            explain(
+                f"ms::{name}",
+                f"expected data that {dtype} holds; got {value} ({error})",
+                "Make the tensor with a wider dtype, or mend the data.",
+            )
+        ) from error
+    except MemoryError as error:
+        raise out_of_memory(handle.shape, dtype) from error
     handle.array = jnp.asarray(data)
     return handle
 

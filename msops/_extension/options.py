@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import keyword
+import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
@@ -70,6 +72,8 @@ def read_options(
         raise ArgumentValueError(
             explain(options.who, "expected sources; got none", "Name a .cpp file.")
         )
+    for name, flags in (("cflags", options.cflags), ("ldflags", options.ldflags)):
+        words(name, flags, options.who)
     _refuse_ascend_only(rest)
     if rest:
         raise ArgumentTypeError(
@@ -80,6 +84,27 @@ def read_options(
             )
         )
     return options
+
+
+def words(name: str, flags: Sequence[str], who: str) -> tuple[str, ...]:
+    """Returns the words of flags, of which one text may hold several.
+
+    Raises:
+      ArgumentValueError: a text is no part of a command line, as a quote in it has no end.
+    """
+    found: list[str] = []
+    for flag in flags:
+        try:
+            found += shlex.split(flag)
+        except ValueError as error:
+            raise ArgumentValueError(
+                explain(
+                    who,
+                    f"expected {name} as on a command line; got {flag!r} ({error})",
+                    "Close every quote; where a quote or a backslash is meant, write \\' or \\\\.",
+                )
+            ) from error
+    return tuple(found)
 
 
 def _check_name(name: Any) -> None:
@@ -140,6 +165,8 @@ def _refuse_ascend_only(rest: dict[str, Any]) -> None:
 def _texts(name: str, value: Any) -> tuple[str, ...]:
     values = (value,) if isinstance(value, str) else value
     if isinstance(values, (list, tuple)) and all(isinstance(item, str) for item in values):
+        for item in values:
+            _refuse_null(name, item)
         return tuple(values)
     raise ArgumentTypeError(
         explain(
@@ -150,10 +177,23 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     )
 
 
+def _refuse_null(name: str, value: str) -> None:
+    """Refuses the character that no path and no command line holds."""
+    if "\0" in value:
+        raise ArgumentValueError(
+            explain(
+                _WHO,
+                f"expected {name} without null characters; got {value!r}",
+                "Take '\\0' out.",
+            )
+        )
+
+
 def _optional(name: str, value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     if isinstance(value, str):
+        _refuse_null(name, value)
         return (value,)
     raise ArgumentTypeError(
         explain(_WHO, f"expected {name} str or None; got {type(value).__name__}", "Pass one str.")

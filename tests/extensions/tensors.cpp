@@ -1,4 +1,5 @@
 // tensors.cpp: factories, methods and arguments of ms::Tensor, and launches with LAUNCH_ACLNN.
+#include <complex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,38 @@ ms::Tensor Method(const std::string& name, const ms::Tensor& x) {
   if (name == "repeat_interleave") return x.repeat_interleave(2, 1);
   if (name == "repeat_all") return x.repeat_interleave(3);
   throw py::value_error("no method " + name);
+}
+
+struct Half {
+  uint16_t bits;
+};
+
+// Whether the two ways to typed memory lead to that of the tensor, for a T by its name.
+template <typename T>
+bool Points(const ms::Tensor& x) {
+  const T* data = x.data_ptr<T>();
+  return data == x.GetDataPtr() && x.data_ptr<const T>() == data &&
+         x.accessor<T, 1>().data_ptr() == data;
+}
+
+bool PointsTo(const ms::Tensor& x, const std::string& type) {
+  if (type == "bool") return Points<bool>(x);
+  if (type == "int8_t") return Points<int8_t>(x);
+  if (type == "int16_t") return Points<int16_t>(x);
+  if (type == "int") return Points<int>(x);
+  if (type == "long") return Points<long>(x);
+  if (type == "long long") return Points<long long>(x);
+  if (type == "uint8_t") return Points<uint8_t>(x);
+  if (type == "uint16_t") return Points<uint16_t>(x);
+  if (type == "uint32_t") return Points<uint32_t>(x);
+  if (type == "uint64_t") return Points<uint64_t>(x);
+  if (type == "float") return Points<float>(x);
+  if (type == "double") return Points<double>(x);
+  if (type == "complex<float>") return Points<std::complex<float>>(x);
+  if (type == "complex<double>") return Points<std::complex<double>>(x);
+  if (type == "Half") return Points<Half>(x);
+  if (type == "void") return x.data_ptr<void>() == x.GetDataPtr();
+  throw py::value_error("no type " + type);
 }
 
 std::vector<ms::Tensor> Describe(const ms::Tensor& x) {
@@ -63,6 +96,7 @@ ms::Tensor Mul(const ms::Tensor& x, const ms::Tensor& y) {
 PYBIND11_MODULE(MS_EXTENSION_NAME, m) {
   m.def("method", &Method);
   m.def("describe", &Describe);
+  m.def("points_to", &PointsTo);
   m.def("chunk", [](const ms::Tensor& x, int64_t n, int64_t dim) { return x.chunk(n, dim); });
   m.def("index_select", [](const ms::Tensor& x, int64_t dim, const ms::Tensor& index) {
     return x.index_select(dim, index);
@@ -77,6 +111,16 @@ PYBIND11_MODULE(MS_EXTENSION_NAME, m) {
         ms::tensor(0.5),        ms::tensor(std::vector<double>{0.25, 4}),
         ms::ones({2, 3}),       ms::zeros({2}, ms::TypeId::kNumberTypeInt8)};
   });
+  m.def("zeros", [](const std::vector<int64_t>& shape) { return ms::zeros(shape); });
+  m.def("ones", [](const std::vector<int64_t>& shape) { return ms::ones(shape); });
+  m.def("empty", [](const std::vector<int64_t>& shape) {
+    return ms::Tensor(ms::TypeId::kNumberTypeFloat32, shape);
+  });
+  m.def("empty_memory", [](const std::vector<int64_t>& shape) {
+    return ms::Tensor(ms::TypeId::kNumberTypeFloat32, shape).GetDataPtr() != nullptr;
+  });
+  m.def("int8", [](int64_t value) { return ms::tensor(value, ms::TypeId::kNumberTypeInt8); });
+  m.def("int8_of", [](double value) { return ms::tensor(value, ms::TypeId::kNumberTypeInt8); });
   m.def("half", [] { return ms::tensor(0.5, ms::TypeId::kNumberTypeFloat16); });
   m.def("assign", [](const ms::Tensor& x, const ms::Tensor& y) {
     x.AssignTensor(y);

@@ -6,10 +6,12 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "msops_extension/accessor.h"
+#include "msops_extension/element.h"
 #include "msops_extension/tensor.h"
 
 namespace ms {
@@ -48,10 +50,21 @@ class Tensor {
     return holder_->need_contiguous;
   }
 
-  // Address of the first entry.
+  // Address of the first entry, whatever its dtype.
   void* GetDataPtr() const { return tensor()->data_c(); }
+  // The same for entries of type T; a type_error if the tensor's entries are of another.
   template <typename T>
   T* data_ptr() const {
+    using Entry = std::remove_cv_t<T>;
+    if constexpr (!std::is_void_v<Entry>) {
+      if (!msops::extension::Holds<Entry>(data_type())) {
+        throw pybind11::type_error("ms::Tensor::data_ptr: expected a tensor of " +
+                                   msops::extension::NameOf(msops::extension::ElementOf<Entry>()) +
+                                   ", as T is; got " + msops::extension::NameOf(data_type()) +
+                                   ". Ask for the T of its data_type(), or cast the tensor first; "
+                                   "GetDataPtr() gives the memory as bytes.");
+      }
+    }
     return static_cast<T*>(GetDataPtr());
   }
   template <typename T, size_t N>
