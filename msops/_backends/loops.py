@@ -21,7 +21,7 @@ from msops._backend import Definition, Options, Request
 from msops._batching import over_batch
 from msops._call import Call
 from msops._dtypes import as_dtype
-from msops._fingerprint import ByValue
+from msops._fingerprint import ByIdentity, ByValue, RunPerShape
 from msops._inference import Inference
 from msops._loop_kernels import AdjointKernel, Kernels, LoopKernel, case_of, compile_case
 from msops._native_call import NativeCall, lower_native_call
@@ -75,8 +75,9 @@ class LoopBackend:
         from msops._loops.frontends.program import read_kernel
 
         program = read_kernel(func, self._dialect, who)
+        by_value = RunPerShape if program.hybrid is None else ByValue
         return LoopKernel(
-            ByValue(program.func), self.func_type, _read_lower(func, options, who), program
+            by_value(program.func), self.func_type, _read_lower(func, options, who), program
         )
 
     def settle(
@@ -284,7 +285,7 @@ def _programs_of(kernel: AdjointKernel, backend: LoopBackend, name: str) -> Prog
 
 def _adjoint_kernel(kernel: Kernels, request: Request, wanted: tuple[int, ...]) -> AdjointKernel:
     return AdjointKernel(
-        forward=kernel,
+        forward=ByIdentity(kernel),
         layout=request.call.layout,
         attributes=request.attributes,
         attributes_text=repr(request.attributes),
