@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,9 @@ import numpy as np
 import pytest
 from custom_ops import FLOAT_OPS, aot, first, horner, loops, matmul, multiply, scale_sum_info
 
-from msops import Custom, errors
+from msops import Custom, errors, ops
+from msops._backends import BACKENDS
+from msops._custom_options import read_options
 from msops.ops import CustomRegOp, DataType
 
 X = jnp.array([1.0, 2.0, 4.0])
@@ -373,8 +376,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "option of another func_type": (
         lambda: Custom(multiply, func_type="akg", writable=True),
         errors.ArgumentValueError,
-        "Custom 'multiply': option writable does not apply to func_type 'akg'.\n"
-        "Leave writable out: a loop kernel is a pure function of its inputs.",
+        "Custom 'multiply': option writable is for func_type 'pyfunc'; this op is 'akg'.\n"
+        "Leave writable out.",
     ),
     "unknown compile_attrs": (
         lambda: Custom(multiply, func_type="akg", compile_attrs={"speed": 1}),
@@ -603,3 +606,43 @@ def test_dtypes_outside_the_table_are_refused(
         assert "expected for input 0 one of bool, int8" in text
         assert f"got {dtype}.\n" in text
         assert cast in text
+
+
+_GIVEN_OPTIONS = {
+    "stateful": True,
+    "reentrant": False,
+    "inplace": {0: 0},
+    "writable": True,
+    "host": True,
+    "cxx11_abi": False,
+    "dynamic_outputs": True,
+}
+
+
+@pytest.mark.parametrize("func_type", sorted(BACKENDS))
+@pytest.mark.parametrize("option", _GIVEN_OPTIONS)
+def test_options_are_for_the_func_types_that_the_docstring_names(option, func_type):
+    (named,) = re.findall(rf"^ +{option}: ([a-z0-9, ]+): ", Custom.__doc__, re.MULTILINE)
+    keywords = {
+        name: parameter.default
+        for name, parameter in inspect.signature(Custom).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    given = {**keywords, option: _GIVEN_OPTIONS[option]}
+    backend = BACKENDS[func_type]()
+    if func_type in named.split(", "):
+        read_options(given, backend, "Custom 'op'")
+        return
+    owners = " or ".join(f"'{owner}'" for owner in named.split(", "))
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        read_options(given, backend, "Custom 'op'")
+    assert str(caught.value) == (
+        f"Custom 'op': option {option} is for func_type {owners}; this op is '{func_type}'.\n"
+        f"Leave {option} out."
+    )
+
+
+def test_loops_refuse_reentrant():
+    for func_type, func in (("akg", multiply), ("hybrid", ops.kernel(multiply))):
+        with pytest.raises(errors.ArgumentValueError, match="option reentrant is for func_type"):
+            Custom(func, func_type=func_type, reentrant=False)

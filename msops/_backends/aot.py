@@ -58,22 +58,6 @@ class AotBackend(Opaque):
 
     def read(self, func: Any, options: Options, who: str) -> AotSource:
         """Splits ``"path:Symbol"`` and checks that the file exists and may be used."""
-        if options.writable:
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    "option writable is for func_type 'pyfunc'; this op is aot",
-                    "Leave writable out: an aot kernel must not write to its inputs.",
-                )
-            )
-        if options.dynamic_outputs:
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    "option dynamic_outputs is for func_type 'aicpu'; this op is aot",
-                    "Leave dynamic_outputs out: an aot kernel fills the shapes of out_shape.",
-                )
-            )
         path, symbol = split_func(func, who)
         check_allowed(path, who)
         require_file(path, who)

@@ -55,22 +55,6 @@ class LoopBackend:
 
     def read(self, func: Any, options: Options, who: str) -> LoopKernel:
         """Reads the function's source and checks what needs no shapes."""
-        for option, default in (
-            ("writable", False),
-            ("host", False),
-            ("cxx11_abi", None),
-            ("stateful", False),
-            ("dynamic_outputs", False),
-            ("inplace", ()),
-        ):
-            if getattr(options, option) != default:
-                raise ArgumentValueError(
-                    explain(
-                        who,
-                        f"option {option} does not apply to func_type {self.func_type!r}",
-                        f"Leave {option} out: a loop kernel is a pure function of its inputs.",
-                    )
-                )
         # Here, as `import msops` loads none of the compiler.
         from msops._loops.frontends.program import read_kernel
 

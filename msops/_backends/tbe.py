@@ -67,23 +67,6 @@ class TbeBackend:
 
     def read(self, func: Any, options: Options, who: str) -> TbeKernel:
         """Accepts an entry function, or the file and the name of one."""
-        for option in (
-            "writable",
-            "host",
-            "cxx11_abi",
-            "reentrant",
-            "stateful",
-            "dynamic_outputs",
-            "inplace",
-        ):
-            if getattr(options, option) != getattr(Options, option):
-                raise ArgumentValueError(
-                    explain(
-                        who,
-                        f"option {option} does not apply to func_type 'tbe'",
-                        f"Leave {option} out: the kernel becomes operations of XLA.",
-                    )
-                )
         # Here, as `import msops` loads neither TBE's modules nor TVM's.
         from msops._tbe.kernel_files import carried_op_info, load_kernel
 
