@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from custom_ops import FLOAT_OPS, aot, first, horner, loops, matmul, multiply, scale_sum_info
 
-from msops import Custom, errors, ops
+from msops import Custom, _config, errors, ops
 from msops._backends import BACKENDS
 from msops._custom_options import read_options
 from msops.ops import CustomRegOp, DataType
@@ -646,3 +646,86 @@ def test_loops_refuse_reentrant():
     for func_type, func in (("akg", multiply), ("hybrid", ops.kernel(multiply))):
         with pytest.raises(errors.ArgumentValueError, match="option reentrant is for func_type"):
             Custom(func, func_type=func_type, reentrant=False)
+
+
+def aicpu_from(source: str) -> Custom:
+    info = CustomRegOp("Times").input(0, "x").output(0, "y").target("Ascend").get_op_info()
+    return Custom(source, first, first, func_type="aicpu", reg_info=info)
+
+
+def aicpu_in(library: str) -> Any:
+    row = CustomRegOp("Times").input(0, "x").output(0, "y").target("Ascend")
+    row.attr("cust_aicpu", "required", "str", default_value=library)
+
+    def times(x):
+        """Stands for the kernel."""
+
+    return Custom(times, first, first, func_type="aicpu", reg_info=row.get_op_info())(X)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: Custom("~nosuchuser/a.cc:F", first, first),
+        lambda: aicpu_from("~nosuchuser/a.cc"),
+        lambda: aicpu_in("~nosuchuser/liba.so"),
+        lambda: Custom("~nosuchuser/a.py:f", first, first, func_type="tbe"),
+    ],
+    ids=["aot", "aicpu", "cust_aicpu", "tbe"],
+)
+def test_a_home_folder_of_nobody(use):
+    with pytest.raises(errors.ArgumentValueError, match=r"'~nosuchuser/.*home folder is not known"):
+        use()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: aicpu_from("a\0b/c.cc"),
+        lambda: aicpu_in("a\0b/c"),
+        lambda: aicpu_in("a\0b"),
+        lambda: Custom("a\0b/c.py:f", first, first, func_type="tbe"),
+    ],
+    ids=["aicpu", "cust_aicpu", "cust_aicpu without folder", "tbe"],
+)
+def test_paths_with_a_null_character(use):
+    with pytest.raises(errors.ArgumentValueError, match=r"got 'a\\x00b.*null character"):
+        use()
+
+
+@pytest.mark.parametrize("suffix", [".c", ".cc", ".cpp", ".cxx", ".cu"])
+@pytest.mark.parametrize("folder", ["", "/p/"])
+def test_cust_aicpu_names_no_source(folder, suffix):
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        aicpu_in(f"{folder}x{suffix}")
+    assert str(caught.value) == (
+        "Custom 'times' on CPU: expected the name or the path of a library as cust_aicpu; got the "
+        f"source '{folder}x{suffix}'.\n"
+        "Give C++ sources as func, Custom('kernel.cc', ...), or name the library built from them."
+    )
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "MSOPS_CACHE_DIR",
+        "XDG_CACHE_HOME",
+        "MSOPS_LIBRARY_PATH",
+        "MSOPS_AICPU_PATH",
+        "MSOPS_EIGEN",
+        "MS_CUSTOM_AOT_WHITE_LIST",
+    ],
+)
+def test_variables_that_name_the_home_folder_of_nobody(monkeypatch, variable):
+    readers = {
+        "MSOPS_CACHE_DIR": _config.cache_dir,
+        "XDG_CACHE_HOME": _config.cache_dir,
+        "MSOPS_LIBRARY_PATH": _config.library_path,
+        "MSOPS_AICPU_PATH": _config.aicpu_path,
+        "MSOPS_EIGEN": _config.eigen,
+        "MS_CUSTOM_AOT_WHITE_LIST": _config.aot_white_list,
+    }
+    monkeypatch.delenv("MSOPS_CACHE_DIR", raising=False)
+    monkeypatch.setenv(variable, "~nosuchuser/x")
+    with pytest.raises(errors.ArgumentValueError, match=f"^{variable}: expected a folder; got '~n"):
+        readers[variable]()

@@ -20,7 +20,7 @@ from msops._aicpu_libraries import ATTRIBUTE, SEEDS, build_library, find_library
 from msops._backend import Opaque, Options, Request
 from msops._host_round_trip import lower_through_host
 from msops._op_info import OpInfo
-from msops._toolchain import Library, check_allowed, require_file
+from msops._toolchain import Library, check_allowed, read_path, require_file
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -114,7 +114,7 @@ class AicpuBackend(Opaque):
                     f"and name the library by the attribute {ATTRIBUTE} of its op info.",
                 )
             )
-        sources = tuple(Path(name).expanduser().absolute() for name in names)
+        sources = tuple(read_path(name, who) for name in names)
         for source in sources:
             check_allowed(source, who)
             require_file(source, who)
