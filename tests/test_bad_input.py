@@ -729,3 +729,39 @@ def test_variables_that_name_the_home_folder_of_nobody(monkeypatch, variable):
     monkeypatch.setenv(variable, "~nosuchuser/x")
     with pytest.raises(errors.ArgumentValueError, match=f"^{variable}: expected a folder; got '~n"):
         readers[variable]()
+
+
+def test_attributes_that_hold_themselves_are_refused():
+    cyclic: list[Any] = [1]
+    cyclic.append(cyclic)
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (cyclic, deep):
+        with pytest.raises(errors.ArgumentValueError, match="attribute 'axes' to be a list that"):
+            scale_sum().add_prim_attr("axes", value)
+    shared = [1, 2]
+    scale_sum().add_prim_attr("axes", [shared, shared])
+
+
+@pytest.mark.parametrize("func_type", ["akg", "hybrid"])
+@pytest.mark.parametrize("attrs", [{"lower": "xla"}, "no json", "[]"])
+def test_compile_attrs_that_the_decorator_did_not_write(func_type, attrs):
+    kernel = ops.kernel(multiply)
+    kernel.compile_attrs = attrs
+    with pytest.raises(errors.ArgumentTypeError, match="compile_attrs of the kernel to be JSON"):
+        Custom(kernel, func_type=func_type)
+
+
+def test_an_attribute_of_that_name_is_the_functions_own_business(monkeypatch):
+    monkeypatch.setattr(multiply, "compile_attrs", {"lower": 7}, raising=False)
+    np.testing.assert_array_equal(Custom(multiply, func_type="akg")(X, X), X * X)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32", "bool", "complex64"])
+def test_advice_on_a_dtype_is_code_that_runs(dtype):
+    wrong = lambda x: np.zeros(3, np.uint8)  # noqa: E731
+    with pytest.raises(errors.InferenceTypeError) as caught:
+        Custom(wrong, (3,), jnp.dtype(dtype))(X)
+    (advice,) = re.findall(r"Return result\.astype\((\S+)\),", str(caught.value))
+    assert eval(advice, {"np": np, "jnp": jnp}) == jnp.dtype(dtype)

@@ -28,7 +28,7 @@ from msops._native_call import NativeCall, lower_native_call
 from msops._op_info import OpInfo
 from msops._programs import Programs, share_programs
 from msops._traced import Function, Traced
-from msops.errors import ArgumentValueError, InferenceValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceValueError, explain
 
 if TYPE_CHECKING:
     from msops._loops.choice import Lowering
@@ -165,7 +165,7 @@ def _lower_to_cuda(
 
 def _read_lower(func: Any, options: Options, who: str) -> Lowering | None:
     """Returns what is forced: by the op, or by the decorator's ``compile_attrs``."""
-    decorated = json.loads(getattr(func, "compile_attrs", "{}"))
+    decorated = _decorated_attrs(func, who)
     lower = dict(options.compile_attrs).get("lower", decorated.get("lower"))
     if lower is not None and lower not in _LOWERINGS:
         raise ArgumentValueError(
@@ -176,6 +176,27 @@ def _read_lower(func: Any, options: Options, who: str) -> Lowering | None:
             )
         )
     return lower
+
+
+def _decorated_attrs(func: Any, who: str) -> Mapping[str, Any]:
+    """Returns the ``compile_attrs`` of MindSpore's decorator; other functions' are their own."""
+    if getattr(func, "ms_kernel_flag", False) is not True:
+        return {}
+    text = getattr(func, "compile_attrs", "{}")
+    try:
+        attrs = json.loads(text)
+    except (TypeError, ValueError):
+        attrs = None
+    if not isinstance(attrs, dict):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                "expected the attribute compile_attrs of the kernel to be JSON text of a dict, as "
+                f"the decorator writes it; got {text!r}",
+                "Pass it to the decorator: @ops.kernel(compile_attrs={'lower': 'native'}).",
+            )
+        )
+    return attrs
 
 
 def _checked(kernel: Kernels, request: Request) -> Compiled:
