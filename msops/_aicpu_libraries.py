@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msops import _config
 from msops._paths import bundled_kernels, get_include
-from msops._toolchain import Library, require_file, resolve
-from msops.errors import BuildError, explain
+from msops._toolchain import LANGUAGES, Library, read_path, require_file, resolve
+from msops.errors import ArgumentValueError, BuildError, explain
 
 ATTRIBUTE = "cust_aicpu"
 """The attribute that names the library, as MindSpore has it."""
@@ -52,10 +52,21 @@ def find_library(name: str, folder: Path | None, who: str) -> Library:
       who: the op that messages name.
 
     Raises:
+      ArgumentValueError: `name` is a source, or can be no path.
       BuildError: there is no such library, or it cannot be used.
     """
-    if "/" in name:
-        path = Path(name).expanduser()
+    if name.endswith(tuple(LANGUAGES)):
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected the name or the path of a library as {ATTRIBUTE}; got the source "
+                f"{name!r}",
+                "Give C++ sources as func, Custom('kernel.cc', ...), or name the library built "
+                "from them.",
+            )
+        )
+    if "/" in name or "\0" in name:
+        path = read_path(name, who)
         require_file(path, who)
         return resolve(path, who)
     file_name = name if name.endswith(".so") else f"lib{name}.so"

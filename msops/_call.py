@@ -196,7 +196,22 @@ def freeze_attribute(value: Any, name: str, who: str) -> Hashable:
 
     Raises:
       ArgumentTypeError: `value` is not bool, int, float, str, or a list of these.
+      ArgumentValueError: an int does not fit 64 bits, or lists have no end of lists inside.
     """
+    try:
+        return _frozen(value, name, who)
+    except RecursionError:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected attribute '{name}' to be a list that ends; got one that holds itself, "
+                "or is nested too deep",
+                "Pass a flat list, or a list of lists.",
+            )
+        ) from None
+
+
+def _frozen(value: Any, name: str, who: str) -> Hashable:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -210,7 +225,7 @@ def freeze_attribute(value: Any, name: str, who: str) -> Hashable:
     if isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
-        return tuple(freeze_attribute(item, name, who) for item in value)
+        return tuple(_frozen(item, name, who) for item in value)
     raise ArgumentTypeError(
         explain(
             who,

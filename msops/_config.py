@@ -12,33 +12,31 @@ def cache_dir() -> Path:
     """Returns the folder of built libraries: ``MSOPS_CACHE_DIR``, else the XDG cache folder."""
     explicit = os.environ.get("MSOPS_CACHE_DIR")
     if explicit:
-        return Path(explicit).expanduser().resolve()
+        return _folder("MSOPS_CACHE_DIR", explicit)
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser().resolve() / "msops"
+    return _folder("XDG_CACHE_HOME", base) / "msops"
 
 
 def library_path() -> list[Path]:
     """Returns the folders of ``MSOPS_LIBRARY_PATH`` that hold libraries for loaded programs."""
-    text = os.environ.get("MSOPS_LIBRARY_PATH", "")
-    return [Path(part).expanduser().resolve() for part in text.split(os.pathsep) if part]
+    return _folders("MSOPS_LIBRARY_PATH")
 
 
 def aicpu_path() -> list[Path]:
     """Returns the folders that ``cust_aicpu`` names libraries in (``MSOPS_AICPU_PATH``)."""
-    text = os.environ.get("MSOPS_AICPU_PATH", "")
-    return [Path(part).expanduser().resolve() for part in text.split(os.pathsep) if part]
+    return _folders("MSOPS_AICPU_PATH")
 
 
 def eigen() -> Path | None:
     """Returns the folder of Eigen's headers if ``MSOPS_EIGEN`` names one."""
     text = os.environ.get("MSOPS_EIGEN")
-    return Path(text).expanduser().resolve() if text else None
+    return _folder("MSOPS_EIGEN", text) if text else None
 
 
 def aot_white_list() -> Path | None:
     """Returns the folder aot libraries and sources must lie in (``MS_CUSTOM_AOT_WHITE_LIST``)."""
     text = os.environ.get("MS_CUSTOM_AOT_WHITE_LIST")
-    return Path(text).expanduser().resolve() if text else None
+    return _folder("MS_CUSTOM_AOT_WHITE_LIST", text) if text else None
 
 
 def cuda_arch() -> str | None:
@@ -62,3 +60,22 @@ def host_memory_pool() -> bool:
             explain("MSOPS_HOST_MEMORY_POOL", f"expected 0 or 1; got {text!r}", "Set it to 1.")
         )
     return text == "1"
+
+
+def _folders(variable: str) -> list[Path]:
+    text = os.environ.get(variable, "")
+    return [_folder(variable, part) for part in text.split(os.pathsep) if part]
+
+
+def _folder(variable: str, text: str) -> Path:
+    try:
+        return Path(text).expanduser().resolve()
+    except RuntimeError as error:
+        raise ArgumentValueError(
+            explain(
+                variable,
+                f"expected a folder; got {text!r}, whose home folder is not known, or a loop of "
+                "links",
+                "Set it to a path from / on.",
+            )
+        ) from error

@@ -67,9 +67,10 @@ class Custom:
         hybrid kernels are differentiated without it, in both modes and to any order.
       reg_info: op info (`CustomRegOp`): a dict, its JSON text, or a list of them, one per target.
         Outranks the decorator `custom_info_register`.
-      stateful: the kernel has effects or draws unseeded random numbers: equal calls are not merged
-        and unused ones not dropped. Refused inside `jax.checkpoint`.
-      reentrant: False if the kernel may not run in two threads at once; serialises its library.
+      stateful: aicpu, aot, pyfunc: the kernel has effects or draws unseeded random numbers: equal
+        calls are not merged and unused ones not dropped. Refused inside `jax.checkpoint`.
+      reentrant: aicpu, aot: False if the kernel may not run in two threads at once; serialises its
+        library.
       vmap: how the kernel batches under `jax.vmap`. None: akg, hybrid and tbe kernels are rewritten
         for a leading axis, others are "sequential", called once per element. "expand_dims" and
         "broadcast_all" call it once, with a leading axis in every input (of size 1 where an input

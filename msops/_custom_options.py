@@ -97,6 +97,17 @@ def check_rules(bprop: Any, jvp: Any, forward: Any, who: str) -> None:
         )
 
 
+_FUNC_TYPES_WITH = {
+    "stateful": ("aicpu", "aot", "pyfunc"),
+    "reentrant": ("aicpu", "aot"),
+    "inplace": ("aot", "pyfunc"),
+    "writable": ("pyfunc",),
+    "host": ("aot",),
+    "cxx11_abi": ("aot",),
+    "dynamic_outputs": ("aicpu",),
+}
+"""The func_types that take an option; those not listed are for all."""
+
 _BOOLS = ("stateful", "reentrant", "forward", "writable", "host", "dynamic_outputs")
 
 
@@ -109,7 +120,8 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
       who: the op, for messages.
 
     Raises:
-      ArgumentTypeError, ArgumentValueError: an option has a value it cannot have.
+      ArgumentTypeError, ArgumentValueError: an option has a value it cannot have, or is not for
+        the func_type.
     """
     for option in _BOOLS:
         if not isinstance(given[option], bool):
@@ -123,7 +135,19 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
         "inplace": _read_inplace(given["inplace"], who),
         "compile_attrs": _read_compile_attrs(given["compile_attrs"], backend, who),
     }
-    return Options(**{**given, **read})
+    options = Options(**{**given, **read})
+    for option, func_types in _FUNC_TYPES_WITH.items():
+        is_given = getattr(options, option) != getattr(Options, option)
+        if is_given and backend.func_type not in func_types:
+            raise ArgumentValueError(
+                explain(
+                    who,
+                    f"option {option} is for func_type {' or '.join(map(repr, func_types))}; "
+                    f"this op is {backend.func_type!r}",
+                    f"Leave {option} out.",
+                )
+            )
+    return options
 
 
 def _read_inplace(inplace: Any, who: str) -> tuple[tuple[int, int], ...]:

@@ -12,25 +12,27 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from msops._dtypes import DType
 
+T = TypeVar("T")
+
 _SCALARS = (int, float, complex, str, bytes, bool, type(None), type(...))
 
 
-class _Identity:
+class ByIdentity(Generic[T]):
     """Compares by identity of `value`, which it keeps alive so that the id is not reused."""
 
     __slots__ = ("value",)
 
-    def __init__(self, value: object):
+    def __init__(self, value: T):
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and self.value is other.value
+        return isinstance(other, ByIdentity) and self.value is other.value
 
     def __hash__(self) -> int:
         return id(self.value)
@@ -54,9 +56,33 @@ class ByValue:
     def __hash__(self) -> int:
         return hash(self.key)
 
+    def read_again(self) -> ByValue:
+        """Returns what stands for the function in the memo of its results."""
+        return self
+
     def is_current(self) -> bool:
         """Tells whether the function still sees what it saw when it was read."""
         return by_value(self.function) == self.key
+
+
+class RunPerShape(ByValue):
+    """A function that runs whenever shapes are new, and sees what its globals are by then."""
+
+    __slots__ = ("_has_strayed",)
+
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__(function)
+        self._has_strayed = False
+
+    def read_again(self) -> ByValue:
+        """Returns the function by what it sees now, before it runs."""
+        now = ByValue(self.function)
+        self._has_strayed |= now != self
+        return now
+
+    def is_current(self) -> bool:
+        """Tells whether it sees what it saw when it was read, and did so each time it ran."""
+        return not self._has_strayed and super().is_current()
 
 
 def by_value(value: Any) -> Hashable:
@@ -71,13 +97,13 @@ def by_live_value(function: Callable[..., Any]) -> Hashable:
     closures share the very cells, since a counter in a closure belongs to one function.
     """
     if not isinstance(function, types.FunctionType) or function.__dict__:
-        return _Identity(function)
+        return ByIdentity(function)
     return (
         function.__code__,
-        _Identity(function.__globals__),
+        ByIdentity(function.__globals__),
         by_value(function.__defaults__),
         by_value(_keyword_defaults(function)),
-        tuple(_Identity(cell) for cell in function.__closure__ or ()),
+        tuple(ByIdentity(cell) for cell in function.__closure__ or ()),
     )
 
 
@@ -107,7 +133,7 @@ def _key(value: Any, seen: dict[int, int]) -> Hashable:
         seen[id(value)] = len(seen)
         return _function_key(value, seen)
     own = getattr(type(value), "__msops_key__", None)
-    return _Identity(value) if own is None else own(value)
+    return ByIdentity(value) if own is None else own(value)
 
 
 def _function_key(function: types.FunctionType, seen: dict[int, int]) -> Hashable:
@@ -117,17 +143,17 @@ def _function_key(function: types.FunctionType, seen: dict[int, int]) -> Hashabl
         try:
             cells.append(_key(cell.cell_contents, seen))
         except ValueError:  # not assigned yet, as in a function that refers to itself
-            cells.append(_Identity(cell))
+            cells.append(ByIdentity(cell))
     names = []
     for name in sorted(_names(function.__code__)):
         if name in scope:
             value = scope[name]
             # Functions of other modules are not defined anew while a program runs.
             foreign = isinstance(value, types.FunctionType) and value.__globals__ is not scope
-            names.append((name, _Identity(value) if foreign else _key(value, seen)))
+            names.append((name, ByIdentity(value) if foreign else _key(value, seen)))
     return (
         function.__code__,
-        _Identity(scope),
+        ByIdentity(scope),
         _key(function.__defaults__, seen),
         _key(_keyword_defaults(function), seen),
         tuple(cells),

@@ -203,7 +203,7 @@ def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarr
                 who,
                 f"expected dtype {out.dtype} for output {index}, as out_dtype says; its "
                 f"function returned {shown}{forgotten}",
-                f"Return result.astype(np.{out.dtype}), or mend out_dtype.",
+                f"Return result.astype({_name_in_code(out.dtype)}), or mend out_dtype.",
             )
         )
     if array.shape != out.shape:
@@ -216,6 +216,12 @@ def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarr
             )
         )
     return array
+
+
+def _name_in_code(dtype: np.dtype) -> str:
+    """Returns what a program calls a dtype: numpy does not have all of JAX's."""
+    module = "np" if hasattr(np, dtype.name) else "jnp"
+    return f"{module}.{dtype.name}"
 
 
 def _holds(dtype: np.dtype, value: complex) -> bool:

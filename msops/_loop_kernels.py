@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msops._backend import Request
 from msops._dtypes import as_dtype
-from msops._fingerprint import ByValue
+from msops._fingerprint import ByIdentity, ByValue
 from msops.errors import InferenceTypeError, InferenceValueError, explain
 
 if TYPE_CHECKING:
@@ -39,6 +39,15 @@ class LoopKernel:
     lower: Lowering | None
     program: Program = dataclasses.field(compare=False)
 
+    def is_current(self) -> bool:
+        """Tells whether its specialisations are those of an equal kernel made now."""
+        # The Hybrid DSL reads its globals once, with the source.
+        return self.program.hybrid is not None or self.function.is_current()
+
+    def read_again(self) -> LoopKernel:
+        """Returns the kernel as it is if its function runs now."""
+        return dataclasses.replace(self, function=self.function.read_again())
+
     def specialise(self, case: Case) -> Kernel:
         """Returns the loop IR for one case."""
         arguments = iter(case.inputs)
@@ -54,7 +63,8 @@ class AdjointKernel:
     """The reverse-mode derivative of a kernel: inputs and cotangents to gradients.
 
     Attributes:
-      forward: the kernel it belongs to.
+      forward: the kernel it belongs to; the very one, as that may see other globals than its equal
+        did.
       layout: structure of the forward call.
       attributes: attributes of the forward call.
       attributes_text: the same as text, which is compared.
@@ -62,7 +72,7 @@ class AdjointKernel:
       wanted: positions of the inputs whose gradients it returns.
     """
 
-    forward: LoopKernel | AdjointKernel
+    forward: ByIdentity[LoopKernel | AdjointKernel]
     layout: tuple[int | None, ...]
     attributes: tuple[tuple[str, Any], ...] = dataclasses.field(compare=False)
     attributes_text: str
@@ -70,6 +80,10 @@ class AdjointKernel:
     wanted: tuple[int, ...]
 
     lower = None
+
+    def read_again(self) -> AdjointKernel:
+        """Returns the kernel: what it is made of is settled."""
+        return self
 
     def specialise(self, case: Case) -> Kernel:
         """Returns the loop IR for one case."""
@@ -80,7 +94,7 @@ class AdjointKernel:
             attributes=self.attributes,
             attributes_text=self.attributes_text,
         )
-        return compile_case(self.forward, forward).adjoint(self.wanted)
+        return compile_case(self.forward.value, forward).adjoint(self.wanted)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,9 +164,19 @@ def _check(spec: Spec, what: str, who: str) -> None:
         )
 
 
-@functools.lru_cache(maxsize=256)
 def compile_case(kernel: Kernels, case: Case) -> Compiled:
     """Returns the kernel compiled for a case; every stage of it is made once."""
+    return _own_specialisation(ByIdentity(kernel), case)
+
+
+@functools.lru_cache(maxsize=256)
+def _own_specialisation(kernel: ByIdentity[Kernels], case: Case) -> Compiled:
+    """Returns what stays a kernel's own for a case, however its globals change later."""
+    return _shared_specialisation(kernel.value.read_again(), case)
+
+
+@functools.lru_cache(maxsize=256)
+def _shared_specialisation(kernel: Kernels, case: Case) -> Compiled:
     # At the first call of a loop kernel: `import msops` loads none of the compiler.
     from msops._loops.compiled import Compiled
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,9 @@ import numpy as np
 import pytest
 from custom_ops import FLOAT_OPS, aot, first, horner, loops, matmul, multiply, scale_sum_info
 
-from msops import Custom, errors
+from msops import Custom, _config, errors, ops
+from msops._backends import BACKENDS
+from msops._custom_options import read_options
 from msops.ops import CustomRegOp, DataType
 
 X = jnp.array([1.0, 2.0, 4.0])
@@ -373,8 +376,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "option of another func_type": (
         lambda: Custom(multiply, func_type="akg", writable=True),
         errors.ArgumentValueError,
-        "Custom 'multiply': option writable does not apply to func_type 'akg'.\n"
-        "Leave writable out: a loop kernel is a pure function of its inputs.",
+        "Custom 'multiply': option writable is for func_type 'pyfunc'; this op is 'akg'.\n"
+        "Leave writable out.",
     ),
     "unknown compile_attrs": (
         lambda: Custom(multiply, func_type="akg", compile_attrs={"speed": 1}),
@@ -603,3 +606,162 @@ def test_dtypes_outside_the_table_are_refused(
         assert "expected for input 0 one of bool, int8" in text
         assert f"got {dtype}.\n" in text
         assert cast in text
+
+
+_GIVEN_OPTIONS = {
+    "stateful": True,
+    "reentrant": False,
+    "inplace": {0: 0},
+    "writable": True,
+    "host": True,
+    "cxx11_abi": False,
+    "dynamic_outputs": True,
+}
+
+
+@pytest.mark.parametrize("func_type", sorted(BACKENDS))
+@pytest.mark.parametrize("option", _GIVEN_OPTIONS)
+def test_options_are_for_the_func_types_that_the_docstring_names(option, func_type):
+    (named,) = re.findall(rf"^ +{option}: ([a-z0-9, ]+): ", Custom.__doc__, re.MULTILINE)
+    keywords = {
+        name: parameter.default
+        for name, parameter in inspect.signature(Custom).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+    given = {**keywords, option: _GIVEN_OPTIONS[option]}
+    backend = BACKENDS[func_type]()
+    if func_type in named.split(", "):
+        read_options(given, backend, "Custom 'op'")
+        return
+    owners = " or ".join(f"'{owner}'" for owner in named.split(", "))
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        read_options(given, backend, "Custom 'op'")
+    assert str(caught.value) == (
+        f"Custom 'op': option {option} is for func_type {owners}; this op is '{func_type}'.\n"
+        f"Leave {option} out."
+    )
+
+
+def test_loops_refuse_reentrant():
+    for func_type, func in (("akg", multiply), ("hybrid", ops.kernel(multiply))):
+        with pytest.raises(errors.ArgumentValueError, match="option reentrant is for func_type"):
+            Custom(func, func_type=func_type, reentrant=False)
+
+
+def aicpu_from(source: str) -> Custom:
+    info = CustomRegOp("Times").input(0, "x").output(0, "y").target("Ascend").get_op_info()
+    return Custom(source, first, first, func_type="aicpu", reg_info=info)
+
+
+def aicpu_in(library: str) -> Any:
+    row = CustomRegOp("Times").input(0, "x").output(0, "y").target("Ascend")
+    row.attr("cust_aicpu", "required", "str", default_value=library)
+
+    def times(x):
+        """Stands for the kernel."""
+
+    return Custom(times, first, first, func_type="aicpu", reg_info=row.get_op_info())(X)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: Custom("~nosuchuser/a.cc:F", first, first),
+        lambda: aicpu_from("~nosuchuser/a.cc"),
+        lambda: aicpu_in("~nosuchuser/liba.so"),
+        lambda: Custom("~nosuchuser/a.py:f", first, first, func_type="tbe"),
+    ],
+    ids=["aot", "aicpu", "cust_aicpu", "tbe"],
+)
+def test_a_home_folder_of_nobody(use):
+    with pytest.raises(errors.ArgumentValueError, match=r"'~nosuchuser/.*home folder is not known"):
+        use()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: aicpu_from("a\0b/c.cc"),
+        lambda: aicpu_in("a\0b/c"),
+        lambda: aicpu_in("a\0b"),
+        lambda: Custom("a\0b/c.py:f", first, first, func_type="tbe"),
+    ],
+    ids=["aicpu", "cust_aicpu", "cust_aicpu without folder", "tbe"],
+)
+def test_paths_with_a_null_character(use):
+    with pytest.raises(errors.ArgumentValueError, match=r"got 'a\\x00b.*null character"):
+        use()
+
+
+@pytest.mark.parametrize("suffix", [".c", ".cc", ".cpp", ".cxx", ".cu"])
+@pytest.mark.parametrize("folder", ["", "/p/"])
+def test_cust_aicpu_names_no_source(folder, suffix):
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        aicpu_in(f"{folder}x{suffix}")
+    assert str(caught.value) == (
+        "Custom 'times' on CPU: expected the name or the path of a library as cust_aicpu; got the "
+        f"source '{folder}x{suffix}'.\n"
+        "Give C++ sources as func, Custom('kernel.cc', ...), or name the library built from them."
+    )
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "MSOPS_CACHE_DIR",
+        "XDG_CACHE_HOME",
+        "MSOPS_LIBRARY_PATH",
+        "MSOPS_AICPU_PATH",
+        "MSOPS_EIGEN",
+        "MS_CUSTOM_AOT_WHITE_LIST",
+    ],
+)
+def test_variables_that_name_the_home_folder_of_nobody(monkeypatch, variable):
+    readers = {
+        "MSOPS_CACHE_DIR": _config.cache_dir,
+        "XDG_CACHE_HOME": _config.cache_dir,
+        "MSOPS_LIBRARY_PATH": _config.library_path,
+        "MSOPS_AICPU_PATH": _config.aicpu_path,
+        "MSOPS_EIGEN": _config.eigen,
+        "MS_CUSTOM_AOT_WHITE_LIST": _config.aot_white_list,
+    }
+    monkeypatch.delenv("MSOPS_CACHE_DIR", raising=False)
+    monkeypatch.setenv(variable, "~nosuchuser/x")
+    with pytest.raises(errors.ArgumentValueError, match=f"^{variable}: expected a folder; got '~n"):
+        readers[variable]()
+
+
+def test_attributes_that_hold_themselves_are_refused():
+    cyclic: list[Any] = [1]
+    cyclic.append(cyclic)
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (cyclic, deep):
+        with pytest.raises(errors.ArgumentValueError, match="attribute 'axes' to be a list that"):
+            scale_sum().add_prim_attr("axes", value)
+    shared = [1, 2]
+    scale_sum().add_prim_attr("axes", [shared, shared])
+
+
+@pytest.mark.parametrize("func_type", ["akg", "hybrid"])
+@pytest.mark.parametrize("attrs", [{"lower": "xla"}, "no json", "[]"])
+def test_compile_attrs_that_the_decorator_did_not_write(func_type, attrs):
+    kernel = ops.kernel(multiply)
+    kernel.compile_attrs = attrs
+    with pytest.raises(errors.ArgumentTypeError, match="compile_attrs of the kernel to be JSON"):
+        Custom(kernel, func_type=func_type)
+
+
+def test_an_attribute_of_that_name_is_the_functions_own_business(monkeypatch):
+    monkeypatch.setattr(multiply, "compile_attrs", {"lower": 7}, raising=False)
+    np.testing.assert_array_equal(Custom(multiply, func_type="akg")(X, X), X * X)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32", "bool", "complex64"])
+def test_advice_on_a_dtype_is_code_that_runs(dtype):
+    wrong = lambda x: np.zeros(3, np.uint8)  # noqa: E731
+    with pytest.raises(errors.InferenceTypeError) as caught:
+        Custom(wrong, (3,), jnp.dtype(dtype))(X)
+    (advice,) = re.findall(r"Return result\.astype\((\S+)\),", str(caught.value))
+    assert eval(advice, {"np": np, "jnp": jnp}) == jnp.dtype(dtype)

@@ -491,8 +491,8 @@ def test_options_of_other_func_types_are_refused():
     with pytest.raises(ArgumentValueError) as caught:
         make(row_softmax, host=True)
     assert str(caught.value) == (
-        "Custom 'row_softmax': option host does not apply to func_type 'akg'.\n"
-        "Leave host out: a loop kernel is a pure function of its inputs."
+        "Custom 'row_softmax': option host is for func_type 'aot'; this op is 'akg'.\n"
+        "Leave host out."
     )
     with pytest.raises(ArgumentValueError) as caught:
         Custom(np.square, lambda x: x, lambda x: x, compile_attrs={"lower": "xla"})

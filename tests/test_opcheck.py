@@ -213,6 +213,13 @@ def test_a_wrong_gradient_is_found(name: str) -> None:
     assert all(line.startswith(f"input 1, {name}[3,5], direction") for line in finding.details)
 
 
+@pytest.mark.parametrize("sanitize", ["yes", 1, None])
+def test_sanitize_is_a_bool(sanitize: Any) -> None:
+    op = Custom(np.sin, lambda x: x, lambda x: x)
+    with pytest.raises(ArgumentTypeError, match="expected a bool for sanitize; got"):
+        opcheck(op, np.ones(3, np.float32), sanitize=sanitize)
+
+
 def test_a_kernel_without_gradient_is_not_wrong() -> None:
     assert check_one(aot("Multiply"), "gradient", X, Y).verdict == "skipped"
 

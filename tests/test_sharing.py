@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from custom_ops import FLOAT_OPS, aot, first, loops
+from tbe_ops import kernel_of, op_info
 
 from msops import Custom, Tensor
 from msops._fingerprint import by_live_value, by_value
@@ -291,6 +292,74 @@ def test_op_in_a_bprop_may_be_reset_while_others_share() -> None:
     make()(X, X)
     inner.add_prim_attr("scale", 3.0)
     assert make()(X, X).shape == X.shape
+
+
+def scale_by_tvm(x):
+    return tvm.compute(x.shape, lambda *i: x(*i) * tvm.const(SCALE, "float32"))
+
+
+def scaled_by_tbe(cce: Any, data: Any) -> Any:
+    return cce.vmuls(data, SCALE)
+
+
+# Its globals are read once, with its source.
+def scaled_in_hybrid(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = x[i] * SCALE
+    return y
+
+
+def tvm_op() -> Custom:
+    return Custom(scale_by_tvm, func_type="akg")
+
+
+def tbe_op() -> Custom:
+    kernel = kernel_of(scaled_by_tbe, 1)
+    return Custom(kernel, first, first, func_type="tbe", reg_info=op_info(1, 1))
+
+
+@pytest.mark.parametrize("make", [tvm_op, tbe_op])
+def test_a_kernel_that_ran_under_other_globals_is_not_shared(monkeypatch, make) -> None:
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    old = make()
+    old(jnp.ones(3))
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert old(jnp.ones(5)).tolist() == [3.0] * 5  # as a function under jax.jit, traced anew
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    new = make()
+    assert new(jnp.ones(5)).tolist() == [2.0] * 5
+    assert jax.grad(lambda x: new(x).sum())(jnp.ones(5)).tolist() == [2.0] * 5
+    # What was computed stays, and so does its derivative.
+    assert old(jnp.ones(5)).tolist() == [3.0] * 5
+    assert jax.grad(lambda x: old(x).sum())(jnp.ones(5)).tolist() == [3.0] * 5
+    assert operator_of(make(), jnp.ones(3)) is operator_of(new, jnp.ones(3))
+
+
+def test_adjoint_loops_are_those_of_the_very_kernel(monkeypatch) -> None:
+    make = lambda: Custom(  # noqa: E731
+        scale_by_tvm, func_type="akg", compile_attrs={"lower": "native"}
+    )
+    slope = lambda op: jax.grad(lambda x: op(x).sum())(jnp.ones(6)).tolist()  # noqa: E731
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    old = make()
+    old(jnp.ones(3))
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert slope(old) == [3.0] * 6
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    assert slope(make()) == [2.0] * 6
+
+
+def test_hybrid_kernels_keep_the_globals_they_were_read_with(monkeypatch) -> None:
+    make = lambda: Custom(scaled_in_hybrid, func_type="akg")  # noqa: E731
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    old = make()
+    old(jnp.ones(3))
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert old(jnp.ones(5)).tolist() == [2.0] * 5
+    assert make()(jnp.ones(5)).tolist() == [3.0] * 5
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    assert operator_of(make(), jnp.ones(5)) is operator_of(old, jnp.ones(5))
 
 
 def test_fingerprints_compare_by_value_and_end_on_cycles() -> None:

@@ -58,6 +58,7 @@ FLOAT_CASES: dict[str, tuple[Any, tuple[Any, ...], Any]] = {
     "vaxpy": (lambda te, x, y: te.vaxpy(x, y, 3.0), (X, Y), lambda x, y: 3 * x + y),
     # The upper bound comes first.
     "round_to": (lambda te, x: te.round_to(x, 1.0, -0.5), (X,), lambda x: np.clip(x, -0.5, 1)),
+    "round_to crossed": (lambda te, x: te.round_to(x, -0.5, 1.0), (X,), lambda x: 0 * x - 0.5),
     "vcmpsel": (
         lambda te, x, y, z: te.vcmpsel(x, y, "ge", z, 7.0),
         (X, Y, Z),

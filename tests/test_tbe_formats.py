@@ -13,7 +13,7 @@ from tbe_ops import op_info
 
 import msops
 from msops import tbe
-from msops.errors import ArgumentValueError
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 
 def blocks(size: int, block: int) -> int:
@@ -220,3 +220,26 @@ def test_gradients_and_batches_pass_through_blocks():
 def test_a_format_that_is_not_known_names_the_row():
     with pytest.raises(ArgumentValueError, match="got 'FRACTAL_ZN_LSTM'"):
         op_in(("float32", "FRACTAL_ZN_LSTM"))(jnp.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("use", "family", "said"),
+    [
+        (
+            lambda: tbe.to_format([1, 2], "NC1HWC0"),
+            ArgumentTypeError,
+            "expected an array; got list",
+        ),
+        (lambda: tbe.from_format([1, 2], "ND", (2,)), ArgumentTypeError, "an array; got list"),
+        (lambda: tbe.format_shape((2, -3), "ND"), ArgumentValueError, r"got shape \(2, -3\)"),
+        (lambda: tbe.format_shape((-1, 3, 2, 2), "NC1HWC0"), ArgumentValueError, "0 or more"),
+        (lambda: tbe.format_shape((2, 3), "ND", "floaty"), ArgumentTypeError, "got 'floaty'"),
+        (lambda: tbe.format_shape((2.5, 3), "ND"), ArgumentTypeError, r"got \(2.5, 3\)"),
+        (lambda: tbe.format_shape(3, "ND"), ArgumentTypeError, "expected a shape; got 3"),
+        (lambda: tbe.format_shape((3,), ["ND"]), ArgumentValueError, r"got \['ND'\]"),
+        (lambda: tbe.from_format(np.ones(2), "ND", 2), ArgumentTypeError, "expected a shape"),
+    ],
+)
+def test_what_is_no_tensor_shape_or_dtype_is_refused(use, family, said):
+    with pytest.raises(family, match=said):
+        use()

@@ -20,7 +20,7 @@ from msops._aicpu_libraries import ATTRIBUTE, SEEDS, build_library, find_library
 from msops._backend import Opaque, Options, Request
 from msops._host_round_trip import lower_through_host
 from msops._op_info import OpInfo
-from msops._toolchain import Library, check_allowed, require_file
+from msops._toolchain import Library, check_allowed, read_path, require_file
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -96,7 +96,7 @@ class AicpuBackend(Opaque):
 
     def read(self, func: Any, options: Options, who: str) -> AicpuSource:
         """Checks the sources, or notes where the function is that stands for the op."""
-        _check_options(options, who)
+        _check_vmap(options, who)
         if callable(func):
             return AicpuSource((), _folder_of(func))
         names = [func] if isinstance(func, str) else func
@@ -114,7 +114,7 @@ class AicpuBackend(Opaque):
                     f"and name the library by the attribute {ATTRIBUTE} of its op info.",
                 )
             )
-        sources = tuple(Path(name).expanduser().absolute() for name in names)
+        sources = tuple(read_path(name, who) for name in names)
         for source in sources:
             check_allowed(source, who)
             require_file(source, who)
@@ -209,21 +209,7 @@ def _say_once(platform: str) -> None:
     )
 
 
-def _check_options(options: Options, who: str) -> None:
-    for option, owner in (
-        ("writable", "pyfunc"),
-        ("host", "aot"),
-        ("cxx11_abi", "aot"),
-        ("inplace", "aot"),
-    ):
-        if getattr(options, option) != getattr(Options, option):
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"option {option} is for func_type {owner!r}; this op is aicpu",
-                    f"Leave {option} out.",
-                )
-            )
+def _check_vmap(options: Options, who: str) -> None:
     if options.dynamic_outputs and options.vmap in ("expand_dims", "broadcast_all"):
         raise ArgumentValueError(
             explain(

@@ -18,7 +18,14 @@ from msops._host_round_trip import lower_through_host
 from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_native_call
 from msops._op_info import OpInfo
 from msops._paths import get_include
-from msops._toolchain import Library, check_allowed, require_file, require_symbol, resolve
+from msops._toolchain import (
+    Library,
+    check_allowed,
+    read_path,
+    require_file,
+    require_symbol,
+    resolve,
+)
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -58,22 +65,6 @@ class AotBackend(Opaque):
 
     def read(self, func: Any, options: Options, who: str) -> AotSource:
         """Splits ``"path:Symbol"`` and checks that the file exists and may be used."""
-        if options.writable:
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    "option writable is for func_type 'pyfunc'; this op is aot",
-                    "Leave writable out: an aot kernel must not write to its inputs.",
-                )
-            )
-        if options.dynamic_outputs:
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    "option dynamic_outputs is for func_type 'aicpu'; this op is aot",
-                    "Leave dynamic_outputs out: an aot kernel fills the shapes of out_shape.",
-                )
-            )
         path, symbol = split_func(func, who)
         check_allowed(path, who)
         require_file(path, who)
@@ -208,7 +199,7 @@ def split_func(func: Any, who: str) -> tuple[Path, str]:
                 "Rename the file, or build it to a shared library first.",
             )
         )
-    return Path(path).expanduser().absolute(), symbol
+    return read_path(path, who), symbol
 
 
 def _native_call(kernel: AotKernel, request: Request) -> NativeCall:

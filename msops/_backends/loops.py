@@ -21,14 +21,14 @@ from msops._backend import Definition, Options, Request
 from msops._batching import over_batch
 from msops._call import Call
 from msops._dtypes import as_dtype
-from msops._fingerprint import ByValue
+from msops._fingerprint import ByIdentity, ByValue, RunPerShape
 from msops._inference import Inference
 from msops._loop_kernels import AdjointKernel, Kernels, LoopKernel, case_of, compile_case
 from msops._native_call import NativeCall, lower_native_call
 from msops._op_info import OpInfo
 from msops._programs import Programs, share_programs
 from msops._traced import Function, Traced
-from msops.errors import ArgumentValueError, InferenceValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceValueError, explain
 
 if TYPE_CHECKING:
     from msops._loops.choice import Lowering
@@ -55,28 +55,13 @@ class LoopBackend:
 
     def read(self, func: Any, options: Options, who: str) -> LoopKernel:
         """Reads the function's source and checks what needs no shapes."""
-        for option, default in (
-            ("writable", False),
-            ("host", False),
-            ("cxx11_abi", None),
-            ("stateful", False),
-            ("dynamic_outputs", False),
-            ("inplace", ()),
-        ):
-            if getattr(options, option) != default:
-                raise ArgumentValueError(
-                    explain(
-                        who,
-                        f"option {option} does not apply to func_type {self.func_type!r}",
-                        f"Leave {option} out: a loop kernel is a pure function of its inputs.",
-                    )
-                )
         # Here, as `import msops` loads none of the compiler.
         from msops._loops.frontends.program import read_kernel
 
         program = read_kernel(func, self._dialect, who)
+        by_value = RunPerShape if program.hybrid is None else ByValue
         return LoopKernel(
-            ByValue(program.func), self.func_type, _read_lower(func, options, who), program
+            by_value(program.func), self.func_type, _read_lower(func, options, who), program
         )
 
     def settle(
@@ -180,7 +165,7 @@ def _lower_to_cuda(
 
 def _read_lower(func: Any, options: Options, who: str) -> Lowering | None:
     """Returns what is forced: by the op, or by the decorator's ``compile_attrs``."""
-    decorated = json.loads(getattr(func, "compile_attrs", "{}"))
+    decorated = _decorated_attrs(func, who)
     lower = dict(options.compile_attrs).get("lower", decorated.get("lower"))
     if lower is not None and lower not in _LOWERINGS:
         raise ArgumentValueError(
@@ -191,6 +176,27 @@ def _read_lower(func: Any, options: Options, who: str) -> Lowering | None:
             )
         )
     return lower
+
+
+def _decorated_attrs(func: Any, who: str) -> Mapping[str, Any]:
+    """Returns the ``compile_attrs`` of MindSpore's decorator; other functions' are their own."""
+    if getattr(func, "ms_kernel_flag", False) is not True:
+        return {}
+    text = getattr(func, "compile_attrs", "{}")
+    try:
+        attrs = json.loads(text)
+    except (TypeError, ValueError):
+        attrs = None
+    if not isinstance(attrs, dict):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                "expected the attribute compile_attrs of the kernel to be JSON text of a dict, as "
+                f"the decorator writes it; got {text!r}",
+                "Pass it to the decorator: @ops.kernel(compile_attrs={'lower': 'native'}).",
+            )
+        )
+    return attrs
 
 
 def _checked(kernel: Kernels, request: Request) -> Compiled:
@@ -284,7 +290,7 @@ def _programs_of(kernel: AdjointKernel, backend: LoopBackend, name: str) -> Prog
 
 def _adjoint_kernel(kernel: Kernels, request: Request, wanted: tuple[int, ...]) -> AdjointKernel:
     return AdjointKernel(
-        forward=kernel,
+        forward=ByIdentity(kernel),
         layout=request.call.layout,
         attributes=request.attributes,
         attributes_text=repr(request.attributes),

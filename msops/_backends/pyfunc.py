@@ -57,20 +57,6 @@ class PyfuncBackend(Opaque):
                     "func_type='aot'.",
                 )
             )
-        for option, owner in (
-            ("host", "aot"),
-            ("cxx11_abi", "aot"),
-            ("reentrant", "aot"),
-            ("dynamic_outputs", "aicpu"),
-        ):
-            if getattr(options, option) != getattr(Options, option):
-                raise ArgumentValueError(
-                    explain(
-                        who,
-                        f"option {option} is for func_type {owner!r}; this op is a pyfunc",
-                        f"Leave {option} out.",
-                    )
-                )
         lower = dict(options.compile_attrs).get("lower", "callback")
         if lower != "callback":
             raise ArgumentValueError(

@@ -20,7 +20,7 @@ from msops import _jax_seam as seam
 from msops._backend import Options, Request
 from msops._batching import over_batch
 from msops._dtypes import as_dtype
-from msops._fingerprint import ByValue
+from msops._fingerprint import ByIdentity, ByValue, RunPerShape
 from msops._op_info import OpInfo, Row, group_outputs, matching_rows
 from msops._op_info import Port as OpInfoPort
 from msops._traced import Function, Traced
@@ -45,6 +45,14 @@ class TbeKernel:
     function: ByValue
     reg_info: Any = dataclasses.field(compare=False)
 
+    def is_current(self) -> bool:
+        """Tells whether its programs are those of an equal kernel made now."""
+        return self.function.is_current()
+
+    def read_again(self) -> TbeKernel:
+        """Returns the kernel as it is if its function runs now."""
+        return dataclasses.replace(self, function=self.function.read_again())
+
 
 class TbeBackend:
     """Runs wherever XLA does; guarded by the "Ascend" rows everywhere (decision 7)."""
@@ -59,23 +67,6 @@ class TbeBackend:
 
     def read(self, func: Any, options: Options, who: str) -> TbeKernel:
         """Accepts an entry function, or the file and the name of one."""
-        for option in (
-            "writable",
-            "host",
-            "cxx11_abi",
-            "reentrant",
-            "stateful",
-            "dynamic_outputs",
-            "inplace",
-        ):
-            if getattr(options, option) != getattr(Options, option):
-                raise ArgumentValueError(
-                    explain(
-                        who,
-                        f"option {option} does not apply to func_type 'tbe'",
-                        f"Leave {option} out: the kernel becomes operations of XLA.",
-                    )
-                )
         # Here, as `import msops` loads neither TBE's modules nor TVM's.
         from msops._tbe.kernel_files import carried_op_info, load_kernel
 
@@ -88,7 +79,7 @@ class TbeBackend:
                     "Pass the entry function, or 'file.py:entry'.",
                 )
             )
-        return TbeKernel(ByValue(function), carried_op_info(function))
+        return TbeKernel(RunPerShape(function), carried_op_info(function))
 
     def settle(
         self, source: TbeKernel, options: Options, infos: Sequence[OpInfo], who: str
@@ -252,8 +243,19 @@ def _port(port: OpInfoPort, layout: str, struct: Any, suffix: str, who: str) -> 
     return Port(port.name + suffix, port.kind, laid_out, dtype, layout, shape)
 
 
-@functools.lru_cache(maxsize=256)
 def _specialised(kernel: TbeKernel, case: Case) -> Program:
+    """Returns what the kernel described for a case."""
+    return _own_program(ByIdentity(kernel), case)
+
+
+@functools.lru_cache(maxsize=256)
+def _own_program(kernel: ByIdentity[TbeKernel], case: Case) -> Program:
+    """Returns what stays a kernel's own for a case, however its globals change later."""
+    return _shared_program(kernel.value.read_again(), case)
+
+
+@functools.lru_cache(maxsize=256)
+def _shared_program(kernel: TbeKernel, case: Case) -> Program:
     from msops._tbe.entry import run_entry
 
     function = kernel.function.function

@@ -159,7 +159,9 @@ def vlrelu(raw_tensor: Any, alpha: Any = 0) -> Tensor:
 
 
 def round_to(data: Any, max_value: Any, min_value: Any) -> Tensor:
-    """Returns each element, but at least `min_value` and at most `max_value`; the upper one first.
+    """Returns each element, but at least `min_value` and at most `max_value`.
+
+    The lower bound comes first, so all are `max_value` where that is less than `min_value`.
 
     Args:
       data: the tensor.

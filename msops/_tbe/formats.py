@@ -20,13 +20,17 @@ as NCH. Corresponds to ``trans.cc`` of MindSpore 2.0.0 (``TransShapeToDevice``, 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from msops.errors import ArgumentValueError, explain
+from msops._dtypes import as_dtype
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 Shape = tuple[int, ...]
 
@@ -77,14 +81,16 @@ def format_shape(shape: Sequence[int], format: str, dtype: str = "float32") -> S
       dtype: its dtype's name; it decides the size of blocks.
 
     Raises:
-      ArgumentValueError: the format is not known, or not for tensors of so many dimensions.
+      ArgumentTypeError: `shape` is no shape, or `dtype` no dtype.
+      ArgumentValueError: an extent is negative, or the format is not known, or not for tensors of
+        so many dimensions.
 
     Example:
       >>> from msops.tbe import format_shape
       >>> format_shape((2, 20, 5, 5), "NC1HWC0")
       (2, 2, 5, 5, 16)
     """
-    return _Plan(tuple(shape), format, dtype).result
+    return _Plan(shape, format, dtype, "format_shape").result
 
 
 def to_format(x: jax.Array, format: str) -> jax.Array:
@@ -95,6 +101,7 @@ def to_format(x: jax.Array, format: str) -> jax.Array:
       format: such as ``"NC1HWC0"``.
 
     Raises:
+      ArgumentTypeError: `x` is no array.
       ArgumentValueError: the format is not known, or not for tensors of so many dimensions.
 
     Example:
@@ -103,9 +110,10 @@ def to_format(x: jax.Array, format: str) -> jax.Array:
       >>> to_format(jnp.ones((1, 3, 2, 2)), "NC1HWC0").shape
       (1, 1, 2, 2, 16)
     """
+    _require_array(x, "to_format")
     if format == "C1HWNCoC0":
         return _to_diagonal(x)
-    return _Plan(x.shape, format, jnp.dtype(x.dtype).name).forward(x)
+    return _Plan(x.shape, format, x.dtype, "to_format").forward(x)
 
 
 def from_format(y: jax.Array, format: str, shape: Sequence[int]) -> jax.Array:
@@ -117,6 +125,7 @@ def from_format(y: jax.Array, format: str, shape: Sequence[int]) -> jax.Array:
       shape: the tensor's own shape.
 
     Raises:
+      ArgumentTypeError: `y` is no array, or `shape` no shape.
       ArgumentValueError: the format is not known, or `y` does not have the shape it gives.
 
     Example:
@@ -126,12 +135,13 @@ def from_format(y: jax.Array, format: str, shape: Sequence[int]) -> jax.Array:
       >>> bool((from_format(to_format(x, "FRACTAL_NZ"), "FRACTAL_NZ", (2, 3)) == x).all())
       True
     """
-    plan = _Plan(tuple(shape), format, jnp.dtype(y.dtype).name)
+    _require_array(y, "from_format")
+    plan = _Plan(shape, format, y.dtype, "from_format")
     if tuple(y.shape) != plan.result:
         raise ArgumentValueError(
             explain(
                 "from_format",
-                f"expected shape {plan.result}, that of {tuple(shape)} in {format}; "
+                f"expected shape {plan.result}, that of {plan.own} in {format}; "
                 f"got {tuple(y.shape)}",
                 "Pass the tensor's own shape.",
             )
@@ -144,14 +154,14 @@ def from_format(y: jax.Array, format: str, shape: Sequence[int]) -> jax.Array:
 class _Plan:
     """The steps of one conversion: shapes in between, for both ways."""
 
-    def __init__(self, shape: Shape, format: str, dtype: str):
-        self.own = tuple(map(int, shape))
+    def __init__(self, shape: Sequence[int], format: str, dtype: Any, who: str):
+        self.own = _extents(shape, who)
         self.is_plain = format in PLAIN
-        self.c0 = 32 if dtype in ("int8", "uint8") else 16
+        self.c0 = 32 if as_dtype(dtype).name in ("int8", "uint8") else 16
         if self.is_plain:
             self.result = self.own
             return
-        layout = _LAYOUTS["NC1HWC0"] if format == "C1HWNCoC0" else _LAYOUTS.get(format)
+        layout = _LAYOUTS["NC1HWC0"] if format == "C1HWNCoC0" else _LAYOUTS.get(str(format))
         if layout is None:
             raise ArgumentValueError(
                 explain(
@@ -198,6 +208,35 @@ class _Plan:
         back = sorted(range(len(self.order)), key=lambda axis: self.order[axis])
         x = y.reshape(self.moved).transpose(back).reshape(self.padded)
         return x[tuple(slice(size) for size in self.full)].reshape(self.own)
+
+
+def _require_array(value: Any, who: str) -> None:
+    if not isinstance(value, (jax.Array, np.ndarray)):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected an array; got {type(value).__name__}",
+                "Pass a jax.Array or numpy array, e.g. jnp.asarray(x).",
+            )
+        )
+
+
+def _extents(shape: Any, who: str) -> Shape:
+    try:
+        extents = tuple(map(operator.index, shape))
+    except TypeError:
+        raise ArgumentTypeError(
+            explain(who, f"expected a shape; got {shape!r}", "Pass a tuple of ints.")
+        ) from None
+    if any(extent < 0 for extent in extents):
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected extents of 0 or more; got shape {extents}",
+                "Pass the shape the tensor has.",
+            )
+        )
+    return extents
 
 
 def _with_all_axes(shape: Shape, rank: int | None, format: str) -> Shape:

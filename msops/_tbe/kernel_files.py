@@ -23,6 +23,7 @@ from typing import Any
 from msops._loops.frontends.tvm.modules import KernelModule
 from msops._loops.frontends.tvm.rebinding import Scope
 from msops._tbe.modules import MODULES
+from msops._toolchain import read_path
 from msops.errors import ArgumentValueError, BuildError, MsopsError, explain
 
 FACE = "mindspore"
@@ -174,7 +175,7 @@ def load_kernel(source: str, who: str) -> types.FunctionType:
       BuildError: the file could not be executed.
     """
     text, _, name = source.rpartition(":")
-    path = Path(text)
+    path = read_path(text, who)
     if not text.endswith(".py") or not name.isidentifier() or not path.is_file():
         problem = "there is no such file" if text.endswith(".py") else "it names no file"
         raise ArgumentValueError(

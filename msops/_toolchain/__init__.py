@@ -28,7 +28,8 @@ from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.builder import Report, build
 from msops._toolchain.elf import ElfInfo, read_elf
 from msops._toolchain.generated import build_generated
-from msops._toolchain.inputs import require_file
+from msops._toolchain.inputs import read_path, require_file
+from msops._toolchain.languages import LANGUAGES
 from msops._toolchain.libraries import OTHER_ABI, Library, index, resolve
 from msops._toolchain.modules import ModuleSources, build_module, store_source
 from msops._toolchain.nvrtc import Cubin, build_cubins, index_cubins
@@ -37,6 +38,7 @@ from msops._toolchain.store import Built
 from msops._toolchain.symbols import near_names, require_symbol, uses_old_strings
 
 __all__ = [
+    "LANGUAGES",
     "OTHER_ABI",
     "Built",
     "Cubin",
@@ -54,6 +56,7 @@ __all__ = [
     "near_names",
     "open_copy",
     "read_elf",
+    "read_path",
     "require_file",
     "require_symbol",
     "resolve",

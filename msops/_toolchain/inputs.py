@@ -8,7 +8,33 @@ import stat
 from pathlib import Path
 
 from msops._toolchain.stamps import Stamp, read_stamped
-from msops.errors import BuildError, explain
+from msops.errors import ArgumentValueError, BuildError, explain
+
+
+def read_path(text: str, who: str) -> Path:
+    """Returns the absolute path that a user's text names; ``~`` begins one in a home folder.
+
+    Raises:
+      ArgumentValueError: no file can have that path, or nobody knows the home folder.
+    """
+    if "\0" in text:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected the path of a file; got {text!r}, which has a null character",
+                "Name a file that can be.",
+            )
+        )
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError as error:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected the path of a file; got {text!r}, whose home folder is not known",
+                "Write the path from / on, or begin it with ./ if ~ is in the file's name.",
+            )
+        ) from error
 
 
 def read_input(path: Path, who: str) -> tuple[bytes, Stamp]:

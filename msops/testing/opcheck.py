@@ -81,7 +81,8 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
       The report: ``report.ok``, ``report["memory bounds"]``, and its text.
 
     Raises:
-      ArgumentTypeError: `op` is no `Custom`, or there is nothing to call it with.
+      ArgumentTypeError: `op` is no `Custom`, there is nothing to call it with, or `sanitize` is no
+        bool.
       ArgumentValueError: `skip` names what is no check.
       BuildError: the kernel does not build.
 
@@ -101,6 +102,14 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
       ...     assert report.ok, report
     """
     _check_skip(skip)
+    if not isinstance(sanitize, bool):
+        raise ArgumentTypeError(
+            explain(
+                "opcheck",
+                f"expected a bool for sanitize; got {sanitize!r}",
+                "Pass sanitize=True to build the kernel's source with the sanitizers.",
+            )
+        )
     wanted = [check for check in _CHECKS if check not in skip]
     if not sanitize:
         wanted.remove("sanitizers")
