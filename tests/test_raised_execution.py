@@ -267,3 +267,17 @@ def test_a_uint32_index_with_x64_off() -> None:
         read, written = run(to_raised(scalar_index("uint32", "n[0]")), inputs)
     np.testing.assert_array_equal(read, [4])
     np.testing.assert_array_equal(written, np.zeros(4))
+
+
+def test_a_scalar_cut_into_two_indices_takes_the_nearest_element_of_each_dimension() -> None:
+    kernel = parse_kernel("""kernel k(x: float32[3, 4], n: int32[1]) -> (read, written) {
+      buffer read: float32[1]
+      buffer written: float32[3, 4]
+      read[0] = x[n[0] // 4, n[0] % 4]
+      written[n[0] // 4, n[0] % 4] = 9.0:float32
+    }""")
+    compiled = jax.jit(build(to_raised(kernel)))
+    for value in (-7, -1, 0, 5, 11, 13, 17):
+        inputs = [np.arange(12, dtype="float32").reshape(3, 4), np.int32([value])]
+        for want, got in zip(interpret(kernel, inputs), compiled(*inputs), strict=True):
+            np.testing.assert_array_equal(got, want, str(value))

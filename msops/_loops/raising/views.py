@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from msops._loops.ir import Binary, Const, Expr
-from msops._loops.raising.linear import Linear, linear
+from msops._loops.raising.linear import Linear, linear, variables
 from msops._loops.ranges import Range
 
 
@@ -77,7 +77,7 @@ def find_view(
       shape: of the buffer.
       axes: the vector axes, each with its least and greatest value.
     """
-    merged = _merge_quotients(list(zip(indices, shape, strict=True)))
+    merged = _merge_quotients(list(zip(indices, shape, strict=True)), axes)
     functions = [(linear(index, axes), size) for index, size in merged]
     known = [(function, size) for function, size in functions if function is not None]
     if len(known) < len(functions):
@@ -85,12 +85,19 @@ def find_view(
     return _view(known, axes) or _flat_view(known, axes)
 
 
-def _merge_quotients(dimensions: list[tuple[Expr, int]]) -> list[tuple[Expr, int]]:
-    """Merges neighbours indexed by x // n and x % n, n being the inner one's size."""
+def _merge_quotients(
+    dimensions: list[tuple[Expr, int]], axes: Collection[str]
+) -> list[tuple[Expr, int]]:
+    """Merges neighbours indexed by x // n and x % n, n being the inner one's size.
+
+    Not those of a scalar, which may be out of range: the nearest element is another one then.
+    """
     merged: list[tuple[Expr, int]] = []
     for index, size in dimensions:
         merged.append((index, size))
         while len(merged) > 1 and (joint := _joint(merged[-2], merged[-1])):
+            if variables(joint[0]).isdisjoint(axes):
+                break
             merged[-2:] = [joint]
     return merged
 
