@@ -153,7 +153,7 @@ $inline $T $name($S x) {
         # An index as the nearest int64_t.
         "signed": """
 $inline int64_t $name(uint64_t i) {
-  return i > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)i;
+  return (int64_t)(i < 0x7fffffffffffffff ? i : 0x7fffffffffffffff);
 }""",
         # Nearest element, for indices that were not proven to be in range.
         "clamp": """
