@@ -10,6 +10,7 @@ from extension_modules import extension
 
 import msops as ms
 from msops._dtypes import DTYPES
+from msops._extension import methods
 from msops._tensor import wrap
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, InferenceTypeError
 
@@ -258,3 +259,19 @@ def test_functions_keep_their_names_and_documents():
     axpy = extension("runners").axpy
     assert axpy.__name__ == "axpy"
     assert "x * factor + y" in axpy.__doc__
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: methods.repeat(A, [1, 1, 2**62]),
+        lambda: methods.repeat(A[:0], [2**62] * 4),
+        lambda: methods.repeat(A, [-1] * A.ndim),
+        lambda: methods.repeat_interleave(A, 2**62, None, None),
+        lambda: methods.repeat_interleave(A, -1, 0, None),
+        lambda: methods.repeat_interleave(A, 1, 0, 2**62),
+    ],
+)
+def test_repeats_that_no_memory_holds_are_refused(call):
+    with pytest.raises(ArgumentValueError, match=r"ms::Tensor::repeat.*less than 2\*\*59"):
+        call()

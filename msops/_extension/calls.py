@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -155,6 +155,21 @@ def to_python(handle: Handle) -> Any:
     return wrap(handle.array) if current_frame().tensors else handle.array
 
 
+def check_shape(shape: Sequence[int], who: str) -> None:
+    """Refuses a shape that no tensor can have; XLA would end the process."""
+    # Zero-size arrays included.
+    entries = math.prod(max(extent, 1) for extent in shape)
+    if min(shape, default=0) < 0 or len(shape) > HIGHEST_RANK or entries > MOST_ENTRIES:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected at most {HIGHEST_RANK} extents of 0 or more, with less than 2**59 "
+                f"entries in all, for the shape of a tensor; got {tuple(shape)}",
+                "Make the tensor with the shape of its data; -1 stands for none.",
+            )
+        )
+
+
 def new_handle(shape: tuple[int, ...], dtype: np.dtype) -> Handle:
     """Returns the handle of a tensor that C++ makes, without data yet.
 
@@ -162,16 +177,6 @@ def new_handle(shape: tuple[int, ...], dtype: np.dtype) -> Handle:
       ArgumentValueError: an extent is negative, or XLA cannot count the entries.
       InferenceTypeError: the dtype is 64 bits wide, and such types are off in JAX.
     """
-    # XLA ends the process on sizes it cannot count, zero-size arrays included.
-    entries = math.prod(max(extent, 1) for extent in shape)
-    if min(shape, default=0) < 0 or len(shape) > HIGHEST_RANK or entries > MOST_ENTRIES:
-        raise ArgumentValueError(
-            explain(
-                _WHO,
-                f"expected at most {HIGHEST_RANK} extents of 0 or more, with less than 2**59 "
-                f"entries in all, for the shape of a tensor; got {tuple(shape)}",
-                "Make the tensor with the shape of its data; -1 stands for none.",
-            )
-        )
+    check_shape(shape, _WHO)
     refuse_64_bit(dtype, f"a tensor of shape {tuple(shape)}", _WHO)
     return Handle(shape, dtype)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops import _jax_seam as seam
-from msops._extension.calls import new_handle
+from msops._extension.calls import check_shape, new_handle
 from msops._extension.handles import Handle, dtype_of, out_of_memory
 from msops._inference import refuse_64_bit
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
@@ -101,6 +101,10 @@ def repeat(array: Any, repeats: list[int]) -> Any:
                 "Pass one per axis, 1 where nothing is repeated.",
             )
         )
+    check_shape(repeats, "ms::Tensor::repeat")
+    extents = [1] * (len(repeats) - array.ndim) + list(array.shape)
+    result = [count * extent for count, extent in zip(repeats, extents, strict=True)]
+    check_shape(result, "ms::Tensor::repeat")
     return jnp.tile(array, repeats)
 
 
@@ -118,6 +122,15 @@ def repeat_interleave(array: Any, repeats: Any, dim: int | None, output_size: in
                 )
             )
     axis = None if dim is None else _axis(dim, array.ndim, "repeat_interleave")
+    extent = array.size if axis is None else array.shape[axis]
+    lengths = [0 if output_size is None else output_size]
+    if not seam.is_tracer(repeats):
+        counts = np.atleast_1d(np.asarray(repeats))
+        least, most = int(counts.min(initial=0)), int(counts.max(initial=0))
+        lengths += [least, most * extent]
+    others = [] if axis is None else [*array.shape[:axis], *array.shape[axis + 1 :]]
+    for length in lengths:
+        check_shape([*others, length], "ms::Tensor::repeat_interleave")
     return jnp.repeat(array, repeats, axis=axis, total_repeat_length=output_size)
 
 
