@@ -13,7 +13,6 @@ import jax
 import numpy as np
 
 from msops import _jax_seam as seam
-from msops._dtypes import as_dtype
 from msops._native_call import ffi_value, open_library
 from msops._toolchain import Library
 
@@ -72,9 +71,7 @@ def lower_aicpu_call(
         "library": call.library.hash,
         "library_name": call.library.name,
         "inputs": np.int64(len(inputs)),
-        "ranks": np.array([len(array.shape) for array in arrays], np.int64),
-        "dims": np.array([dim for array in arrays for dim in array.shape], np.int64),
-        "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
+        **seam.frame_attributes(arrays),
         "attributes": {name: ffi_value(value) for name, value in call.attributes},
         "reentrant": call.reentrant,
         "dynamic_outputs": call.dynamic_outputs,

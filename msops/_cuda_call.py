@@ -15,7 +15,6 @@ import numpy as np
 
 from msops import _jax_seam as seam
 from msops import _toolchain
-from msops._dtypes import as_dtype
 from msops._loops.print_cuda import Clear, Copy, CudaSource, Launch, Repeat, Step
 from msops._native_call import native_module, register_targets
 
@@ -77,9 +76,7 @@ def lower_cuda_loops(
         "op": call.op,
         "cubins": ",".join(cubin.hash for cubin in cubins),
         **_plan_attributes(call.source),
-        "ranks": np.array([len(array.shape) for array in arrays], np.int64),
-        "dims": np.array([dim for array in arrays for dim in array.shape], np.int64),
-        "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
+        **seam.frame_attributes(arrays),
     }
     target = SCRATCH_TARGET if call.source.workspaces else TARGET
     return seam.custom_call(ctx, operands, target, attributes, has_side_effect=False)

@@ -22,7 +22,6 @@ import numpy as np
 
 from msops import _jax_seam as seam
 from msops._backend import Request
-from msops._dtypes import as_dtype
 from msops._host_function import HostFunction
 from msops._native_call import native_module, register_targets
 
@@ -57,9 +56,7 @@ def lower_host_call(
     attributes = {
         "op": request.op,
         "function": name,
-        "ranks": np.array([len(array.shape) for array in arrays], np.int64),
-        "dims": np.array([dim for array in arrays for dim in array.shape], np.int64),
-        "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
+        **seam.frame_attributes(arrays),
         "input_count": np.int64(len(request.inputs)),
     }
     return seam.custom_call(ctx, operands, TARGET, attributes, has_effect, function.inplace)

@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import jax.ffi
+import numpy as np
 from jax._src import core, dispatch, effects
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.array import ArrayImpl
@@ -27,6 +28,7 @@ from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
 from jaxlib import xla_client as _xla_client
 
+from msops._dtypes import as_dtype
 from msops.errors import MsopsError
 
 ARRAY_TYPE = ArrayImpl
@@ -299,6 +301,19 @@ def hold_host_function(ctx: Any, function: Callable[..., Any]) -> None:
     take up a thread of XLA's: a function that itself calls JAX would wait for one.
     """
     ctx.module_context.add_host_callback(function)
+
+
+def frame_attributes(arrays: Iterable[Any]) -> dict[str, Any]:
+    """Returns the attributes that tell a handler the shapes and dtypes of its operands and results.
+
+    They are what the call was lowered for: the handler checks its frame against them once.
+    """
+    arrays = tuple(arrays)
+    return {
+        "ranks": np.array([len(array.shape) for array in arrays], np.int64),
+        "dims": np.array([dim for array in arrays for dim in array.shape], np.int64),
+        "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
+    }
 
 
 def custom_call(

@@ -49,6 +49,11 @@ VALUE_ERRORS: Rows = (
         "Functions are called by plain names, without a module: exp.",
     ),
     (
+        "t = «np.zeros»(a.shape)",
+        "'np.zeros' cannot be called in the Hybrid DSL",
+        "Functions are called by plain names, without a module: output_tensor, allocate.",
+    ),
+    (
         "c[0] = «math.fancy»(a[0])",
         "'math.fancy' cannot be called in the Hybrid DSL",
         "Functions are called by plain names, without a module: sqrt, exp, tanh.",

@@ -262,9 +262,7 @@ def _lower(
         "runner": runner.id,
         "input_count": np.int64(signature.input_count),
         "updates": np.array(signature.updates, np.int64),
-        "ranks": np.array([len(array.shape) for array in arrays], np.int64),
-        "dims": np.array([dim for array in arrays for dim in array.shape], np.int64),
-        "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
+        **seam.frame_attributes(arrays),
         "type_ids": np.array([type_id_of(array.dtype) for array in arrays], np.int64),
     }
     aliases = [

@@ -5,6 +5,9 @@ from __future__ import annotations
 from msops._loops.ir import For
 from msops._loops.ranges import Ranges, range_of
 
+UNKNOWN_TRIPS = 1024
+"""Iterations that estimates take for a loop whose bounds are data."""
+
 
 def mean_trips(loop: For, ranges: Ranges) -> float:
     """Returns about how many iterations a loop runs; half of the square for a triangle.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msops._loops.costs import mean_trips
+from msops._loops.costs import UNKNOWN_TRIPS, mean_trips
 from msops._loops.ir import (
     Binary,
     Call,
@@ -41,8 +41,6 @@ SECONDS_PER_MISS = 2e-9
 """One element of an array that is not in the cache, away from the one before."""
 SECONDS_PER_ITERATION = 3e-10
 """An iteration of a loop around another."""
-UNKNOWN_TRIPS = 1024
-"""Iterations of a loop whose bounds are data."""
 _CACHE_BYTES = 1 << 18
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from msops._loops.costs import UNKNOWN_TRIPS
 from msops._loops.ir import Call, Const, Expr, Kernel, Load, Var
 from msops._loops.raising.linear import linear, variables
 from msops._loops.raising.nests import Nest
@@ -53,8 +54,6 @@ SECONDS_PER_STEP = 1e-7
 """Starting a step that is not in a loop."""
 SECONDS_PER_ITERATION = 1e-8
 """Starting a step in an iteration of a loop."""
-UNKNOWN_TRIPS = 1024
-"""Iterations of a loop whose bounds are data."""
 
 
 def is_order_bound(steps: Sequence[Step]) -> bool:

@@ -10,7 +10,12 @@ from msops._loops.frontends.hybrid.language import INTRINSICS, Intrinsic, Role
 from msops._loops.frontends.reporting import Reporter
 
 # What Python and C call the functions of the language.
-_SPELLED = {"int": "int32", "float": "float32", "pow": "power", "ln": "log", "fabs": "abs"}
+_SPELLED = {
+    **{"int": "int32", "float": "float32", "pow": "power", "ln": "log", "fabs": "abs"},
+    # Arrays start at zero, so these two are all that is needed.
+    **{f"{name}{like}": "output_tensor, allocate"
+       for name in ("zeros", "empty", "ones", "full") for like in ("", "_like")},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
