@@ -66,18 +66,20 @@ class BroadcastIterator {
   int64_t position_b_ = 0;
 };
 
-// Returns a shape broadcast by another; false if they do not match.
-inline bool GetBroadcastShape(const std::vector<int64_t>& x, const std::vector<int64_t>& y,
-                              std::vector<int64_t>& broadcast_shape) {
+// Writes the shape of two that are broadcast by each other.
+inline uint32_t GetBroadcastShape(const std::vector<int64_t>& x, const std::vector<int64_t>& y,
+                                  std::vector<int64_t>& broadcast_shape) {
   const size_t rank = x.size() > y.size() ? x.size() : y.size();
   broadcast_shape.assign(rank, 1);
   for (size_t i = 0; i < rank; ++i) {
     const int64_t a = i < x.size() ? x[x.size() - 1 - i] : 1;
     const int64_t b = i < y.size() ? y[y.size() - 1 - i] : 1;
-    if (a != b && a != 1 && b != 1) return false;
+    KERNEL_CHECK_FALSE(a == b || a == 1 || b == 1, KERNEL_STATUS_PARAM_INVALID,
+                       "The shapes [%s] and [%s] cannot be broadcast.", VectorToString(x).c_str(),
+                       VectorToString(y).c_str())
     broadcast_shape[rank - 1 - i] = a == 1 ? b : a;
   }
-  return true;
+  return KERNEL_STATUS_OK;
 }
 
 }  // namespace aicpu
