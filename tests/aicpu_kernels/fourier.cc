@@ -1,5 +1,6 @@
 // Fourier and cosine transforms along some axes, after the input is cut or padded with zeros.
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <string>
 #include <vector>
@@ -83,9 +84,16 @@ class CosineCpuKernel : public CpuKernel {
                              "[%s] check failed.", kCosine);
     auto* const in = static_cast<double*>(ctx.Input(0)->GetData());
     auto* const out = static_cast<double*>(ctx.Output(0)->GetData());
-    PocketFFTDCT(in, out, static_cast<int>(ctx.GetAttr("type")->GetInt()), 1.0,
-                 ctx.Input(0)->GetTensorShape()->GetDimSizes(), ctx.GetAttr("dim")->GetListInt(),
-                 ctx.GetAttr("ortho")->GetBool());
+    const auto shape = ctx.Input(0)->GetTensorShape()->GetDimSizes();
+    const auto dim = ctx.GetAttr("dim")->GetListInt();
+    const int64_t type = ctx.GetAttr("type")->GetInt();
+    const bool ortho = ctx.GetAttr("ortho")->GetBool();
+    double factor = 1;
+    for (const int64_t axis : dim) {
+      const int64_t period = 2 * (type == 1 ? shape[axis] - 1 : shape[axis]);
+      if (ortho) factor /= std::sqrt(static_cast<double>(period));
+    }
+    PocketFFTDCT(in, out, static_cast<int>(type), factor, shape, dim, ortho);
     return KERNEL_STATUS_OK;
   }
 };

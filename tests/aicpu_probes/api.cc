@@ -364,7 +364,15 @@ void CheckBroadcasting() {
   EXPECT(Bcast(ctx, x_shape, y_shape).IsValid());
   EXPECT(GetBroadcastShape(x_shape, y_shape, shape) == KERNEL_STATUS_OK);
   EXPECT(shape == (std::vector<int64_t>{2, 4, 3}));
-  EXPECT(GetBroadcastShape({2, 3}, {2}, shape) == KERNEL_STATUS_PARAM_INVALID);
+  std::vector<int64_t> none;
+  EXPECT(GetBroadcastShape({2, 3}, {2}, none) == KERNEL_STATUS_PARAM_INVALID);
+  bool thrown = false;
+  try {
+    BroadcastIterator(x_shape, y_shape, {2, 4});
+  } catch (const std::invalid_argument&) {
+    thrown = true;
+  }
+  EXPECT(thrown);
   static_assert(static_cast<int>(BcastShapeType::SAME_SHAPE) == 0);
   static_assert(static_cast<int>(BcastShapeType::X_ONE_ELEMENT) == 1);
   static_assert(static_cast<int>(BcastShapeType::Y_ONE_ELEMENT) == 2);

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "kernel_util.h"
@@ -49,6 +51,10 @@ class BroadcastIterator {
  private:
   // Returns a step per axis of the output, 0 where the input repeats.
   std::vector<int64_t> Strides(const std::vector<int64_t>& shape) const {
+    if (shape.size() > shape_.size()) {
+      throw std::invalid_argument("BroadcastIterator: the shape [" + VectorToString(shape) +
+                                  "] is not broadcast to [" + VectorToString(shape_) + "]");
+    }
     std::vector<int64_t> strides(shape_.size(), 0);
     const size_t offset = shape_.size() - shape.size();
     int64_t stride = 1;
