@@ -315,20 +315,26 @@ def processes_of(ctx: Any) -> tuple[int, ...]:
     return tuple(processes) if len(processes) > 1 else ()
 
 
-def exchange(key: str, text: str, processes: Sequence[int], wait_s: float) -> list[str]:
-    """Returns what each of the processes gives under a key, which no exchange has had before.
+class ProcessStore:
+    """Texts by keys that the processes of `jax.distributed` share; keys are paths in a folder."""
 
-    Raises:
-      TimeoutError: not all of them came in time.
-    """
-    client: Any = distributed.global_state.client
-    milliseconds = round(wait_s * 1000)
-    client.key_value_set(f"{key}/{distributed.global_state.process_id}", text)
-    try:
-        client.wait_at_barrier(key, milliseconds, list(processes))
-    except jax.errors.JaxRuntimeError as error:
-        raise TimeoutError(str(error)) from error
-    return [client.blocking_key_value_get(f"{key}/{other}", milliseconds) for other in processes]
+    def __init__(self, folder: str) -> None:
+        self.process: int = distributed.global_state.process_id
+        self._client: Any = distributed.global_state.client
+        self._folder = folder
+
+    def put(self, key: str, text: str) -> None:
+        """Gives a key a text, whatever it had."""
+        self._client.key_value_set(f"{self._folder}/{key}", text, allow_overwrite=True)
+
+    def get_all(self, folder: str) -> dict[str, str]:
+        """Returns the texts in a folder of this one, by the last parts of their keys."""
+        entries = self._client.key_value_dir_get(f"{self._folder}/{folder}/")
+        return {key.rpartition("/")[2]: text for key, text in entries}
+
+    def delete(self, key: str) -> None:
+        """Removes a key."""
+        self._client.key_value_delete(f"{self._folder}/{key}")
 
 
 def hold_host_function(ctx: Any, function: Callable[..., Any]) -> None:

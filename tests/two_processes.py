@@ -50,19 +50,24 @@ def triple(x: Any) -> Any:
     return 3 * x
 
 
+def halve(x: Any) -> Any:
+    return x / 2
+
+
 def main(address: str, number: int) -> None:
     jax.distributed.initialize(address, 2, number)
     import data_parallel
 
     axpy = extension("runners").axpy
-    report = {
+    report: dict[str, Any] = {
         "processes": jax.process_count(),
         "losses": data_parallel.train(10),
         "equal functions": together(op(double)),
         "equal runners": together(lambda x: axpy(x, x, 2.0)),
-        "different functions": error_of(op((double, triple)[number])),
+        "different functions": error_of(op((triple, halve)[number])),
+        "different functions again": error_of(op((triple, halve)[number])),
     }
-    if number == 0:  # a program of this process alone asks nobody
+    if number == 0:  # programs of this process alone ask nobody
         report["own"] = op(np.negative)(jnp.ones(2)).tolist()
         jax.jit(axpy).lower(jnp.ones(2), jnp.ones(2))
     report["different runners"] = error_of(lambda x: axpy(x, x, 2.0))
@@ -70,6 +75,8 @@ def main(address: str, number: int) -> None:
     if number == 0:
         _process_objects.WAIT_S = 0.5
         report["alone"] = error_of(op(np.exp))
+    else:
+        report["alone"] = together(op(double))
     print(json.dumps(report), flush=True)
 
 
