@@ -254,6 +254,7 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
                 "ffi_attributes.cc",
                 "ffi_attributes.h",
                 "ffi_handlers.h",
+                "late_binding.h",
                 "frame_check.h",
                 "xla_thread_pool.h",
             },
