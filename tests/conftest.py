@@ -17,8 +17,8 @@ os.environ["MSOPS_CACHE_DIR"] = os.environ.get(
 )
 os.environ.pop("MS_CUSTOM_AOT_WHITE_LIST", None)
 
-# The same examples in every run, so that what fails is what changed. `make test-all` draws new ones.
-# How long they take depends on what else the machine does.
+# The same examples in every run, so that what fails is what changed; `make test-all` draws new
+# ones. How long they take depends on what else the machine does.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("new", _PATIENT)
 settings.register_profile("same", _PATIENT, derandomize=True)
