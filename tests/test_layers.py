@@ -43,6 +43,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
     3: (
         "_programs",
         "_operator",
+        "_partitioning",
         "_loop_kernels",
         "_host_round_trip",
         "_host_call",
@@ -73,6 +74,8 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_loops",
         "_aclnn",
         "_jax_seam _native _op_info _toolchain",
+        "_tiling",
+        "_sharding_rule",
     ),
     1: ("_context", "_config _dtypes _host_memory _paths _version"),
     0: ("errors",),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 
 from msops import _jax_seam as seam
-from msops._backend import Definition, Options, Request
+from msops._backend import Definition, Division, Options, Request
 from msops._batching import over_batch
 from msops._call import Call
 from msops._dtypes import as_dtype
@@ -120,6 +120,14 @@ class LoopBackend:
         whole = compiled.batched(request.call.batch, _mapped(request))
         lower = _lower_to_c if request.platform == "cpu" else _lower_to_cuda
         return lower(whole, request, ctx, operands)
+
+    def division(self, kernel: Kernels, request: Request) -> Division:
+        """Returns "operations" if XLA's run, and "parts" of native code."""
+        is_raised = _checked(kernel, request).lowering(request.platform) == "xla"
+        return "operations" if is_raised else "parts"
+
+    def library(self, kernel: Kernels, request: Request) -> None:
+        """Returns None: other shapes have other libraries."""
 
     def explain(self, kernel: LoopKernel, request: Request) -> str:
         """Tells what the loops became, and why."""
