@@ -401,6 +401,15 @@ class Custom:
 _OWN_ERROR = re.compile(r"(?:(\w+): )?(Custom '.*?)\s*(?:\Z|\n\t\n)", re.DOTALL)
 
 
+def own_error(error: Exception) -> errors.MsopsError | None:
+    """Returns the error of msops that XLA reports in the text of one of its own, if it does."""
+    own = _OWN_ERROR.search(str(error))
+    if own is None:
+        return None
+    family: type[errors.MsopsError] = getattr(errors, own[1] or "", errors.KernelError)
+    return family(own[2])
+
+
 def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:
     """Runs a compiled call; an error of the kernel comes out as msops's."""
     try:
@@ -409,8 +418,7 @@ def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:
         raise
     # jit's fast path, taken from the second call on, raises ValueError with the same text.
     except (jax.errors.JaxRuntimeError, ValueError) as error:
-        own = _OWN_ERROR.search(str(error))
+        own = own_error(error)
         if own is None:
             raise
-        family = getattr(errors, own[1] or "", errors.KernelError)
-        raise family(own[2]) from None
+        raise own from None

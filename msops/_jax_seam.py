@@ -36,7 +36,7 @@ from jaxlib import xla_client as _xla_client
 
 from msops._dtypes import as_dtype
 from msops._sharding_rule import Dimensions
-from msops._tiling import Tiling, undivided
+from msops._tiling import Plan, Tiling, undivided
 from msops.errors import MsopsError
 
 ARRAY_TYPE = ArrayImpl
@@ -107,14 +107,11 @@ def shaped_array(struct: jax.ShapeDtypeStruct, inputs: Sequence[Any], who: str) 
         axes that any of them varies over.
       who: the op, for messages of JAX.
     """
-    varying = core.standard_vma_rule(who, *inputs)
-    if not varying:
-        return core.ShapedArray(struct.shape, struct.dtype)
     return core.ShapedArray(
         struct.shape,
         struct.dtype,
         sharding=core.get_cur_mesh_sharding(),
-        manual_axis_type=core.ManualAxisType(varying=varying),
+        manual_axis_type=core.ManualAxisType(varying=core.standard_vma_rule(who, *inputs)),
     )
 
 
@@ -299,16 +296,19 @@ def lower_as(
 
 def is_partitioned(ctx: Any) -> bool:
     """Tells whether XLA is to partition the program over several devices itself."""
-    return _device_count(ctx) > 1
-
-
-def _device_count(ctx: Any) -> int:
-    """Returns over how many devices XLA partitions; 1 inside a `jax.shard_map` over all axes."""
     axes = ctx.module_context.axis_context
     if isinstance(axes, sharding_impls.SPMDAxisContext):
         is_local = axes.manual_axes == frozenset(axes.mesh.axis_names)
-        return 1 if is_local else axes.mesh.size
-    return getattr(axes, "num_devices", 1)
+        return not is_local and axes.mesh.size > 1
+    return getattr(axes, "num_devices", 1) > 1
+
+
+def devices_of(ctx: Any) -> tuple[Any, ...]:
+    """Returns the devices of a program that XLA partitions, in its order; none if not known yet."""
+    axes = ctx.module_context.axis_context
+    if isinstance(axes, sharding_impls.SPMDAxisContext):
+        return tuple(axes.mesh.devices.flat)
+    return axes.device_assignment or ()
 
 
 def is_exported(ctx: Any) -> bool:
@@ -370,22 +370,24 @@ class Part:
     """What XLA replaces a call by that it divides over devices.
 
     Attributes:
-      tilings: of the inputs, then of the outputs.
+      plan: how the arrays are divided, and results summed.
       function: arrays of a device to its results, in JAX.
+      devices: those of the program.
       platform: JAX's name of the devices' platform.
       wide: whether 64-bit types are enabled.
       hold: takes what must live as long as the program.
     """
 
-    tilings: Sequence[Tiling]
+    plan: Plan
     function: Callable[..., Sequence[Any]]
+    devices: Sequence[Any]
     platform: str
     wide: bool
     hold: Callable[[Any], None]
 
 
 @dataclasses.dataclass(frozen=True)
-class _OnOneDevice(sharding_impls.ShardingContext):
+class _OnOneDevice(sharding_impls.SPMDAxisContext):
     """Where a part is lowered; its program is copied into another, which must hold what it uses."""
 
     held: list[Any] = dataclasses.field(default_factory=list, compare=False)
@@ -410,7 +412,7 @@ def register_partitioner(target: str, divide: Callable[[str, Sequence[Tiling], i
             found = sharding.tuple_elements() if is_tuple else [sharding]
         ranks = [len(shape.dimensions()) for shape in (*shapes, *results)]
         part = divide(key.decode(), _tilings([*shardings, *found], ranks), len(shapes))
-        wanted = [_hlo_sharding(tiling) for tiling in part.tilings]
+        wanted = [_hlo_sharding(tiling) for tiling in part.plan.tilings]
         whole = wanted[len(shapes) :]
         packed = _xla_client.HloSharding.tuple_sharding(result, whole) if is_tuple else whole[0]
         return part, wanted[: len(shapes)], packed
@@ -421,7 +423,7 @@ def register_partitioner(target: str, divide: Callable[[str, Sequence[Tiling], i
         part, inputs, outputs = plan(shapes, shardings, result, sharding, key)
         avals = [
             core.ShapedArray(tiling.part(shape.dimensions()), shape.numpy_dtype())
-            for tiling, shape in zip(part.tilings, shapes, strict=False)
+            for tiling, shape in zip(part.plan.tilings, shapes, strict=False)
         ]
         return _lower_part(part, avals), inputs, outputs
 
@@ -487,10 +489,21 @@ _REPLICATED = _xla_client.OpSharding.Type.REPLICATED
 
 def _lower_part(part: Part, avals: Sequence[Any]) -> bytes:
     """Returns the program of a part, for one device."""
-    axes = _OnOneDevice(1)
+    name = "devices"
+    axes = _OnOneDevice(_mesh.Mesh(np.array(part.devices), (name,)), frozenset([name]))
+
+    def summed(*arrays: Any) -> list[Any]:
+        return [
+            result
+            if groups is None
+            else jax.lax.psum(result, name, axis_index_groups=groups.tolist())
+            for result, groups in zip(part.function(*arrays), part.plan.sums, strict=True)
+        ]
+
     # XLA may ask in any thread, with a mesh of its user's or without; a device knows of none.
     with jax.enable_x64(part.wide), _mesh.use_abstract_mesh(_mesh.empty_abstract_mesh):
-        program = jax.make_jaxpr(part.function)(*avals)
+        env = [(name, len(part.devices))]
+        program = jax.make_jaxpr(summed, axis_env=env)(*avals)
         module = _mlir.build_mlir_module_helper(
             program, name="part", platforms=[part.platform], backend=None, axis_context=axes
         )

@@ -33,7 +33,13 @@ from msops._call import Call
 from msops._native_call import open_library
 from msops._sharding_rule import Dimensions, Gathered, divide_outputs
 from msops._tiling import Tiling, find_gathered, plan
-from msops.errors import BackendError, InferenceValueError, KernelError, explain
+from msops.errors import (
+    ArgumentValueError,
+    BackendError,
+    InferenceValueError,
+    KernelError,
+    explain,
+)
 
 _TARGET = "msops_divided"
 
@@ -48,6 +54,7 @@ class DividedCall:
       dimensions: of the call's arrays.
       platform: JAX's name of the devices' platform.
       wide: whether 64-bit types are enabled.
+      devices: those of the program.
       held: what programs on parts use.
     """
 
@@ -56,6 +63,7 @@ class DividedCall:
     dimensions: Dimensions
     platform: str
     wide: bool
+    devices: tuple[Any, ...]
     held: list[Any] = dataclasses.field(default_factory=list, compare=False)
 
     def divide(self, found: Sequence[Tiling], inputs: int) -> seam.Part:
@@ -69,13 +77,15 @@ class DividedCall:
         announce(self.operator, gathered)
         shapes = [
             tiling.part(self.dimensions.shape(names))
-            for tiling, names in zip(planned[inputs:], self.dimensions.outputs, strict=True)
+            for tiling, names in zip(planned.tilings[inputs:], self.dimensions.outputs, strict=True)
         ]
 
         def function(*arrays: Any) -> Sequence[Any]:
             return arrays if self.call is None else self._run(self.call, arrays, shapes)
 
-        return seam.Part(planned, function, self.platform, self.wide, self.held.append)
+        return seam.Part(
+            planned, function, self.devices, self.platform, self.wide, self.held.append
+        )
 
     def _run(self, call: Call, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Any:
         """Calls the op on a device's part; `shapes` are the shapes of its outputs."""
@@ -83,21 +93,27 @@ class DividedCall:
         mapped = zip(shapes[0], (has for _, has in call.mapped), strict=False)
         batch = shapes[0][levels : levels + len(call.batch)]
         part = dataclasses.replace(call, batch=batch, mapped=tuple(mapped))
-        results = self.operator.bind(part, arrays)
-        for index, (result, shape) in enumerate(zip(results, shapes, strict=True)):
-            if result.shape != shape:
-                parts = ", ".join(str(array.shape) for array in arrays)
-                rule = self.operator.definition.options.sharding
-                raise InferenceValueError(
-                    explain(
-                        self.operator.who,
-                        f"its rule {rule} expected output {index} of shape {shape} for parts of "
-                        f"shape {parts}; out_shape says {result.shape}",
-                        "Make out_shape a function of the inputs' shapes, or name in the rule only "
-                        "what may be divided.",
-                    )
+        try:
+            said = [struct.shape for struct in self.operator.outputs(part, arrays).structs]
+        except ArgumentValueError:  # its rule again, which holds of the whole arrays
+            said = []
+        if said != list(shapes):
+            parts = _listed([array.shape for array in arrays])
+            raise InferenceValueError(
+                explain(
+                    self.operator.who,
+                    f"its rule {self.operator.definition.options.sharding} expected outputs of "
+                    f"shape {_listed(shapes)} for parts of shape {parts} of the inputs; out_shape "
+                    "says otherwise",
+                    "Make out_shape a function of the inputs' shapes, or name alike only what may "
+                    "be divided.",
                 )
-        return results
+            )
+        return self.operator.bind(part, arrays)
+
+
+def _listed(shapes: Sequence[tuple[int, ...]]) -> str:
+    return ", ".join(map(str, shapes))
 
 
 _calls: weakref.WeakValueDictionary[str, DividedCall] = weakref.WeakValueDictionary()
@@ -150,7 +166,9 @@ def lower_in_parts(
     ]
     results = operator.outputs(call, ctx.avals_in).structs
     dimensions = operator.dimensions(call, ctx.avals_in, results)
-    divided = DividedCall(operator, call, dimensions, request.platform, seam.x64_enabled())
+    divided = DividedCall(
+        operator, call, dimensions, request.platform, seam.x64_enabled(), seam.devices_of(ctx)
+    )
     key, divided = _name(divided, contents)
     if library is None:
         # Its parts use what only this process has.
@@ -190,7 +208,9 @@ def look_at_inputs(
         return operands
     sizes = zip(itertools.chain(*names), itertools.chain(*shapes), strict=True)
     dimensions = Dimensions(names, names, tuple(sizes))
-    looking = DividedCall(operator, None, dimensions, request.platform, seam.x64_enabled())
+    looking = DividedCall(
+        operator, None, dimensions, request.platform, seam.x64_enabled(), seam.devices_of(ctx)
+    )
     key, looking = _name(looking, [])
     _register()
     return seam.divided_call(

@@ -22,6 +22,16 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 _EXAMPLE = 'Write sharding="i j, j -> i j": a name per dimension, a comma between arrays.'
 
 
+def _shared(
+    inputs: Sequence[Names], outputs: Sequence[Names], summed: frozenset[str] = frozenset()
+) -> frozenset[str]:
+    """Returns the names that are in some input, and in each output that is no sum over them."""
+    if not outputs:
+        return frozenset()
+    in_inputs = frozenset(name for names in inputs for name in names)
+    return in_inputs.intersection(*(summed.union(names) for names in outputs))
+
+
 @dataclasses.dataclass(frozen=True)
 class Dimensions:
     """The names of the dimensions of a call's arrays.
@@ -30,19 +40,18 @@ class Dimensions:
       inputs: per flat input a name for each dimension.
       outputs: likewise.
       sizes: the length that each name stands for.
+      summed: names along which an output that lacks them is the sum over their parts.
     """
 
     inputs: tuple[Names, ...]
     outputs: tuple[Names, ...]
     sizes: tuple[tuple[str, int], ...]
+    summed: frozenset[str] = frozenset()
 
     @functools.cached_property
     def independent(self) -> frozenset[str]:
-        """The names along which arrays may be divided: in each output, and in some input."""
-        if not self.outputs:
-            return frozenset()
-        in_inputs = frozenset(name for names in self.inputs for name in names)
-        return in_inputs.intersection(*self.outputs)
+        """The names along which arrays may be divided."""
+        return _shared(self.inputs, self.outputs, self.summed)
 
     @property
     def arrays(self) -> tuple[Names, ...]:
@@ -71,7 +80,7 @@ class Dimensions:
             if extent is not None:
                 sizes[front] = extent
         outputs = tuple((name, *names) for names in self.outputs)
-        return Dimensions(tuple(inputs), outputs, tuple(sizes.items()))
+        return Dimensions(tuple(inputs), outputs, tuple(sizes.items()), self.summed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,11 +91,13 @@ class ShardingRule:
       inputs: per flat input a name for each dimension.
       outputs: likewise.
       batch_dims: instead of names, the number of leading dimensions that all arrays share.
+      summed: names along which an output that lacks them is the sum over their parts.
     """
 
     inputs: tuple[Names, ...] = ()
     outputs: tuple[Names, ...] = ()
     batch_dims: int = 0
+    summed: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         if self.batch_dims:
@@ -135,7 +146,25 @@ class ShardingRule:
                             )
                         )
         lengths = tuple((name, size) for name, (size, _) in sizes.items())
-        return Dimensions(tuple(named[0]), tuple(named[1]), lengths)
+        return Dimensions(tuple(named[0]), tuple(named[1]), lengths, self.summed)
+
+    def adjoint(self, floats: Sequence[int], wanted: Sequence[int]) -> ShardingRule:
+        """Returns the rule of the kernel's reverse-mode derivative.
+
+        With y = f(x, w) independent along a name, each part of y depends on its part of x alone,
+        and so does the gradient of x; that of a w without the name is the sum over all parts.
+
+        Args:
+          floats: the outputs that have cotangents, which follow the inputs.
+          wanted: the inputs whose gradients are returned.
+        """
+        if self.batch_dims:
+            return self
+        return ShardingRule(
+            (*self.inputs, *(self.outputs[index] for index in floats)),
+            tuple(self.inputs[index] for index in wanted),
+            summed=_shared(self.inputs, self.outputs),
+        )
 
     def _name_batch(
         self, side: str, shapes: Sequence[tuple[int, ...]], who: str

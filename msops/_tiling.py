@@ -39,24 +39,42 @@ def undivided(rank: int, devices: np.ndarray) -> Tiling:
     return Tiling((1,) * rank, devices.reshape(*(1,) * rank, *devices.shape))
 
 
-def plan(dimensions: Dimensions, tilings: Sequence[Tiling]) -> list[Tiling]:
-    """Returns tilings by which each device can compute its part of the outputs alone.
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How devices compute a call in parts.
+
+    Attributes:
+      tilings: of the inputs, then of the outputs.
+      sums: per output the groups of devices, a row each, over which it is summed; None if it is
+        complete on each.
+    """
+
+    tilings: list[Tiling]
+    sums: list[np.ndarray | None]
+
+
+def plan(dimensions: Dimensions, found: Sequence[Tiling]) -> Plan:
+    """Returns how each device computes its part of the outputs from its parts of the inputs.
 
     Args:
       dimensions: of the call's arrays.
-      tilings: those that XLA found for the inputs, then the outputs. The array that is in the most
-        parts leads, as far as its dimensions are independent and divided evenly.
+      found: the tilings that XLA found for the inputs, then the outputs. The array that is in the
+        most parts leads, as far as its dimensions are independent and divided evenly.
     """
     kept = [
         _kept(dimensions, names, tiling)
-        for names, tiling in zip(dimensions.arrays, tilings, strict=True)
+        for names, tiling in zip(dimensions.arrays, found, strict=True)
     ]
     parts = [
         math.prod(tiling.tiles[axis] for axis in axes.values())
-        for axes, tiling in zip(kept, tilings, strict=True)
+        for axes, tiling in zip(kept, found, strict=True)
     ]
-    leader = parts.index(max(parts))
-    return [_follow(tilings[leader], kept[leader], names) for names in dimensions.arrays]
+    first = parts.index(max(parts))
+    leader, axes = found[first], kept[first]
+    return Plan(
+        [_follow(leader, axes, names) for names in dimensions.arrays],
+        [_groups(leader, axes, names) for names in dimensions.outputs],
+    )
 
 
 def find_gathered(dimensions: Dimensions, tilings: Sequence[Tiling]) -> list[Gathered]:
@@ -86,3 +104,13 @@ def _follow(leader: Tiling, kept: dict[str, int], names: Names) -> Tiling:
     tiles = tuple(leader.tiles[kept[name]] if name in kept else 1 for name in names)
     devices = leader.devices.transpose(*front, *rest, leader.devices.ndim - 1)
     return Tiling(tiles, devices.reshape(*tiles, -1, leader.devices.shape[-1]))
+
+
+def _groups(leader: Tiling, kept: dict[str, int], names: Names) -> np.ndarray | None:
+    """Returns the devices, a row per group, whose results of such an output are to be added."""
+    lacking = [axis for name, axis in kept.items() if name not in names]
+    if not lacking:
+        return None
+    rest = [axis for axis in range(leader.devices.ndim) if axis not in lacking]
+    size = math.prod(leader.tiles[axis] for axis in lacking)
+    return leader.devices.transpose(*rest, *lacking).reshape(-1, size)

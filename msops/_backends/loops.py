@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import jax
+import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._backend import Definition, Division, Options, Request
@@ -27,6 +28,7 @@ from msops._loop_kernels import AdjointKernel, Kernels, LoopKernel, case_of, com
 from msops._native_call import NativeCall, lower_native_call
 from msops._op_info import OpInfo
 from msops._programs import Programs, share_programs
+from msops._sharding_rule import ShardingRule
 from msops._traced import Function, Traced
 from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceValueError, explain
 
@@ -260,7 +262,11 @@ def _pull_back(
 ) -> Sequence[Any]:
     """Runs the adjoint loops, as an op of their own."""
     adjoint = _adjoint_kernel(kernel, request, tuple(wanted))
-    operator = _programs_of(adjoint, backend, f"{request.op}_gradient").operator
+    rule = request.options.sharding
+    if rule is not None:
+        floats = [jnp.issubdtype(output.dtype, jnp.inexact) for output in request.outputs.structs]
+        rule = rule.adjoint([i for i, is_float in enumerate(floats) if is_float], wanted)
+    operator = _programs_of(adjoint, backend, f"{request.op}_gradient", rule).operator
     flat = (*primals, *cotangents)
     call = dataclasses.replace(request.call, layout=(None,) * len(flat), given=())
     gradients = operator.bind(call, flat)
@@ -281,7 +287,9 @@ def _sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _programs_of(kernel: AdjointKernel, backend: LoopBackend, name: str) -> Programs:
+def _programs_of(
+    kernel: AdjointKernel, backend: LoopBackend, name: str, rule: ShardingRule | None
+) -> Programs:
     return share_programs(
         Definition(
             name=name,
@@ -289,7 +297,7 @@ def _programs_of(kernel: AdjointKernel, backend: LoopBackend, name: str) -> Prog
             kernel=kernel,
             inference=Inference(None, None),
             bprop=None,
-            options=Options(vmap=backend.vmap),
+            options=Options(vmap=backend.vmap, sharding=rule),
             infos=(),
             prim_attrs=(),
         )
