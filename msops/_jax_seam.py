@@ -27,9 +27,9 @@ from jax._src.interpreters import ad as _ad
 from jax._src.interpreters import mlir as _mlir
 from jax._src.interpreters import pxla
 from jax._src.interpreters.mlir import _uncacheable_primitives
+from jax._src.lib.mlir import ir
+from jax._src.lib.mlir.dialects import sdy
 from jax._src.util import weakref_cache_key_types
-from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import sdy
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
 from jaxlib import xla_client as _xla_client

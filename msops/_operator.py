@@ -240,8 +240,8 @@ def _lower(
         if call.mapped:
             each = functools.partial(map_elements, operator.bind, call)
             return seam.lower_as(ctx, lambda *flat: each(flat), operands)
-        operands = look_at_inputs(operator, request, ctx, operands)
-        return backend.lower(definition.kernel, request, ctx, operands)
+        looked_at = look_at_inputs(operator, request, ctx, operands)
+        return backend.lower(definition.kernel, request, ctx, looked_at)
 
 
 def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call: Call) -> Any:
