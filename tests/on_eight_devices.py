@@ -582,4 +582,7 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    if sys.argv[1:] == ["--list"]:
+        print(*CHECKS, sep="\n")
+    else:
+        main(sys.argv[1:])
