@@ -259,7 +259,6 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
                 "ffi_handlers.h",
                 "late_binding.h",
                 "frame_check.h",
-                "late_binding.h",
                 "xla_thread_pool.h",
             },
         ),
