@@ -78,6 +78,7 @@ def test_two_processes_train_to_the_losses_of_one(
 def test_functions_and_runners_that_are_equal_everywhere_run(reports: list[dict[str, Any]]) -> None:
     for report, half in zip(reports, ([0.0, 1.0], [2.0, 3.0]), strict=True):
         assert report["equal functions"] == [2 * x for x in half]
+        assert report["equal functions by rule"] == [-x for x in half]
         assert report["equal runners"] == [3 * x for x in half]
         assert report["equal again"] == [2 * x + 1 for x in half]
     assert reports[0]["own"] == [-1.0, -1.0]
@@ -101,6 +102,18 @@ def test_different_functions_are_an_error_in_every_process(reports: list[dict[st
         )
         assert re.fullmatch(text, report["different functions"]), report["different functions"]
         assert report["different functions again"] == report["different functions"]
+
+
+def test_so_are_those_of_programs_that_xla_divides(reports: list[dict[str, Any]]) -> None:
+    for report, name in zip(reports, ("square", "root"), strict=True):
+        text = DIFFERENT.format(
+            who=f"Custom '{name}' on CPU",
+            what="Python functions",
+            first="square-[0-9a-f]{16}-0",
+            second="root-[0-9a-f]{16}-0",
+        )
+        found = report["different functions by rule"]
+        assert re.search(text, found), found
 
 
 def test_different_runners_are_an_error_in_every_process(reports: list[dict[str, Any]]) -> None:
