@@ -1,6 +1,7 @@
 """What test_sharding.py runs in a process that has eight CPU devices.
 
-Every check prints one line: its name and whether it held.
+Every check prints one line: its name and whether it held. They are in one file as a process starts
+but once for all.
 """
 # Loop kernels use names that mean something only inside them.
 # ruff: noqa: F821
