@@ -258,6 +258,7 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
                 "ffi_attributes.h",
                 "ffi_handlers.h",
                 "frame_check.h",
+                "late_binding.h",
                 "xla_thread_pool.h",
             },
         ),
