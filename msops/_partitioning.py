@@ -51,7 +51,7 @@ class DividedCall:
       dimensions: of the call's arrays.
       platform: JAX's name of the devices' platform.
       wide: whether 64-bit types are enabled.
-      devices: those of the program.
+      devices: those of the program, by `_jax_seam.devices_of`.
       held: what programs on parts use.
     """
 
@@ -60,7 +60,7 @@ class DividedCall:
     dimensions: Dimensions
     platform: str
     wide: bool
-    devices: tuple[Any, ...]
+    devices: Any
     held: list[Any] = dataclasses.field(default_factory=list, compare=False)
 
     def divide(self, found: Sequence[Tiling], inputs: int) -> seam.Part:
