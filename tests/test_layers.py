@@ -42,7 +42,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
     4: ("_backends.aicpu _backends.aot _backends.loops _backends.pyfunc _backends.tbe",),
     3: (
         "_programs",
-        "_operator",
+        "_operator _explicit_mesh",
         "_partitioning",
         "_loop_kernels",
         "_host_round_trip",
