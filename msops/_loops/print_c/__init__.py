@@ -5,6 +5,10 @@
     unrolling.py   short inner loops
     sinking.py     parallel loops that belong innermost
     sums.py        sums over the array they are stored in
+    tiling.py      pairs of parallel loops that cross through memory
+    partial_sums.py  long reductions, for threads
+    jamming.py     rows in order, side by side
+    blocks.py, strides.py  what these share
     storage.py     where each buffer lives
     threads.py     parallel loops, split for threads
     loops.py       inner loops, for vector units

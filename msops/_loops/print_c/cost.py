@@ -41,6 +41,8 @@ SECONDS_PER_MISS = 2e-9
 """One element of an array that is not in the cache, away from the one before."""
 SECONDS_PER_ITERATION = 3e-10
 """An iteration of a loop around another."""
+BLOCK_SECONDS = 2e-5
+"""The work that a thread is worth being asked for: some times what asking takes."""
 _CACHE_BYTES = 1 << 18
 
 
