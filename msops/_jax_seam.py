@@ -294,6 +294,11 @@ def is_partitioned(ctx: Any) -> bool:
     return getattr(ctx.module_context.axis_context, "num_devices", 1) > 1
 
 
+def is_exported(ctx: Any) -> bool:
+    """Tells whether the program is lowered by `jax.export`, to run in other processes."""
+    return getattr(ctx.module_context.lowering_parameters, "for_export", False)
+
+
 def hold_host_function(ctx: Any, function: Callable[..., Any]) -> None:
     """Has the program that is being lowered hold a Python function that it calls.
 

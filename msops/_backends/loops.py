@@ -115,7 +115,8 @@ class LoopBackend:
         # A derivative counts on zeros that nothing has written; its author is not the user.
         for warning in compiled.warnings if isinstance(kernel, LoopKernel) else ():
             _log.warning("%s", warning)
-        if compiled.lowering(request.platform) == "xla":
+        travels = seam.is_exported(ctx) or seam.is_partitioned(ctx)
+        if compiled.lowering(request.platform, travels) == "xla":
             return seam.lower_as(ctx, _with_axes(compiled, request.call), operands)
         whole = compiled.batched(request.call.batch, _mapped(request))
         lower = _lower_to_c if request.platform == "cpu" else _lower_to_cuda

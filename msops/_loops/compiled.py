@@ -18,6 +18,7 @@ from msops._loops.ir import Kernel
 from msops._loops.print_c import CSource, arrange, arranged_source, print_kernel
 from msops._loops.print_cuda import CudaSource, cuda_source
 from msops._loops.raising.classify import raise_kernel
+from msops._loops.raising.cost import is_order_bound
 from msops._loops.raising.describe import describe
 from msops._loops.raising.steps import Branch, Loop, Step
 from msops._loops.sizes import check_sizes
@@ -109,8 +110,14 @@ class Compiled:
 
         return build(self.raised)
 
-    def choice(self, platform: str) -> Choice:
-        """Returns whether operations of XLA or native code run on a platform of JAX, and why."""
+    def choice(self, platform: str, travels: bool = False) -> Choice:
+        """Returns whether operations of XLA or native code run on a platform of JAX, and why.
+
+        Args:
+          platform: JAX's name of it.
+          travels: the program is exported to other machines, or XLA splits it over devices: it can
+            do both with its own operations alone.
+        """
         if platform not in ("cpu", "cuda"):
             return forced("xla", f"as there is no native code for {platform}")
         if self._checks_bounds and self._analysis.unproven != frozenset():
@@ -120,7 +127,14 @@ class Compiled:
         obstacle = self._raised[1]
         if obstacle:
             return forced("native", f"as {obstacle}")
-        return self._cpu_choice if platform == "cpu" else choose_for_gpu(self.steps)
+        if platform == "cuda":
+            return choose_for_gpu(self.steps)
+        if not is_order_bound(self.steps):
+            if travels:
+                return forced("xla", "as the program is exported or split over devices")
+            if not _toolchain.has_compiler(".c"):
+                return forced("xla", "as no C compiler is installed")
+        return self._cpu_choice
 
     @functools.cached_property
     def _cpu_choice(self) -> Choice:
@@ -135,9 +149,9 @@ class Compiled:
     def _checks_bounds(self) -> bool:
         return "bounds" in _config.debug()
 
-    def lowering(self, platform: str) -> str:
-        """Returns "xla" or "native" for one of JAX's platforms."""
-        return self.choice(platform).lowering
+    def lowering(self, platform: str, travels: bool = False) -> Lowering:
+        """Returns "xla" or "native" for one of JAX's platforms; see `choice`."""
+        return self.choice(platform, travels).lowering
 
     @functools.cached_property
     def c(self) -> CSource:

@@ -15,6 +15,7 @@
     reductions.py  sums in variables
     functions.py   mathematical functions that vectorise
     halves.py      float16
+    library.py     what is used of the C library
     cost.py        what it will take
 
 What it shares with CUDA is in ../print_clike/.

@@ -7,27 +7,14 @@ the estimate of XLA's operations: both share large work among the same ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from msops._loops.costs import UNKNOWN_TRIPS, mean_trips
-from msops._loops.ir import (
-    Binary,
-    Call,
-    Cast,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Load,
-    Local,
-    Select,
-    Stmt,
-    Store,
-    Unary,
-)
+from msops._loops.ir import Call, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.raising.linear import linear
 from msops._loops.ranges import Ranges, loop_range, range_of
 from msops._loops.sizes import size_bytes
-from msops._loops.walk import expressions, own_expressions, statements
+from msops._loops.walk import expressions, loads, operands, statements
 
 SECONDS_PER_OPERATION = 3e-11
 """One operation in vector registers."""
@@ -44,6 +31,8 @@ SECONDS_PER_ITERATION = 3e-10
 BLOCK_SECONDS = 2e-5
 """The work that a thread is worth being asked for: some times what asking takes."""
 _CACHE_BYTES = 1 << 18
+# Lines of memory that the first-level cache keeps.
+_LINES = 256
 
 
 def native_seconds(kernel: Kernel) -> float:
@@ -53,6 +42,15 @@ def native_seconds(kernel: Kernel) -> float:
       kernel: as it is printed: its loops have their kinds, and their order.
     """
     return NativeCosts(kernel)._body(kernel.body, {}, None)
+
+
+@dataclass(frozen=True)
+class _Vector:
+    """A loop that runs in vectors: its variable, its trips, and the variable of that around it."""
+
+    var: str
+    trips: float
+    around: str
 
 
 class NativeCosts:
@@ -72,56 +70,67 @@ class NativeCosts:
     def iteration(self, loop: For, ranges: Ranges) -> float:
         """Returns the seconds of one iteration of a loop."""
         is_innermost = not any(isinstance(inner, For) for inner in statements(loop.body))
-        vector = loop if is_innermost and loop.kind != "serial" else None
+        around = next(reversed(ranges), "")
+        vector = None
+        if is_innermost and loop.kind != "serial":
+            vector = _Vector(loop.var, _trips(loop, ranges), around)
         inside = {**ranges, loop.var: loop_range(loop, ranges)}
         start = 0.0 if is_innermost else SECONDS_PER_ITERATION
         return start + self._body(loop.body, inside, vector)
 
-    def _body(self, body: Sequence[Stmt], ranges: Ranges, vector: For | None) -> float:
+    def _body(self, body: Sequence[Stmt], ranges: Ranges, vector: _Vector | None) -> float:
         """Returns the seconds of statements; `vector` is the loop that runs in vectors."""
         return sum(self._statement(stmt, ranges, vector) for stmt in body)
 
-    def _statement(self, stmt: Stmt, ranges: Ranges, vector: For | None) -> float:
-        own = sum(self._expression(expr, vector) for expr in own_expressions(stmt))
+    def _statement(self, stmt: Stmt, ranges: Ranges, vector: _Vector | None) -> float:
         match stmt:
-            case Store(buffer=buffer, indices=indices):
-                return own + self._access(buffer, indices, vector)
+            case Store(buffer=buffer, indices=indices, value=value):
+                address = self._address(indices, vector)
+                return address + self._value(value, vector) + self._access(buffer, indices, vector)
             case For():
-                return own + self.loop(stmt, ranges)
-            case If(then=then, otherwise=otherwise):
-                return own + max(
+                return self.loop(stmt, ranges)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                return self._value(condition, vector) + max(
                     self._body(then, ranges, vector), self._body(otherwise, ranges, vector)
                 )
             case Local(body=inner):
-                return own + self._body(inner, ranges, vector)
-        return own
+                return self._body(inner, ranges, vector)
 
-    def _expression(self, expr: Expr, vector: For | None) -> float:
-        total = 0.0
-        for part in expressions(expr):
-            match part:
-                case Call():
-                    total += SECONDS_PER_FUNCTION if vector else SECONDS_PER_SCALAR_FUNCTION
-                case Load(buffer=buffer, indices=indices):
-                    total += self._access(buffer, indices, vector)
-                case Binary() | Unary() | Cast() | Select():
-                    # Arithmetic of indices is part of the address.
-                    is_index = part.dtype in ("int32", "int64") and vector
-                    total += 0.0 if is_index else _operation(vector)
-        return total
+    def _value(self, expr: Expr, vector: _Vector | None) -> float:
+        """Returns the seconds of computing a value."""
+        match expr:
+            case Load(buffer=buffer, indices=indices):
+                return self._address(indices, vector) + self._access(buffer, indices, vector)
+            case Call():
+                own = SECONDS_PER_FUNCTION if vector else SECONDS_PER_SCALAR_FUNCTION
+            case Const() | Var():
+                own = 0.0
+            case _:
+                own = _operation(vector)
+        return own + sum(self._value(operand, vector) for operand in operands(expr))
 
-    def _access(self, buffer: str, indices: Sequence[Expr], vector: For | None) -> float:
+    def _address(self, indices: Sequence[Expr], vector: _Vector | None) -> float:
+        """Returns the seconds of indices: processors do the arithmetic beside that of values."""
+        return sum(
+            self._access(load.buffer, load.indices, vector)
+            for index in indices
+            for load in loads(index)
+        )
+
+    def _access(self, buffer: str, indices: Sequence[Expr], vector: _Vector | None) -> float:
         """Returns the seconds of a load or store: little, unless it jumps in a large array."""
         if vector is None or buffer not in self._large:
             return _operation(vector)
         functions = [linear(index, {vector.var}) for index in indices]
         *outer, last = functions
-        if last is None or any(f is None or f.terms for f in outer):
-            return SECONDS_PER_MISS
-        return _operation(vector)
+        if last is not None and not any(f is None or f.terms for f in outer):
+            return _operation(vector)
+        # The lines of memory are there still when the loop around reads on in them.
+        is_tile = vector.trips <= _LINES and Var(vector.around) in expressions(indices[-1])
+        return SECONDS_PER_SCALAR if is_tile else SECONDS_PER_MISS
 
 
-def _operation(vector: For | None) -> float:
+def _operation(vector: _Vector | None) -> float:
     return SECONDS_PER_OPERATION if vector else SECONDS_PER_SCALAR
 
 

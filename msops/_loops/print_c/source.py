@@ -10,6 +10,7 @@ from msops._loops.passes.check_bounds import check_bounds as find_doubtful
 from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.print_c.functions import CMath
 from msops._loops.print_c.jamming import jam_serial_loops
+from msops._loops.print_c.library import declarations
 from msops._loops.print_c.merging import merge_branches
 from msops._loops.print_c.partial_sums import split_reductions
 from msops._loops.print_c.sinking import sink_parallel_loops
@@ -100,7 +101,6 @@ def print_kernel(
     }
     body_function = _body_function(printer, list(pointers), body)
     parts = [
-        _INCLUDES,
         *printer.helpers.values(),
         *([PARALLEL_FOR.strip()] if printer.functions else []),
         *printer.functions,
@@ -108,7 +108,8 @@ def print_kernel(
         _entry(symbol, storage, list(pointers.values())),
         *([_messages(symbol, printer.checks)] if printer.checks else []),
     ]
-    return CSource("\n\n".join(parts) + "\n", symbol, workspaces)
+    text = "\n\n".join(parts)
+    return CSource(f"{declarations(text)}\n\n{text}\n", symbol, workspaces)
 
 
 CHANGES = (
@@ -121,8 +122,6 @@ CHANGES = (
     jam_serial_loops,
 )
 """What is done to a kernel before it is printed as C."""
-
-_INCLUDES = "\n".join(f"#include <{name}.h>" for name in ("math", "stdint", "stdlib", "string"))
 
 
 def _body_function(printer: CMath, names: list[str], body: list[str]) -> str:
