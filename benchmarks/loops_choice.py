@@ -105,7 +105,10 @@ def _measure(case: Case, length: int, rounds: int) -> Measured:
         chosen=compiled.lowering("cpu"),
         times=take_turns(calls, rounds),
         embedded=take_turns(embedded, rounds),
-        estimates={form: 1e6 * seconds for form, seconds in compiled.estimates.items()},
+        estimates={
+            "xla": 1e6 * compiled.estimates.xla,
+            "native": 1e6 * compiled.estimates.native,
+        },
     )
 
 

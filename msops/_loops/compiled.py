@@ -11,7 +11,15 @@ from msops import _config, _toolchain
 from msops._loops import pipeline
 from msops._loops.adjoint import adjoint
 from msops._loops.batching import batched
-from msops._loops.choice import Choice, Lowering, choose_for_cpu, choose_for_gpu, forced
+from msops._loops.choice import (
+    Choice,
+    Estimates,
+    Lowering,
+    choose_for_cpu,
+    choose_for_gpu,
+    estimate,
+    forced,
+)
 from msops._loops.diagnostics import point
 from msops._loops.errors import NotRaised
 from msops._loops.ir import Kernel
@@ -134,11 +142,12 @@ class Compiled:
                 return forced("xla", "as the program is exported or split over devices")
             if not _toolchain.has_compiler(".c"):
                 return forced("xla", "as no C compiler is installed")
-        return self._cpu_choice
+        return choose_for_cpu(self.estimates, self.steps)
 
     @functools.cached_property
-    def _cpu_choice(self) -> Choice:
-        return choose_for_cpu(self.raised, self.steps, self.arranged)
+    def estimates(self) -> Estimates:
+        """What either form takes on a CPU."""
+        return estimate(self.raised, self.steps, self.arranged)
 
     @functools.cached_property
     def arranged(self) -> Kernel:

@@ -6,8 +6,8 @@
       }                                             b[4 * i_block + 2, j + 1] = ...
     }                                               ...
 
-A processor waits in such a row for one result before it starts the next; of several rows it works
-on all. Rows of a parallel loop always may go so, those of another one if no dependence forbids it.
+A processor waits in such a row of floats for one result before it starts the next; of several rows
+it works on all. Rows of a parallel loop always may go so, others if no dependence forbids it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.costs import mean_trips
+from msops._loops.intrinsics import is_float
 from msops._loops.ir import Const, Expr, For, Kernel, Stmt, Store, Var
 from msops._loops.names import Names
 from msops._loops.passes.simplify import simplify
@@ -65,7 +66,8 @@ class _Jamming:
         (row,) = rows
         is_fixed = isinstance(loop.begin, Const) and isinstance(loop.end, Const)
         others = [stmt for stmt in (*loop.body, *row.body) if stmt is not row]
-        if not is_fixed or not all(isinstance(stmt, Store) for stmt in others):
+        # Operations on integers take a cycle: a chain of them leaves little to overlap.
+        if not is_fixed or not all(map(_stores_float, others)):
             return None
         if _trips(loop) < 2 * ROWS or mean_trips(row, inside) < _FEWEST_TRIPS:
             return None
@@ -110,11 +112,15 @@ class _Jamming:
 
 def _repeated(body: tuple[Stmt, ...], var: str, values: list[Expr]) -> tuple[Stmt, ...]:
     """Returns a body for each value of a variable."""
-    return tuple(
-        stmt
-        for value in values
-        for stmt in rewrite_all(body, lambda expr, value=value: substitute(expr, {var: value}))
-    )
+
+    def at(value: Expr) -> tuple[Stmt, ...]:
+        return rewrite_all(body, lambda expr: substitute(expr, {var: value}))
+
+    return tuple(stmt for value in values for stmt in at(value))
+
+
+def _stores_float(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store) and is_float(stmt.value.dtype)
 
 
 def _begin(loop: For) -> int:

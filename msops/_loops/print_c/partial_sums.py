@@ -181,8 +181,9 @@ def _renamed(body: tuple[Stmt, ...], name: str, part: Buffer) -> tuple[Stmt, ...
     """Returns a body with another buffer for one."""
 
     def expression(expr: Expr) -> Expr:
-        is_it = isinstance(expr, Load) and expr.buffer == name
-        return dataclasses.replace(expr, buffer=part.name) if is_it else expr
+        if isinstance(expr, Load) and expr.buffer == name:
+            return dataclasses.replace(expr, buffer=part.name)
+        return expr
 
     def change(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return tuple(

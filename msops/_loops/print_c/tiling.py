@@ -1,9 +1,9 @@
 """Pairs of parallel loops that cross through memory run tile by tile.
 
-    parallel i in 0 .. 1024 {                  parallel i_block in 0 .. 64 {
-      parallel j in 0 .. 1024 {                  parallel j_block in 0 .. 64 {
-        b[i, j] = a[j, i]              ->          parallel i in 16 * i_block .. {
-      }                                              parallel j in 16 * j_block .. {
+    parallel i in 0 .. 1024 {                  parallel i_block in 0 .. 128 {
+      parallel j in 0 .. 1024 {                  parallel j_block in 0 .. 16 {
+        b[i, j] = a[j, i]              ->          parallel i in 8 * i_block .. {
+      }                                              parallel j in 64 * j_block .. {
     }                                                  b[i, j] = a[j, i]
 
 In whichever order the loops stand, one array is read or written a line of memory for each element;
@@ -23,8 +23,8 @@ from msops._loops.ranges import Range, loop_range
 from msops._loops.sizes import size_bytes
 from msops._loops.walk import map_bodies, statements, with_body
 
-TILE = 16
-"""Iterations of either loop in a tile."""
+TILE = (8, 64)
+"""Iterations of the outer and the inner loop in a tile: short columns, rows of some lines."""
 _CACHE_BYTES = 1 << 15
 
 
@@ -64,7 +64,7 @@ class _Tiling:
             return False
         if any(isinstance(stmt, For) for stmt in statements(inner.body)):
             return False
-        if mean_trips(outer, ranges) <= TILE or mean_trips(inner, inside) <= TILE:
+        if mean_trips(outer, ranges) <= TILE[0] or mean_trips(inner, inside) <= TILE[1]:
             return False
         steps = [
             tuple(stride(access, loop.var, self._shapes) for loop in (outer, inner))
@@ -78,10 +78,10 @@ class _Tiling:
     def _tiled(self, outer: For, inner: For) -> For:
         def tiles(rows: For) -> tuple[Stmt, ...]:
             return (
-                in_blocks(inner, TILE, self._names, lambda columns, _: (_nest(rows, columns),)),
+                in_blocks(inner, TILE[1], self._names, lambda columns, _: (_nest(rows, columns),)),
             )
 
-        return in_blocks(outer, TILE, self._names, lambda rows, _: tiles(rows))
+        return in_blocks(outer, TILE[0], self._names, lambda rows, _: tiles(rows))
 
 
 def _nest(outer: For, inner: For) -> For:
