@@ -17,8 +17,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from msops._loops.ir import Kernel
-from msops._loops.print_c.cost import native_seconds
-from msops._loops.raising.cost import is_order_bound, raised_seconds
+from msops._loops.print_c.cost import native_seconds, operations_in_loops
+from msops._loops.raising.cost import (
+    INLINE_OPERATIONS,
+    SECONDS_PER_WAKING,
+    is_order_bound,
+    raised_seconds,
+)
 from msops._loops.raising.steps import Branch, Contract, Convolve, Loop, Step
 from msops._loops.sizes import size_bytes
 
@@ -26,7 +31,7 @@ Lowering = Literal["xla", "native"]
 
 SECONDS_PER_CALL = 4e-6
 """What a call of a jitted program takes by itself: that of one which returns its input."""
-SECONDS_PER_NATIVE_CALL = 1e-6
+SECONDS_PER_NATIVE_CALL = 3e-7
 """What a call of native code adds to its program."""
 SECONDS_PER_BYTE = 2e-11
 """Writing or reading an array that no cache near the processor holds."""
@@ -92,16 +97,34 @@ def fusion_seconds(kernel: Kernel) -> float:
     return SECONDS_PER_BYTE * sum(size for size in sizes if size > _CACHE_BYTES)
 
 
-def choose_for_cpu(estimates: Estimates, steps: tuple[Step, ...]) -> Choice:
-    """Returns what a kernel becomes on a CPU."""
-    if not is_order_bound(steps) and any(isinstance(s, Contract | Convolve) for s in steps):
-        return forced("xla", "which has a library for matrix products and convolutions")
+def is_quick_as_native(kernel: Kernel, arranged: Kernel) -> bool:
+    """Tells whether native code is done before XLA has woken the threads that it would use.
+
+    Args:
+      kernel: the loops, with their kinds.
+      arranged: the same as they are printed as C.
+    """
+    native = SECONDS_PER_NATIVE_CALL + native_seconds(arranged)
+    wakes = operations_in_loops(kernel) >= INLINE_OPERATIONS
+    return wakes and native + fusion_seconds(kernel) < SECONDS_PER_WAKING
+
+
+def choose_for_cpu(estimates: Estimates, steps: tuple[Step, ...], is_quick: bool) -> Choice:
+    """Returns what a kernel becomes on a CPU; `is_quick` is what `is_quick_as_native` tells."""
     xla, native, fusion = estimates.xla, estimates.native, estimates.fusion
+    if not is_quick and _is_product(steps):
+        return forced("xla", "which has a library for matrix products and convolutions")
     costs = f"an estimated {_time(native)} as native code, {_time(xla)} as XLA operations"
     if fusion > 0:
         costs += f", of which fusing them with others may save {_time(fusion)}"
-    faster: Lowering = "native" if native + fusion < xla else "xla"
+    faster: Lowering = "native" if is_quick or native + fusion < xla else "xla"
     return Choice(faster, f"{_NAMES[faster]}: {costs}")
+
+
+def _is_product(steps: tuple[Step, ...]) -> bool:
+    """Tells whether steps without an order have a product of matrices or a convolution."""
+    has_product = any(isinstance(step, Contract | Convolve) for step in steps)
+    return has_product and not is_order_bound(steps)
 
 
 def choose_for_gpu(steps: tuple[Step, ...]) -> Choice:

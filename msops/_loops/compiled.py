@@ -19,6 +19,7 @@ from msops._loops.choice import (
     choose_for_gpu,
     estimate,
     forced,
+    is_quick_as_native,
 )
 from msops._loops.diagnostics import point
 from msops._loops.errors import NotRaised
@@ -142,12 +143,16 @@ class Compiled:
                 return forced("xla", "as the program is exported or split over devices")
             if not _toolchain.has_compiler(".c"):
                 return forced("xla", "as no C compiler is installed")
-        return choose_for_cpu(self.estimates, self.steps)
+        return choose_for_cpu(self.estimates, self.steps, self._is_quick)
 
     @functools.cached_property
     def estimates(self) -> Estimates:
         """What either form takes on a CPU."""
         return estimate(self.raised, self.steps, self.arranged)
+
+    @functools.cached_property
+    def _is_quick(self) -> bool:
+        return is_quick_as_native(self._analysis.kernel, self.arranged)
 
     @functools.cached_property
     def arranged(self) -> Kernel:
@@ -160,6 +165,10 @@ class Compiled:
 
     def lowering(self, platform: str, travels: bool = False) -> Lowering:
         """Returns "xla" or "native" for one of JAX's platforms; see `choice`."""
+        # Raising the loops takes longer than some kernels will in all.
+        is_free = platform == "cpu" and not travels and self._forced is None
+        if is_free and self._is_quick and _toolchain.has_compiler(".c"):
+            return "native"
         return self.choice(platform, travels).lowering
 
     @functools.cached_property

@@ -17,7 +17,7 @@ from msops._loops.print_c.strides import accesses
 from msops._loops.raising.linear import linear
 from msops._loops.ranges import Ranges, loop_range, range_of
 from msops._loops.sizes import size_bytes
-from msops._loops.walk import expressions, loads, operands, statements
+from msops._loops.walk import bodies, expressions, loads, operands, statements
 
 SECONDS_PER_OPERATION = 1.5e-11
 """One operation in vector registers, on what the second-level cache holds."""
@@ -142,6 +142,28 @@ class NativeCosts:
         # The lines of memory are there still when the loop around reads on in them.
         is_tile = vector.trips <= _LINES and Var(vector.around) in expressions(indices[-1])
         return SECONDS_PER_TILED if is_tile else SECONDS_PER_MISS
+
+
+def operations_in_loops(kernel: Kernel) -> float:
+    """Returns about how many arithmetic operations the stored values of a kernel take."""
+
+    def count(body: Sequence[Stmt], ranges: Ranges) -> float:
+        return sum(
+            _trips(stmt, ranges) * count(stmt.body, {**ranges, stmt.var: loop_range(stmt, ranges)})
+            if isinstance(stmt, For)
+            else _arithmetic(stmt.value)
+            if isinstance(stmt, Store)
+            else max(count(inner, ranges) for inner in bodies(stmt))
+            for stmt in body
+        )
+
+    return count(kernel.body, {})
+
+
+def _arithmetic(expr: Expr) -> int:
+    if isinstance(expr, Load):
+        return 0
+    return sum(map(_arithmetic, operands(expr)), not isinstance(expr, Const | Var | Call))
 
 
 class _SharedCosts(NativeCosts):
