@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
-from custom_ops import FLOAT_OPS, aot, loops, solve_lower
+from custom_ops import FLOAT_OPS, aot, loops, multiply, solve_lower
 
 X = jnp.array([1.0, 2.0, 4.0])
 
@@ -123,6 +123,19 @@ def test_loops_as_operations_are_exported_to_processes_without_msops(tmp_path: P
     export_loops("xla", tmp_path / "program.bin")
     done = run(RUN_EXPORTED_LOOPS, str(tmp_path / "program.bin"))
     assert done.stdout.strip() == LOOPS_PRINT, done.stderr
+
+
+def test_loops_that_would_be_native_code_are_exported_as_operations() -> None:
+    op, x = loops(multiply), jnp.arange(4096.0)
+
+    def program(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return op(x, x), jax.grad(lambda x: op(x, x).sum())(x)
+
+    assert "msops_aot" in jax.jit(program).lower(x).as_text()
+    exported = jax.export.export(jax.jit(program))(x)
+    assert "custom_call" not in exported.mlir_module()
+    for got, expected in zip(exported.call(x), (x * x, 2 * x), strict=True):
+        assert jnp.array_equal(got, expected)
 
 
 def test_exported_native_loops_find_their_library_by_content(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def choose_for_cpu(estimates: Estimates, steps: tuple[Step, ...], is_quick: bool
     """Returns what a kernel becomes on a CPU; `is_quick` is what `is_quick_as_native` tells."""
     xla, native, fusion = estimates.xla, estimates.native, estimates.fusion
     if not is_quick and _is_product(steps):
-        return forced("xla", "which has a library for matrix products and convolutions")
+        return forced("xla", "which have a library for matrix products and convolutions")
     costs = f"an estimated {_time(native)} as native code, {_time(xla)} as XLA operations"
     if fusion > 0:
         costs += f", of which fusing them with others may save {_time(fusion)}"
