@@ -296,9 +296,6 @@ def is_partitioned(ctx: Any) -> bool:
 
 def is_exported(ctx: Any) -> bool:
     """Tells whether the program is lowered by `jax.export`, to run in other processes."""
-<<<<<<< HEAD
-    return getattr(ctx.module_context.lowering_parameters, "for_export", False)
-=======
     return ctx.module_context.lowering_parameters.for_export
 
 
@@ -332,7 +329,6 @@ def exchange(key: str, text: str, processes: Sequence[int], wait_s: float) -> li
     except jax.errors.JaxRuntimeError as error:
         raise TimeoutError(str(error)) from error
     return [client.blocking_key_value_get(f"{key}/{other}", milliseconds) for other in processes]
->>>>>>> origin/main
 
 
 def hold_host_function(ctx: Any, function: Callable[..., Any]) -> None:
