@@ -191,3 +191,14 @@ def test_rows_of_a_parallel_loop_take_along_what_stands_beside_them() -> None:
     got = body_of(arranged(jam_serial_loops, kernel))
     assert "parallel i_group in 0 .. 2 {" in got
     assert "parallel i in 8 .. 9 {" in got or "b[8, 0] = a[8, 0]" in got
+
+
+def test_each_row_has_locals_of_its_own() -> None:
+    text = ROWS.format(neighbour="b[i + 1, j]")
+    store = next(line for line in text.splitlines() if "b[i + 1, j + 1] =" in line)
+    with_local = f"""      local t: float32[] {{
+        t[] = b[i + 1, j] - a[i, j]
+        {store.strip().replace("a[i, j]", "t[]")}
+      }}"""
+    got = body_of(arranged(jam_serial_loops, marked(text.replace(store, with_local))))
+    assert got.count("local t") == 5

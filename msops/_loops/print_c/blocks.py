@@ -5,9 +5,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from msops._loops.ir import INDEX_DTYPE, Binary, BinaryOp, Const, Expr, For, Load, Stmt, Var
+from msops._loops.ir import (
+    INDEX_DTYPE,
+    Binary,
+    BinaryOp,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
 from msops._loops.names import Names
-from msops._loops.walk import expressions
+from msops._loops.walk import expressions, map_bodies, rewrite_all
 
 
 def in_blocks(
@@ -55,3 +68,25 @@ def index(op: BinaryOp, left: Expr, right: Expr) -> Expr:
 def constant(value: int) -> Const:
     """Returns an index."""
     return Const(value, INDEX_DTYPE)
+
+
+def with_buffer(body: tuple[Stmt, ...], name: str, new: str) -> tuple[Stmt, ...]:
+    """Returns a body with another name for a buffer, also where the body declares it."""
+
+    def expression(expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.buffer == name:
+            return dataclasses.replace(expr, buffer=new)
+        return expr
+
+    def change(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(map_bodies(statement(stmt), change) for stmt in stmts)
+
+    def statement(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Store(buffer=buffer) if buffer == name:
+                return dataclasses.replace(stmt, buffer=new)
+            case Local(buffer=Buffer(name=buffer)) if buffer == name:
+                return dataclasses.replace(stmt, buffer=dataclasses.replace(stmt.buffer, name=new))
+        return stmt
+
+    return change(rewrite_all(body, expression))

@@ -16,10 +16,10 @@ import dataclasses
 
 from msops._loops.costs import mean_trips
 from msops._loops.intrinsics import is_float
-from msops._loops.ir import Const, Expr, For, Kernel, Stmt, Store, Var
+from msops._loops.ir import Const, Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.names import Names
 from msops._loops.passes.simplify import simplify
-from msops._loops.print_c.blocks import can_swap, constant, index
+from msops._loops.print_c.blocks import can_swap, constant, index, with_buffer
 from msops._loops.ranges import Range, loop_range
 from msops._loops.walk import map_bodies, rewrite_all, statements, substitute, with_body
 
@@ -65,13 +65,15 @@ class _Jamming:
             return None
         (row,) = rows
         is_fixed = isinstance(loop.begin, Const) and isinstance(loop.end, Const)
-        others = [stmt for stmt in (*loop.body, *row.body) if stmt is not row]
+        others = [stmt for stmt in loop.body if stmt is not row]
+        inside_row = [stmt for stmt in statements(row.body) if not isinstance(stmt, Local)]
         # Operations on integers take a cycle: a chain of them leaves little to overlap.
-        if not is_fixed or not all(map(_stores_float, others)):
+        if not is_fixed or not all(map(_stores_float, (*others, *inside_row))):
             return None
         if _trips(loop) < 2 * ROWS or mean_trips(row, inside) < _FEWEST_TRIPS:
             return None
-        return row if len(others) <= _MOST_STATEMENTS and can_swap(loop, row) else None
+        is_small = len(others) + len(inside_row) <= _MOST_STATEMENTS
+        return row if is_small and can_swap(loop, row) else None
 
     def _may_be_jammed(self, loop: For, row: For) -> bool:
         if loop.kind == "parallel":
@@ -96,7 +98,7 @@ class _Jamming:
             for part in (
                 (self._side_by_side(row, loop.var, rows),)
                 if stmt is row
-                else _repeated((stmt,), loop.var, rows)
+                else self._repeated((stmt,), loop.var, rows)
             )
         )
         groups = For(group, constant(0), constant(count), body, loop.kind, location=loop.location)
@@ -106,17 +108,25 @@ class _Jamming:
 
     def _side_by_side(self, row: For, outer: str, rows: list[Expr]) -> For:
         var = self._names.fresh(row.var)
-        renamed = _repeated(row.body, row.var, [Var(var)])
-        return dataclasses.replace(row, var=var, body=_repeated(renamed, outer, rows))
+        body = self._repeated(_with(row.body, row.var, Var(var)), outer, rows)
+        return dataclasses.replace(row, var=var, body=body)
+
+    def _repeated(self, body: tuple[Stmt, ...], var: str, values: list[Expr]) -> tuple[Stmt, ...]:
+        """Returns a body for each value of a variable, each with locals of its own."""
+        copies = []
+        for value in values:
+            copy = _with(body, var, value)
+            for stmt in statements(body):
+                if isinstance(stmt, Local):
+                    name = stmt.buffer.name
+                    copy = with_buffer(copy, name, self._names.fresh(name))
+            copies.append(copy)
+        return tuple(stmt for copy in copies for stmt in copy)
 
 
-def _repeated(body: tuple[Stmt, ...], var: str, values: list[Expr]) -> tuple[Stmt, ...]:
-    """Returns a body for each value of a variable."""
-
-    def at(value: Expr) -> tuple[Stmt, ...]:
-        return rewrite_all(body, lambda expr: substitute(expr, {var: value}))
-
-    return tuple(stmt for value in values for stmt in at(value))
+def _with(body: tuple[Stmt, ...], var: str, value: Expr) -> tuple[Stmt, ...]:
+    """Returns a body for one value of a variable."""
+    return rewrite_all(body, lambda expr: substitute(expr, {var: value}))
 
 
 def _stores_float(stmt: Stmt) -> bool:

@@ -37,12 +37,12 @@ from msops._loops.ir import (
 from msops._loops.names import Names
 from msops._loops.passes.simplify import simplify
 from msops._loops.print_c import cost
-from msops._loops.print_c.blocks import constant, in_blocks
+from msops._loops.print_c.blocks import constant, in_blocks, with_buffer
 from msops._loops.print_c.reductions import NARROW
 from msops._loops.print_c.strides import accesses, stride
 from msops._loops.ranges import Range, dtype_range, loop_range
 from msops._loops.updates import update_of
-from msops._loops.walk import map_bodies, rewrite_all, statements
+from msops._loops.walk import map_bodies, statements
 
 _MOST_PARTS = 16
 # Clearing and adding up the parts may take this share of the reduction.
@@ -135,7 +135,9 @@ class _Splitting:
         neutral = _neutral(op, dtype)
 
         def inside(block: For, number: Var) -> tuple[Stmt, ...]:
-            reduction = dataclasses.replace(block, body=_renamed(block.body, buffer.name, part))
+            reduction = dataclasses.replace(
+                block, body=with_buffer(block.body, buffer.name, part.name)
+            )
             clear = self._nest(shape, lambda at: Store(part.name, at, neutral))
             keep = self._nest(
                 shape, lambda at: Store(parts.name, (number, *at), Load(part.name, at, dtype))
@@ -175,22 +177,3 @@ def _neutral(op: BinaryOp, dtype: str) -> Const:
     else:
         value = dtype_range(dtype)[0 if op == "max" else 1]
     return Const(float(value) if is_float(dtype) else int(value), dtype)
-
-
-def _renamed(body: tuple[Stmt, ...], name: str, part: Buffer) -> tuple[Stmt, ...]:
-    """Returns a body with another buffer for one."""
-
-    def expression(expr: Expr) -> Expr:
-        if isinstance(expr, Load) and expr.buffer == name:
-            return dataclasses.replace(expr, buffer=part.name)
-        return expr
-
-    def change(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(
-            dataclasses.replace(stmt, buffer=part.name)
-            if isinstance(stmt, Store)
-            else map_bodies(stmt, change)
-            for stmt in stmts
-        )
-
-    return change(rewrite_all(body, expression))
