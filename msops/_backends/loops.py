@@ -117,7 +117,8 @@ class LoopBackend:
         # A derivative counts on zeros that nothing has written; its author is not the user.
         for warning in compiled.warnings if isinstance(kernel, LoopKernel) else ():
             _log.warning("%s", warning)
-        if compiled.lowering(request.platform) == "xla":
+        travels = seam.is_exported(ctx) or seam.is_partitioned(ctx)
+        if compiled.lowering(request.platform, travels) == "xla":
             return seam.lower_as(ctx, _with_axes(compiled, request.call), operands)
         if not all(isinstance(size, int) for size in request.call.batch):
             return seam.lower_as(ctx, _one_by_one(request), operands)
