@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -73,6 +74,12 @@ class Request:
     options: Options
     bind: Callable[[Sequence[Any]], Sequence[Any]]
     who: str
+
+    def memory_traffic(self) -> dict[str, float]:
+        """Returns the bytes of inputs and outputs, each counted once."""
+        arrays = (*self.inputs, *self.outputs.structs)
+        size_bytes = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
+        return {"bytes accessed": float(size_bytes)}
 
     def aliases(self) -> tuple[tuple[int, int], ...]:
         """Returns the pairs of flat input and output that ``Custom(inplace=)`` names.
@@ -155,6 +162,9 @@ class Backend(Protocol):
     def lower(self, kernel: Any, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
         """Lowers one call for one platform."""
 
+    def cost(self, kernel: Any, request: Request) -> Mapping[str, float] | None:
+        """Returns what is known of one call's cost; None where XLA counts its operations."""
+
     def explain(self, kernel: Any, request: Request) -> str:
         """Tells what becomes of one call, and why."""
 
@@ -180,6 +190,10 @@ class Opaque:
     def native(self, kernel: Any, request: Request) -> NativeCall | AicpuCall | None:
         """Returns None: the kernel is in no library."""
         return None
+
+    def cost(self, kernel: Any, request: Request) -> Mapping[str, float] | None:
+        """Returns the bytes alone: what a kernel computes, only its author knows."""
+        return request.memory_traffic()
 
     def explain(self, kernel: Any, request: Request) -> str:
         """Says that the kernel runs as it is."""

@@ -25,7 +25,7 @@ from msops._custom_options import (
 )
 from msops._fingerprint import ByValue
 from msops._inference import read_inference, refuse_64_bit
-from msops._inspection import explain_call, html_table, lowered_text, stand_in
+from msops._inspection import cost_of_call, explain_call, html_table, lowered_text, stand_in
 from msops._op_info import OpInfo, format_rows, read_reg_info
 from msops._programs import Programs, share_programs
 from msops._tensor import Tensor, holds, unwrap, wrap
@@ -210,11 +210,26 @@ class Custom:
             if len(values) == len(args) and {*map(type, values)} == {seam.ARRAY_TYPE}:
                 with jax.enable_x64(True):
                     return wrap(_run(compiled, values))
-        if holds(Tensor, args):
+        values, has_tensors = self._read_arguments(args)
+        if has_tensors:
             with jax.enable_x64(True):
-                result = self._call(unwrap(args), tensors=True)
+                result = self._call(values, tensors=True)
                 return Tensor([0], jnp.int32) if result is None else wrap(result)
         return self._call(args, tensors=False)
+
+    def _read_arguments(self, args: Sequence[Any]) -> tuple[Sequence[Any], bool]:
+        """Returns call arguments with arrays for Tensors, and whether there were Tensors."""
+        try:
+            return unwrap(args), holds(Tensor, args)
+        except RecursionError:
+            raise ArgumentValueError(
+                explain(
+                    self._who,
+                    "expected arrays and lists of arrays; got a list that holds itself, or is "
+                    "nested too deep",
+                    "Pass each input by itself, or those of a dynamic input as one flat list.",
+                )
+            ) from None
 
     def _call(self, args: Sequence[Any], tensors: bool) -> Any:
         call, flat = sort_arguments(args, next(iter(self._infos), None), tensors, self._who)
@@ -358,12 +373,49 @@ class Custom:
         """
         return lowered_text(self._resolve(), self._find_call(args), stage)
 
+    def cost_analysis(self, *args: Any) -> dict[str, float]:
+        """Returns what a call costs, as far as that can be told without running it.
+
+        Corresponds to ``jax.stages.Compiled.cost_analysis``, which knows nothing of a kernel that
+        is one call to XLA.
+
+        Args:
+          *args: as for `explain`.
+
+        Returns:
+          A dict with JAX's keys, of those that are known:
+
+          - "bytes accessed". For a kernel that is one call these are its inputs and outputs, each
+            once: what it moves at least if it uses them all.
+          - "flops" and "transcendentals": of XLA's operations as XLA counts them; of loops that
+            run as native code, or in an order, as the loops say: additions, multiplications and
+            the like on elements, and calls of functions like exp. An ``if`` on data counts as its
+            longer branch. They are absent for kernels in C++ and Python, and for loops whose
+            number of iterations depends on data.
+
+        Raises:
+          ArgumentValueError: no `args`, and the op has not been called.
+          BuildError: the kernel cannot be compiled for such inputs.
+
+        Example:
+          >>> import jax, jax.numpy as jnp, msops
+          >>> def running_sum(x):
+          ...     y = output_tensor(x.shape, x.dtype)
+          ...     for i in range(x.shape[0]):
+          ...         y[i] = x[i] if i == 0 else y[i - 1] + x[i]
+          ...     return y
+          >>> op = msops.Custom(running_sum, func_type="akg")
+          >>> op.cost_analysis(jax.ShapeDtypeStruct((1000,), jnp.float32))
+          {'flops': 999.0, 'transcendentals': 0.0, 'bytes accessed': 8000.0}
+        """
+        return cost_of_call(self._resolve(), self._find_call(args))
+
     def _find_call(self, args: Sequence[Any]) -> tuple[Call, Sequence[Any]] | None:
         if not args:
             return None
-        tensors = holds(Tensor, args)
-        values = jax.tree.map(stand_in, list(unwrap(args)))
-        return sort_arguments(values, next(iter(self._infos), None), tensors, self._who)
+        values, tensors = self._read_arguments(args)
+        arrays = jax.tree.map(stand_in, list(values))
+        return sort_arguments(arrays, next(iter(self._infos), None), tensors, self._who)
 
     def __copy__(self) -> Custom:
         twin = object.__new__(type(self))

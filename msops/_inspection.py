@@ -1,4 +1,4 @@
-"""What becomes of an op's call: `Custom.explain` and `Custom.lower_text`."""
+"""What becomes of an op's call: `Custom.explain`, `Custom.lower_text`, `Custom.cost_analysis`."""
 
 from __future__ import annotations
 
@@ -41,6 +41,28 @@ def lowered_text(programs: Programs, found: tuple[Call, Sequence[Any]] | None, s
         )
     with call.face():
         return stages[stage]()
+
+
+def cost_of_call(programs: Programs, found: tuple[Call, Sequence[Any]] | None) -> dict[str, float]:
+    """Returns what a call costs: the backend's own count, or XLA's."""
+    operator = programs.operator
+    call, inputs = _choose(operator, found, "cost_analysis")
+    definition = operator.definition
+    with call.face():
+        own = definition.backend.cost(definition.kernel, _request(operator, call, inputs))
+        return dict(_counted_by_xla(programs, call, inputs) if own is None else own)
+
+
+_COSTS = ("flops", "transcendentals", "bytes accessed")
+
+
+def _counted_by_xla(
+    programs: Programs, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]
+) -> Mapping[str, float]:
+    counted: Any = programs.compiled(call)
+    counted = counted.lower(*inputs).compile().cost_analysis() or {}
+    # Negative is XLA's way to say that it does not know.
+    return {kind: counted[kind] for kind in _COSTS if counted.get(kind, -1) >= 0}
 
 
 def html_table(name: str, func_type: str, infos: Sequence[OpInfo]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import jax.ffi
 import numpy as np
-from jax._src import core, dispatch, effects
+from jax._src import core, dispatch, effects, source_info_util
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.array import ArrayImpl
 from jax._src.interpreters import ad as _ad
@@ -78,6 +78,10 @@ class _NotOurs(logging.Filter):
 
 
 logging.getLogger("jax._src.callback").addFilter(_NotOurs())
+
+
+# Profilers and XLA's own messages name the line that calls an op, not a line of ours.
+source_info_util.register_exclusion(f"{pathlib.Path(__file__).parent}/")
 
 
 def is_tracer(value: Any) -> bool:

@@ -17,6 +17,14 @@ os.environ["MSOPS_CACHE_DIR"] = os.environ.get(
 os.environ.pop("MS_CUSTOM_AOT_WHITE_LIST", None)
 
 
+@pytest.fixture(autouse=True)
+def say_again() -> None:
+    """Has each test hear what is said once in a process."""
+    from msops._logging import warn_once
+
+    warn_once.cache_clear()
+
+
 @pytest.fixture
 def kernels() -> Path:
     """The folder of kernel sources that tests share."""

@@ -74,7 +74,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_aclnn",
         "_jax_seam _native _op_info _toolchain",
     ),
-    1: ("_context", "_config _dtypes _host_memory _paths _version"),
+    1: ("_context", "_config _dtypes _logging _host_memory _paths _version"),
     0: ("errors",),
 }
 ROWS = [row.split() for layer in sorted(LAYERS, reverse=True) for row in LAYERS[layer]]

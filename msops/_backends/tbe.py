@@ -120,6 +120,9 @@ class TbeBackend:
         """Lowers to XLA operations."""
         return seam.lower_as(ctx, _function(kernel, request), operands)
 
+    def cost(self, kernel: TbeKernel, request: Request) -> None:
+        """Returns None: XLA counts its operations."""
+
     def explain(self, kernel: TbeKernel, request: Request) -> str:
         """Tells the row that matched, and what the kernel described."""
         case = _case(kernel, request)

@@ -11,7 +11,7 @@ import numpy as np
 from msops._host_function import HostFunction
 from msops._native_call import NativeCall
 from msops.errors import MsopsError
-from msops.testing.guarded import Crash, Job, Run, aliases_of, run_jobs, show, size_bytes
+from msops.testing.guarded import Crash, Job, Run, run_jobs, show, size_bytes
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject, rolled
 
@@ -79,7 +79,7 @@ def run_on_guarded_memory(subject: Subject) -> MemoryRuns | None:
         dataclasses.replace(job, other_inputs=tuple(map(rolled, subject.flat))),
     ]
     kernel = call.symbol if isinstance(call, NativeCall) else call.kernel
-    aliased = tuple(output for _, output in aliases_of(call))
+    aliased = tuple(output for _, output in call.aliases)
     options = subject.options
     return MemoryRuns(
         kernel, job.outputs, options.stateful, call.reentrant, aliased, *run_jobs(jobs)

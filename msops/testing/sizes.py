@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from msops.errors import MsopsError
-from msops.testing.guarded import Job, Run, aliases_of, run_jobs
+from msops.testing.guarded import Job, Run, run_jobs
 from msops.testing.memory import POISONS, crash_line, unique, unwritten_lines
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
@@ -166,7 +166,7 @@ def _trial_of(name: str, job: Job, back: Run, front: Run) -> Trial:
     crashes = [crash_line(run.crash) for run in (back, front) if run.crash]
     faults = [*(back.damage or front.damage), *crashes, *(back.changed or front.changed)]
     if not crashes and not back.error:
-        aliased = [output for _, output in aliases_of(job.call)]
+        aliased = [output for _, output in job.call.aliases]
         faults += unwritten_lines(job.outputs, back, front, aliased)
     return Trial(name, "return code" if back.error else "", tuple(unique(faults)))
 
