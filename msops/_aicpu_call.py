@@ -41,6 +41,11 @@ class AicpuCall:
     dynamic_outputs: bool
     aliases: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def kernel_name(self) -> str:
+        """What messages call the kernel."""
+        return self.kernel
+
 
 def lower_aicpu_call(
     call: AicpuCall,

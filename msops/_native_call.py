@@ -52,6 +52,11 @@ class NativeCall:
     workspaces: tuple[int, ...] = ()
     aliases: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def kernel_name(self) -> str:
+        """What messages call the kernel."""
+        return self.symbol
+
 
 def lower_native_call(
     call: NativeCall,

@@ -149,7 +149,7 @@ NESTS: dict[str, tuple[str, Callable[[int], int]]] = {
         lambda n: n * (n - 1) // 2,
     ),
     "tiled": (
-        "serial t in 0 .. ((N + 15) // 16) { serial i in (t * 16) .. min(t * 16 + 16, N) "
+        "serial t in 0 .. ((N + 15) // 16) { serial i in (t * 16) .. min((t * 16) + 16, N) "
         "{ y[] = y[] + x[i] } }",
         lambda n: n,
     ),

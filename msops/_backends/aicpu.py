@@ -50,11 +50,13 @@ class AicpuKernel:
     Attributes:
       library: the library built from sources; None if calls name it.
       folder: where the op's function is, beside which libraries are looked for.
+      sources: what the library was built from.
       found: the libraries that calls named so far.
     """
 
     library: Library | None
     folder: Path | None
+    sources: tuple[Path, ...] = dataclasses.field(default=(), compare=False)
     found: dict[str, Library] = dataclasses.field(default_factory=dict, compare=False)
 
     def library_of(self, request: Request) -> Library:
@@ -145,7 +147,7 @@ class AicpuBackend(Opaque):
     def resolve(self, source: AicpuSource, options: Options, who: str) -> AicpuKernel:
         """Builds the sources; a library that calls name is found when they are lowered."""
         library = build_library(source.sources, who) if source.sources else None
-        return AicpuKernel(library, source.folder)
+        return AicpuKernel(library, source.folder, source.sources)
 
     def infer(
         self, kernel: AicpuKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str

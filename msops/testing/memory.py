@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 from msops._host_function import HostFunction
-from msops._native_call import NativeCall
 from msops.errors import MsopsError
 from msops.testing.guarded import Crash, Job, Run, run_jobs, show, size_bytes
 from msops.testing.report import Finding, failed, passed, skipped
@@ -78,11 +77,10 @@ def run_on_guarded_memory(subject: Subject) -> MemoryRuns | None:
         dataclasses.replace(job, placement="odd 16"),
         dataclasses.replace(job, other_inputs=tuple(map(rolled, subject.flat))),
     ]
-    kernel = call.symbol if isinstance(call, NativeCall) else call.kernel
     aliased = tuple(output for _, output in call.aliases)
     options = subject.options
     return MemoryRuns(
-        kernel, job.outputs, options.stateful, call.reentrant, aliased, *run_jobs(jobs)
+        call.kernel_name, job.outputs, options.stateful, call.reentrant, aliased, *run_jobs(jobs)
     )
 
 

@@ -5,22 +5,27 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
+from msops._aicpu_libraries import build_library
+from msops._backends.aicpu import AicpuKernel
 from msops._backends.pyfunc import PyfuncKernel
 from msops._custom import Custom
 from msops._dtypes import as_dtype
 from msops._host_function import HostFunction
 from msops._inference import NO_OUTPUTS, Outputs, refuse_64_bit
+from msops._native_call import NativeCall
+from msops._paths import get_include
+from msops._toolchain import Library, resolve
 from msops.errors import ArgumentTypeError, MsopsError, explain
 from msops.testing.guarded import show
 
 if TYPE_CHECKING:
     from msops._aicpu_call import AicpuCall
-    from msops._native_call import NativeCall
 
 
 class Subject:
@@ -80,6 +85,17 @@ class Subject:
         request = self._operator.request(self.call, structs, "cpu", outputs)
         definition = self._operator.definition
         return definition.backend.native(definition.kernel, request)
+
+    def rebuilt(self, flags: tuple[str, ...]) -> tuple[Library, tuple[Path, ...]] | None:
+        """Returns the kernel's library built with more flags, and its sources; None without any."""
+        kernel, call = self._operator.definition.kernel, self.native()
+        if isinstance(kernel, AicpuKernel) and kernel.sources:
+            return build_library(kernel.sources, str(self), flags), kernel.sources
+        source = call.library.origin if isinstance(call, NativeCall) else None
+        if source is None or source.suffix not in (".c", ".cc", ".cpp", ".cxx"):
+            return None
+        headers = (Path(get_include()),)
+        return resolve(source, str(self), include_dirs=headers, flags=flags), (source,)
 
     def host_function(self) -> HostFunction | None:
         """Returns what calls a Python function as the op does; None of another kernel."""
