@@ -222,7 +222,8 @@ class Custom:
     def _read_arguments(self, args: Sequence[Any]) -> tuple[Sequence[Any], bool]:
         """Returns call arguments with arrays for Tensors, and whether there were Tensors."""
         try:
-            return unwrap(args), holds(Tensor, args)
+            has_tensors = holds(Tensor, args)
+            return unwrap(args) if has_tensors else args, has_tensors
         except RecursionError:
             raise ArgumentValueError(
                 explain(
