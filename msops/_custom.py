@@ -29,6 +29,7 @@ from msops._inspection import cost_of_call, explain_call, html_table, lowered_te
 from msops._op_info import OpInfo, format_rows, read_reg_info
 from msops._programs import Programs, share_programs
 from msops._tensor import Tensor, holds, unwrap, wrap
+from msops._tensor_data import endless
 from msops.errors import (
     ArgumentValueError,
     explain,
@@ -225,14 +226,7 @@ class Custom:
             has_tensors = holds(Tensor, args)
             return unwrap(args) if has_tensors else args, has_tensors
         except RecursionError:
-            raise ArgumentValueError(
-                explain(
-                    self._who,
-                    "expected arrays and lists of arrays; got a list that holds itself, or is "
-                    "nested too deep",
-                    "Pass each input by itself, or those of a dynamic input as one flat list.",
-                )
-            ) from None
+            raise endless(self._who) from None
 
     def _call(self, args: Sequence[Any], tensors: bool) -> Any:
         call, flat = sort_arguments(args, next(iter(self._infos), None), tensors, self._who)

@@ -53,9 +53,8 @@ def endless(first: Any) -> list[Any]:
 
 
 ENDLESS = (
-    "Custom 'AddAll': expected arrays and lists of arrays; got a list that holds itself, or is "
-    "nested too deep.\n"
-    "Pass each input by itself, or those of a dynamic input as one flat list."
+    "Custom 'AddAll': expected arrays, or lists and dicts of them; got a list or dict that holds "
+    "itself, or is nested too deep.\nPass each array by itself, or in one flat list."
 )
 
 
@@ -327,6 +326,16 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: aot("AddAll", lambda xs: xs[0], lambda xs: xs[0])(endless(Tensor(X))),
         errors.ArgumentValueError,
         ENDLESS,
+    ),
+    "a list that holds itself as Tensor": (
+        lambda: Tensor(endless(X)),
+        errors.ArgumentValueError,
+        ENDLESS.replace("Custom 'AddAll'", "Tensor"),
+    ),
+    "a list that holds itself as operand": (
+        lambda: ops.add(endless(X), X),
+        errors.ArgumentValueError,
+        ENDLESS.replace("Custom 'AddAll'", "msops"),
     ),
     "64 bits with x64 off": (
         lambda: aot("Copy")(np.arange(3)),
