@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from typing import Any
 
 import jax
@@ -172,6 +173,18 @@ def test_a_library_that_infers_otherwise_is_found() -> None:
     assert "out_shape says [16]; the kernel itself [17]" in finding.details
 
 
+def test_a_library_that_infers_another_dtype_is_found() -> None:
+    finding = check_one(faulty("InfersOtherType"), "shapes and dtypes", FULL)
+    assert finding.verdict == "failed"
+    assert "out_dtype says float32; the kernel itself float64" in finding.details
+
+
+def test_a_refusal_that_is_lost_later_is_found() -> None:
+    finding = check_one(faulty("RefusesOnce"), "refusals", FULL)
+    assert finding.verdict == "failed"
+    assert "jit: the kernel's code is lost" in text_of(finding)
+
+
 def test_a_shape_too_large_shows_as_elements_not_written() -> None:
     op = Custom(f"{FAULTS}:Right", lambda x: [x[0] + 2], first)
     assert "2 of 18 elements not written, the first [16]" in text_of(
@@ -211,6 +224,17 @@ def test_a_wrong_gradient_is_found(name: str) -> None:
     assert finding.summary == f"it differs from finite differences in {name}"
     assert len(finding.details) == 4
     assert all(line.startswith(f"input 1, {name}[3,5], direction") for line in finding.details)
+
+
+def test_a_wrong_rule_of_forward_mode_is_found_beside_a_right_bprop() -> None:
+    def double(primals: Any, tangents: Any, out: Any) -> Any:
+        return 2 * (primals[1] * tangents[0] + primals[0] * tangents[1])
+
+    op = aot("Multiply", bprop=multiply_bprop, jvp=double)
+    finding = check_one(op, "gradient", X, Y)
+    assert finding.verdict == "failed"
+    assert len(finding.details) == 8
+    assert all(" forward: " in line for line in finding.details)
 
 
 @pytest.mark.parametrize("sanitize", ["yes", 1, None])
@@ -259,6 +283,21 @@ def test_a_python_function_that_overwrites_its_inputs_is_found() -> None:
     finding = check_one(Custom(overwrite, first, first), "inputs unchanged")
     assert finding.verdict == "failed"
     assert finding.details == ("input 0, float32[3,5]",)
+
+
+def test_a_python_function_that_two_threads_share_is_found() -> None:
+    scratch = np.zeros((3, 5), np.float32)
+
+    def add_one(x: np.ndarray) -> np.ndarray:
+        scratch[...] = x
+        time.sleep(0.001)  # without the GIL, so that the other thread comes in between
+        return scratch + np.float32(1)
+
+    op = Custom(add_one, first, first)
+    assert check_one(op, "repeatable").verdict == "passed"
+    finding = check_one(op, "eager and jit")
+    assert finding.verdict == "failed", finding
+    assert "two threads: output 0, float32[3,5]: 15 of 15 elements differ" in text_of(finding)
 
 
 def test_inputs_overwritten_in_this_process_are_found() -> None:
@@ -390,34 +429,41 @@ def test_tensors_are_checked_in_64_bits() -> None:
 
 @pytest.fixture(scope="module")
 def sanitized() -> dict[str, Finding]:
-    symbols = ("Right", "WritesBeyond", "OverreadsOwnArray", "OverflowsInt")
+    symbols = ("Right", "WritesBeyond", "OverreadsOwnArray", "OverflowsInt", "FollowsNull")
+    made = {symbol: faulty(symbol) for symbol in symbols}
+    made |= {kernel: in_aicpu(kernel) for kernel in ("AicpuRight", "AicpuBeyond", "AicpuNull")}
     left = only()
     return {
-        symbol: opcheck(faulty(symbol), FULL, sanitize=True, skip=left)["sanitizers"]
-        for symbol in symbols
+        name: opcheck(op, FULL, sanitize=True, skip=left)["sanitizers"] for name, op in made.items()
     }
 
 
 @pytest.mark.parametrize(
-    ("symbol", "said"),
+    ("symbol", "said", "file"),
     [
-        ("WritesBeyond", "heap-buffer-overflow"),
-        ("OverreadsOwnArray", "stack-buffer-overflow"),
-        ("OverflowsInt", "signed integer overflow: 2147483647 + 1"),
+        ("WritesBeyond", "heap-buffer-overflow", "faults.cc:"),
+        ("OverreadsOwnArray", "stack-buffer-overflow", "faults.cc:"),
+        ("OverflowsInt", "signed integer overflow: 2147483647 + 1", "faults.cc:"),
+        ("FollowsNull", "SEGV on unknown address", "faults.cc:"),
+        ("AicpuBeyond", "heap-buffer-overflow", "aicpu.cc:"),
+        ("AicpuNull", "SEGV on unknown address", "aicpu.cc:"),
     ],
 )
 def test_the_sanitizers_find_a_planted_fault(
-    sanitized: dict[str, Finding], symbol: str, said: str
+    sanitized: dict[str, Finding], symbol: str, said: str, file: str
 ) -> None:
     finding = sanitized[symbol]
     assert finding.verdict == "failed", finding
     assert f"kernel {symbol}" in finding.summary
     assert said in text_of(finding)
-    assert "faults.cc:" in text_of(finding)
+    assert file in text_of(finding)
 
 
-def test_the_sanitizers_are_content_with_a_right_kernel(sanitized: dict[str, Finding]) -> None:
-    assert sanitized["Right"].verdict == "passed", sanitized["Right"]
+@pytest.mark.parametrize("name", ["Right", "AicpuRight"])
+def test_the_sanitizers_are_content_with_a_right_kernel(
+    sanitized: dict[str, Finding], name: str
+) -> None:
+    assert sanitized[name].verdict == "passed", sanitized[name]
 
 
 ON_FOUR_DEVICES = """
