@@ -1,8 +1,9 @@
 """Gradients against finite differences.
 
 For a cotangent c and a direction v, reverse mode says <vjp(c), v>, forward mode <c, jvp(v)>, and
-central differences <c, f(x + h v) - f(x - h v)> / 2h. Their error is h^2 |f'''| / 6 from the curve and eps |f| / h from
-rounding, which h = eps^(1/3) balances (Nocedal and Wright, Numerical Optimization, 8.1).
+central differences <c, f(x + h v) - f(x - h v)> / 2h. Their error is h^2 |f'''| / 6 from the curve
+and eps |f| / h from rounding, which h = eps^(1/3) balances (Nocedal and Wright, Numerical
+Optimization, 8.1).
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def check_gradient(subject: Subject) -> Finding:
             check,
             f"it differs from finite differences in {precision}",
             lines,
-            "Mend the bprop, or the jvp rule; if the inputs lie at a kink (of relu, max), check it elsewhere.",
+            "Mend the bprop, or the jvp rule; if the inputs lie at a kink (of relu, max), check it "
+            "elsewhere.",
         )
     return passed(check, f"as finite differences in {precision}, {_DIRECTIONS} directions an input")
 
