@@ -382,8 +382,8 @@ class Custom:
         Returns:
           A dict with JAX's keys, of those that are known:
 
-          - "bytes accessed". For a kernel that is one call these are its inputs and outputs, each
-            once: what it moves at least if it uses them all.
+          - "bytes accessed": of XLA's operations as XLA counts them, else of the inputs and outputs,
+            each once.
           - "flops" and "transcendentals": of XLA's operations as XLA counts them; of loops that
             run as native code, or in an order, as the loops say: additions, multiplications and
             the like on elements, and calls of functions like exp. An ``if`` on data counts as its
@@ -403,7 +403,7 @@ class Custom:
           ...     return y
           >>> op = msops.Custom(running_sum, func_type="akg")
           >>> op.cost_analysis(jax.ShapeDtypeStruct((1000,), jnp.float32))
-          {'flops': 999.0, 'transcendentals': 0.0, 'bytes accessed': 8000.0}
+          {'bytes accessed': 8000.0, 'flops': 999.0, 'transcendentals': 0.0}
         """
         return cost_of_call(self._resolve(), self._find_call(args))
 

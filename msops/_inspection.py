@@ -48,21 +48,28 @@ def cost_of_call(programs: Programs, found: tuple[Call, Sequence[Any]] | None) -
     operator = programs.operator
     call, inputs = _choose(operator, found, "cost_analysis")
     definition = operator.definition
+    request = _request(operator, call, inputs)
     with call.face():
-        own = definition.backend.cost(definition.kernel, _request(operator, call, inputs))
-        return dict(_counted_by_xla(programs, call, inputs) if own is None else own)
-
-
-_COSTS = ("flops", "transcendentals", "bytes accessed")
+        own = definition.backend.cost(definition.kernel, request)
+        counted = _counted_by_xla(programs, call, inputs) if own is None else own
+    return {**request.memory_traffic(), **counted}
 
 
 def _counted_by_xla(
     programs: Programs, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]
 ) -> Mapping[str, float]:
-    counted: Any = programs.compiled(call)
-    counted = counted.lower(*inputs).compile().cost_analysis() or {}
-    # Negative is XLA's way to say that it does not know.
-    return {kind: counted[kind] for kind in _COSTS if counted.get(kind, -1) >= 0}
+    jitted: Any = programs.compiled(call)
+    compiled = jitted.lower(*inputs).compile()
+    if " while(" in compiled.as_text():
+        # It counts one iteration, of however many.
+        return {}
+    counted = compiled.cost_analysis() or {}
+    # It leaves out what is 0; what it does not know is negative.
+    costs = {kind: float(counted.get(kind, 0)) for kind in _COSTS}
+    return {kind: cost for kind, cost in costs.items() if cost >= 0}
+
+
+_COSTS = ("bytes accessed", "flops", "transcendentals")
 
 
 def html_table(name: str, func_type: str, infos: Sequence[OpInfo]) -> str:

@@ -133,10 +133,7 @@ class LoopBackend:
         if compiled.lowering(request.platform) == "xla" and not compiled.is_order_bound:
             return None
         whole = compiled.batched(request.call.batch, _mapped(request))
-        return {
-            **{kind: float(n) for kind, n in whole.operations.items()},
-            **request.memory_traffic(),
-        }
+        return {kind: float(count) for kind, count in whole.operations.items()}
 
     def explain(self, kernel: LoopKernel, request: Request) -> str:
         """Tells what the loops became, and why."""

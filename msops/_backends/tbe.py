@@ -121,7 +121,7 @@ class TbeBackend:
         return seam.lower_as(ctx, _function(kernel, request), operands)
 
     def cost(self, kernel: TbeKernel, request: Request) -> None:
-        """Returns None: XLA counts its operations."""
+        """Returns None: XLA counts them."""
 
     def explain(self, kernel: TbeKernel, request: Request) -> str:
         """Tells the row that matched, and what the kernel described."""
