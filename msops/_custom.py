@@ -380,15 +380,13 @@ class Custom:
           *args: as for `explain`.
 
         Returns:
-          A dict with JAX's keys, of those that are known:
+          A dict with those of JAX's keys that are known.
 
-          - "bytes accessed": of XLA's operations as XLA counts them, else of the inputs and outputs,
-            each once.
-          - "flops" and "transcendentals": of XLA's operations as XLA counts them; of loops that
-            run as native code, or in an order, as the loops say: additions, multiplications and
-            the like on elements, and calls of functions like exp. An ``if`` on data counts as its
-            longer branch. They are absent for kernels in C++ and Python, and for loops whose
-            number of iterations depends on data.
+          For operations of XLA's the values are XLA's own counts. Else "bytes accessed" is the size
+          of all inputs and outputs, and for loops that run as native code, or in an order, "flops"
+          and "transcendentals" count arithmetic on elements and calls of functions like exp; an
+          ``if`` on data counts as its longer branch. These two are absent for kernels in C++ and
+          Python, and where the number of iterations depends on data.
 
         Raises:
           ArgumentValueError: no `args`, and the op has not been called.
