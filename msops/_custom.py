@@ -213,10 +213,10 @@ class Custom:
             if len(values) == len(args) and {*map(type, values)} == {seam.ARRAY_TYPE}:
                 with jax.enable_x64(True):
                     return wrap(_run(compiled, values))
-        values, has_tensors = self._read_arguments(args)
+        arrays, has_tensors = self._read_arguments(args)
         if has_tensors:
             with jax.enable_x64(True):
-                result = self._call(values, tensors=True)
+                result = self._call(arrays, tensors=True)
                 return Tensor([0], jnp.int32) if result is None else wrap(result)
         return self._call(args, tensors=False)
 

@@ -289,8 +289,12 @@ def zero_tangent(aval: Any) -> Any:
 def lower_as(
     ctx: Any, function: Callable[..., Sequence[Any]], operands: Sequence[Any]
 ) -> Sequence[Any]:
-    """Lowers an equation as the JAX code of `function` on its operands."""
-    return mlir.lower_fun(function, multiple_results=True)(ctx, *operands)
+    """Lowers an equation as the JAX code of `function` on its operands.
+
+    What XLA is told of each operation names the equation's primitive, as it does of a custom call.
+    """
+    scoped = jax.named_scope(ctx.primitive.name)(function)
+    return mlir.lower_fun(scoped, multiple_results=True)(ctx, *operands)
 
 
 def is_partitioned(ctx: Any) -> bool:

@@ -108,7 +108,10 @@ def test_cond_gives_value_and_gradient_of_the_branch_it_takes(case: Case) -> Non
 
 
 @each_case
-@pytest.mark.parametrize("policy", ["nothing_saveable", "everything_saveable"])
+@pytest.mark.parametrize(
+    "policy",
+    ["nothing_saveable", pytest.param("everything_saveable", marks=pytest.mark.slow)],
+)
 def test_checkpointed_steps_of_a_scan_have_the_same_gradient(case: Case, policy: str) -> None:
     step, (x, *rest) = step_of(case)
     policies = jax.checkpoint_policies
