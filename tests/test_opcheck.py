@@ -233,7 +233,7 @@ def test_a_wrong_rule_of_forward_mode_is_found_beside_a_right_bprop() -> None:
     op = aot("Multiply", bprop=multiply_bprop, jvp=double)
     finding = check_one(op, "gradient", X, Y)
     assert finding.verdict == "failed"
-    assert len(finding.details) == 8
+    assert finding.details
     assert all(" forward: " in line for line in finding.details)
 
 
@@ -427,43 +427,41 @@ def test_tensors_are_checked_in_64_bits() -> None:
     assert report["shapes and dtypes"].summary == "float64[3,5]"
 
 
-@pytest.fixture(scope="module")
-def sanitized() -> dict[str, Finding]:
-    symbols = ("Right", "WritesBeyond", "OverreadsOwnArray", "OverflowsInt", "FollowsNull")
-    made = {symbol: faulty(symbol) for symbol in symbols}
-    made |= {kernel: in_aicpu(kernel) for kernel in ("AicpuRight", "AicpuBeyond", "AicpuNull")}
-    left = only()
-    return {
-        name: opcheck(op, FULL, sanitize=True, skip=left)["sanitizers"] for name, op in made.items()
-    }
+def sanitize(op: Custom) -> Finding:
+    return opcheck(op, FULL, sanitize=True, skip=only())["sanitizers"]
 
 
-@pytest.mark.parametrize(
-    ("symbol", "said", "file"),
-    [
-        ("WritesBeyond", "heap-buffer-overflow", "faults.cc:"),
-        ("OverreadsOwnArray", "stack-buffer-overflow", "faults.cc:"),
-        ("OverflowsInt", "signed integer overflow: 2147483647 + 1", "faults.cc:"),
-        ("FollowsNull", "SEGV on unknown address", "faults.cc:"),
-        ("AicpuBeyond", "heap-buffer-overflow", "aicpu.cc:"),
-        ("AicpuNull", "SEGV on unknown address", "aicpu.cc:"),
-    ],
-)
-def test_the_sanitizers_find_a_planted_fault(
-    sanitized: dict[str, Finding], symbol: str, said: str, file: str
-) -> None:
-    finding = sanitized[symbol]
+def check_sanitized(finding: Finding, kernel: str, said: str, file: str) -> None:
     assert finding.verdict == "failed", finding
-    assert f"kernel {symbol}" in finding.summary
+    assert f"kernel {kernel}" in finding.summary
     assert said in text_of(finding)
     assert file in text_of(finding)
 
 
-@pytest.mark.parametrize("name", ["Right", "AicpuRight"])
-def test_the_sanitizers_are_content_with_a_right_kernel(
-    sanitized: dict[str, Finding], name: str
-) -> None:
-    assert sanitized[name].verdict == "passed", sanitized[name]
+@pytest.mark.parametrize(
+    ("symbol", "said"),
+    [
+        ("WritesBeyond", "heap-buffer-overflow"),
+        ("OverreadsOwnArray", "stack-buffer-overflow"),
+        ("OverflowsInt", "signed integer overflow: 2147483647 + 1"),
+        ("FollowsNull", "SEGV on unknown address"),
+    ],
+)
+def test_the_sanitizers_find_a_planted_fault(symbol: str, said: str) -> None:
+    check_sanitized(sanitize(faulty(symbol)), symbol, said, "faults.cc:")
+
+
+def test_the_sanitizers_are_content_with_a_right_kernel() -> None:
+    finding = sanitize(faulty("Right"))
+    assert finding.verdict == "passed", finding
+
+
+@pytest.mark.slow
+def test_the_sanitizers_know_the_sources_of_aicpu_kernels() -> None:
+    beyond, null = (sanitize(in_aicpu(name)) for name in ("AicpuBeyond", "AicpuNull"))
+    check_sanitized(beyond, "AicpuBeyond", "heap-buffer-overflow", "aicpu.cc:")
+    check_sanitized(null, "AicpuNull", "SEGV on unknown address", "aicpu.cc:")
+    assert sanitize(in_aicpu("AicpuRight")).verdict == "passed"
 
 
 ON_FOUR_DEVICES = """
