@@ -114,13 +114,18 @@ def _resize(array: np.ndarray, change: Mapping[int, int]) -> np.ndarray:
 def _recast(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
     """Yields inputs of other dtypes: all of them, and each alone."""
     for name in _OTHER_DTYPES:
-        recast = tuple(array.astype(name) for array in subject.flat)
+        recast = tuple(_cast(array, name) for array in subject.flat)
         if any(array.dtype != own.dtype for array, own in zip(recast, subject.flat, strict=True)):
             yield f"all {name}", recast
     for index, array in enumerate(subject.flat if len(subject.flat) > 1 else ()):
         name = "float16" if array.dtype.itemsize > 2 else "float64"
         before, after = subject.flat[:index], subject.flat[index + 1 :]
-        yield f"input {index} {name}", (*before, array.astype(name), *after)
+        yield f"input {index} {name}", (*before, _cast(array, name), *after)
+
+
+def _cast(array: np.ndarray, name: str) -> np.ndarray:
+    real = array.real if np.iscomplexobj(array) else array
+    return real.astype(name)
 
 
 def _try_out(

@@ -112,8 +112,10 @@ def _differences(expected: list[np.ndarray], got: list[np.ndarray]) -> list[str]
 def check_vmap(subject: Subject) -> Finding:
     """Checks `jax.vmap` against a loop, with every input mapped and with one at a time."""
     check = "vmap"
-    if subject.options.stateful or not subject.outputs().structs:
-        return skipped(check, "the op is called for its effect")
+    if subject.options.stateful:
+        return skipped(check, "the op is stateful")
+    if not subject.outputs().structs:
+        return skipped(check, "the op has no output")
     every = tuple(range(len(subject.flat)))
     choices = dict.fromkeys([every, *((index,) for index in every)])
     lines = []
