@@ -84,11 +84,11 @@ class Custom:
         its structure, None where there is none. `primals` and `tangents` are tuples with one entry
         per argument of the call; attributes and integers have None for a tangent. Without a `bprop`
         reverse mode is its transpose; it is JAX code then.
-      inplace: aicpu, akg, aot, hybrid, pyfunc: ``{0: 0}`` writes output 0 into the buffer of input 0,
-        which the kernel gets under both numbers, holding the input; a function may write to it and
-        return it. Where the program still needs the input XLA copies it first; where its buffer is
-        given up (by ``donate_argnums``, or as an intermediate result) nothing is copied. Both must
-        have one shape and dtype. The loops of akg and hybrid must write to their parameter and
+      inplace: aicpu, akg, aot, hybrid, pyfunc: ``{0: 0}`` writes output 0 into the buffer of input
+        0, which the kernel gets under both numbers, holding the input; a function may write to it
+        and return it. Where the program still needs the input XLA copies it first; where its buffer
+        is given up (by ``donate_argnums``, or as an intermediate result) nothing is copied. Both
+        must have one shape and dtype. The loops of akg and hybrid must write to their parameter and
         return it: with an array of their own, in which order elements are read and written is the
         compiler's affair. tbe kernels have no buffers; XLA reuses donated ones unasked.
       writable: pyfunc: hand over writable copies of the inputs instead of read-only views.
