@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 from aicpu_harness import info
@@ -425,6 +426,40 @@ def test_tensors_are_checked_in_64_bits() -> None:
     report = opcheck(op, Tensor(X.astype(np.float64)), Tensor(Y.astype(np.float64)))
     assert report.ok, report
     assert report["shapes and dtypes"].summary == "float64[3,5]"
+
+
+def test_a_setting_of_64_bits_holds_on_every_thread() -> None:
+    op = Custom(np.square, first, first)
+    with jax.enable_x64(True):
+        report = opcheck(op, X.astype(np.float64), skip=["vmap"])
+    assert report.ok, report
+    assert report["shapes and dtypes"].summary == "float64[3,5]"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [
+        (np.complex64, (3, 4)),
+        pytest.param(ml_dtypes.bfloat16, (3, 4), marks=pytest.mark.slow),
+        pytest.param(np.int8, (), marks=pytest.mark.slow),
+        pytest.param(np.complex64, (), marks=pytest.mark.slow),
+        (np.bool_, (0, 2)),
+    ],
+)
+def test_right_kernels_of_every_kind_of_dtype_and_shape_pass(dtype: Any, shape: Any) -> None:
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    copy = aot("Copy")
+    report = opcheck(copy, x, skip=["two threads"])
+    assert report.ok, report
+    assert report["memory bounds"].verdict == "passed"
+
+    def both(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return x, x != 0
+
+    op = Custom(both, lambda x: (x, x), lambda x: (x, np.bool_))
+    report = opcheck(op, x)
+    assert report.ok, report
 
 
 def sanitize(op: Custom) -> Finding:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from msops import _jax_seam as seam
 from msops._aicpu_libraries import build_library
 from msops._backends.aicpu import AicpuKernel
 from msops._backends.pyfunc import PyfuncKernel
@@ -46,7 +47,8 @@ class Subject:
                 )
             )
         self.op = op
-        self._wide = op._read_arguments(args)[1]
+        # The setting may be of the calling thread alone; checks use others, too.
+        self._wide = seam.x64_enabled() or op._read_arguments(args)[1]
         with self.face():
             found = op._find_call(args) if args else None
             if found is None:
