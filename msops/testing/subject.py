@@ -23,7 +23,7 @@ from msops._native_call import NativeCall
 from msops._paths import get_include
 from msops._toolchain import Library, resolve
 from msops.errors import ArgumentTypeError, MsopsError, explain
-from msops.testing.guarded import show
+from msops.testing.guarded import Job, run_jobs, show
 
 if TYPE_CHECKING:
     from msops._aicpu_call import AicpuCall
@@ -136,6 +136,23 @@ class Subject:
         """Calls the op eagerly on copies of arrays; returns its results."""
         arrays = [jax.numpy.array(array) for array in (self.flat if flat is None else flat)]
         return [np.asarray(result) for result in self.apply(*arrays)]
+
+    def stands(self, cases: Sequence[Sequence[np.ndarray]]) -> bool:
+        """Tells whether the op takes inputs that it may never have been meant for.
+
+        A kernel in a library is tried in a process of its own: it may not refuse them, but crash.
+        """
+        jobs = []
+        try:
+            for flat in cases:
+                call = self.native(flat)
+                if call is None:
+                    self.run(flat)
+                else:
+                    jobs.append(Job(call, tuple(flat), self.outputs(flat).structs))
+        except Exception:  # it does not take them
+            return False
+        return not any(run.crash or run.error or run.damage for run in run_jobs(jobs))
 
     @functools.cached_property
     def trial(self) -> list[np.ndarray] | Exception:

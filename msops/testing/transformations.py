@@ -97,10 +97,7 @@ def _with_rolled_inputs(
 ) -> list[tuple[tuple[np.ndarray, ...], list[np.ndarray]]]:
     """Returns inputs of the same values in other places, and results; none if they are refused."""
     flat = tuple(map(rolled, subject.flat))
-    try:
-        return [(flat, subject.run(flat))]
-    except Exception:
-        return []
+    return [(flat, subject.run(flat))] if subject.stands([flat]) else []
 
 
 def _differences(expected: list[np.ndarray], got: list[np.ndarray]) -> list[str]:
@@ -121,6 +118,8 @@ def check_vmap(subject: Subject) -> Finding:
     lines = []
     for mapped in choices:
         slices = [_elements(array, i in mapped) for i, array in enumerate(subject.flat)]
+        if not subject.stands(list(zip(*slices, strict=True))):
+            slices = [[array] * _MAPPED for array in subject.flat]
         looped = [subject.run(flat) for flat in zip(*slices, strict=True)]
         expected = [np.stack(results) for results in zip(*looped, strict=True)]
         flat = [
