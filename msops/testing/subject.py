@@ -21,6 +21,7 @@ from msops._host_function import HostFunction
 from msops._inference import NO_OUTPUTS, Outputs, refuse_64_bit
 from msops._native_call import NativeCall
 from msops._paths import get_include
+from msops._sharding_rule import Dimensions
 from msops._toolchain import Library, resolve
 from msops.errors import ArgumentTypeError, MsopsError, explain
 from msops.testing.guarded import Job, run_jobs, show
@@ -98,6 +99,10 @@ class Subject:
             return None
         headers = (Path(get_include()),)
         return resolve(source, str(self), include_dirs=headers, flags=flags), (source,)
+
+    def dimensions(self) -> Dimensions | None:
+        """Returns what the op's sharding rule says of the arrays; None without a rule."""
+        return self._operator.dimensions(self.call, self.flat, self.outputs().structs)
 
     def host_function(self) -> HostFunction | None:
         """Returns what calls a Python function as the op does; None of another kernel."""
