@@ -47,7 +47,7 @@ test: setup ## Run the tests
 test-all: setup ## Run the tests, the slow ones too
 	$(BIN)/python -m pytest $(ARGS)
 
-bench: setup ## Run the benchmarks; each writes a table and a plot
+bench: setup ## Run the benchmarks, write benchmarks/results/README.md: all tables and plots
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
 notebooks: setup ## Run the notebooks and store their outputs in them
