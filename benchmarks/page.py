@@ -15,7 +15,8 @@ Written by `make bench`: every table and plot of this folder. Within a section a
 baselines among them, took turns in one run; its first lines tell the method, the machine, the
 versions and the day. Sections are as old as their own dates: `make bench ARGS="NAME ..."` measures
 anew those that it names.
-"""
+
+<!-- overview -->"""
 
 
 def write_page(folder: Path, order: Sequence[str]) -> Path:
@@ -29,7 +30,7 @@ def write_page(folder: Path, order: Sequence[str]) -> Path:
     sections = [_Section(name, path.read_text()) for name, path in reports if path.exists()]
     overview = ["| benchmark | measured | targets |", "|---|---|---|", *map(_row, sections)]
     page = folder / "README.md"
-    page.write_text("\n".join([_HEAD, *overview, "", *(_body(folder, one) for one in sections)]))
+    page.write_text("\n".join([_HEAD, "", *overview, "", *(_body(folder, one) for one in sections)]))
     return page
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from test_docs import run_document
+from documents import run_document
 
 NOTES = (ROOT / "BUILD_NOTES.md").read_text()
 
