@@ -30,7 +30,8 @@ def write_page(folder: Path, order: Sequence[str]) -> Path:
     sections = [_Section(name, path.read_text()) for name, path in reports if path.exists()]
     overview = ["| benchmark | measured | targets |", "|---|---|---|", *map(_row, sections)]
     page = folder / "README.md"
-    page.write_text("\n".join([_HEAD, "", *overview, "", *(_body(folder, one) for one in sections)]))
+    bodies = [_body(folder, section) for section in sections]
+    page.write_text("\n".join([_HEAD, "", *overview, "", *bodies]))
     return page
 
 

@@ -18,7 +18,7 @@ COLLECTED = DOCS / "collected"
 
 RESULTS = ROOT / "benchmarks" / "results"
 NO_RESULTS = """<!-- overview -->
-There are no results in this checkout: `make bench` writes them, and `make docs` then shows them here.
+There are no results in this checkout. `make bench` writes them, and `make docs` then shows them.
 """
 
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)

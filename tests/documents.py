@@ -106,7 +106,7 @@ def run_document(text: str, folder: Path) -> int:
 
 
 def _run_blocks(blocks: list[Block], folder: Path) -> int:
-    namespace: dict[str, object] = {"__name__": "document"}
+    namespace: dict[str, object] = {}
     printed: str | None = None
     checked = 0
     for block in blocks:
