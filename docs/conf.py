@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
+
+from docutils import nodes
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS))
@@ -50,8 +53,11 @@ html_show_sphinx = False
 copybutton_exclude = ".linenos, .gp, .go"
 
 
+FILE_IN_CPP = re.compile(r"%%writefile \S+\.cc\n")
+
+
 def setup(app: Any) -> None:
-    """Collects pages, and has their links lead to one another."""
+    """Collects pages, has their links lead to one another, and cells of C++ look like C++."""
     collect()
     app.add_html_math_renderer(mathml.NAME, mathml.INLINE, mathml.BLOCK)
 
@@ -60,4 +66,10 @@ def setup(app: Any) -> None:
         if page.exists():
             source[0] = link_to_pages(source[0], page)
 
+    def tell_cpp_from_python(_: Any, document: Any) -> None:
+        for block in document.findall(nodes.literal_block):
+            if block.astext().startswith("%%aot") or FILE_IN_CPP.match(block.astext()):
+                block["language"] = "cpp"
+
     app.connect("source-read", relink)
+    app.connect("doctree-read", tell_cpp_from_python)
