@@ -28,7 +28,7 @@ def write_page(folder: Path, order: Sequence[str]) -> Path:
     """
     reports = [(name, folder / f"{name}.md") for name in order]
     sections = [_Section(name, path.read_text()) for name, path in reports if path.exists()]
-    overview = ["| benchmark | measured | targets |", "|---|---|---|", *map(_row, sections)]
+    overview = ["| benchmark | measured | targets |", "|:--|--:|--:|", *map(_row, sections)]
     page = folder / "README.md"
     bodies = [_body(folder, section) for section in sections]
     page.write_text("\n".join([_HEAD, "", *overview, "", *bodies]))
@@ -41,7 +41,7 @@ class _Section:
     def __init__(self, name: str, text: str):
         self.name = name
         self.text = text
-        self.title = text.splitlines()[0].removeprefix("## ")
+        self.title = text.partition("## ")[2].partition("\n")[0]
         day = re.search(r"^- Measured: (\S+)", text, re.MULTILINE)
         # Reports had no day at first.
         self.day = day[1] if day else "not recorded"

@@ -48,11 +48,15 @@ nb_execution_mode = "off"
 html_theme = "furo"
 html_title = f"msops {release}"
 html_math_renderer = mathml.NAME
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 copybutton_exclude = ".linenos, .gp, .go"
 
 
+# What a name in backticks stands for if it is none of its own module's.
+LINKED = ("class", "exception", "function")
 FILE_IN_CPP = re.compile(r"%%writefile \S+\.cc\n")
 
 
@@ -71,5 +75,18 @@ def setup(app: Any) -> None:
             if block.astext().startswith("%%aot") or FILE_IN_CPP.match(block.astext()):
                 block["language"] = "cpp"
 
+    def find_in_any_module(app: Any, env: Any, node: Any, shown: Any) -> Any:
+        python = env.get_domain("py")
+        names = [
+            name
+            for name, entry in python.objects.items()
+            if entry.objtype in LINKED and name.rpartition(".")[2] == node["reftarget"]
+        ]
+        if node.get("reftype") != "obj" or len(names) != 1:
+            return None
+        document = node["refdoc"]
+        return python.resolve_xref(env, document, app.builder, "obj", names[0], node, shown)
+
     app.connect("source-read", relink)
+    app.connect("missing-reference", find_in_any_module)
     app.connect("doctree-read", tell_cpp_from_python)
