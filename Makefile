@@ -29,6 +29,10 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+
+# Each process needs a few GB.
+IN_PARALLEL := --numprocesses auto --maxprocesses 4
+
 .PHONY: help setup demo test test-all test-latest bench docs notebooks lint format gpu clean FORCE
 
 help: ## List the tasks
@@ -42,10 +46,10 @@ demo: setup ## Train a small network with a C++ activation, next to the same in 
 	$(BIN)/python examples/digits.py $(ARGS)
 
 test: setup ## Run the tests
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not slow" $(ARGS)
 
 test-all: setup $(STAMPS)/docs ## Run the tests, the slow ones too
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(IN_PARALLEL) --hypothesis-profile new $(ARGS)
 
 bench: setup ## Run the benchmarks, write benchmarks/results/README.md: all tables and plots
 	$(BIN)/python benchmarks/run.py $(ARGS)
@@ -82,7 +86,7 @@ test-latest: ## Run the tests on the newest Python and JAX, if a Python 3.12 or 
 	@if python=$$(tools/find_python.sh python3.13 python3.12); then \
 	  $(MAKE) --no-print-directory $(LATEST)/stamp LATEST_PYTHON="$$python" \
 	  && $(LATEST)/bin/python -VV && $(LATEST)/bin/python -m pip list | grep jax \
-	  && $(LATEST)/bin/python -m pytest -m "not slow" $(ARGS); \
+	  && $(LATEST)/bin/python -m pytest $(IN_PARALLEL) -m "not slow" $(ARGS); \
 	else \
 	  echo "test-latest: skipped, there is no python3.13 or python3.12 on PATH or in pyenv"; \
 	fi

@@ -56,7 +56,7 @@ class Request:
       inputs: shapes and dtypes of the flat inputs.
       outputs: what the op returns; `NO_OUTPUTS` while shapes are inferred.
       options: the op's options.
-      bind: binds the same call again, on flat arrays, for a nested program.
+      bind: binds the op again for a nested program: a call of it, on flat arrays.
       who: the op and where it runs, for messages.
     """
 
@@ -71,7 +71,7 @@ class Request:
     inputs: tuple[jax.ShapeDtypeStruct, ...]
     outputs: Outputs
     options: Options
-    bind: Callable[[Sequence[Any]], Sequence[Any]]
+    bind: Callable[[Call, Sequence[Any]], Sequence[Any]]
     who: str
 
     def aliases(self) -> tuple[tuple[int, int], ...]:

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import jax.ffi
 import numpy as np
-from jax._src import core, dispatch, effects
+from jax._src import core, dispatch, distributed, effects
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.array import ArrayImpl
 from jax._src.interpreters import ad as _ad
@@ -294,6 +294,43 @@ def is_partitioned(ctx: Any) -> bool:
     return getattr(ctx.module_context.axis_context, "num_devices", 1) > 1
 
 
+def is_exported(ctx: Any) -> bool:
+    """Tells whether the program is lowered by `jax.export`, to run in other processes."""
+    return ctx.module_context.lowering_parameters.for_export
+
+
+def processes_of(ctx: Any) -> tuple[int, ...]:
+    """Returns the processes that run the program together; none if it is for this one alone.
+
+    Processes know of one another by `jax.distributed`.
+    """
+    if distributed.global_state.client is None:
+        return ()
+    context = ctx.module_context.axis_context
+    place = getattr(context, "mesh", context)
+    if isinstance(place, jax.sharding.AbstractMesh):
+        return tuple(range(jax.process_count())) if place.size > jax.local_device_count() else ()
+    devices = place.devices.flat if hasattr(place, "devices") else place.device_assignment or ()
+    processes = sorted({device.process_index for device in devices})
+    return tuple(processes) if len(processes) > 1 else ()
+
+
+def exchange(key: str, text: str, processes: Sequence[int], wait_s: float) -> list[str]:
+    """Returns what each of the processes gives under a key, which no exchange has had before.
+
+    Raises:
+      TimeoutError: not all of them came in time.
+    """
+    client: Any = distributed.global_state.client
+    milliseconds = round(wait_s * 1000)
+    client.key_value_set(f"{key}/{distributed.global_state.process_id}", text)
+    try:
+        client.wait_at_barrier(key, milliseconds, list(processes))
+    except jax.errors.JaxRuntimeError as error:
+        raise TimeoutError(str(error)) from error
+    return [client.blocking_key_value_get(f"{key}/{other}", milliseconds) for other in processes]
+
+
 def hold_host_function(ctx: Any, function: Callable[..., Any]) -> None:
     """Has the program that is being lowered hold a Python function that it calls.
 
@@ -303,15 +340,22 @@ def hold_host_function(ctx: Any, function: Callable[..., Any]) -> None:
     ctx.module_context.add_host_callback(function)
 
 
+_OPEN = -1
+"""FrameCheck::kOpen of frame_check.h."""
+
+
 def frame_attributes(arrays: Iterable[Any]) -> dict[str, Any]:
     """Returns the attributes that tell a handler the shapes and dtypes of its operands and results.
 
-    They are what the call was lowered for: the handler checks its frame against them once.
+    They are what the call was lowered for: the handler checks its frame against them. A size that
+    is no number (a symbolic one of `jax.export`, say) is left open, for the first frame to tell:
+    late_binding.h.
     """
     arrays = tuple(arrays)
+    dims = [dim if isinstance(dim, int) else _OPEN for array in arrays for dim in array.shape]
     return {
         "ranks": np.array([len(array.shape) for array in arrays], np.int64),
-        "dims": np.array([dim for array in arrays for dim in array.shape], np.int64),
+        "dims": np.array(dims, np.int64),
         "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
     }
 

@@ -159,7 +159,9 @@ def _check(spec: Spec, what: str, who: str) -> None:
                 who,
                 f"expected numbers for the shape of {what}; got "
                 f"({', '.join(map(str, spec.shape))})",
-                "Loops are compiled for the shapes of a call: export one program per shape.",
+                "Loops are compiled for the shapes of a call: write them for one example and "
+                "export jax.vmap of the op, whose axis may be symbolic, or export one program per "
+                "shape.",
             )
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -117,7 +116,7 @@ class Operator:
             inputs=tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals),
             outputs=outputs,
             options=definition.options,
-            bind=functools.partial(self.bind, call),
+            bind=self.bind,
             who=self.who + place,
         )
 

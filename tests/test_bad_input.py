@@ -325,7 +325,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ),
         errors.InferenceValueError,
         "Custom 'double': expected numbers for the shape of input 0; got (n, 3).\n"
-        "Loops are compiled for the shapes of a call: export one program per shape.",
+        "Loops are compiled for the shapes of a call: write them for one example and export "
+        "jax.vmap of the op, whose axis may be symbolic, or export one program per shape.",
     ),
     "loops over complex numbers": (
         lambda: doubled()(jnp.ones(3, np.complex64)),

@@ -68,7 +68,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
     ),
     2: (
         "_aicpu_call _aicpu_libraries _cuda_call",
-        "_native_call",
+        "_native_call _process_objects",
         "_tbe",
         "_loops",
         "_aclnn",

@@ -91,6 +91,8 @@ class AotBackend(Opaque):
                     f'Pass out_{half}, or define extern "C" {companion} in the library.',
                 )
             )
+        if half == "shape":
+            _require_numbers(request, companion, who)
         # Decision 16: which of the two C++ return types a companion has cannot be seen in the
         # library, only in the op info.
         multiple = any(
@@ -169,6 +171,21 @@ class AotBackend(Opaque):
             ctx,
             operands,
         )
+
+
+def _require_numbers(request: Request, companion: str, who: str) -> None:
+    """Raises if an input has a symbolic size, for which C++ cannot be asked."""
+    for index, struct in enumerate(request.inputs):
+        if not all(isinstance(dim, int) for dim in struct.shape):
+            raise InferenceValueError(
+                explain(
+                    who,
+                    f"out_shape is None, and {companion} answers for numbers; input {index} has "
+                    f"shape ({', '.join(map(str, struct.shape))})",
+                    "Pass out_shape as a function of the inputs' shapes, e.g. lambda x: x, which "
+                    "gets the symbolic sizes too, or export one program per shape.",
+                )
+            )
 
 
 def split_func(func: Any, who: str) -> tuple[Path, str]:

@@ -18,7 +18,7 @@ import jax
 
 from msops import _jax_seam as seam
 from msops._backend import Definition, Options, Request
-from msops._batching import over_batch
+from msops._batching import batch_sequentially, over_batch
 from msops._call import Call
 from msops._dtypes import as_dtype
 from msops._fingerprint import ByIdentity, ByValue, RunPerShape
@@ -117,6 +117,8 @@ class LoopBackend:
             _log.warning("%s", warning)
         if compiled.lowering(request.platform) == "xla":
             return seam.lower_as(ctx, _with_axes(compiled, request.call), operands)
+        if not all(isinstance(size, int) for size in request.call.batch):
+            return seam.lower_as(ctx, _one_by_one(request), operands)
         whole = compiled.batched(request.call.batch, _mapped(request))
         lower = _lower_to_c if request.platform == "cpu" else _lower_to_cuda
         return lower(whole, request, ctx, operands)
@@ -128,6 +130,21 @@ class LoopBackend:
     def stages(self, kernel: LoopKernel, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns the kernel's text from loop IR to C and CUDA."""
         return _checked(kernel, request).stages()
+
+
+def _one_by_one(request: Request) -> Function:
+    """Returns a call over a batch of symbolic size: native code is made for numbers."""
+    size, *inner = request.call.batch
+    element = dataclasses.replace(request.call, batch=tuple(inner))
+    axes = [0 if struct.shape[0] == size else None for struct in request.inputs]
+
+    def program(*flat: Any) -> Sequence[Any]:
+        arrays = [
+            array[0] if axis is None else array for array, axis in zip(flat, axes, strict=True)
+        ]
+        return batch_sequentially(request.bind, element, arrays, axes)[0]
+
+    return program
 
 
 def _lower_to_c(

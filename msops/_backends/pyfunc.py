@@ -18,6 +18,7 @@ from msops._host_call import lower_host_call
 from msops._host_callback import call_on_host
 from msops._host_function import HostFunction
 from msops._op_info import OpInfo
+from msops._process_objects import refuse_export
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 
@@ -100,6 +101,7 @@ class PyfuncBackend(Opaque):
         self, kernel: PyfuncKernel, request: Request, ctx: Any, operands: Sequence[Any]
     ) -> Any:
         """Lowers to a custom call on the CPU, to a host callback elsewhere and on request."""
+        refuse_export(ctx, "a Python function", request.who)
         function = HostFunction(kernel.function, kernel, request)
         outputs = request.outputs.structs
         has_effect = request.options.stateful or not outputs

@@ -236,7 +236,8 @@ def _port(port: OpInfoPort, layout: str, struct: Any, suffix: str, who: str) -> 
                 who,
                 f"expected numbers for the shape of {port.name!r}; got "
                 f"({', '.join(map(str, shape))})",
-                "A kernel is run for the shapes of a call: export one program per shape.",
+                "A kernel is run for the shapes of a call: export jax.vmap of the op, whose axis "
+                "may be symbolic, or export one program per shape.",
             )
         )
     laid_out = format_shape(shape, layout, dtype)
