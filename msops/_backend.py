@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import jax
 
@@ -12,12 +12,18 @@ from msops._call import Call
 from msops._fingerprint import ByValue
 from msops._inference import Inference, Outputs
 from msops._op_info import OpInfo
+from msops._sharding_rule import ShardingRule
 from msops._traced import Traced
 from msops.errors import ArgumentValueError, explain
 
 if TYPE_CHECKING:
     from msops._aicpu_call import AicpuCall
     from msops._native_call import NativeCall
+    from msops._toolchain import Library
+
+Division = Literal["operations", "parts", "whole"]
+"""How a call is divided over devices: as operations of XLA's are; by a call on each device's part;
+or not at all."""
 
 TARGETS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 """MindSpore's target for each of JAX's platforms."""
@@ -37,6 +43,7 @@ class Options:
     forward: bool = False
     jvp: ByValue | None = None
     inplace: tuple[tuple[int, int], ...] = ()
+    sharding: ShardingRule | None = None
     compile_attrs: tuple[tuple[str, Any], ...] = ()
 
 
@@ -155,6 +162,12 @@ class Backend(Protocol):
     def lower(self, kernel: Any, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
         """Lowers one call for one platform."""
 
+    def division(self, kernel: Any, request: Request) -> Division:
+        """Tells how one call may be divided over devices."""
+
+    def library(self, kernel: Any, request: Request) -> Library | None:
+        """Returns the library that runs a call whatever its shapes are; None if there is none."""
+
     def explain(self, kernel: Any, request: Request) -> str:
         """Tells what becomes of one call, and why."""
 
@@ -178,6 +191,10 @@ class Opaque:
         return None
 
     def native(self, kernel: Any, request: Request) -> NativeCall | AicpuCall | None:
+        """Returns None: the kernel is in no library."""
+        return None
+
+    def library(self, kernel: Any, request: Request) -> Library | None:
         """Returns None: the kernel is in no library."""
         return None
 

@@ -88,6 +88,14 @@ class Custom:
         the program still needs the input XLA copies it first; where its buffer is given up (by
         ``donate_argnums``, or as an intermediate result) nothing is copied. Both must have one
         shape and dtype.
+      sharding: which dimensions may be divided over devices, by names as in `numpy.einsum`:
+        ``"b i, i -> b i"``, for the flat list of inputs. Dimensions of one name are equally long
+        and divided together: a device that has some of `b` gets that part of every array, and the
+        kernel is called there for those shapes, so `out_shape` is a function of the inputs'. A name
+        that an output lacks is never divided. Without a rule each device gets whole inputs, which
+        ``msops.set_context(implicit_gather=)`` tells of.
+      batch_dims: the short form: this many leading dimensions of every input and output are named
+        alike, and no other may be divided.
       writable: pyfunc: hand over writable copies of the inputs instead of read-only views.
       dynamic_outputs: aicpu: the kernel may fill less than the shapes of `out_shape`, which are
         the largest. Results lie in the corner of their arrays, the rest of which is zero, and one
@@ -141,6 +149,8 @@ class Custom:
         forward: bool = False,
         jvp: Callable[..., Any] | None = None,
         inplace: Mapping[int, int] | None = None,
+        sharding: str | None = None,
+        batch_dims: int = 0,
         writable: bool = False,
         host: bool = False,
         dynamic_outputs: bool = False,
@@ -159,6 +169,8 @@ class Custom:
             "forward": forward,
             "jvp": jvp,
             "inplace": inplace,
+            "sharding": sharding,
+            "batch_dims": batch_dims,
             "writable": writable,
             "host": host,
             "dynamic_outputs": dynamic_outputs,
@@ -385,8 +397,17 @@ class Custom:
 
 
 # XLA reports an error of a kernel as text; ours starts with the op, behind the class's name when
-# it went through Python.
-_OWN_ERROR = re.compile(r"(?:(\w+): )?(Custom '.*)", re.DOTALL)
+# it went through Python, and ends before the places that XLA adds to an error of the compiler.
+_OWN_ERROR = re.compile(r"(?:(\w+): )?(Custom '.*?)\s*(?:\Z|\n\t\n)", re.DOTALL)
+
+
+def own_error(error: Exception) -> errors.MsopsError | None:
+    """Returns the error of msops that XLA reports in the text of one of its own, if it does."""
+    own = _OWN_ERROR.search(str(error))
+    if own is None:
+        return None
+    family: type[errors.MsopsError] = getattr(errors, own[1] or "", errors.KernelError)
+    return family(own[2])
 
 
 def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:
@@ -397,8 +418,7 @@ def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:
         raise
     # jit's fast path, taken from the second call on, raises ValueError with the same text.
     except (jax.errors.JaxRuntimeError, ValueError) as error:
-        own = _OWN_ERROR.search(str(error))
+        own = own_error(error)
         if own is None:
             raise
-        family = getattr(errors, own[1] or "", errors.KernelError)
-        raise family(own[2]) from None
+        raise own from None

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from msops import _jax_seam as seam
 from msops._aicpu_call import AicpuCall, lower_aicpu_call
 from msops._aicpu_libraries import ATTRIBUTE, SEEDS, build_library, find_library
-from msops._backend import Opaque, Options, Request
+from msops._backend import Division, Opaque, Options, Request
 from msops._host_round_trip import lower_through_host
 from msops._op_info import OpInfo
 from msops._toolchain import Library, check_allowed, read_path, require_file
@@ -200,6 +200,14 @@ class AicpuBackend(Opaque):
             ctx,
             operands,
         )
+
+    def division(self, kernel: AicpuKernel, request: Request) -> Division:
+        """Returns "parts" on the CPU; host callbacks take whole arrays."""
+        return "parts" if request.platform == "cpu" else "whole"
+
+    def library(self, kernel: AicpuKernel, request: Request) -> Library:
+        """Returns the library that holds the kernel, or that the call names."""
+        return kernel.library_of(request)
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from msops import _jax_seam as seam
-from msops._backend import Opaque, Options, Request
+from msops._backend import Division, Opaque, Options, Request
 from msops._dtypes import BY_TYPE_ID
 from msops._host_round_trip import lower_through_host
 from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_native_call
@@ -171,6 +171,19 @@ class AotBackend(Opaque):
             ctx,
             operands,
         )
+
+    def division(self, kernel: AotKernel, request: Request) -> Division:
+        """Returns "parts" where the library itself runs; host callbacks take whole arrays."""
+        has_device_code = kernel.library.has_device_code
+        if request.platform == "cpu":
+            runs = not has_device_code or request.guarded
+        else:
+            runs = (has_device_code or request.guarded) and not request.options.host
+        return "parts" if runs else "whole"
+
+    def library(self, kernel: AotKernel, request: Request) -> Library:
+        """Returns the library, which has the kernel for every shape."""
+        return kernel.library
 
 
 def _require_numbers(request: Request, companion: str, who: str) -> None:

@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import jax
+import jax.numpy as jnp
 
 from msops import _jax_seam as seam
-from msops._backend import Definition, Options, Request
+from msops._backend import Definition, Division, Options, Request
 from msops._batching import batch_sequentially, over_batch
 from msops._call import Call
 from msops._dtypes import as_dtype
@@ -27,6 +28,7 @@ from msops._loop_kernels import AdjointKernel, Kernels, LoopKernel, case_of, com
 from msops._native_call import NativeCall, lower_native_call
 from msops._op_info import OpInfo
 from msops._programs import Programs, share_programs
+from msops._sharding_rule import ShardingRule
 from msops._traced import Function, Traced
 from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceValueError, explain
 
@@ -122,6 +124,14 @@ class LoopBackend:
         whole = compiled.batched(request.call.batch, _mapped(request))
         lower = _lower_to_c if request.platform == "cpu" else _lower_to_cuda
         return lower(whole, request, ctx, operands)
+
+    def division(self, kernel: Kernels, request: Request) -> Division:
+        """Returns "operations" if XLA's run, and "parts" of native code."""
+        is_raised = _checked(kernel, request).lowering(request.platform) == "xla"
+        return "operations" if is_raised else "parts"
+
+    def library(self, kernel: Kernels, request: Request) -> None:
+        """Returns None: other shapes have other libraries."""
 
     def explain(self, kernel: LoopKernel, request: Request) -> str:
         """Tells what the loops became, and why."""
@@ -269,7 +279,11 @@ def _pull_back(
 ) -> Sequence[Any]:
     """Runs the adjoint loops, as an op of their own."""
     adjoint = _adjoint_kernel(kernel, request, tuple(wanted))
-    operator = _programs_of(adjoint, backend, f"{request.op}_gradient").operator
+    rule = request.options.sharding
+    if rule is not None:
+        floats = [jnp.issubdtype(output.dtype, jnp.inexact) for output in request.outputs.structs]
+        rule = rule.adjoint([i for i, is_float in enumerate(floats) if is_float], wanted)
+    operator = _programs_of(adjoint, backend, f"{request.op}_gradient", rule).operator
     flat = (*primals, *cotangents)
     call = dataclasses.replace(request.call, layout=(None,) * len(flat), given=())
     gradients = operator.bind(call, flat)
@@ -290,7 +304,9 @@ def _sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _programs_of(kernel: AdjointKernel, backend: LoopBackend, name: str) -> Programs:
+def _programs_of(
+    kernel: AdjointKernel, backend: LoopBackend, name: str, rule: ShardingRule | None
+) -> Programs:
     return share_programs(
         Definition(
             name=name,
@@ -298,7 +314,7 @@ def _programs_of(kernel: AdjointKernel, backend: LoopBackend, name: str) -> Prog
             kernel=kernel,
             inference=Inference(None, None),
             bprop=None,
-            options=Options(vmap=backend.vmap),
+            options=Options(vmap=backend.vmap, sharding=rule),
             infos=(),
             prim_attrs=(),
         )

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from msops import _jax_seam as seam
-from msops._backend import Options, Request
+from msops._backend import Division, Options, Request
 from msops._batching import over_batch
 from msops._dtypes import as_dtype
 from msops._fingerprint import ByIdentity, ByValue, RunPerShape
@@ -119,6 +119,13 @@ class TbeBackend:
     ) -> Sequence[Any]:
         """Lowers to XLA operations."""
         return seam.lower_as(ctx, _function(kernel, request), operands)
+
+    def division(self, kernel: TbeKernel, request: Request) -> Division:
+        """Returns "operations"."""
+        return "operations"
+
+    def library(self, kernel: TbeKernel, request: Request) -> None:
+        """Returns None: XLA operations run."""
 
     def explain(self, kernel: TbeKernel, request: Request) -> str:
         """Tells the row that matched, and what the kernel described."""

@@ -64,7 +64,8 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
     - "eager and jit": the same bytes, twice each, and on two threads.
     - "gradient": against central differences, in float64 where the op takes it.
     - "vmap": against a loop, every input mapped and each alone.
-    - "sharding": against one device, where there are several.
+    - "sharding": against one device, where there are several; divided along each dimension that
+      the op's rule lets be divided.
     - "sanitizers", on request.
 
     Corresponds to ``torch.library.opcheck``, which checks registrations; this checks kernels.

@@ -15,6 +15,7 @@ from msops._custom import Custom
 from msops._dtypes import as_dtype
 from msops._host_function import HostFunction
 from msops._inference import NO_OUTPUTS, Outputs, refuse_64_bit
+from msops._sharding_rule import Dimensions
 from msops._tensor import Tensor, holds
 from msops.errors import ArgumentTypeError, MsopsError, explain
 from msops.testing.guarded import show
@@ -81,6 +82,10 @@ class Subject:
         request = self._operator.request(self.call, structs, "cpu", outputs)
         definition = self._operator.definition
         return definition.backend.native(definition.kernel, request)
+
+    def dimensions(self) -> Dimensions | None:
+        """Returns what the op's sharding rule says of the arrays; None without a rule."""
+        return self._operator.dimensions(self.call, self.flat, self.outputs().structs)
 
     def host_function(self) -> HostFunction | None:
         """Returns what calls a Python function as the op does; None of another kernel."""
