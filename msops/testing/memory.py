@@ -79,7 +79,7 @@ def run_on_guarded_memory(subject: Subject) -> MemoryRuns | None:
     ]
     aliased = tuple(output for _, output in call.aliases)
     options = subject.options
-    *runs, others = run_jobs(jobs)
+    back, front, again, at_64, at_16, others = run_jobs(jobs)
     # Two threads need unlike inputs, and the kernel may not take those that are made up here.
     threads = Run()
     if not (others.crash or others.error or others.damage):
@@ -90,8 +90,12 @@ def run_on_guarded_memory(subject: Subject) -> MemoryRuns | None:
         options.stateful,
         call.reentrant,
         aliased,
-        *runs,
-        threads=threads,
+        back,
+        front,
+        again,
+        at_64,
+        at_16,
+        threads,
     )
 
 
