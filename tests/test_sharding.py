@@ -120,10 +120,10 @@ def test_divided_programs_in_the_cache_on_disk(tmp_path: Path) -> None:
 
 NAMES = """
 import re, jax
-from on_eight_devices import AUTO, X, W, loops, put, recurrence
-op = loops(recurrence, sharding="i j, k -> i m")
+from on_eight_devices import AUTO, TABLES, W, put, recurring
+op = recurring()
 slope = jax.jit(jax.value_and_grad(lambda x, w: op(x, w).sum(), (0, 1)))
-text = slope.lower(put(X, AUTO, "a"), put(W, AUTO)).as_text()
+text = slope.lower(put(TABLES, AUTO, "a"), put(W, AUTO)).as_text()
 print(*re.findall(r'backend_config = "(recurrence[^"]*)"', text))
 """
 
