@@ -152,8 +152,8 @@ def check(folder: Path, *names: str, cached: tuple[str, ...]) -> None:
 
 def test_a_second_process_hits_the_cache_and_a_changed_kernel_does_not(tmp_path: Path) -> None:
     cached = ("aot", "native_loops", "array_operations", "aicpu")
-    # JAX keeps programs that call Python from 0.12 on; they look the function up by its id, which is
-    # that of its code, so what else it depends on is that of the process.
+    # From 0.12 on JAX keeps programs that call Python, too. They look the function up by the id of
+    # its code, so what else it depends on is what the process has.
     check(tmp_path, *cached, "pyfunc", cached=cached)
 
 
