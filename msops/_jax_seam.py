@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.ffi
 import numpy as np
-from jax._src import core, dispatch, distributed, effects, sharding_impls
+from jax._src import core, dispatch, distributed, effects, sharding_impls, source_info_util
 from jax._src import mesh as _mesh
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.array import ArrayImpl
@@ -86,6 +86,10 @@ class _NotOurs(logging.Filter):
 
 
 logging.getLogger("jax._src.callback").addFilter(_NotOurs())
+
+
+# Profilers and XLA's own messages name the line that calls an op, not a line of ours.
+source_info_util.register_exclusion(f"{pathlib.Path(__file__).parent}/")
 
 
 def is_tracer(value: Any) -> bool:
@@ -290,8 +294,12 @@ def zero_tangent(aval: Any) -> Any:
 def lower_as(
     ctx: Any, function: Callable[..., Sequence[Any]], operands: Sequence[Any]
 ) -> Sequence[Any]:
-    """Lowers an equation as the JAX code of `function` on its operands."""
-    return mlir.lower_fun(function, multiple_results=True)(ctx, *operands)
+    """Lowers an equation as the JAX code of `function` on its operands.
+
+    What XLA is told of each operation names the equation's primitive, as it does of a custom call.
+    """
+    scoped = jax.named_scope(ctx.primitive.name)(function)
+    return mlir.lower_fun(scoped, multiple_results=True)(ctx, *operands)
 
 
 def is_partitioned(ctx: Any) -> bool:
@@ -303,12 +311,23 @@ def is_partitioned(ctx: Any) -> bool:
     return getattr(axes, "num_devices", 1) > 1
 
 
-def devices_of(ctx: Any) -> tuple[Any, ...]:
-    """Returns the devices of a program that XLA partitions, in its order; none if not known yet."""
+def devices_of(ctx: Any) -> Any:
+    """Returns the devices of a program that XLA partitions, as a mesh of one axis.
+
+    It is an abstract one where JAX lowers without knowing them.
+    """
     axes = ctx.module_context.axis_context
     if isinstance(axes, sharding_impls.SPMDAxisContext):
-        return tuple(axes.mesh.devices.flat)
-    return axes.device_assignment or ()
+        is_abstract = isinstance(axes.mesh, jax.sharding.AbstractMesh)
+        count, devices = axes.mesh.size, None if is_abstract else axes.mesh.devices.flat
+    else:
+        count, devices = axes.num_devices, axes.device_assignment
+    if devices is None:
+        return jax.sharding.AbstractMesh((count,), (_DEVICES,))
+    return jax.sharding.Mesh(np.array(list(devices)), (_DEVICES,))
+
+
+_DEVICES = "devices"
 
 
 def is_exported(ctx: Any) -> bool:
@@ -417,7 +436,7 @@ class Part:
     Attributes:
       plan: how the arrays are divided, and results summed.
       function: arrays of a device to its results, in JAX.
-      devices: those of the program.
+      devices: those of the program, by `devices_of`.
       platform: JAX's name of the devices' platform.
       wide: whether 64-bit types are enabled.
       hold: takes what must live as long as the program.
@@ -425,7 +444,7 @@ class Part:
 
     plan: Plan
     function: Callable[..., Sequence[Any]]
-    devices: Sequence[Any]
+    devices: Any
     platform: str
     wide: bool
     hold: Callable[[Any], None]
@@ -534,20 +553,19 @@ _REPLICATED = _xla_client.OpSharding.Type.REPLICATED
 
 def _lower_part(part: Part, avals: Sequence[Any]) -> bytes:
     """Returns the program of a part, for one device."""
-    name = "devices"
-    axes = _OnOneDevice(_mesh.Mesh(np.array(part.devices), (name,)), frozenset([name]))
+    axes = _OnOneDevice(part.devices, frozenset([_DEVICES]))
 
     def summed(*arrays: Any) -> list[Any]:
         return [
             result
             if groups is None
-            else jax.lax.psum(result, name, axis_index_groups=groups.tolist())
+            else jax.lax.psum(result, _DEVICES, axis_index_groups=groups.tolist())
             for result, groups in zip(part.function(*arrays), part.plan.sums, strict=True)
         ]
 
     # XLA may ask in any thread, with a mesh of its user's or without; a device knows of none.
     with jax.enable_x64(part.wide), _mesh.use_abstract_mesh(_mesh.empty_abstract_mesh):
-        env = [(name, len(part.devices))]
+        env = [(_DEVICES, part.devices.size)]
         program = jax.make_jaxpr(summed, axis_env=env)(*avals)
         module = _mlir.build_mlir_module_helper(
             program, name="part", platforms=[part.platform], backend=None, axis_context=axes

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import KERNELS
-from custom_ops import CASES, Case, aicpu, aot, first, loops, multiply_bprop
+from custom_ops import CASES, Case, aicpu, aot, first, loops, multiply, multiply_bprop
 from extension_modules import extension
 
 import msops
@@ -67,6 +67,19 @@ def test_one_export_serves_batches_of_every_size(case: Case) -> None:
         expected = [example(*inputs)[1] for inputs in examples]
         for gradient, *parts in zip(gradients, *expected, strict=True):
             np.testing.assert_allclose(gradient, np.stack(parts), rtol=1e-5, atol=1e-5)
+
+
+def test_loops_that_would_be_native_code_are_exported_as_operations() -> None:
+    op, x = loops(multiply), jnp.arange(4096.0)
+
+    def program(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return op(x, x), jax.grad(lambda x: op(x, x).sum())(x)
+
+    assert "msops_aot" in jax.jit(program).lower(x).as_text()
+    exported = jax.export.export(jax.jit(program))(x)
+    assert "custom_call" not in exported.mlir_module()
+    for got, expected in zip(exported.call(x), (x * x, 2 * x), strict=True):
+        np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize(
@@ -219,12 +232,13 @@ def with_gradient(op: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x: (op(x), jax.grad(lambda x: op(x).sum())(x))
 
 
-def copy_library(exported: jax.export.Exported, folder: Path) -> str:
-    """Copies the library that a program names out of the build cache; returns its hash."""
-    (content,) = set(re.findall(r'library = "(\w+)"', exported.mlir_module()))
-    (path,) = Path(os.environ["MSOPS_CACHE_DIR"]).glob(f"objects/*/{content}/*")
-    shutil.copy(path, folder / f"{content[:8]}.so")
-    return content
+def copy_libraries(exported: jax.export.Exported, folder: Path) -> list[str]:
+    """Copies the libraries that a program names out of the build cache; returns their hashes."""
+    contents = sorted(set(re.findall(r'library = "(\w+)"', exported.mlir_module())))
+    for content in contents:
+        path = next(Path(os.environ["MSOPS_CACHE_DIR"]).glob(f"objects/*/{content}/*"))
+        shutil.copy(path, folder / f"{content[:8]}.so")
+    return contents
 
 
 @pytest.fixture(scope="module")
@@ -244,19 +258,20 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     op = aot("Multiply", bprop=multiply_bprop)
     multiply = export(lambda x, y: op(x, y) + x, *[jax.export.symbolic_shape("b, 2")] * 2)
     content = save("multiply", multiply, vjp_order=1)
-    library = copy_library(multiply, folder / "here").encode()
+    (name,) = copy_libraries(multiply, folder / "here")
+    library = name.encode()
     assert content.count(library) >= 1
     (folder / "tampered").write_bytes(content.replace(library, library[::-1]))
 
     native = export(with_gradient(loops(decay, "native")), (3,))
     save("native loops", native)
-    copy_library(native, folder / "here")
+    copy_libraries(native, folder / "here")
     save("array operations", export(with_gradient(loops(decay, "xla")), (3,)))
 
     roots = msops.Custom(f"{KERNELS / 'parallel_ops.cc'}:ParallelSqrt", first, first)
     outside = export(roots, (3,))
     save("outside the allowed folder", outside)
-    copy_library(outside, folder / "outside")
+    copy_libraries(outside, folder / "outside")
     return folder
 
 

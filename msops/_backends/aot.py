@@ -16,6 +16,7 @@ from msops._backend import Division, Opaque, Options, Request
 from msops._dtypes import BY_TYPE_ID
 from msops._host_round_trip import lower_through_host
 from msops._inference import require_numbers
+from msops._logging import warn_once
 from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_native_call
 from msops._op_info import OpInfo
 from msops._paths import get_include
@@ -138,7 +139,7 @@ class AotBackend(Opaque):
         on_gpu = request.platform != "cpu"
         runs_on_gpu = kernel.library.has_device_code or request.guarded
         if on_gpu and request.options.host:
-            _log.warning("%s: runs on the host, with a copy of its arrays each way", request.who)
+            warn_once(_log, f"{request.who}: runs on the host, with a copy of its arrays each way")
             return lower_through_host(request, ctx, operands)
         if on_gpu and not runs_on_gpu:
             raise BackendError(

@@ -128,6 +128,9 @@ class TbeBackend:
     def library(self, kernel: TbeKernel, request: Request) -> None:
         """Returns None: XLA operations run."""
 
+    def cost(self, kernel: TbeKernel, request: Request) -> None:
+        """Returns None: XLA counts them."""
+
     def explain(self, kernel: TbeKernel, request: Request) -> str:
         """Tells the row that matched, and what the kernel described."""
         case = _case(kernel, request)
