@@ -79,19 +79,23 @@ def run_on_guarded_memory(subject: Subject) -> MemoryRuns | None:
     ]
     aliased = tuple(output for _, output in call.aliases)
     options = subject.options
-    *runs, others = run_jobs(jobs)
+    back, front, again, at_64, at_16, others = run_jobs(jobs)
     # Two threads need unlike inputs, and the kernel may not take those that are made up here.
     threads = Run()
     if not (others.crash or others.error or others.damage):
         (threads,) = run_jobs([dataclasses.replace(job, other_inputs=jobs[-1].inputs)])
     return MemoryRuns(
-        call.kernel_name,
-        job.outputs,
-        options.stateful,
-        call.reentrant,
-        aliased,
-        *runs,
-        threads,
+        kernel=call.kernel_name,
+        outputs=job.outputs,
+        is_stateful=options.stateful,
+        is_reentrant=call.reentrant,
+        aliased=aliased,
+        back=back,
+        front=front,
+        again=again,
+        at_64=at_64,
+        at_16=at_16,
+        threads=threads,
     )
 
 
