@@ -43,9 +43,9 @@ class Custom:
     """A kernel of your own as a JAX operator.
 
     Corresponds to ``mindspore.ops.Custom``. The op is its own JAX primitive: it works eagerly and
-    under `jax.jit`, `jax.grad`, `jax.vmap`, `jax.lax.scan` and `jax.checkpoint`. Given
-    `jax.Array`s or numpy arrays it returns `jax.Array`s; given a `Tensor` it returns Tensors, and
-    64-bit types are kept. Ops of equal definition share one primitive and one compilation.
+    under `jax.jit`, `jax.grad`, `jax.vmap`, `jax.lax.scan` and `jax.checkpoint`. Given arrays of
+    JAX or numpy it returns arrays of JAX; given a `Tensor` it returns Tensors, and 64-bit types are
+    kept. Ops of equal definition share one primitive and one compilation.
 
     Args:
       func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"`` (aot; a source is
@@ -320,8 +320,8 @@ class Custom:
         """Tells what becomes of a call: what XLA sees, and for a loop kernel why.
 
         Args:
-          *args: what the op would be called with: arrays, or `jax.ShapeDtypeStruct`s in their
-            place. Without any, the latest call is explained.
+          *args: what the op would be called with: arrays, or a `jax.ShapeDtypeStruct` in the
+            place of each. Without any, the latest call is explained.
 
         Returns:
           Text of several lines. For akg and hybrid: which loops are parallel, reductions or

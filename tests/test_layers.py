@@ -42,7 +42,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
     4: ("_backends.aicpu _backends.aot _backends.loops _backends.pyfunc _backends.tbe",),
     3: (
         "_programs",
-        "_operator",
+        "_operator _explicit_mesh",
         "_partitioning",
         "_loop_kernels",
         "_host_round_trip",
@@ -257,8 +257,8 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
                 "ffi_attributes.cc",
                 "ffi_attributes.h",
                 "ffi_handlers.h",
-                "frame_check.h",
                 "late_binding.h",
+                "frame_check.h",
                 "xla_thread_pool.h",
             },
         ),

@@ -121,9 +121,12 @@ class LoopBackend:
         # A derivative counts on zeros that nothing has written; its author is not the user.
         for warning in compiled.warnings if isinstance(kernel, LoopKernel) else ():
             warn_once(_log, warning)
-        _log.info("%s: %s", request.who, compiled.choice(request.platform).reason)
+        travels = seam.is_exported(ctx) or seam.is_partitioned(ctx)
+        lowering = compiled.lowering(request.platform, travels)
+        if _log.isEnabledFor(logging.INFO):
+            _log.info("%s: %s", request.who, compiled.choice(request.platform, travels).reason)
         aliases = _aliases(compiled, request)
-        if compiled.lowering(request.platform) == "xla":
+        if lowering == "xla":
             return seam.lower_as(ctx, _with_axes(compiled, request.call), operands)
         if not all(isinstance(size, int) for size in request.call.batch):
             return seam.lower_as(ctx, _one_by_one(request), operands)
