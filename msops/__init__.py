@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from msops import extension as extension
     from msops import tbe as tbe
     from msops import testing as testing
+    from msops._native_call import export_checks as export_checks
     from msops._native_call import register_ffi_targets as register_ffi_targets
 
 
@@ -47,6 +48,7 @@ def load_ipython_extension(shell: object) -> None:
 
 # What few programs use, and takes long to import.
 _LATER = {
+    "export_checks": "msops._native_call",
     "extension": "msops.extension",
     "register_ffi_targets": "msops._native_call",
     "tbe": "msops.tbe",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import jax
 
@@ -12,12 +13,18 @@ from msops._call import Call
 from msops._fingerprint import ByValue
 from msops._inference import Inference, Outputs
 from msops._op_info import OpInfo
+from msops._sharding_rule import ShardingRule
 from msops._traced import Traced
 from msops.errors import ArgumentValueError, explain
 
 if TYPE_CHECKING:
     from msops._aicpu_call import AicpuCall
     from msops._native_call import NativeCall
+    from msops._toolchain import Library
+
+Division = Literal["operations", "parts", "whole"]
+"""How a call is divided over devices: as operations of XLA's are; by a call on each device's part;
+or not at all."""
 
 TARGETS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 """MindSpore's target for each of JAX's platforms."""
@@ -37,6 +44,7 @@ class Options:
     forward: bool = False
     jvp: ByValue | None = None
     inplace: tuple[tuple[int, int], ...] = ()
+    sharding: ShardingRule | None = None
     compile_attrs: tuple[tuple[str, Any], ...] = ()
 
 
@@ -56,7 +64,7 @@ class Request:
       inputs: shapes and dtypes of the flat inputs.
       outputs: what the op returns; `NO_OUTPUTS` while shapes are inferred.
       options: the op's options.
-      bind: binds the same call again, on flat arrays, for a nested program.
+      bind: binds the op again for a nested program: a call of it, on flat arrays.
       who: the op and where it runs, for messages.
     """
 
@@ -71,8 +79,14 @@ class Request:
     inputs: tuple[jax.ShapeDtypeStruct, ...]
     outputs: Outputs
     options: Options
-    bind: Callable[[Sequence[Any]], Sequence[Any]]
+    bind: Callable[[Call, Sequence[Any]], Sequence[Any]]
     who: str
+
+    def memory_traffic(self) -> dict[str, float]:
+        """Returns the bytes of inputs and outputs, each counted once."""
+        arrays = (*self.inputs, *self.outputs.structs)
+        size_bytes = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
+        return {"bytes accessed": float(size_bytes)}
 
     def aliases(self) -> tuple[tuple[int, int], ...]:
         """Returns the pairs of flat input and output that ``Custom(inplace=)`` names.
@@ -155,6 +169,18 @@ class Backend(Protocol):
     def lower(self, kernel: Any, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
         """Lowers one call for one platform."""
 
+    def division(self, kernel: Any, request: Request) -> Division:
+        """Tells how one call may be divided over devices."""
+
+    def library(self, kernel: Any, request: Request) -> Library | None:
+        """Opens and returns the library that runs a call whatever its shapes are, or returns None.
+
+        A program with the call may come from JAX's cache on disk: then nothing of it is lowered.
+        """
+
+    def cost(self, kernel: Any, request: Request) -> Mapping[str, float] | None:
+        """Returns the operations of one call that are known; None where XLA counts them."""
+
     def explain(self, kernel: Any, request: Request) -> str:
         """Tells what becomes of one call, and why."""
 
@@ -180,6 +206,14 @@ class Opaque:
     def native(self, kernel: Any, request: Request) -> NativeCall | AicpuCall | None:
         """Returns None: the kernel is in no library."""
         return None
+
+    def library(self, kernel: Any, request: Request) -> Library | None:
+        """Returns None: the kernel is in no library."""
+        return None
+
+    def cost(self, kernel: Any, request: Request) -> Mapping[str, float] | None:
+        """Returns none: what a kernel computes, its author alone knows."""
+        return {}
 
     def explain(self, kernel: Any, request: Request) -> str:
         """Says that the kernel runs as it is."""

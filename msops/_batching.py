@@ -42,6 +42,26 @@ def batch_sequentially(
     return results, [0] * len(results)
 
 
+def batch_by_mapping(
+    bind: Bind, call: Call, args: Sequence[Any], dims: Sequence[int | None]
+) -> Batched:
+    """Runs the kernel once per element, as one call: it can be divided over devices as a whole."""
+    arrays = [
+        arg if dim is None else jnp.moveaxis(arg, dim, 0)
+        for arg, dim in zip(args, dims, strict=True)
+    ]
+    axis = (_axis_size(args, dims), tuple(dim is not None for dim in dims))
+    results = bind(dataclasses.replace(call, mapped=(axis, *call.mapped)), arrays)
+    return results, [0] * len(results)
+
+
+def map_elements(bind: Bind, call: Call, flat: Sequence[Any]) -> Sequence[Any]:
+    """Runs a call with mapped axes: one level of it, element by element."""
+    (_, has), *inner = call.mapped
+    dims = [0 if flag else None for flag in has]
+    return batch_sequentially(bind, dataclasses.replace(call, mapped=tuple(inner)), flat, dims)[0]
+
+
 def batch_by_expanding(
     bind: Bind, call: Call, args: Sequence[Any], dims: Sequence[int | None]
 ) -> Batched:
@@ -185,13 +205,16 @@ def batch(
     args: Sequence[Any],
     dims: Sequence[int | None],
     inplace: Sequence[tuple[int, int]],
+    is_divisible: bool,
     who: str,
 ) -> Batched:
-    """Batches one call in the way `vmap` says."""
+    """Batches one call in the way `vmap` says; `is_divisible` if it may be divided over devices."""
     if isinstance(vmap, ByValue):
         return batch_by_rule(vmap.function, outputs, call, args, dims, who)
     if vmap == "expand_dims":
         args, dims = _enlarge(call, args, dims, [argument for _, argument in inplace])
+    if vmap == "sequential" and is_divisible:
+        return batch_by_mapping(bind, call, args, dims)
     return BATCHERS[vmap](bind, call, args, dims)
 
 

@@ -25,6 +25,8 @@ class Call:
       tensors: whether the call came through MindSpore's face (Tensors in, Tensors out).
       batch: sizes of the leading axes that vmap added, for kernels that take whole batches; an
         input has them too, or 1 in their place.
+      mapped: for axes that vmap added to a kernel that is called once per element, outermost first,
+        the size, and which inputs have the axis in front.
       given_text: `given` as text, which is compared: 0.0 == -0.0 in Python, not in a kernel.
     """
 
@@ -32,6 +34,7 @@ class Call:
     given: tuple[Hashable, ...] = dataclasses.field(default=(), compare=False)
     tensors: bool = False
     batch: tuple[int, ...] = ()
+    mapped: tuple[tuple[int, tuple[bool, ...]], ...] = ()
     given_text: str = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -44,6 +47,15 @@ class Call:
     def element(self, aval: Any) -> jax.ShapeDtypeStruct:
         """Returns shape and dtype of an input without the axes that vmap added."""
         return jax.ShapeDtypeStruct(aval.shape[len(self.batch) :], aval.dtype)
+
+    def unmapped(self, avals: Sequence[Any]) -> tuple[Call, list[Any]]:
+        """Returns the call of the kernel for one element of the mapped axes, and its inputs."""
+        counts = [sum(flags) for flags in zip(*(has for _, has in self.mapped), strict=True)]
+        elements = [
+            jax.ShapeDtypeStruct(aval.shape[count:], aval.dtype)
+            for aval, count in zip(avals, counts or [0] * len(avals), strict=True)
+        ]
+        return dataclasses.replace(self, mapped=()), elements
 
     @property
     def is_plain(self) -> bool:

@@ -19,7 +19,9 @@ PYNATIVE_MODE = 1
 
 TARGETS = ("CPU", "GPU", "Ascend")
 
-_WITH_EFFECT = ("mode", "device_target", "device_id", "host_memory_pool")
+GATHER_POLICIES = ("warn", "raise", "allow")
+
+_WITH_EFFECT = ("mode", "device_target", "device_id", "host_memory_pool", "implicit_gather")
 
 # Keywords of MindSpore's context that steer its own compiler, memory pool or devices. A script
 # sets them for speed or for debugging dumps; its results do not depend on them, so they are kept
@@ -75,6 +77,7 @@ class _State:
         self.device_id = 0
         self.device_is_fixed = False
         self.host_memory_pool = False
+        self.implicit_gather = "warn"
         self.ascend_was_announced = False
         self.without_effect: dict[str, Any] = {}
 
@@ -130,6 +133,19 @@ def _check_pool(value: Any) -> bool:
     return value
 
 
+def _check_policy(value: Any) -> str:
+    if value not in GATHER_POLICIES:
+        raise ArgumentValueError(
+            explain(
+                "set_context",
+                f"expected implicit_gather {', '.join(map(repr, GATHER_POLICIES))}; got {value!r}",
+                "Pass 'raise' to have an error where an op would gather an array that is divided "
+                "over devices.",
+            )
+        )
+    return str(value)
+
+
 def _keep_large_blocks(who: str, is_kept: bool) -> None:
     # Here, as `import msops` must be quick.
     from msops._host_memory import keep_large_blocks
@@ -164,6 +180,9 @@ def set_context(**keywords: Any) -> None:
         not here. "Ascend" means JAX's default device. ``host_memory_pool`` (bool, of msops alone):
         whether the process keeps the memory of freed results on the CPU and makes new ones of it;
         large results take a third of the time, and the process never shrinks.
+        ``implicit_gather`` (of msops alone): what happens when a program is compiled in which an op
+        needs whole an input that is divided over devices (see `Custom`, ``sharding``): "warn", once
+        per op, "raise" or "allow".
 
     Raises:
       ArgumentValueError: a keyword is unknown or a value is none of the allowed ones.
@@ -193,6 +212,8 @@ def set_context(**keywords: Any) -> None:
         is_kept = _check_pool(keywords.pop("host_memory_pool"))
         if is_kept != _state.host_memory_pool:
             _keep_large_blocks("set_context", is_kept)
+    if "implicit_gather" in keywords:
+        _state.implicit_gather = _check_policy(keywords.pop("implicit_gather"))
     for name, value in checked.items():
         if name == "mode" or not _state.device_is_fixed:
             setattr(_state, name, value)
@@ -250,6 +271,11 @@ def fix_device(device_target: str) -> None:
     _state.device_target = _check_target("msops run --device", device_target)
     _state.device_id = 0
     _state.device_is_fixed = True
+
+
+def implicit_gather() -> str:
+    """Returns what happens where an op gathers an array, one of `GATHER_POLICIES`."""
+    return _state.implicit_gather
 
 
 def is_graph_mode() -> bool:

@@ -12,6 +12,7 @@ from msops._backends import BACKENDS
 from msops._batching import read_vmap
 from msops._fingerprint import ByValue
 from msops._op_info import OpInfo
+from msops._sharding_rule import read_rule
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -100,7 +101,7 @@ def check_rules(bprop: Any, jvp: Any, forward: Any, who: str) -> None:
 _FUNC_TYPES_WITH = {
     "stateful": ("aicpu", "aot", "pyfunc"),
     "reentrant": ("aicpu", "aot"),
-    "inplace": ("aot", "pyfunc"),
+    "inplace": ("aicpu", "akg", "aot", "hybrid", "pyfunc"),
     "writable": ("pyfunc",),
     "host": ("aot",),
     "cxx11_abi": ("aot",),
@@ -133,9 +134,11 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
         "vmap": read_vmap(backend.vmap if vmap is None else vmap, who),
         "jvp": None if jvp is None else ByValue(jvp),
         "inplace": _read_inplace(given["inplace"], who),
+        "sharding": read_rule(given["sharding"], given["batch_dims"], who),
         "compile_attrs": _read_compile_attrs(given["compile_attrs"], backend, who),
     }
-    options = Options(**{**given, **read})
+    named = {name: value for name, value in given.items() if name != "batch_dims"}
+    options = Options(**{**named, **read})
     for option, func_types in _FUNC_TYPES_WITH.items():
         is_given = getattr(options, option) != getattr(Options, option)
         if is_given and backend.func_type not in func_types:
@@ -147,6 +150,15 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
                     f"Leave {option} out.",
                 )
             )
+    if options.sharding is not None and options.dynamic_outputs:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"dynamic_outputs does not go with {options.sharding}: what parts return, ends "
+                "anywhere",
+                "Leave the rule out, or call the op inside jax.shard_map.",
+            )
+        )
     return options
 
 

@@ -11,15 +11,17 @@ import numpy as np
 from msops import _jax_seam as seam
 from msops._backend import Request
 from msops._host_callback import call_on_host
+from msops._process_objects import refuse_export
 
 
 def lower_through_host(request: Request, ctx: Any, operands: Sequence[Any]) -> Sequence[Any]:
     """Lowers to a host callback that runs the op's own CPU program on copies of its arrays."""
+    refuse_export(ctx, f"the host from {request.platform}", request.who)
 
     def run(*arrays: np.ndarray) -> list[np.ndarray]:
         device = jax.local_devices(backend="cpu")[0]
         with jax.default_device(device), jax.enable_x64(True):
-            return [np.asarray(result) for result in request.bind(arrays)]
+            return [np.asarray(result) for result in request.bind(request.call, arrays)]
 
     def program(*arrays: Any) -> Sequence[Any]:
         return call_on_host(run, request.outputs.structs, arrays, request.options.stateful)

@@ -1,13 +1,15 @@
 """The only module that touches `jax.ffi`, `jax.interpreters` and private JAX names.
 
-Each function is a thin verb over one JAX mechanism, so that a JAX upgrade is one diff. Checked on
-JAX 0.10.2 and 0.12.
+Each function is a thin verb over one JAX mechanism, so that a JAX upgrade is one diff: that is why
+it is long. Checked on JAX 0.10.2 and 0.12.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
+import math
 import pathlib
 import re
 import threading
@@ -17,18 +19,24 @@ from typing import Any
 import jax
 import jax.ffi
 import numpy as np
-from jax._src import core, dispatch, effects
+from jax._src import core, dispatch, distributed, effects, sharding_impls, source_info_util
+from jax._src import mesh as _mesh
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.array import ArrayImpl
 from jax._src.interpreters import ad as _ad
+from jax._src.interpreters import mlir as _mlir
 from jax._src.interpreters import pxla
 from jax._src.interpreters.mlir import _uncacheable_primitives
+from jax._src.lib.mlir import ir
+from jax._src.lib.mlir.dialects import sdy
 from jax._src.util import weakref_cache_key_types
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
 from jaxlib import xla_client as _xla_client
 
 from msops._dtypes import as_dtype
+from msops._sharding_rule import Dimensions
+from msops._tiling import Plan, Tiling, undivided
 from msops.errors import MsopsError
 
 ARRAY_TYPE = ArrayImpl
@@ -80,6 +88,10 @@ class _NotOurs(logging.Filter):
 logging.getLogger("jax._src.callback").addFilter(_NotOurs())
 
 
+# Profilers and XLA's own messages name the line that calls an op, not a line of ours.
+source_info_util.register_exclusion(f"{pathlib.Path(__file__).parent}/")
+
+
 def is_tracer(value: Any) -> bool:
     """Tells whether `value` is being traced by a JAX transformation."""
     return isinstance(value, core.Tracer)
@@ -99,14 +111,11 @@ def shaped_array(struct: jax.ShapeDtypeStruct, inputs: Sequence[Any], who: str) 
         axes that any of them varies over.
       who: the op, for messages of JAX.
     """
-    varying = core.standard_vma_rule(who, *inputs)
-    if not varying:
-        return core.ShapedArray(struct.shape, struct.dtype)
     return core.ShapedArray(
         struct.shape,
         struct.dtype,
         sharding=core.get_cur_mesh_sharding(),
-        manual_axis_type=core.ManualAxisType(varying=varying),
+        manual_axis_type=core.ManualAxisType(varying=core.standard_vma_rule(who, *inputs)),
     )
 
 
@@ -285,33 +294,115 @@ def zero_tangent(aval: Any) -> Any:
 def lower_as(
     ctx: Any, function: Callable[..., Sequence[Any]], operands: Sequence[Any]
 ) -> Sequence[Any]:
-    """Lowers an equation as the JAX code of `function` on its operands."""
-    return mlir.lower_fun(function, multiple_results=True)(ctx, *operands)
+    """Lowers an equation as the JAX code of `function` on its operands.
+
+    What XLA is told of each operation names the equation's primitive, as it does of a custom call.
+    """
+    scoped = jax.named_scope(ctx.primitive.name)(function)
+    return mlir.lower_fun(scoped, multiple_results=True)(ctx, *operands)
 
 
 def is_partitioned(ctx: Any) -> bool:
     """Tells whether XLA is to partition the program over several devices itself."""
-    return getattr(ctx.module_context.axis_context, "num_devices", 1) > 1
+    axes = ctx.module_context.axis_context
+    if isinstance(axes, sharding_impls.SPMDAxisContext):
+        is_local = axes.manual_axes == frozenset(axes.mesh.axis_names)
+        return not is_local and axes.mesh.size > 1
+    return getattr(axes, "num_devices", 1) > 1
 
 
-def hold_host_function(ctx: Any, function: Callable[..., Any]) -> None:
+def devices_of(ctx: Any) -> Any:
+    """Returns the devices of a program that XLA partitions, as a mesh of one axis.
+
+    It is an abstract one where JAX lowers without knowing them.
+    """
+    axes = ctx.module_context.axis_context
+    if isinstance(axes, sharding_impls.SPMDAxisContext):
+        is_abstract = isinstance(axes.mesh, jax.sharding.AbstractMesh)
+        count, devices = axes.mesh.size, None if is_abstract else axes.mesh.devices.flat
+    else:
+        count, devices = axes.num_devices, axes.device_assignment
+    if devices is None:
+        return jax.sharding.AbstractMesh((count,), (_DEVICES,))
+    return jax.sharding.Mesh(np.array(list(devices)), (_DEVICES,))
+
+
+_DEVICES = "devices"
+
+
+def is_exported(ctx: Any) -> bool:
+    """Tells whether the program is lowered by `jax.export`, to run in other processes."""
+    return ctx.module_context.lowering_parameters.for_export
+
+
+def processes_of(ctx: Any) -> tuple[int, ...]:
+    """Returns the processes that run the program together; none if it is for this one alone.
+
+    Processes know of one another by `jax.distributed`.
+    """
+    if distributed.global_state.client is None:
+        return ()
+    context = ctx.module_context.axis_context
+    place = getattr(context, "mesh", context)
+    if isinstance(place, jax.sharding.AbstractMesh):
+        return tuple(range(jax.process_count())) if place.size > jax.local_device_count() else ()
+    devices = place.devices.flat if hasattr(place, "devices") else place.device_assignment or ()
+    processes = sorted({device.process_index for device in devices})
+    return tuple(processes) if len(processes) > 1 else ()
+
+
+class ProcessStore:
+    """Texts by keys that the processes of `jax.distributed` share; keys are paths in a folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.process: int = distributed.global_state.process_id
+        self._client: Any = distributed.global_state.client
+        self._folder = folder
+
+    def put(self, key: str, text: str) -> None:
+        """Gives a key a text, whatever it had."""
+        self._client.key_value_set(f"{self._folder}/{key}", text, allow_overwrite=True)
+
+    def get_all(self, folder: str) -> dict[str, str]:
+        """Returns the texts in a folder of this one, by the last parts of their keys."""
+        entries = self._client.key_value_dir_get(f"{self._folder}/{folder}/")
+        return {key.rpartition("/")[2]: text for key, text in entries}
+
+    def delete(self, key: str) -> None:
+        """Removes a key."""
+        self._client.key_value_delete(f"{self._folder}/{key}")
+
+
+def hold_host_function(ctx: Any, function: Any) -> None:
     """Has the program that is being lowered hold a Python function that it calls.
 
     Such programs run in the thread that calls them, as soon as their inputs are there, and do not
-    take up a thread of XLA's: a function that itself calls JAX would wait for one.
+    take up a thread of XLA's: a function that itself calls JAX would wait for one. JAX before 0.12
+    does not keep them on disk.
     """
-    ctx.module_context.add_host_callback(function)
+    axes = ctx.module_context.axis_context
+    if isinstance(axes, _OnOneDevice):
+        axes.held.append(function)
+    else:
+        ctx.module_context.add_host_callback(function)
+
+
+_OPEN = -1
+"""FrameCheck::kOpen of frame_check.h."""
 
 
 def frame_attributes(arrays: Iterable[Any]) -> dict[str, Any]:
     """Returns the attributes that tell a handler the shapes and dtypes of its operands and results.
 
-    They are what the call was lowered for: the handler checks its frame against them once.
+    They are what the call was lowered for: the handler checks its frame against them. A size that
+    is no number (a symbolic one of `jax.export`, say) is left open, for the first frame to tell:
+    late_binding.h.
     """
     arrays = tuple(arrays)
+    dims = [dim if isinstance(dim, int) else _OPEN for array in arrays for dim in array.shape]
     return {
         "ranks": np.array([len(array.shape) for array in arrays], np.int64),
-        "dims": np.array([dim for array in arrays for dim in array.shape], np.int64),
+        "dims": np.array(dims, np.int64),
         "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
     }
 
@@ -336,6 +427,208 @@ def custom_call(
         target, has_side_effect=has_side_effect, operand_output_aliases=dict(aliases)
     )
     return rule(ctx, *operands, **attributes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What XLA replaces a call by that it divides over devices.
+
+    Attributes:
+      plan: how the arrays are divided, and results summed.
+      function: arrays of a device to its results, in JAX.
+      devices: those of the program, by `devices_of`.
+      platform: JAX's name of the devices' platform.
+      wide: whether 64-bit types are enabled.
+      hold: takes what must live as long as the program.
+    """
+
+    plan: Plan
+    function: Callable[..., Sequence[Any]]
+    devices: Any
+    platform: str
+    wide: bool
+    hold: Callable[[Any], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class _OnOneDevice(sharding_impls.SPMDAxisContext):
+    """Where a part is lowered; its program is copied into another, which must hold what it uses."""
+
+    held: list[Any] = dataclasses.field(default_factory=list, compare=False)
+
+
+def register_partitioner(target: str, divide: Callable[[str, Sequence[Tiling], int], Part]) -> None:
+    """Has XLA ask what becomes of a call of `target` once it knows how arrays are divided.
+
+    Args:
+      target: for `divided_call`.
+      divide: given the call's id, the tilings that XLA found for inputs and outputs, and how many
+        of them are inputs, returns what replaces the call.
+    """
+
+    def plan(
+        shapes: Sequence[Any], shardings: Sequence[Any], result: Any, sharding: Any, key: bytes
+    ) -> tuple[Part, list[Any], Any]:
+        is_tuple = result.is_tuple()
+        results = result.tuple_shapes() if is_tuple else [result]
+        found = [None] * len(results)
+        if sharding is not None:
+            found = sharding.tuple_elements() if is_tuple else [sharding]
+        ranks = [len(shape.dimensions()) for shape in (*shapes, *results)]
+        part = divide(key.decode(), _tilings([*shardings, *found], ranks), len(shapes))
+        wanted = [_hlo_sharding(tiling) for tiling in part.plan.tilings]
+        whole = wanted[len(shapes) :]
+        packed = _xla_client.HloSharding.tuple_sharding(result, whole) if is_tuple else whole[0]
+        return part, wanted[: len(shapes)], packed
+
+    def partition(
+        shapes: Sequence[Any], shardings: Sequence[Any], result: Any, sharding: Any, key: bytes
+    ) -> tuple[bytes, list[Any], Any]:
+        part, inputs, outputs = plan(shapes, shardings, result, sharding, key)
+        avals = [
+            core.ShapedArray(tiling.part(shape.dimensions()), shape.numpy_dtype())
+            for tiling, shape in zip(part.plan.tilings, shapes, strict=False)
+        ]
+        return _lower_part(part, avals), inputs, outputs
+
+    rules = {
+        "name": target,
+        "partition": partition,
+        # These two are for GSPMD alone; Shardy has the rule that the call carries.
+        "prop_user_sharding": lambda sharding, shape, key: sharding,
+        "infer_sharding_from_operands": lambda shapes, shardings, result, key: plan(
+            shapes, shardings, result, None, key
+        )[2],
+        "can_side_effecting_have_replicated_sharding": True,
+    }
+    _xla_client.register_custom_call_partitioner(**rules)
+    _xla_bridge.register_plugin_callbacks(
+        functools.partial(_xla_client.register_custom_call_partitioner, **rules)
+    )
+
+
+def _tilings(shardings: Sequence[Any], ranks: Sequence[int]) -> list[Tiling]:
+    """Returns shardings of XLA, None for one not known yet, as numbers."""
+    divided = [
+        None if sharding is None else _xla_client.HloSharding.v3_to_v2_sharding(sharding)
+        for sharding in shardings
+    ]
+    known = [
+        _tiling(sharding, rank) if sharding is not None and sharding.is_tiled() else None
+        for sharding, rank in zip(divided, ranks, strict=True)
+    ]
+    like = next((tiling.devices for tiling in known if tiling is not None), np.zeros((1, 1)))
+    return [
+        undivided(rank, like.reshape(-1, like.shape[-1])) if tiling is None else tiling
+        for tiling, rank in zip(known, ranks, strict=True)
+    ]
+
+
+def _tiling(sharding: Any, rank: int) -> Tiling:
+    counts = sharding.tile_assignment_dimensions()
+    devices = np.array(sharding.tile_assignment_devices()).reshape(counts)
+    kinds = sharding.subgroup_types() or [_REPLICATED] * (len(counts) - rank)
+    copies = [rank + i for i, kind in enumerate(kinds) if kind == _REPLICATED]
+    groups = [axis for axis in range(rank, len(counts)) if axis not in copies]
+    tiles = tuple(counts[:rank])
+    size = math.prod(counts[axis] for axis in groups)
+    devices = devices.transpose(*range(rank), *copies, *groups)
+    return Tiling(tiles, devices.reshape(*tiles, -1, size))
+
+
+def _hlo_sharding(tiling: Tiling) -> Any:
+    """Returns a tiling as a sharding of XLA."""
+    if math.prod(tiling.tiles) == tiling.devices.shape[-1] == 1:
+        return _xla_client.HloSharding.replicate()
+    message = _xla_client.OpSharding()
+    message.type = _xla_client.OpSharding.Type.OTHER
+    message.tile_assignment_dimensions = list(tiling.devices.shape)
+    message.tile_assignment_devices = tiling.devices.reshape(-1).tolist()
+    message.last_tile_dims = [_REPLICATED, _xla_client.OpSharding.Type.MANUAL]
+    return _xla_client.HloSharding.from_proto(message)
+
+
+_REPLICATED = _xla_client.OpSharding.Type.REPLICATED
+
+
+def _lower_part(part: Part, avals: Sequence[Any]) -> bytes:
+    """Returns the program of a part, for one device."""
+    axes = _OnOneDevice(part.devices, frozenset([_DEVICES]))
+
+    def summed(*arrays: Any) -> list[Any]:
+        return [
+            result
+            if groups is None
+            else jax.lax.psum(result, _DEVICES, axis_index_groups=groups.tolist())
+            for result, groups in zip(part.function(*arrays), part.plan.sums, strict=True)
+        ]
+
+    # XLA may ask in any thread, with a mesh of its user's or without; a device knows of none.
+    with jax.enable_x64(part.wide), _mesh.use_abstract_mesh(_mesh.empty_abstract_mesh):
+        env = [(_DEVICES, part.devices.size)]
+        program = jax.make_jaxpr(summed, axis_env=env)(*avals)
+        module = _mlir.build_mlir_module_helper(
+            program, name="part", platforms=[part.platform], backend=None, axis_context=axes
+        )
+    for value in axes.held:
+        part.hold(value)
+    return _mlir.module_to_bytecode(module)
+
+
+def divided_call(
+    ctx: Any,
+    operands: Sequence[Any],
+    target: str,
+    key: str,
+    dimensions: Dimensions,
+    results: Sequence[jax.ShapeDtypeStruct],
+    has_side_effect: bool,
+    keeps: Any,
+) -> Sequence[Any]:
+    """Lowers an equation to a call that XLA asks the partitioner of `target` about.
+
+    Args:
+      ctx: JAX's lowering context.
+      operands: the operands' values in the program.
+      target: that was given to `register_partitioner`.
+      key: what the partitioner knows the call by.
+      dimensions: which dimensions are divided together.
+      results: shapes and dtypes of the results.
+      has_side_effect: whether XLA may neither merge nor drop the call.
+      keeps: an object that lives as long as what is compiled.
+    """
+    ctx.module_context.add_keepalive(keeps)
+    call = _mlir.custom_call(
+        target,
+        result_types=[
+            ir.RankedTensorType.get(result.shape, mlir.dtype_to_ir_type(np.dtype(result.dtype)))
+            for result in results
+        ],
+        operands=operands,
+        backend_config=key,
+        has_side_effect=has_side_effect,
+    )
+    call.attributes["sdy.sharding_rule"] = _shardy_rule(dimensions)
+    return call.results
+
+
+def _shardy_rule(dimensions: Dimensions) -> Any:
+    names = [name for name, _ in dimensions.sizes]
+    fixed = [i for i, name in enumerate(names) if name not in dimensions.independent]
+
+    def mapping(array: Sequence[str]) -> Any:
+        return sdy.TensorMappingAttr.get(
+            dim_mappings=[sdy.DimMappingAttr.get([names.index(name)]) for name in array]
+        )
+
+    return sdy.OpShardingRuleAttr.get(
+        factor_sizes=[size for _, size in dimensions.sizes],
+        operand_mappings=list(map(mapping, dimensions.inputs)),
+        result_mappings=list(map(mapping, dimensions.outputs)),
+        need_replication_factors=fixed,
+        blocked_propagation_factors=fixed,
+        is_custom=True,
+    )
 
 
 def array_of_memory(memory: Any, like: jax.Array | None) -> jax.Array:

@@ -17,16 +17,18 @@ from types import ModuleType
 from typing import Any
 
 import jax
+import jax.export
 import numpy as np
 
 from msops import _config, _toolchain
 from msops import _jax_seam as seam
 from msops._dtypes import as_dtype
+from msops._logging import warn_once
 from msops.errors import ArgumentValueError, BuildError, KernelError, MsopsError, explain
 
 AOT_TARGET = "msops_aot"
 
-_log = logging.getLogger("msops")
+_log = logging.getLogger("msops.toolchain")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +52,11 @@ class NativeCall:
     reentrant: bool
     workspaces: tuple[int, ...] = ()
     aliases: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def kernel_name(self) -> str:
+        """What messages call the kernel."""
+        return self.symbol
 
 
 def lower_native_call(
@@ -126,12 +133,37 @@ def infer_type_ids(
         )
 
 
+def export_checks() -> list[jax.export.DisabledSafetyCheck]:
+    """Returns what `jax.export` has to be told to take programs with native kernels.
+
+    It takes a program with custom calls of others only if each is named among its
+    ``disabled_checks``, as it cannot know that the call will be found and mean the same elsewhere.
+    That msops's do is what `register_ffi_targets` is for. Kernels that live in one process, pyfuncs
+    and C++ runners, are refused all the same.
+
+    Example:
+      >>> import jax, jax.numpy as jnp, msops
+      >>> def double(x):
+      ...     y = output_tensor(x.shape, x.dtype)
+      ...     for i in range(x.shape[0]):
+      ...         y[i] = 2.0 * x[i]
+      ...     return y
+      >>> op = msops.Custom(double, func_type="akg", compile_attrs={"lower": "native"})
+      >>> export = jax.export.export(jax.jit(op), disabled_checks=msops.export_checks())
+      >>> export(jnp.ones(2)).call(jnp.ones(2))
+      Array([2., 2.], dtype=float32)
+    """
+    targets = {row["name"] for row in _registrations() if row["kind"] == "target"}
+    return [jax.export.DisabledSafetyCheck.custom_call(target) for target in sorted(targets)]
+
+
 def register_ffi_targets(platform: str = "cpu") -> bool:
     """Registers msops's custom call targets, for programs that were lowered elsewhere.
 
     Ops register what they need when they are lowered. A program that comes from another process
-    (`jax.export`) needs this call first. It also reads ``MSOPS_LIBRARY_PATH``, the folders in which
-    the libraries of such programs are looked for by their content. It starts no backend.
+    (`jax.export`, see `export_checks`) needs this call first. It also reads
+    ``MSOPS_LIBRARY_PATH``, the folders in which the libraries of such programs are looked for by
+    their content. It starts no backend.
 
     Args:
       platform: JAX's platform name: "cpu", "cuda" or "rocm".
@@ -174,7 +206,7 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
                     )
                 )
             except MsopsError as error:
-                _log.warning("%s", error)
+                warn_once(_log, str(error))
     return register_targets(platform)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,11 +13,13 @@ import jax.numpy as jnp
 from msops import _jax_seam as seam
 from msops._autodiff import refuse_differentiation
 from msops._backend import TARGETS, Definition, Request
-from msops._batching import batch
+from msops._batching import batch, map_elements
 from msops._call import Call
 from msops._dtypes import as_dtype
 from msops._inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit, refuse_unknown_dtype
 from msops._op_info import OpInfo, bind_attributes, match
+from msops._partitioning import is_divisible, look_at_inputs, lower_in_parts
+from msops._sharding_rule import Dimensions
 from msops._traced import Traced, differentiate
 from msops.errors import BackendError, explain
 
@@ -94,12 +95,14 @@ class Operator:
                 definition.kernel, half, request, definition.infos, self.who
             )
 
-        one = dataclasses.replace(call, batch=())
-        element = [call.element(aval) for aval in avals]
+        inner, elements = call.unmapped(avals)
+        one = dataclasses.replace(inner, batch=())
+        element = [inner.element(aval) for aval in elements]
         outputs = infer(definition.inference, call, element, ask_kernel, self.who)
+        self.dimensions(one, element, outputs.structs)
         if definition.options.dynamic_outputs:
             outputs = outputs.with_sizes()
-        return outputs.batched(call.batch)
+        return outputs.batched((*(size for size, _ in call.mapped), *call.batch))
 
     def request(self, call: Call, avals: Sequence[Any], platform: str, outputs: Outputs) -> Request:
         """Returns a call as the backend gets it."""
@@ -117,9 +120,27 @@ class Operator:
             inputs=tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals),
             outputs=outputs,
             options=definition.options,
-            bind=functools.partial(self.bind, call),
+            bind=self.bind,
             who=self.who + place,
         )
+
+    def dimensions(
+        self, call: Call, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> Dimensions | None:
+        """Returns what the op's rule says of the arrays of a call; None without a rule."""
+        rule = self.definition.options.sharding
+        if rule is None:
+            return None
+        batch = len(call.batch)
+        one, elements = call.unmapped(inputs)
+        shapes = [one.element(element).shape for element in elements]
+        results = [struct.shape[len(call.mapped) + batch :] for struct in outputs]
+        dimensions = rule.name_dimensions(shapes, results, self.who)
+        for level, size in reversed(list(enumerate(call.batch))):
+            dimensions = dimensions.with_axis(size, [e.shape[level] for e in elements])
+        for size, has in reversed(call.mapped):
+            dimensions = dimensions.with_axis(size, [size if flag else None for flag in has])
+        return dimensions
 
     def traced(self, call: Call, arrays: Sequence[Any]) -> Traced | None:
         """Returns a call on such arrays as JAX code, if its kernel can be written so."""
@@ -199,24 +220,34 @@ def _lower(
                 "Place the arrays on a supported device, or use func_type='pyfunc'.",
             )
         )
-    outputs = operator.outputs(call, ctx.avals_in)
+    one, avals = call.unmapped(ctx.avals_in)
+    outputs = operator.outputs(one, avals)
     info = operator.info(platform)
     if info is not None:
-        inputs = call.group(as_dtype(aval.dtype).name for aval in ctx.avals_in)
+        inputs = call.group(as_dtype(aval.dtype).name for aval in avals)
         match(
             info,
             [tuple(item) if isinstance(item, list) else item for item in inputs],
             [as_dtype(struct.dtype).name for struct in outputs.declared],
             operator.who,
         )
-    request = operator.request(call, ctx.avals_in, platform, outputs)
+    request = operator.request(one, avals, platform, outputs)
     # Calls through MindSpore's face may be lowered after their x64 context has ended.
     with call.face():
-        return backend.lower(definition.kernel, request, ctx, operands)
+        if is_divisible(operator, request, ctx):
+            return lower_in_parts(operator, call, request, ctx, operands)
+        if call.mapped:
+
+            def program(*flat: Any) -> Sequence[Any]:
+                return map_elements(operator.bind, call, flat)
+
+            return seam.lower_as(ctx, program, operands)
+        looked_at = look_at_inputs(operator, request, ctx, operands)
+        return backend.lower(definition.kernel, request, ctx, looked_at)
 
 
 def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call: Call) -> Any:
-    options = operator.definition.options
+    options, backend = operator.definition.options, operator.definition.backend
     return batch(
         options.vmap,
         operator.bind,
@@ -225,6 +256,8 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call
         args,
         dims,
         options.inplace,
+        # A kernel that is traced is differentiated for one element.
+        options.sharding is not None and backend.vmap == "sequential",
         operator.who,
     )
 

@@ -19,6 +19,7 @@ import jax
 from msops._autodiff import attach_bprop
 from msops._backend import Definition
 from msops._call import Call
+from msops._explicit_mesh import in_explicit_mesh
 from msops._forward_mode import attach_forward_mode
 from msops._operator import Operator, compile_bound
 
@@ -49,6 +50,11 @@ class Programs:
 
 
 def _function(operator: Operator, call: Call) -> Callable[..., Any]:
+    """Returns the call as a function of flat arrays on any mesh."""
+    return in_explicit_mesh(operator, call, _differentiable(operator, call))
+
+
+def _differentiable(operator: Operator, call: Call) -> Callable[..., Any]:
     """Returns the call as a function of flat arrays, differentiable if the op has a rule."""
 
     def forward(*flat: Any) -> Sequence[Any]:

@@ -6,6 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# What these helpers assert is explained as in tests.
+pytest.register_assert_rewrite("documents")
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNELS = ROOT / "tests" / "kernels"
@@ -15,6 +19,21 @@ os.environ["MSOPS_CACHE_DIR"] = os.environ.get(
     "MSOPS_TEST_CACHE_DIR", str(ROOT / "build" / "test-cache")
 )
 os.environ.pop("MS_CUSTOM_AOT_WHITE_LIST", None)
+
+# The same examples in every run, so that what fails is what changed; `make test-all` draws new
+# ones. How long they take depends on what else the machine does.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("new", _PATIENT)
+settings.register_profile("same", _PATIENT, derandomize=True)
+settings.load_profile("same")
+
+
+@pytest.fixture(autouse=True)
+def say_again() -> None:
+    """Has each test hear what is said once in a process."""
+    from msops._logging import warn_once
+
+    warn_once.cache_clear()
 
 
 @pytest.fixture

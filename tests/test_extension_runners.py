@@ -366,12 +366,6 @@ def test_a_program_that_names_no_runner_of_this_process_is_refused(ops):
         call(X, **attributes)
 
 
-def test_a_program_with_a_runner_is_not_exported(ops):
-    check = jax.export.DisabledSafetyCheck.custom_call("msops_runner")
-    with pytest.raises(NotImplementedError):
-        jax.export.export(jax.jit(ops.axpy), disabled_checks=[check])(X, Y)
-
-
 def test_a_module_for_a_gpu_does_not_run_on_cpu():
     from msops._extension.loader import Module
     from msops._extension.runners import TracedRunner, _check_platform

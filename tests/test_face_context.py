@@ -57,7 +57,7 @@ def test_sets_and_gives_back():
     ("keywords", "error", "text"),
     [
         ({"mod": 0}, ArgumentValueError, "Did you mean mode"),
-        ({"nonsense": 0}, ArgumentValueError, "device_id, host_memory_pool; and, accepted"),
+        ({"nonsense": 0}, ArgumentValueError, "host_memory_pool, implicit_gather; and, accepted"),
         ({"mode": 2}, ArgumentValueError, "got 2"),
         ({"mode": True}, ArgumentValueError, "got True"),
         ({"device_target": "TPU"}, ArgumentValueError, "CPU, GPU, Ascend; got 'TPU'"),

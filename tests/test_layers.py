@@ -42,7 +42,8 @@ LAYERS: dict[int, tuple[str, ...]] = {
     4: ("_backends.aicpu _backends.aot _backends.loops _backends.pyfunc _backends.tbe",),
     3: (
         "_programs",
-        "_operator",
+        "_operator _explicit_mesh",
+        "_partitioning",
         "_loop_kernels",
         "_host_round_trip",
         "_host_call",
@@ -68,13 +69,15 @@ LAYERS: dict[int, tuple[str, ...]] = {
     ),
     2: (
         "_aicpu_call _aicpu_libraries _cuda_call",
-        "_native_call",
+        "_native_call _process_objects",
         "_tbe",
         "_loops",
         "_aclnn",
         "_jax_seam _native _op_info _toolchain",
+        "_tiling",
+        "_sharding_rule",
     ),
-    1: ("_context", "_config _dtypes _host_memory _paths _version"),
+    1: ("_context", "_config _dtypes _logging _host_memory _paths _version"),
     0: ("errors",),
 }
 ROWS = [row.split() for layer in sorted(LAYERS, reverse=True) for row in LAYERS[layer]]
@@ -254,6 +257,7 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
                 "ffi_attributes.cc",
                 "ffi_attributes.h",
                 "ffi_handlers.h",
+                "late_binding.h",
                 "frame_check.h",
                 "xla_thread_pool.h",
             },

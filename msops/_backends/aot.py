@@ -12,10 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from msops import _jax_seam as seam
-from msops._backend import Opaque, Options, Request
+from msops._backend import Division, Opaque, Options, Request
 from msops._dtypes import BY_TYPE_ID
 from msops._host_round_trip import lower_through_host
-from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_native_call
+from msops._inference import require_numbers
+from msops._logging import warn_once
+from msops._native_call import (
+    NativeCall,
+    infer_shapes,
+    infer_type_ids,
+    lower_native_call,
+    open_library,
+)
 from msops._op_info import OpInfo
 from msops._paths import get_include
 from msops._toolchain import (
@@ -91,6 +99,15 @@ class AotBackend(Opaque):
                     f'Pass out_{half}, or define extern "C" {companion} in the library.',
                 )
             )
+        if half == "shape":
+            for index, struct in enumerate(request.inputs):
+                require_numbers(
+                    struct.shape,
+                    f"input {index}, as {companion} is asked",
+                    who,
+                    "Pass out_shape as a function of the inputs' shapes, e.g. lambda x: x, which "
+                    "gets the symbols too",
+                )
         # Decision 16: which of the two C++ return types a companion has cannot be seen in the
         # library, only in the op info.
         multiple = any(
@@ -128,7 +145,7 @@ class AotBackend(Opaque):
         on_gpu = request.platform != "cpu"
         runs_on_gpu = kernel.library.has_device_code or request.guarded
         if on_gpu and request.options.host:
-            _log.warning("%s: runs on the host, with a copy of its arrays each way", request.who)
+            warn_once(_log, f"{request.who}: runs on the host, with a copy of its arrays each way")
             return lower_through_host(request, ctx, operands)
         if on_gpu and not runs_on_gpu:
             raise BackendError(
@@ -169,6 +186,20 @@ class AotBackend(Opaque):
             ctx,
             operands,
         )
+
+    def division(self, kernel: AotKernel, request: Request) -> Division:
+        """Returns "parts" where the library itself runs; host callbacks take whole arrays."""
+        has_device_code = kernel.library.has_device_code
+        if request.platform == "cpu":
+            runs = not has_device_code or request.guarded
+        else:
+            runs = (has_device_code or request.guarded) and not request.options.host
+        return "parts" if runs else "whole"
+
+    def library(self, kernel: AotKernel, request: Request) -> Library:
+        """Opens and returns the library, which has the kernel for every shape."""
+        open_library(kernel.library, request.platform, request.who)
+        return kernel.library
 
 
 def split_func(func: Any, who: str) -> tuple[Path, str]:

@@ -12,12 +12,13 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NoReturn
 
 from msops import _jax_seam as seam
-from msops._backend import Opaque, Options, Request
+from msops._backend import Division, Opaque, Options, Request
 from msops._fingerprint import by_live_value
 from msops._host_call import lower_host_call
 from msops._host_callback import call_on_host
 from msops._host_function import HostFunction
 from msops._op_info import OpInfo
+from msops._process_objects import refuse_export
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 
@@ -100,19 +101,20 @@ class PyfuncBackend(Opaque):
         self, kernel: PyfuncKernel, request: Request, ctx: Any, operands: Sequence[Any]
     ) -> Any:
         """Lowers to a custom call on the CPU, to a host callback elsewhere and on request."""
+        refuse_export(ctx, "a Python function", request.who)
         function = HostFunction(kernel.function, kernel, request)
         outputs = request.outputs.structs
         has_effect = request.options.stateful or not outputs
         # A program that XLA partitions by itself calls the function once, not on every device.
-        by_callback = (
-            bool(request.options.compile_attrs)
-            or request.platform != "cpu"
-            or seam.is_partitioned(ctx)
-        )
-        if not by_callback:
+        if self.division(kernel, request) == "parts" and not seam.is_partitioned(ctx):
             return lower_host_call(function, request, has_effect, ctx, operands)
 
         def program(*arrays: Any) -> Sequence[Any]:
             return call_on_host(function, outputs, arrays, has_effect)
 
         return seam.lower_as(ctx, program, operands)
+
+    def division(self, kernel: PyfuncKernel, request: Request) -> Division:
+        """Returns "parts", unless JAX's callback runs, which is called with whole arrays."""
+        by_callback = bool(request.options.compile_attrs) or request.platform != "cpu"
+        return "whole" if by_callback else "parts"

@@ -24,6 +24,7 @@ from msops._dtypes import as_dtype
 from msops._extension.calls import Module, current_frame
 from msops._extension.handles import Handle, layout, type_id_of
 from msops._native_call import native_module, register_targets
+from msops._process_objects import refuse_export, require_everywhere
 from msops.errors import (
     ArgumentValueError,
     BackendError,
@@ -241,7 +242,7 @@ def _jvp(
     if not all(map(seam.is_zero, tangents)):
         raise GradientTypeError(
             explain(
-                f"Runner '{runner.op}' of extension module '{runner.module.name}'",
+                _who(runner),
                 "it is being differentiated, and a PyboostRunner has no gradient",
                 "Call it in Forward of a mindspore::pynative::autograd::Function that has a "
                 "Backward, or put jax.lax.stop_gradient around its inputs.",
@@ -255,6 +256,9 @@ def _lower(
     ctx: Any, *operands: Any, platform: str, runner: TracedRunner, signature: Signature
 ) -> Sequence[Any]:
     _check_platform(platform, runner)
+    who = _who(runner)
+    refuse_export(ctx, "a PyboostRunner", who)
+    require_everywhere(ctx, runner.id, "runners", who)
     register_targets(platform)
     arrays = [*ctx.avals_in, *ctx.avals_out]
     attributes = {
@@ -280,6 +284,10 @@ def _lower(
     )
 
 
+def _who(runner: TracedRunner) -> str:
+    return f"Runner '{runner.op}' of extension module '{runner.module.name}'"
+
+
 def _check_platform(platform: str, runner: TracedRunner) -> None:
     backend = runner.module.backend
     if (platform == "cpu") == (backend != "GPU"):
@@ -287,7 +295,7 @@ def _check_platform(platform: str, runner: TracedRunner) -> None:
     where = "CPU" if platform == "cpu" else platform
     raise BackendError(
         explain(
-            f"Runner '{runner.op}' of extension module '{runner.module.name}'",
+            _who(runner),
             f"it was built for backend {backend!r}, and the program is lowered for {where}",
             "Build the module for the platform with CustomOpBuilder(backend=...), or put the "
             "arrays on a device of the other: jax.device_put(x, jax.devices('cpu')[0]).",

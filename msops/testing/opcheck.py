@@ -64,7 +64,8 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
     - "eager and jit": the same bytes, twice each, and on two threads.
     - "gradient": against central differences, in float64 where the op takes it.
     - "vmap": against a loop, every input mapped and each alone.
-    - "sharding": against one device, where there are several.
+    - "sharding": against one device, where there are several; divided along each dimension that
+      the op's rule lets be divided.
     - "sanitizers", on request.
 
     Corresponds to ``torch.library.opcheck``, which checks registrations; this checks kernels.
@@ -73,8 +74,8 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
       op: an op made by `Custom`, of any func_type.
       *args: what it is called with: arrays of any shape it takes, attributes behind them. Values
         matter for the gradient: stay away from kinks.
-      sanitize: whether to build an aot kernel's source with the address and undefined behaviour
-        sanitizers, and run it in a process of its own.
+      sanitize: whether to build an aot or aicpu kernel's source with the address and undefined
+        behaviour sanitizers, and run it in a process of its own.
       skip: names of checks to leave out.
 
     Returns:

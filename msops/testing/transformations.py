@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from msops._context import get_context, set_context
+from msops._custom import own_error
 from msops.errors import InferenceError, MsopsError
 from msops.testing.guarded import show
 from msops.testing.report import Finding, failed, passed, skipped
@@ -72,13 +75,16 @@ def check_eager_and_jit(subject: Subject) -> Finding:
         f"{way}: {line}" for way, run in ways.items() for line in _differences(expected, run())
     ]
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
+        # Unlike inputs: of equal ones, threads that share memory would compute the same.
+        cases = [(subject.flat, expected), *_with_rolled_inputs(subject)] * _CALLS_PER_THREAD
 
-        def work(_: int) -> list[np.ndarray]:
+        def work(flat: tuple[np.ndarray, ...]) -> list[np.ndarray]:
             with subject.face():
-                return subject.run()
+                return subject.run(flat)
 
-        for result in pool.map(work, range(_THREADS * _CALLS_PER_THREAD)):
-            lines += [f"two threads: {line}" for line in _differences(expected, result)]
+        flats, wanted = zip(*cases, strict=True)
+        for result, own in zip(pool.map(work, flats), wanted, strict=True):
+            lines += [f"two threads: {line}" for line in _differences(own, result)]
     if lines:
         return failed(
             check,
@@ -87,6 +93,14 @@ def check_eager_and_jit(subject: Subject) -> Finding:
             "Pass Custom(..., stateful=True) if that is meant; else keep nothing between calls.",
         )
     return passed(check, "same bytes, on two threads too")
+
+
+def _with_rolled_inputs(
+    subject: Subject,
+) -> list[tuple[tuple[np.ndarray, ...], list[np.ndarray]]]:
+    """Returns inputs of the same values in other places, and results; none if they are refused."""
+    flat = tuple(map(rolled, subject.flat))
+    return [(flat, subject.run(flat))] if subject.stands([flat]) else []
 
 
 def _differences(expected: list[np.ndarray], got: list[np.ndarray]) -> list[str]:
@@ -98,13 +112,17 @@ def _differences(expected: list[np.ndarray], got: list[np.ndarray]) -> list[str]
 def check_vmap(subject: Subject) -> Finding:
     """Checks `jax.vmap` against a loop, with every input mapped and with one at a time."""
     check = "vmap"
-    if subject.options.stateful or not subject.outputs().structs:
-        return skipped(check, "the op is called for its effect")
+    if subject.options.stateful:
+        return skipped(check, "the op is stateful")
+    if not subject.outputs().structs:
+        return skipped(check, "the op has no output")
     every = tuple(range(len(subject.flat)))
     choices = dict.fromkeys([every, *((index,) for index in every)])
     lines = []
     for mapped in choices:
         slices = [_elements(array, i in mapped) for i, array in enumerate(subject.flat)]
+        if not subject.stands(list(zip(*slices, strict=True))):
+            slices = [[array] * _MAPPED for array in subject.flat]
         looped = [subject.run(flat) for flat in zip(*slices, strict=True)]
         expected = [np.stack(results) for results in zip(*looped, strict=True)]
         flat = [
@@ -135,7 +153,11 @@ def _elements(array: np.ndarray, is_mapped: bool) -> list[np.ndarray]:
 
 
 def check_sharding(subject: Subject) -> Finding:
-    """Checks sharded inputs, along the first axis, against the same on one device."""
+    """Checks divided inputs against the same on one device.
+
+    They are divided along each dimension that the op's rule lets be divided, one at a time; without
+    a rule along the first.
+    """
     check = "sharding"
     count = len(jax.devices())
     if count < 2:
@@ -144,28 +166,88 @@ def check_sharding(subject: Subject) -> Finding:
         )
     if subject.options.stateful:
         return skipped(check, "the op is stateful")
-    used = max(n for n in range(1, count + 1) if any(_divides(n, x) for x in subject.flat))
-    if used < 2:
-        return skipped(check, f"no first axis of an input divides among {count} devices")
-    mesh = jax.make_mesh((used,), ("i",), (AxisType.Auto,), devices=jax.devices()[:used])
-    arrays = [
-        jax.device_put(x, NamedSharding(mesh, PartitionSpec("i" if _divides(used, x) else None)))
-        for x in subject.flat
-    ]
-    try:
-        got = [np.asarray(result) for result in jax.jit(subject.apply)(*arrays)]
-    except MsopsError as error:
-        return skipped(check, f"refused: {str(error).splitlines()[0]}")
-    lines = disagreements(subject.run(), got)
+    choices = [choice for choice in _divisions(subject, count) if choice.devices > 1]
+    if not choices:
+        what = "first axis of an input" if subject.dimensions() is None else "dimension of its rule"
+        return skipped(check, f"no {what} divides among {count} devices")
+    expected = subject.run()
+    lines = []
+    for choice in choices:
+        try:
+            got = _run_divided(subject, choice)
+        except MsopsError as error:
+            if subject.dimensions() is None:
+                return skipped(check, f"refused: {str(error).splitlines()[0]}")
+            lines += [f"{choice}: {line}" for line in str(error).splitlines()]
+        else:
+            lines += [f"{choice}: {line}" for line in disagreements(expected, got)]
     if lines:
         return failed(
             check,
-            f"results on {used} devices differ from those on one",
+            "results of divided inputs differ from those on one device",
             lines,
-            "Mend the op's sharding rule: an axis it shards must be independent in the kernel.",
+            "Mend the op's sharding rule: a dimension it names in every output must be independent "
+            "in the kernel.",
         )
-    return passed(check, f"as on one device, over {used}")
+    return passed(check, f"as on one device, with {', '.join(map(str, choices))}")
 
 
-def _divides(count: int, array: np.ndarray) -> bool:
-    return array.ndim > 0 and array.shape[0] > 0 and array.shape[0] % count == 0
+@dataclasses.dataclass(frozen=True)
+class _Division:
+    """A choice of how to divide inputs: the axis of each, over some devices."""
+
+    name: str
+    axes: tuple[int | None, ...]
+    devices: int
+
+    def __str__(self) -> str:
+        return f"{self.name} over {self.devices}"
+
+
+def _divisions(subject: Subject, count: int) -> list[_Division]:
+    dimensions = subject.dimensions()
+    if dimensions is None:
+        most = [_most_devices(x.shape[0], count) if x.ndim else 1 for x in subject.flat]
+        devices = max(most)
+        axes = tuple(0 if x.ndim and _divides(devices, x.shape[0]) else None for x in subject.flat)
+        return [_Division("the first axis", axes, devices)]
+    return [
+        _Division(
+            name,
+            tuple(names.index(name) if name in names else None for names in dimensions.inputs),
+            _most_devices(size, count),
+        )
+        for name, size in dimensions.sizes
+        if name in dimensions.independent
+    ]
+
+
+def _most_devices(size: int, count: int) -> int:
+    return max(n for n in range(1, count + 1) if n == 1 or _divides(n, size))
+
+
+def _divides(devices: int, size: int) -> bool:
+    return size > 0 and size % devices == 0
+
+
+def _run_divided(subject: Subject, choice: _Division) -> list[np.ndarray]:
+    devices = jax.devices()[: choice.devices]
+    mesh = jax.make_mesh((choice.devices,), ("d",), (AxisType.Auto,), devices=devices)
+    arrays = [
+        jax.device_put(x, NamedSharding(mesh, _spec(axis)))
+        for x, axis in zip(subject.flat, choice.axes, strict=True)
+    ]
+    policy = get_context("implicit_gather")
+    set_context(implicit_gather="allow")
+    try:
+        # A program of its own: the op's must not be compiled in silence.
+        results = jax.jit(lambda *flat: subject.apply(*flat))(*arrays)
+    except jax.errors.JaxRuntimeError as error:
+        raise own_error(error) or error from None
+    finally:
+        set_context(implicit_gather=policy)
+    return [np.asarray(result) for result in results]
+
+
+def _spec(axis: int | None) -> PartitionSpec:
+    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, "d")

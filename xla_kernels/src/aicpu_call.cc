@@ -153,6 +153,8 @@ class AicpuCall::Execution {
 const MsopsAicpuHost AicpuCall::Execution::kHost = {&ParallelFor, &ThreadCount, &WantsLog, &Log,
                                                     &SetShape};
 
+std::string WhoCalls(const AicpuSpec& spec) { return "Custom '" + spec.op + "' on CPU"; }
+
 AicpuCall::AicpuCall(AicpuSpec spec)
     : spec_(std::move(spec)),
       library_(LibraryStore::Get().Open(spec_.library_hash, spec_.library_name)) {
@@ -161,8 +163,6 @@ AicpuCall::AicpuCall(AicpuSpec spec)
   ReadAttributes();
   if (!spec_.reentrant) library_.Serialise();
 }
-
-std::string AicpuCall::Who() const { return "Custom '" + spec_.op + "' on CPU"; }
 
 std::string AicpuCall::Place() const {
   return "kernel " + spec_.type + " of library " + library_.Label();

@@ -30,6 +30,9 @@ struct AicpuSpec {
   bool dynamic_outputs = false;
 };
 
+// "Custom '<op>' on CPU", the beginning of every message.
+std::string WhoCalls(const AicpuSpec& spec);
+
 // Does not change after its constructor, so overlapping executions share it. Each makes a kernel
 // object of its own.
 class AicpuCall {
@@ -39,8 +42,7 @@ class AicpuCall {
 
   const AicpuSpec& spec() const { return spec_; }
 
-  // "Custom '<op>' on CPU", the beginning of every message.
-  std::string Who() const;
+  std::string Who() const { return WhoCalls(spec_); }
 
   // Runs the kernel on `threads` threads. `parameters` points to inputs and outputs. Throws
   // std::runtime_error with a message for the user if Compute fails, throws, or gives an output a

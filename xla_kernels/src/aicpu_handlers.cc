@@ -16,6 +16,7 @@
 #include "call_table.h"
 #include "ffi_attributes.h"
 #include "frame_check.h"
+#include "late_binding.h"
 #include "message.h"
 #include "parallel_for.h"
 #include "parameters.h"
@@ -30,16 +31,29 @@ constexpr char kTarget[] = "msops_aicpu";
 constexpr char kPlatform[] = "cpu";
 constexpr char kStateType[] = "msops_aicpu_call";
 
+// A call whose shapes are known.
+struct BoundCall {
+  explicit BoundCall(AicpuSpec spec)
+      : call(std::move(spec)), check(call.Who(), call.spec().shapes, call.spec().dtypes) {}
+
+  AicpuCall call;
+  const FrameCheck check;
+};
+
 // What instantiate leaves for execute.
 struct State {
-  explicit State(AicpuSpec spec)
-      : call(std::move(spec)), check(call.Who(), call.spec().shapes, call.spec().dtypes) {}
+  explicit State(const AicpuSpec& spec)
+      : call(WhoCalls(spec), spec.shapes, spec.dtypes,
+             [spec](const LateBinding<BoundCall>::Shapes& shapes) {
+               AicpuSpec whole = spec;
+               whole.shapes = shapes;
+               return std::make_unique<BoundCall>(std::move(whole));
+             }) {}
 
   static ffi::TypeId id;
   static constexpr XLA_FFI_TypeInfo kInfo = ffi::MakeTypeInfo<State>();
 
-  AicpuCall call;
-  const FrameCheck check;
+  LateBinding<BoundCall> call;
 };
 ffi::TypeId State::id = {};
 
@@ -63,7 +77,7 @@ void CheckDescription(const AicpuSpec& spec) {
     }
   }
   if (!agrees) {
-    throw std::runtime_error(Explain("Custom '" + spec.op + "' on CPU",
+    throw std::runtime_error(Explain(WhoCalls(spec),
                                      "the program's description of the call does not agree with "
                                      "itself",
                                      {}, "Lower the program again with this version of msops."));
@@ -90,7 +104,7 @@ ffi::ErrorOr<std::unique_ptr<State>> Instantiate(std::string_view op, std::strin
     spec.dynamic_outputs = dynamic_outputs;
     spec.input_count = static_cast<size_t>(inputs);
     CheckDescription(spec);
-    return std::make_unique<State>(std::move(spec));
+    return std::make_unique<State>(spec);
   } catch (const std::exception& error) {
     return ffi::Unexpected(ffi::Error(ffi::ErrorCode::kInvalidArgument, error.what()));
   }
@@ -99,11 +113,12 @@ ffi::ErrorOr<std::unique_ptr<State>> Instantiate(std::string_view op, std::strin
 ffi::Error Execute(ffi::ThreadPool threads, State* state, ffi::RemainingArgs inputs,
                    ffi::RemainingRets outputs) {
   try {
-    Parameters parameters(state->call.spec().shapes.size());
-    state->check.Fill(inputs, outputs, parameters.data());
+    BoundCall& bound = state->call.For(inputs, outputs);
+    Parameters parameters(bound.call.spec().shapes.size());
+    bound.check.Fill(inputs, outputs, parameters.data());
     XlaThreadPool pool(threads);
     const PoolScope scope(&pool);
-    state->call.Run(parameters.data(), pool.num_threads());
+    bound.call.Run(parameters.data(), pool.num_threads());
     return ffi::Error::Success();
   } catch (const std::exception& error) {
     return ffi::Error(ffi::ErrorCode::kInternal, error.what());

@@ -15,6 +15,7 @@
 #include "call_site.h"
 #include "ffi_attributes.h"
 #include "frame_check.h"
+#include "late_binding.h"
 #include "message.h"
 #include "parallel_for.h"
 #include "parameters.h"
@@ -46,17 +47,30 @@ struct Rocm {
   static constexpr char kShownName[] = "GPU";
 };
 
+// A call whose shapes are known.
+struct BoundCall {
+  explicit BoundCall(CallSpec spec)
+      : site(std::move(spec)), check(site.Who(), site.spec().shapes, site.spec().dtypes) {}
+
+  CallSite site;
+  const FrameCheck check;
+};
+
 // What instantiate leaves for execute.
 template <typename Platform>
 struct State {
-  explicit State(CallSpec spec)
-      : site(std::move(spec)), check(site.Who(), site.spec().shapes, site.spec().dtypes) {}
+  explicit State(const CallSpec& spec)
+      : call(WhoCalls(spec), spec.shapes, spec.dtypes,
+             [spec](const LateBinding<BoundCall>::Shapes& shapes) {
+               CallSpec whole = spec;
+               whole.shapes = shapes;
+               return std::make_unique<BoundCall>(std::move(whole));
+             }) {}
 
   static ffi::TypeId id;
   static constexpr XLA_FFI_TypeInfo kInfo = ffi::MakeTypeInfo<State>();
 
-  CallSite site;
-  const FrameCheck check;
+  LateBinding<BoundCall> call;
 };
 template <typename Platform>
 ffi::TypeId State<Platform>::id = {};
@@ -81,7 +95,7 @@ ffi::ErrorOr<std::unique_ptr<State<Platform>>> Instantiate(
     spec.attributes = std::move(attributes);
     spec.reentrant = reentrant;
     spec.workspace_sizes_bytes.assign(workspaces.begin(), workspaces.end());
-    return std::make_unique<State<Platform>>(std::move(spec));
+    return std::make_unique<State<Platform>>(spec);
   } catch (const std::exception& error) {
     return ffi::Unexpected(ffi::Error(ffi::ErrorCode::kInvalidArgument, error.what()));
   }
@@ -113,9 +127,10 @@ WorkspaceLease LeaseWorkspace(const CallSite& site) {
 ffi::Error ExecuteOnHost(ffi::ThreadPool threads, State<Cpu>* state, ffi::RemainingArgs inputs,
                          ffi::RemainingRets outputs) {
   return Reported([&] {
-    CallSite& site = state->site;
+    BoundCall& call = state->call.For(inputs, outputs);
+    CallSite& site = call.site;
     Parameters parameters(site.parameter_count());
-    state->check.Fill(inputs, outputs, parameters.data());
+    call.check.Fill(inputs, outputs, parameters.data());
     // Buffers without elements come without memory; kernels may yet look for null pointers.
     alignas(WorkspacePool::kAlignment) static char nothing[WorkspacePool::kAlignment];
     for (size_t i = 0; i < site.spec().shapes.size(); ++i) {
@@ -133,9 +148,10 @@ template <typename Platform>
 ffi::Error ExecuteOnDevice(void* stream, ffi::ScratchAllocator scratch, State<Platform>* state,
                            ffi::RemainingArgs inputs, ffi::RemainingRets outputs) {
   return Reported([&] {
-    CallSite& site = state->site;
+    BoundCall& call = state->call.For(inputs, outputs);
+    CallSite& site = call.site;
     Parameters parameters(site.parameter_count());
-    state->check.Fill(inputs, outputs, parameters.data());
+    call.check.Fill(inputs, outputs, parameters.data());
     if (const size_t size_bytes = site.workspace_bytes()) {
       const std::optional<void*> block = scratch.Allocate(size_bytes, WorkspacePool::kAlignment);
       if (!block || !*block) {

@@ -21,6 +21,10 @@ size_t RoundedWorkspaceBytes(size_t size_bytes) {
 
 }  // namespace
 
+std::string WhoCalls(const CallSpec& spec) {
+  return "Custom '" + spec.op + "' on " + spec.platform;
+}
+
 CallSite::CallSite(CallSpec spec)
     : spec_(std::move(spec)),
       library_(LibraryStore::Get().Open(spec_.library_hash, spec_.library_name)),
@@ -40,8 +44,6 @@ CallSite::CallSite(CallSpec spec)
   LayOutWorkspaces();
   has_kernel_data_ = extra_->has_kernel_data();
 }
-
-std::string CallSite::Who() const { return "Custom '" + spec_.op + "' on " + spec_.platform; }
 
 std::string CallSite::Place(const std::string& symbol) const {
   return "symbol " + symbol + " of library " + library_.Label();

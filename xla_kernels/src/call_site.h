@@ -31,6 +31,9 @@ struct CallSpec {
   std::vector<size_t> workspace_sizes_bytes;
 };
 
+// "Custom '<op>' on <platform>", the beginning of every message.
+std::string WhoCalls(const CallSpec& spec);
+
 // Everything that can be done before the first call is done by the constructor; afterwards the
 // object does not change, so overlapping executions share it.
 class CallSite {
@@ -41,8 +44,7 @@ class CallSite {
 
   const CallSpec& spec() const { return spec_; }
 
-  // "Custom '<op>' on <platform>", the beginning of every message.
-  std::string Who() const;
+  std::string Who() const { return WhoCalls(spec_); }
 
   // Number of pointers Run expects: inputs, outputs, workspaces.
   size_t parameter_count() const { return parameter_count_; }

@@ -35,7 +35,14 @@ template <typename Shape>
 std::string Describe(ffi::DataType dtype, const Shape& shape) {
   std::ostringstream text;
   text << dtype << "(";
-  for (size_t i = 0; i < shape.size(); ++i) text << (i ? ", " : "") << shape[i];
+  for (size_t i = 0; i < shape.size(); ++i) {
+    text << (i ? ", " : "");
+    if (shape[i] == FrameCheck::kOpen) {
+      text << "any";
+    } else {
+      text << shape[i];
+    }
+  }
   text << ")";
   return text.str();
 }
@@ -61,23 +68,8 @@ FrameCheck::FrameCheck(std::string who, const std::vector<std::vector<int64_t>>&
   }
 }
 
-void* FrameCheck::Take(const ffi::AnyBuffer& buffer, size_t position) const {
-  const Array& expected = arrays_[position];
-  const auto dims = buffer.dimensions();
-  if (XLA_FFI_PREDICT_FALSE(
-          buffer.element_type() != expected.dtype ||
-          !std::equal(dims.begin(), dims.end(), expected.shape.begin(), expected.shape.end()))) {
-    throw std::runtime_error(Explain(who_,
-                                     "array " + std::to_string(position) + " is " +
-                                         Describe(buffer.element_type(), dims) + ", expected " +
-                                         Describe(expected.dtype, expected.shape),
-                                     {}, kRemedy));
-  }
-  return buffer.untyped_data();
-}
-
-void FrameCheck::Fill(const ffi::RemainingArgs& inputs, const ffi::RemainingRets& outputs,
-                      void** parameters) const {
+void FrameCheck::CheckCount(const ffi::RemainingArgs& inputs,
+                            const ffi::RemainingRets& outputs) const {
   const size_t count = inputs.size() + outputs.size();
   if (XLA_FFI_PREDICT_FALSE(count != arrays_.size())) {
     throw std::runtime_error(Explain(who_,
@@ -86,6 +78,31 @@ void FrameCheck::Fill(const ffi::RemainingArgs& inputs, const ffi::RemainingRets
                                          std::to_string(arrays_.size()),
                                      {}, kRemedy));
   }
+}
+
+void FrameCheck::Refuse(const ffi::AnyBuffer& buffer, size_t position) const {
+  const Array& expected = arrays_[position];
+  throw std::runtime_error(Explain(who_,
+                                   "array " + std::to_string(position) + " is " +
+                                       Describe(buffer.element_type(), buffer.dimensions()) +
+                                       ", expected " + Describe(expected.dtype, expected.shape),
+                                   {}, kRemedy));
+}
+
+void* FrameCheck::Take(const ffi::AnyBuffer& buffer, size_t position) const {
+  const Array& expected = arrays_[position];
+  const auto dims = buffer.dimensions();
+  if (XLA_FFI_PREDICT_FALSE(
+          buffer.element_type() != expected.dtype ||
+          !std::equal(dims.begin(), dims.end(), expected.shape.begin(), expected.shape.end()))) {
+    Refuse(buffer, position);
+  }
+  return buffer.untyped_data();
+}
+
+void FrameCheck::Fill(const ffi::RemainingArgs& inputs, const ffi::RemainingRets& outputs,
+                      void** parameters) const {
+  CheckCount(inputs, outputs);
   size_t position = 0;
   for (size_t i = 0; i < inputs.size(); ++i, ++position) {
     parameters[position] = Take(inputs.get<ffi::AnyBuffer>(i).value(), position);
@@ -93,6 +110,28 @@ void FrameCheck::Fill(const ffi::RemainingArgs& inputs, const ffi::RemainingRets
   for (size_t i = 0; i < outputs.size(); ++i, ++position) {
     parameters[position] = Take(*outputs.get<ffi::AnyBuffer>(i).value(), position);
   }
+}
+
+std::vector<std::vector<int64_t>> FrameCheck::Shapes(const ffi::RemainingArgs& inputs,
+                                                     const ffi::RemainingRets& outputs) const {
+  CheckCount(inputs, outputs);
+  std::vector<std::vector<int64_t>> shapes;
+  const auto add = [&](const ffi::AnyBuffer& buffer) {
+    const Array& expected = arrays_[shapes.size()];
+    const auto dims = buffer.dimensions();
+    const auto agrees = [](int64_t size, int64_t described) {
+      return described == kOpen || size == described;
+    };
+    if (buffer.element_type() != expected.dtype ||
+        !std::equal(dims.begin(), dims.end(), expected.shape.begin(), expected.shape.end(),
+                    agrees)) {
+      Refuse(buffer, shapes.size());
+    }
+    shapes.emplace_back(dims.begin(), dims.end());
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) add(inputs.get<ffi::AnyBuffer>(i).value());
+  for (size_t i = 0; i < outputs.size(); ++i) add(*outputs.get<ffi::AnyBuffer>(i).value());
+  return shapes;
 }
 
 }  // namespace msops

@@ -15,6 +15,9 @@ namespace msops {
 // out of bounds, so every call compares.
 class FrameCheck {
  public:
+  // Instead of a size: the program leaves it open. Fill takes no array of such a shape.
+  static constexpr int64_t kOpen = -1;
+
   // Throws std::runtime_error if the program's description does not agree with itself.
   FrameCheck(std::string who, const std::vector<std::vector<int64_t>>& shapes,
              const std::vector<std::string>& dtypes);
@@ -24,13 +27,21 @@ class FrameCheck {
   void Fill(const xla::ffi::RemainingArgs& inputs, const xla::ffi::RemainingRets& outputs,
             void** parameters) const;
 
+  // Returns the shapes of a frame. Throws std::runtime_error if they, the count or a dtype are not
+  // as described, whatever the sizes that were left open.
+  std::vector<std::vector<int64_t>> Shapes(const xla::ffi::RemainingArgs& inputs,
+                                           const xla::ffi::RemainingRets& outputs) const;
+
  private:
   struct Array {
     xla::ffi::DataType dtype;
     std::vector<int64_t> shape;
   };
 
+  void CheckCount(const xla::ffi::RemainingArgs& inputs,
+                  const xla::ffi::RemainingRets& outputs) const;
   void* Take(const xla::ffi::AnyBuffer& buffer, size_t position) const;
+  [[noreturn]] void Refuse(const xla::ffi::AnyBuffer& buffer, size_t position) const;
 
   const std::string who_;
   std::vector<Array> arrays_;

@@ -12,6 +12,7 @@
 #include "call_table.h"
 #include "frame_check.h"
 #include "host_function.h"
+#include "late_binding.h"
 
 namespace msops {
 namespace {
@@ -23,16 +24,27 @@ constexpr char kStateType[] = "msops_pyfunc_cpu";
 
 using Shapes = std::vector<std::vector<int64_t>>;
 
-// What instantiate leaves for execute.
-struct State {
-  State(const std::string& who, std::string_view id, const Shapes& shapes,
-        const std::vector<std::string>& dtypes, size_t input_count)
+// A call whose shapes are known.
+struct BoundCall {
+  BoundCall(const std::string& who, const std::string& id, const Shapes& shapes,
+            const std::vector<std::string>& dtypes, size_t input_count)
       : check(who, shapes, dtypes), function(who, id, shapes, dtypes, input_count) {}
-
-  static ffi::TypeId id;
 
   const FrameCheck check;
   const HostFunction function;
+};
+
+// What instantiate leaves for execute.
+struct State {
+  State(const std::string& who, const std::string& id, const Shapes& shapes,
+        const std::vector<std::string>& dtypes, size_t input_count)
+      : call(who, shapes, dtypes, [=](const Shapes& known) {
+          return std::make_unique<BoundCall>(who, id, known, dtypes, input_count);
+        }) {}
+
+  static ffi::TypeId id;
+
+  LateBinding<BoundCall> call;
 };
 ffi::TypeId State::id = {};
 // Outside of State: what deletes an incomplete type runs no destructor.
@@ -46,9 +58,10 @@ ffi::ErrorOr<std::unique_ptr<State>> Instantiate(std::string_view op, std::strin
                                                  Int64s ranks, Int64s dims, std::string_view dtypes,
                                                  int64_t input_count) {
   try {
-    return std::make_unique<State>(
-        "Custom '" + std::string(op) + "' on CPU", function, SplitRows(Vector(dims), Vector(ranks)),
-        SplitNames(std::string(dtypes)), static_cast<size_t>(input_count));
+    return std::make_unique<State>("Custom '" + std::string(op) + "' on CPU", std::string(function),
+                                   SplitRows(Vector(dims), Vector(ranks)),
+                                   SplitNames(std::string(dtypes)),
+                                   static_cast<size_t>(input_count));
   } catch (const std::exception& error) {
     return ffi::Unexpected(ffi::Error(ffi::ErrorCode::kInvalidArgument, error.what()));
   }
@@ -56,9 +69,10 @@ ffi::ErrorOr<std::unique_ptr<State>> Instantiate(std::string_view op, std::strin
 
 ffi::Error Execute(State* state, ffi::RemainingArgs inputs, ffi::RemainingRets outputs) {
   try {
-    std::vector<void*> arrays(state->function.array_count());
-    state->check.Fill(inputs, outputs, arrays.data());
-    state->function.Call(arrays.data());
+    BoundCall& call = state->call.For(inputs, outputs);
+    std::vector<void*> arrays(call.function.array_count());
+    call.check.Fill(inputs, outputs, arrays.data());
+    call.function.Call(arrays.data());
     return ffi::Error::Success();
   } catch (const std::exception& error) {
     return ffi::Error(ffi::ErrorCode::kInternal, error.what());

@@ -1,0 +1,147 @@
+"""Objects of this process that a program refers to: Python functions, and runners of C++.
+
+A program has only an id of them, which is the same in every process that lowers the same calls in
+the same order. So such a program is not exported, and where several processes run one program
+together, each with its own objects, their ids have to be equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msops import _jax_seam as seam
+from msops.errors import BackendError, explain
+
+WAIT_S = 300.0
+"""How long processes wait for one another; as long as `jax.distributed.initialize` does."""
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
+
+_equal: set[tuple[tuple[int, ...], str]] = set()
+_attempts = itertools.count()
+
+
+def refuse_export(ctx: Any, what: str, who: str) -> None:
+    """Raises if the program that calls an object of this process is being exported.
+
+    Args:
+      ctx: JAX's lowering context.
+      what: the kind of object.
+      who: the op and where it runs, for messages.
+
+    Raises:
+      BackendError: it is.
+    """
+    if seam.is_exported(ctx):
+        raise BackendError(
+            explain(
+                who,
+                f"a program that calls {what} is being exported, and that lives in this process "
+                "alone",
+                "Leave the call out of what jax.export gets, or write the kernel as func_type "
+                "'aot', 'akg', 'hybrid', 'tbe' or 'aicpu'.",
+            )
+        )
+
+
+def require_everywhere(ctx: Any, name: str, what: str, who: str) -> None:
+    """Raises unless each process that runs the program, too, has an object of an equal id.
+
+    Asked once per id, when a program with it is lowered, which all of the processes do. A process
+    waits for the others to come as far: one that went on alone would hang where they first exchange
+    data.
+
+    Args:
+      ctx: JAX's lowering context.
+      name: the id.
+      what: the kind of object.
+      who: the op and where it runs, for messages.
+
+    Raises:
+      BackendError: another process waits for another id, or `WAIT_S` seconds have passed.
+    """
+    processes = seam.processes_of(ctx)
+    if not processes or (processes, name) in _equal:
+        return
+    meeting = _Meeting(processes, name)
+    deadline, pause = time.monotonic() + WAIT_S, _FIRST_PAUSE_S
+    try:
+        while missing := meeting.missing():
+            differing = meeting.differing(missing)
+            if differing or time.monotonic() > deadline:
+                late = dict.fromkeys(missing, f"did not come within {WAIT_S:g} s")
+                raise _not_everywhere(differing or late, meeting.own, name, what, who)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+    finally:
+        meeting.leave()
+    _equal.add((processes, name))
+
+
+class _Meeting:
+    """One process's wait for the others to have an id.
+
+    The processes share these texts: ``have/<id>/<process>`` stays for ever, ``waiting/<process>``
+    says for what a process waits as long as it does, and ``refused/<attempt>/<process>`` tells one
+    that waits that another has, and waits for, something else.
+    """
+
+    def __init__(self, processes: tuple[int, ...], name: str):
+        self._store = seam.ProcessStore(f"msops/{_digest(repr(processes))}")
+        self._processes = processes
+        self._name = name
+        self.own = self._store.process
+        self._attempt = f"{self.own}-{next(_attempts)}"
+        self._refused: set[str] = set()
+        self._store.put(f"have/{_digest(name)}/{self.own}", "")
+        self._store.put(f"waiting/{self.own}", f"{self._attempt} {name}")
+
+    def missing(self) -> list[int]:
+        """Returns the processes that do not have the id."""
+        come = self._store.get_all(f"have/{_digest(self._name)}")
+        return [process for process in self._processes if str(process) not in come]
+
+    def differing(self, missing: Sequence[int]) -> dict[int, str]:
+        """Returns other ids that some of these processes wait for, in vain as this one does."""
+        refusals = self._store.get_all(f"refused/{self._attempt}")
+        found = {int(process): name for process, name in refusals.items()}
+        waiting = self._store.get_all("waiting")
+        for process in missing:
+            attempt, _, name = waiting.get(str(process), "").partition(" ")
+            if name and str(self.own) not in self._store.get_all(f"have/{_digest(name)}"):
+                self._store.put(f"refused/{attempt}/{self.own}", self._name)
+                self._refused.add(attempt)
+                found[process] = name
+        return found
+
+    def leave(self) -> None:
+        """Ends the wait, when those that were refused have seen it: they no longer wait then."""
+        self._store.delete(f"waiting/{self.own}")
+        deadline = time.monotonic() + 2 * _LONGEST_PAUSE_S
+        while self._refused and time.monotonic() < deadline:
+            waiting = self._store.get_all("waiting").values()
+            self._refused &= {text.partition(" ")[0] for text in waiting}
+            time.sleep(_FIRST_PAUSE_S)
+
+
+def _digest(text: str) -> str:
+    """Returns a text that may be part of a key."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _not_everywhere(
+    others: Mapping[int, str], own: int, name: str, what: str, who: str
+) -> BackendError:
+    told = {own: name, **others}
+    return BackendError(
+        explain(
+            who,
+            f"expected all processes that run its program together to call the same {what}; got",
+            "Define and call the same functions in the same order in every process.",
+            [f"process {process}: {told[process]}" for process in sorted(told)],
+        )
+    )

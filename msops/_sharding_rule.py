@@ -1,0 +1,282 @@
+"""Which dimensions of an op's arrays may be divided: ``Custom(sharding=)`` and ``batch_dims=``.
+
+A rule names dimensions as `numpy.einsum` does, "b i, i -> b i": those of one name are equally long
+and go together, so that a device with some of `b` needs no other part of any array. A name that is
+missing in an output stands for a sum, or for whatever else needs all of it; it is never divided.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+Names = tuple[str, ...]
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+_EXAMPLE = 'Write sharding="i j, j -> i j": a name per dimension, a comma between arrays.'
+
+
+def _shared(
+    inputs: Sequence[Names], outputs: Sequence[Names], summed: frozenset[str] = frozenset()
+) -> frozenset[str]:
+    """Returns the names that are in some input, and in each output that is no sum over them."""
+    if not outputs:
+        return frozenset()
+    in_inputs = frozenset(name for names in inputs for name in names)
+    return in_inputs.intersection(*(summed.union(names) for names in outputs))
+
+
+@dataclasses.dataclass(frozen=True)
+class Dimensions:
+    """The names of the dimensions of a call's arrays.
+
+    Attributes:
+      inputs: per flat input a name for each dimension.
+      outputs: likewise.
+      sizes: the length that each name stands for.
+      summed: names along which an output that lacks them is the sum over their parts.
+    """
+
+    inputs: tuple[Names, ...]
+    outputs: tuple[Names, ...]
+    sizes: tuple[tuple[str, int], ...]
+    summed: frozenset[str] = frozenset()
+
+    @functools.cached_property
+    def independent(self) -> frozenset[str]:
+        """The names along which arrays may be divided."""
+        return _shared(self.inputs, self.outputs, self.summed)
+
+    @property
+    def arrays(self) -> tuple[Names, ...]:
+        """The names of the inputs, then of the outputs."""
+        return self.inputs + self.outputs
+
+    def shape(self, names: Names) -> tuple[int, ...]:
+        """Returns the lengths that names stand for."""
+        sizes = dict(self.sizes)
+        return tuple(sizes[name] for name in names)
+
+    def with_axis(self, size: int, extents: Sequence[int | None]) -> Dimensions:
+        """Returns the names of the same arrays with one more leading axis, which may be divided.
+
+        Args:
+          size: its length in the outputs.
+          extents: its length in each input, `size` or 1; None where an input has no such axis.
+        """
+        name = f"axis {len(self.sizes)}"
+        sizes = {**dict(self.sizes), name: size}
+        inputs = []
+        for index, (names, extent) in enumerate(zip(self.inputs, extents, strict=True)):
+            # What has one entry for all is no part of a division.
+            front = name if extent == size else f"{name} of input {index}"
+            inputs.append(names if extent is None else (front, *names))
+            if extent is not None:
+                sizes[front] = extent
+        outputs = tuple((name, *names) for names in self.outputs)
+        return Dimensions(tuple(inputs), outputs, tuple(sizes.items()), self.summed)
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardingRule:
+    """What an op's author says of its dimensions.
+
+    Attributes:
+      inputs: per flat input a name for each dimension.
+      outputs: likewise.
+      batch_dims: instead of names, the number of leading dimensions that all arrays share.
+      summed: names along which an output that lacks them is the sum over their parts.
+    """
+
+    inputs: tuple[Names, ...] = ()
+    outputs: tuple[Names, ...] = ()
+    batch_dims: int = 0
+    summed: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        if self.batch_dims:
+            return f"batch_dims={self.batch_dims}"
+        inputs, outputs = (", ".join(map(" ".join, side)) for side in (self.inputs, self.outputs))
+        return f'sharding="{inputs} -> {outputs}"'
+
+    def name_dimensions(
+        self,
+        inputs: Sequence[tuple[int, ...]],
+        outputs: Sequence[tuple[int, ...]],
+        who: str,
+    ) -> Dimensions:
+        """Returns the rule for arrays of these shapes.
+
+        Raises:
+          ArgumentValueError: they are not the arrays that the rule is about.
+        """
+        if self.batch_dims:
+            named = [
+                list(self._name_batch(side, shapes, who))
+                for side, shapes in (("input", inputs), ("output", outputs))
+            ]
+        else:
+            named = [
+                list(_matched(side, names, shapes, self, who))
+                for side, names, shapes in (
+                    ("input", self.inputs, inputs),
+                    ("output", self.outputs, outputs),
+                )
+            ]
+        sizes: dict[str, tuple[int, str]] = {}
+        for side, arrays, shapes in zip(("input", "output"), named, (inputs, outputs), strict=True):
+            for index, (names, shape) in enumerate(zip(arrays, shapes, strict=True)):
+                for axis, (name, size) in enumerate(zip(names, shape, strict=True)):
+                    place = f"dimension {axis} of {side} {index}"
+                    known, first = sizes.setdefault(name, (size, place))
+                    if known != size:
+                        raise ArgumentValueError(
+                            explain(
+                                who,
+                                f"its rule {self} expected {first} and {place} equally long; got "
+                                f"{known} and {size}",
+                                "Give dimensions names of their own where they are not divided "
+                                "together.",
+                            )
+                        )
+        lengths = tuple((name, size) for name, (size, _) in sizes.items())
+        return Dimensions(tuple(named[0]), tuple(named[1]), lengths, self.summed)
+
+    def adjoint(self, floats: Sequence[int], wanted: Sequence[int]) -> ShardingRule:
+        """Returns the rule of the kernel's reverse-mode derivative.
+
+        With y = f(x, w) independent along a name, each part of y depends on its part of x alone,
+        and so does the gradient of x; that of a w without the name is the sum over all parts.
+
+        Args:
+          floats: the outputs that have cotangents, which follow the inputs.
+          wanted: the inputs whose gradients are returned.
+        """
+        if self.batch_dims:
+            return self
+        return ShardingRule(
+            (*self.inputs, *(self.outputs[index] for index in floats)),
+            tuple(self.inputs[index] for index in wanted),
+            summed=_shared(self.inputs, self.outputs),
+        )
+
+    def _name_batch(
+        self, side: str, shapes: Sequence[tuple[int, ...]], who: str
+    ) -> Iterator[Names]:
+        for index, shape in enumerate(shapes):
+            if len(shape) < self.batch_dims:
+                raise ArgumentValueError(
+                    explain(
+                        who,
+                        f"its rule {self} expected at least {self.batch_dims} dimension(s) of each "
+                        f"array; {side} {index} has shape {shape}",
+                        'Say which arrays have the batch by a rule: sharding="b i, i -> b i".',
+                    )
+                )
+            batch = (f"batch{axis}" for axis in range(self.batch_dims))
+            rest = (f"{side}{index}_{axis}" for axis in range(self.batch_dims, len(shape)))
+            yield (*batch, *rest)
+
+
+def _matched(
+    side: str,
+    arrays: Sequence[Names],
+    shapes: Sequence[tuple[int, ...]],
+    rule: ShardingRule,
+    who: str,
+) -> Sequence[Names]:
+    """Returns the names, if they are those of arrays of such shapes."""
+    told = [len(names) for names in arrays]
+    ranks = [len(shape) for shape in shapes]
+    if told != ranks:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"its rule {rule} expected {len(told)} {side}(s) of rank(s) {_listed(told)}; got "
+                f"{len(ranks)} of rank(s) {_listed(ranks)}",
+                _EXAMPLE,
+            )
+        )
+    return arrays
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers)) or "none"
+
+
+def read_rule(sharding: Any, batch_dims: Any, who: str) -> ShardingRule | None:
+    """Returns what ``Custom(sharding=)`` or ``Custom(batch_dims=)`` says; None if neither does.
+
+    Raises:
+      ArgumentTypeError, ArgumentValueError: it is no rule.
+    """
+    if type(batch_dims) is not int or batch_dims < 0:
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected batch_dims an int, at least 0; got {batch_dims!r}",
+                "Pass the number of leading dimensions that every array has.",
+            )
+        )
+    if sharding is None:
+        return ShardingRule(batch_dims=batch_dims) if batch_dims else None
+    if not isinstance(sharding, str):
+        raise ArgumentTypeError(
+            explain(who, f"expected a str for sharding; got {sharding!r}", _EXAMPLE)
+        )
+    if batch_dims:
+        raise ArgumentValueError(
+            explain(
+                who,
+                "sharding and batch_dims are both given",
+                "batch_dims is the short form for leading dimensions: leave one out.",
+            )
+        )
+    sides = sharding.split("->")
+    if len(sides) != 2:
+        raise ArgumentValueError(
+            explain(who, f"expected one -> in sharding; got {sharding!r}", _EXAMPLE)
+        )
+    inputs, outputs = (
+        tuple(_read_names(part, sharding, who) for part in side.split(",")) for side in sides
+    )
+    return ShardingRule(inputs, outputs)
+
+
+def _read_names(text: str, sharding: str, who: str) -> Names:
+    names = tuple(text.split())
+    wrong = [name for name in names if not _NAME.fullmatch(name)]
+    if wrong or len(set(names)) < len(names):
+        problem = f"the name {wrong[0]!r}" if wrong else f"a name twice in {text.strip()!r}"
+        raise ArgumentValueError(
+            explain(
+                who,
+                "expected in sharding names of letters, digits and _, each once per array; got "
+                f"{problem} of {sharding!r}",
+                _EXAMPLE,
+            )
+        )
+    return names
+
+
+@dataclasses.dataclass(frozen=True)
+class Gathered:
+    """A dimension of an input that is divided where it must not be.
+
+    Attributes:
+      array: number of the flat input.
+      axis: of its dimensions.
+      over: what it is divided over, as text.
+    """
+
+    array: int
+    axis: int
+    over: str
+
+    def __str__(self) -> str:
+        return f"input {self.array}, dimension {self.axis}, is divided over {self.over}"

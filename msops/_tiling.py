@@ -1,0 +1,116 @@
+"""How arrays are divided over devices, and how those of one call are divided alike.
+
+XLA says of each array into how many parts each of its dimensions is cut, and which devices hold
+each part. A call can run where every device's parts belong together, so one array leads and the
+others follow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from msops._sharding_rule import Dimensions, Gathered, Names
+
+
+@dataclasses.dataclass(frozen=True)
+class Tiling:
+    """A division of an array.
+
+    Attributes:
+      tiles: the number of parts along each dimension.
+      devices: the numbers of the devices that hold each part: shape (*tiles, copies, groups). A
+        group is what `jax.shard_map` runs a program for, if it maps over other axes.
+    """
+
+    tiles: tuple[int, ...]
+    devices: np.ndarray
+
+    def part(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Returns the shape of a part of an array of a shape that is divided evenly."""
+        return tuple(size // tiles for size, tiles in zip(shape, self.tiles, strict=True))
+
+
+def undivided(rank: int, devices: np.ndarray) -> Tiling:
+    """Returns the tiling by which each of `devices`, (copies, groups), has the whole array."""
+    return Tiling((1,) * rank, devices.reshape(*(1,) * rank, *devices.shape))
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How devices compute a call in parts.
+
+    Attributes:
+      tilings: of the inputs, then of the outputs.
+      sums: per output the groups of devices, a row each, over which it is summed; None if it is
+        complete on each.
+    """
+
+    tilings: list[Tiling]
+    sums: list[np.ndarray | None]
+
+
+def plan(dimensions: Dimensions, found: Sequence[Tiling]) -> Plan:
+    """Returns how each device computes its part of the outputs from its parts of the inputs.
+
+    Args:
+      dimensions: of the call's arrays.
+      found: the tilings that XLA found for the inputs, then the outputs. The array that is in the
+        most parts leads, as far as its dimensions are independent and divided evenly.
+    """
+    kept = [
+        _kept(dimensions, names, tiling)
+        for names, tiling in zip(dimensions.arrays, found, strict=True)
+    ]
+    parts = [
+        math.prod(tiling.tiles[axis] for axis in axes.values())
+        for axes, tiling in zip(kept, found, strict=True)
+    ]
+    first = parts.index(max(parts))
+    leader, axes = found[first], kept[first]
+    return Plan(
+        [_follow(leader, axes, names) for names in dimensions.arrays],
+        [_groups(leader, axes, names) for names in dimensions.outputs],
+    )
+
+
+def find_gathered(dimensions: Dimensions, tilings: Sequence[Tiling]) -> list[Gathered]:
+    """Returns the dimensions of the inputs that are divided and must not be."""
+    return [
+        Gathered(index, axis, f"{tiles} devices")
+        for index, (names, tiling) in enumerate(zip(dimensions.inputs, tilings, strict=False))
+        for axis, (name, tiles) in enumerate(zip(names, tiling.tiles, strict=True))
+        if tiles > 1 and name not in _kept(dimensions, names, tiling)
+    ]
+
+
+def _kept(dimensions: Dimensions, names: Names, tiling: Tiling) -> dict[str, int]:
+    """Returns the dimensions, by name and number, that stay divided as they are."""
+    shape = dimensions.shape(names)
+    return {
+        name: axis
+        for axis, (name, size, tiles) in enumerate(zip(names, shape, tiling.tiles, strict=True))
+        if tiles > 1 and name in dimensions.independent and size % tiles == 0
+    }
+
+
+def _follow(leader: Tiling, kept: dict[str, int], names: Names) -> Tiling:
+    """Returns the tiling by which each device has what belongs to its part of the leader."""
+    front = [kept[name] for name in names if name in kept]
+    rest = [axis for axis in range(leader.devices.ndim - 1) if axis not in front]
+    tiles = tuple(leader.tiles[kept[name]] if name in kept else 1 for name in names)
+    devices = leader.devices.transpose(*front, *rest, leader.devices.ndim - 1)
+    return Tiling(tiles, devices.reshape(*tiles, -1, leader.devices.shape[-1]))
+
+
+def _groups(leader: Tiling, kept: dict[str, int], names: Names) -> np.ndarray | None:
+    """Returns the devices, a row per group, whose results of such an output are to be added."""
+    lacking = [axis for name, axis in kept.items() if name not in names]
+    if not lacking:
+        return None
+    rest = [axis for axis in range(leader.devices.ndim) if axis not in lacking]
+    size = math.prod(leader.tiles[axis] for axis in lacking)
+    return leader.devices.transpose(*rest, *lacking).reshape(-1, size)
