@@ -4,7 +4,7 @@
     merging.py     conditions with one store in each branch
     unrolling.py   short inner loops
     sinking.py     parallel loops that belong innermost
-    sums.py        sums over the array they are stored in
+    carrying.py    elements that one iteration hands to the next
     storage.py     where each buffer lives
     threads.py     parallel loops, split for threads
     loops.py       inner loops, for vector units

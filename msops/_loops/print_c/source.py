@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from msops._loops.ir import Kernel
 from msops._loops.passes.check_bounds import check_bounds as find_doubtful
 from msops._loops.passes.find_unwritten import find_unwritten
+from msops._loops.print_c.carrying import carry_elements
 from msops._loops.print_c.functions import CMath
 from msops._loops.print_c.merging import merge_branches
 from msops._loops.print_c.sinking import sink_parallel_loops
 from msops._loops.print_c.storage import Place, Storage, place_buffers
-from msops._loops.print_c.sums import mark_sums
 from msops._loops.print_c.threads import PARALLEL_FOR
 from msops._loops.print_c.unrolling import unroll_short_loops
 from msops._loops.print_clike import Unproven, indented
-from msops._loops.print_clike.names import plain_name
+from msops._loops.print_clike.names import LIBRARY, plain_name
 from msops._loops.sizes import size_bytes
 
 
@@ -33,6 +34,14 @@ class CSource:
     text: str
     symbol: str
     workspaces: tuple[int, ...]
+
+
+_ARRANGEMENT = (
+    merge_branches,
+    unroll_short_loops,
+    sink_parallel_loops,
+    carry_elements,
+)
 
 
 def c_source(kernel: Kernel, *, check_bounds: bool = False) -> CSource:
@@ -58,7 +67,7 @@ def arranged_source(arranged: Kernel, *, check_bounds: bool = False) -> CSource:
 
 def arrange(kernel: Kernel) -> Kernel:
     """Returns the kernel with its loops in the form that suits caches and vector units."""
-    for change in (merge_branches, unroll_short_loops, sink_parallel_loops, mark_sums):
+    for change in _ARRANGEMENT:
         kernel = change(kernel)
     return kernel
 
@@ -97,7 +106,6 @@ def print_kernel(
     }
     body_function = _body_function(printer, list(pointers), body)
     parts = [
-        _INCLUDES,
         *printer.helpers.values(),
         *([PARALLEL_FOR.strip()] if printer.functions else []),
         *printer.functions,
@@ -105,10 +113,23 @@ def print_kernel(
         _entry(symbol, storage, list(pointers.values())),
         *([_messages(symbol, printer.checks)] if printer.checks else []),
     ]
-    return CSource("\n\n".join(parts) + "\n", symbol, workspaces)
+    text = "\n\n".join(parts)
+    return CSource(f"{_includes(text)}\n\n{text}\n", symbol, workspaces)
 
 
-_INCLUDES = "\n".join(f"#include <{name}.h>" for name in ("math", "stdint", "stdlib", "string"))
+_DECLARED = {
+    "math": {f"{name}{suffix}" for name in (*LIBRARY.values(), "copysign") for suffix in ("", "f")},
+    "stdlib": {"aligned_alloc", "free"},
+    "string": {"memcpy", "memset"},
+}
+"""What is used of headers; reading all of them takes a tenth of a small kernel's compilation."""
+
+
+def _includes(text: str) -> str:
+    """Returns the lines that include what a text uses; no name of a kernel is one of those."""
+    words = set(re.findall(r"\w+", text))
+    names = ["stdint", *(name for name, declared in _DECLARED.items() if words & declared)]
+    return "\n".join(f"#include <{name}.h>" for name in sorted(names))
 
 
 def _body_function(printer: CMath, names: list[str], body: list[str]) -> str:
