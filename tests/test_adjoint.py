@@ -409,7 +409,8 @@ def test_every_float_operation_has_a_rule() -> None:
     [("max(a[], b[])", (0.5, 0.5)), ("min(a[], b[])", (0.5, 0.5)), ("abs(a[] - b[])", (1, -1)),
      ("pow(a[] - b[], 0.0:float64)", (0, 0)), ("pow(a[] - b[], 1.0:float64)", (1, -1)),
      ("pow(a[] - b[], 2.0:float64)", (0, 0)),
-     ("((a[] > b[]) ? sqrt(a[] - b[]) : a[])", (1, 0))],
+     ("((a[] > b[]) ? sqrt(a[] - b[]) : a[])", (1, 0)),
+     ("sqrt(max(a[] - 1.0:float64, 0.0:float64))", (0, 0))],
 )  # fmt: skip
 def test_slopes_at_ties_and_edges(value: str, slopes: tuple[float, float]) -> None:
     kernel = parse_kernel(

@@ -31,6 +31,9 @@ from msops._loops.ir import (
 from msops._loops.ranges import dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.walk import loads
 
+MOST_COPIES = 1 << 14
+"""How often `const_range` may write out a body: the compiler reads every copy."""
+
 Body = Callable[[Translation, list[ast.stmt]], None]
 """Translates statements into the innermost block."""
 
@@ -182,8 +185,15 @@ def _unrolled(t: Translation, node: ast.For, run: Body) -> None:
         constant_int(t, arg, bound, "a bound of const_range")
         for arg, bound in zip((args[0], args[-1]), (begin, end), strict=True)
     ]
+    values = range(bounds[0], bounds[1], step)
+    if len(values) > MOST_COPIES:
+        raise t.report.build_error(
+            node.iter,
+            f"const_range writes its body out {len(values)} times, more than {MOST_COPIES}",
+            "Write range: it is a loop.",
+        )
     path = t.names.blocks[id(node.body)]
-    for value in range(bounds[0], bounds[1], step):
+    for value in values:
         for symbol in [inner for inner in t.values if inner.scope[: len(path)] == path]:
             del t.values[symbol]
         _bind(t, node, literal(value))
