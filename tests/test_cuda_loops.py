@@ -51,7 +51,7 @@ def has_nvrtc() -> bool:
 
 
 needs_nvrtc = pytest.mark.skipif(
-    not has_nvrtc(), reason="NVRTC is not installed: pip install nvidia-cuda-nvrtc (200 MB)"
+    not has_nvrtc(), reason="NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12"
 )
 
 
