@@ -5,10 +5,10 @@ beside them, and which differentiate, export and compile as anything of JAX does
 code must be much faster to be chosen there, by the estimates that ``benchmarks/loops_choice.py``
 compares with the clock. Where loops keep an order there is little to fuse, and the faster wins.
 
-They leave out one thing: on a CPU, JAX runs a program of 1,000 or more floating point operations, as
-XLA counts them, on another thread, and a call of native code counts as none. So a small kernel that
-is a whole program takes some microseconds longer as XLA operations; within a larger program it does
-not. (With jax_cpu_enable_async_dispatch=False all programs run where they are called.)
+They leave out one thing: on a CPU, JAX runs a program of 1,000 or more floating point operations,
+as XLA counts them, on another thread, and a call of native code counts as none. So a small kernel
+that is a whole program takes some microseconds longer as XLA operations; within a larger program it
+does not. (With jax_cpu_enable_async_dispatch=False all programs run where they are called.)
 
 The estimates are of a CPU. On a GPU a kernel is native code if loops stay that run in order: each
 of their iterations would launch kernels of XLA's. Elsewhere there are only operations of XLA.
