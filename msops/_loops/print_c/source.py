@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -11,13 +10,17 @@ from msops._loops.passes.check_bounds import check_bounds as find_doubtful
 from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.print_c.carrying import carry_elements
 from msops._loops.print_c.functions import CMath
+from msops._loops.print_c.jamming import jam_serial_loops
+from msops._loops.print_c.library import declarations
 from msops._loops.print_c.merging import merge_branches
+from msops._loops.print_c.partial_sums import split_reductions
 from msops._loops.print_c.sinking import sink_parallel_loops
 from msops._loops.print_c.storage import Place, Storage, place_buffers
 from msops._loops.print_c.threads import PARALLEL_FOR
+from msops._loops.print_c.tiling import tile_crossing_loops
 from msops._loops.print_c.unrolling import unroll_short_loops
 from msops._loops.print_clike import Unproven, indented
-from msops._loops.print_clike.names import LIBRARY, plain_name
+from msops._loops.print_clike.names import plain_name
 from msops._loops.sizes import size_bytes
 
 
@@ -34,14 +37,6 @@ class CSource:
     text: str
     symbol: str
     workspaces: tuple[int, ...]
-
-
-_ARRANGEMENT = (
-    merge_branches,
-    unroll_short_loops,
-    sink_parallel_loops,
-    carry_elements,
-)
 
 
 def c_source(kernel: Kernel, *, check_bounds: bool = False) -> CSource:
@@ -67,7 +62,7 @@ def arranged_source(arranged: Kernel, *, check_bounds: bool = False) -> CSource:
 
 def arrange(kernel: Kernel) -> Kernel:
     """Returns the kernel with its loops in the form that suits caches and vector units."""
-    for change in _ARRANGEMENT:
+    for change in CHANGES:
         kernel = change(kernel)
     return kernel
 
@@ -114,22 +109,19 @@ def print_kernel(
         *([_messages(symbol, printer.checks)] if printer.checks else []),
     ]
     text = "\n\n".join(parts)
-    return CSource(f"{_includes(text)}\n\n{text}\n", symbol, workspaces)
+    return CSource(f"{declarations(text)}\n\n{text}\n", symbol, workspaces)
 
 
-_DECLARED = {
-    "math": {f"{name}{suffix}" for name in (*LIBRARY.values(), "copysign") for suffix in ("", "f")},
-    "stdlib": {"aligned_alloc", "free"},
-    "string": {"memcpy", "memset"},
-}
-"""What is used of headers; reading all of them takes a tenth of a small kernel's compilation."""
-
-
-def _includes(text: str) -> str:
-    """Returns the lines that include what a text uses; no name of a kernel is one of those."""
-    words = set(re.findall(r"\w+", text))
-    names = ["stdint", *(name for name, declared in _DECLARED.items() if words & declared)]
-    return "\n".join(f"#include <{name}.h>" for name in sorted(names))
+CHANGES = (
+    merge_branches,
+    unroll_short_loops,
+    sink_parallel_loops,
+    tile_crossing_loops,
+    split_reductions,
+    jam_serial_loops,
+    carry_elements,
+)
+"""What is done to a kernel before it is printed as C."""
 
 
 def _body_function(printer: CMath, names: list[str], body: list[str]) -> str:
@@ -165,7 +157,9 @@ def _preparation(place: Place) -> list[str]:
     if place.position is None or size == 0:
         return []
     if place.start == "copy":
-        return [_copy(place.position, place.source, size)]
+        # A result that is a parameter may lie in that one's buffer.
+        copy = _copy(place.position, place.source, size)
+        return [f"if (params[{place.position}] != params[{place.source}]) {copy}"]
     return [f"memset(params[{place.position}], 0, {size});"] if place.start == "zero" else []
 
 

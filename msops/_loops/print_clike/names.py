@@ -26,7 +26,7 @@ _KEYWORDS = """
     bool catch class delete explicit export false friend mutable namespace new operator private
     protected public template this throw true try typeid typename using virtual constexpr nullptr
     and or not xor bitand bitor compl alignas alignof noexcept decltype static_assert requires
-    main copysign copysignf memcpy memset aligned_alloc free
+    main copysign copysignf memcpy memset aligned_alloc free linux unix
 """
 
 _RESERVED = frozenset(_KEYWORDS.split()) | frozenset(
@@ -60,8 +60,6 @@ def choose_names(kernel: Kernel, reserved: frozenset[str]) -> dict[str, str]:
         plain = plain_name(name)
         if plain.startswith(("ms_", "_")):
             plain = f"v{plain}"
-        if plain.isupper() and len(plain) > 2:
-            plain += "_"  # Headers define macros of such names: NAN, M_PI, INT8_MAX.
         while plain in taken or plain.endswith("_t"):
             plain += "_"
         taken.add(plain)
