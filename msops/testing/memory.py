@@ -85,17 +85,17 @@ def run_on_guarded_memory(subject: Subject) -> MemoryRuns | None:
     if not (others.crash or others.error or others.damage):
         (threads,) = run_jobs([dataclasses.replace(job, other_inputs=jobs[-1].inputs)])
     return MemoryRuns(
-        call.kernel_name,
-        job.outputs,
-        options.stateful,
-        call.reentrant,
-        aliased,
-        back,
-        front,
-        again,
-        at_64,
-        at_16,
-        threads,
+        kernel=call.kernel_name,
+        outputs=job.outputs,
+        is_stateful=options.stateful,
+        is_reentrant=call.reentrant,
+        aliased=aliased,
+        back=back,
+        front=front,
+        again=again,
+        at_64=at_64,
+        at_16=at_16,
+        threads=threads,
     )
 
 
