@@ -56,6 +56,7 @@ bench: setup ## Run the benchmarks, write benchmarks/results/README.md: all tabl
 
 docs: setup $(STAMPS)/docs ## Build the documentation site into build/docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
+	@echo "Open build/docs/index.html"
 
 notebooks: setup ## Run the notebooks and store their outputs in them
 	$(BIN)/python notebooks/execute.py $(ARGS)

@@ -377,8 +377,8 @@ def hold_host_function(ctx: Any, function: Any) -> None:
     """Has the program that is being lowered hold a Python function that it calls.
 
     Such programs run in the thread that calls them, as soon as their inputs are there, and do not
-    take up a thread of XLA's: a function that itself calls JAX would wait for one. JAX does not
-    keep them on disk.
+    take up a thread of XLA's: a function that itself calls JAX would wait for one. JAX before 0.12
+    does not keep them on disk.
     """
     axes = ctx.module_context.axis_context
     if isinstance(axes, _OnOneDevice):

@@ -143,6 +143,14 @@ def test_every_iteration_runs_once_and_other_threads_help(library):
     assert len(os.sched_getaffinity(0)) == 1 or (elsewhere == 1).any()
 
 
+def test_each_thread_begins_with_a_part_of_its_own(library):
+    threads = len(os.sched_getaffinity(0))
+    # Blocks of five, three or more in a part.
+    parts = ints(16 * threads)
+    _, elsewhere = run(Call(library, "Counts", (parts, parts)), np.int32(50000))
+    np.testing.assert_array_equal(elsewhere[:10], 0, "the caller has the first part")
+
+
 def test_many_short_loops_neither_lose_nor_repeat_iterations(library):
     call = jax.jit(lambda x: Call(library, "Counts", (ints(500), ints(500)))(x)[0])
     for _ in range(300):

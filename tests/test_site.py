@@ -85,6 +85,13 @@ def test_every_method_is_in_the_reference(name: str) -> None:
     assert public <= written
 
 
+def test_every_option_is_in_the_table_of_options() -> None:
+    table = (API / "operators.md").read_text().partition("## Names")[0]
+    parameters = inspect.signature(msops.Custom).parameters.values()
+    options = {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
+    assert options == set(re.findall(r"`(\w+)=", table))
+
+
 def test_settings_of_primitives_are_those_in_the_reference() -> None:
     page = (API / "ops.md").read_text()
     rows = re.findall(r"^\| (.+) \| (`[A-Z].+) \|$", page, re.M)
