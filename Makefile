@@ -33,7 +33,7 @@ export PIP_ROOT_USER_ACTION := ignore
 # Each process needs a few GB.
 IN_PARALLEL := --numprocesses auto --maxprocesses 4
 
-.PHONY: help setup demo test test-all test-latest bench notebooks lint format gpu clean FORCE
+.PHONY: help setup demo test test-all test-latest bench docs notebooks lint format gpu clean FORCE
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,11 +48,15 @@ demo: setup ## Train a small network with a C++ activation, next to the same in 
 test: setup ## Run the tests
 	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not slow" $(ARGS)
 
-test-all: setup ## Run the tests, the slow ones too
+test-all: setup $(STAMPS)/docs ## Run the tests, the slow ones too
 	$(BIN)/python -m pytest $(IN_PARALLEL) --hypothesis-profile new $(ARGS)
 
-bench: setup ## Run the benchmarks; each writes a table and a plot
+bench: setup ## Run the benchmarks, write benchmarks/results/README.md: all tables and plots
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+docs: setup $(STAMPS)/docs ## Build the documentation site into build/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
+	@echo "Open build/docs/index.html"
 
 notebooks: setup ## Run the notebooks and store their outputs in them
 	$(BIN)/python notebooks/execute.py $(ARGS)
@@ -89,7 +93,7 @@ test-latest: ## Run the tests on the newest Python and JAX, if a Python 3.12 or 
 	fi
 
 clean: ## Remove all that these tasks made
-	rm -rf $(VENV) $(LATEST) build dist msops/include .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LATEST) build dist docs/collected msops/include .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f msops/_native*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -101,6 +105,12 @@ $(STAMPS)/venv:
 $(STAMPS)/requirements: pyproject.toml | $(STAMPS)/venv
 	$(BIN)/python -c "$$PRINT_REQUIREMENTS" $(EXTRAS) > $(STAMPS)/requirements.txt
 	$(BIN)/python -m pip install --quiet --requirement $(STAMPS)/requirements.txt
+	touch $@
+
+# Not among EXTRAS: only the site needs them.
+$(STAMPS)/docs: pyproject.toml | $(STAMPS)/venv
+	$(BIN)/python -c "$$PRINT_REQUIREMENTS" docs > $(STAMPS)/docs.txt
+	$(BIN)/python -m pip install --quiet --requirement $(STAMPS)/docs.txt
 	touch $@
 
 # Editable: Python sources are used where they are; C++ ones need this again, and so does a list of

@@ -1,10 +1,11 @@
-"""What a result was measured on."""
+"""What a result was measured on, and when."""
 
 from __future__ import annotations
 
 import os
 import platform
 import subprocess
+import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -12,12 +13,13 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def describe_machine() -> list[str]:
-    """Returns one line each for hardware, software, and what else was going on."""
+    """Returns one line each for the time, hardware, software, and what else was going on."""
     load = ", ".join(f"{value:.2f}" for value in os.getloadavg())
     packages = ", ".join(f"{name} {_version(name)}" for name in ("jax", "jaxlib", "numpy", "msops"))
     compiler = os.environ.get("CXX", "g++")
     malloc = [f"{key}={value}" for key, value in os.environ.items() if key.startswith("MALLOC_")]
     return [
+        f"Measured: {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC",
         f"Machine: {_cpu_model()}, {len(os.sched_getaffinity(0))} cores, {_memory_gib():.0f} GiB; "
         f"Linux {platform.release()}, {' '.join(platform.libc_ver())}",
         f"Versions: Python {platform.python_version()}, {packages}, {_first_line(compiler)}",

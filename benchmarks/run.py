@@ -2,9 +2,10 @@
 
     python benchmarks/run.py [name ...] [--long] [--rounds N] [--counts N ...] [--results FOLDER]
 
-Prints each report and writes it, with its plot, to the results folder. They run in an order of
-their own, whatever order they are named in. MSOPS_BENCH_MINDSPORE names a Python with MindSpore (or
-several, separated as in PATH) whose times become columns of their own.
+Prints each report, writes it with its plot to the results folder, and joins all that lie there to
+one page, README.md. They run in an order of their own, whatever order they are named in.
+MSOPS_BENCH_MINDSPORE names a Python with MindSpore (or several, separated as in PATH) whose times
+become columns of their own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import pyfunc_call
 import tbe
 import tensor_face
 from machine import describe_machine
+from page import write_page
 from report import write_report
 from settings import Settings
 
@@ -78,6 +80,9 @@ def main() -> None:
         report = ALL[name](settings)
         print(report.text(machine))
         print(f"Written to {write_report(report, machine, settings.results)}\n", flush=True)
+        # After each: what an interrupted run has measured is on the page, too.
+        page = write_page(settings.results, list(ALL))
+    print(f"All results: {page}")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 A program names a function by an id (decision 20): the op's name, a digest of the function's code
 and of how it is called, and a number that tells apart functions of equal code. It is the same in
 every process that lowers the same calls in the same order, so programs are equal there. A program
-that calls Python is neither exported nor cached on disk; one that comes to another process all the
-same is refused there, unless it has the function.
+that calls Python is not exported; JAX keeps it in its cache on disk from 0.12 on. In another
+process it is refused, unless that has the function, by lowering the same call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from msops import _jax_seam as seam
 from msops._backend import Request
 from msops._host_function import HostFunction
 from msops._native_call import native_module, register_targets
-from msops._process_objects import require_equal
+from msops._process_objects import require_everywhere
 
 TARGET = "msops_pyfunc"
 
@@ -55,7 +55,7 @@ def lower_host_call(
     _serve()
     register_targets("cpu")
     name, function = _name(function, request.op)
-    require_equal(ctx, name, "Python functions", request.who)
+    require_everywhere(ctx, name, "Python functions", request.who)
     seam.hold_host_function(ctx, function)
     arrays = (*request.inputs, *request.outputs.structs)
     attributes = {

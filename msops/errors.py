@@ -1,4 +1,4 @@
-"""Every error msops raises.
+"""Every error msops raises::
 
     MsopsError
     |-- ArgumentError            what was passed to msops (arguments, options, names)

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# What these helpers assert is explained as in tests.
+pytest.register_assert_rewrite("documents")
+
 ROOT = Path(__file__).resolve().parents[1]
 KERNELS = ROOT / "tests" / "kernels"
 
@@ -23,6 +26,14 @@ _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("new", _PATIENT)
 settings.register_profile("same", _PATIENT, derandomize=True)
 settings.load_profile("same")
+
+
+@pytest.fixture(autouse=True)
+def say_again() -> None:
+    """Has each test hear what is said once in a process."""
+    from msops._logging import warn_once
+
+    warn_once.cache_clear()
 
 
 @pytest.fixture

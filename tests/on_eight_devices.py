@@ -1,6 +1,7 @@
 """What test_sharding.py runs in a process that has eight CPU devices.
 
-Every check prints one line: its name and whether it held.
+Every check prints one line: its name and whether it held. They are in one file as a process starts
+but once for all.
 """
 # Loop kernels use names that mean something only inside them.
 # ruff: noqa: F821
@@ -451,6 +452,55 @@ def _forward_mode() -> None:
         for mesh in MESHES.values():
             x, w = put(X, mesh, "a", "b"), put(W, mesh, "b")
             agree(jax.jit(lambda x, w, op=op: jax.jvp(op, (x, w), (x, w))[1])(x, w), 2 * X * W)
+
+
+def recurrence(x, w):
+    """Each column waits for the one before it; tables and rows are independent."""
+    y = output_tensor(x.shape, x.dtype)
+    for b in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            y[b, i, 0] = x[b, i, 0]
+            for j in range(1, x.shape[2]):
+                y[b, i, j] = y[b, i, j - 1] * w[j] + x[b, i, j]
+    return y
+
+
+def recurrence_in_jax(x: Any, w: Any) -> Any:
+    columns = [x[..., 0]]
+    for j in range(1, x.shape[2]):
+        columns.append(columns[-1] * w[j] + x[..., j])
+    return jnp.stack(columns, 2)
+
+
+def recurring() -> Custom:
+    return loops(recurrence, sharding="b i j, k -> b i m")
+
+
+TABLES = X.reshape(4, 2, 8)
+
+
+@check("the gradient of native loops is summed over parts")
+def _native_gradient() -> None:
+    def loss(f: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda x, w: (f(x, w) ** 2).sum()
+
+    op = recurring()
+    expected = jax.grad(loss(recurrence_in_jax), (0, 1))(TABLES, W)
+    for mesh, spec, part in ((AUTO, ("a", "b"), "[1,1,8]"), (EXPLICIT, (None, "b"), "[4,1,8]")):
+        x, w = put(TABLES, mesh, *spec), put(W, mesh)
+        slope = jax.jit(jax.grad(loss(op), (0, 1)))
+        text = slope.lower(x, w).compile().as_text()
+        assert len(kernel_calls(text)) == 2, text
+        assert all(part in call for call in kernel_calls(text)), text
+        assert not gathers(text), text
+        assert "all-reduce" in text
+        agree(slope(x, w), expected)
+    stack = np.stack([TABLES, 2 * TABLES])
+    slopes = jax.vmap(jax.grad(loss(op), (0, 1)), (0, None))
+    agree(
+        jax.jit(slopes)(put(stack, AUTO, "b", "a"), put(W, AUTO)),
+        jax.vmap(jax.grad(loss(recurrence_in_jax), (0, 1)), (0, None))(stack, W),
+    )
 
 
 @check("loops, conditions and recomputation")

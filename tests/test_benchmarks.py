@@ -32,6 +32,7 @@ def load(name: str):
 
 timing = load("timing")
 report = load("report")
+page = load("page")
 
 
 def run_benchmarks(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -86,6 +87,49 @@ def test_a_verdict_names_what_missed_its_target():
     )
 
 
+def write_report(folder: Path, name: str, day: str, *verdicts: str, plot: bool = False) -> str:
+    """Writes a report as a benchmark does; returns its text."""
+    table = report.Table("Calls", ["elements", "us"], [["20", name]])
+    made = report.Report(name, f"Cost of {name}, x/y", "Turns.", [table], verdicts)
+    if plot:
+        (folder / f"{name}.png").touch()
+    return report.write_report(made, [f"Measured: {day} 10:00 UTC"], folder).read_text()
+
+
+def test_the_page_holds_every_report_with_its_plot_in_the_order_of_the_runs(tmp_path):
+    met = report.judge("fast", {"here": 1.0}, 2.0)
+    missed = report.judge("faster", {"here": 1.0}, 0.5)
+    late = write_report(tmp_path, "late", "2026-02-03", plot=True)
+    early = write_report(tmp_path, "early", "2026-01-02", met, missed, met)
+    write_report(tmp_path, "unknown", "2026-01-02")
+    text = page.write_page(tmp_path, ["early", "never_run", "late"]).read_text()
+    assert text.index(early) < text.index(late) < text.index("](late.png)")
+    assert "early.png" not in text
+    assert "unknown" not in text
+    rows = [line for line in text.partition("## ")[0].splitlines() if line.startswith("| [")]
+    assert rows == [
+        "| [Cost of early, x/y](#cost-of-early-xy) | 2026-01-02 | 2 met, 1 missed |",
+        "| [Cost of late, x/y](#cost-of-late-xy) | 2026-02-03 | none |",
+    ]
+
+
+def test_a_later_run_of_one_benchmark_changes_its_section_alone(tmp_path):
+    order = ["first", "second"]
+    stays = write_report(tmp_path, "first", "2026-01-02")
+    old = write_report(tmp_path, "second", "2026-01-02")
+    assert old in page.write_page(tmp_path, order).read_text()
+    new = write_report(tmp_path, "second", "2026-03-04")
+    text = page.write_page(tmp_path, order).read_text()
+    assert stays in text
+    assert new in text
+    assert old not in text
+
+
+def test_a_report_without_a_day_says_so(tmp_path):
+    (tmp_path / "old.md").write_text("## Older\n\n- Machine: a machine\n")
+    assert "| not recorded | none |" in page.write_page(tmp_path, ["old"]).read_text()
+
+
 @needs_bench_extras
 def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path):
     result = run_benchmarks(
@@ -105,10 +149,12 @@ def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path):
     assert result.returncode == 0, result.stderr
     plots = ("aicpu", "aot_call", "pyfunc_call")
     names = [f"{name}.{end}" for name in plots for end in ("md", "png")]
-    names += ["tensor_face.md", "parallel_for.md", "host_memory.md"]
+    names += ["tensor_face.md", "parallel_for.md", "host_memory.md", "README.md"]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
     written = (tmp_path / "aot_call.md").read_text()
     assert written in result.stdout
+    assert written in (tmp_path / "README.md").read_text()
+    assert re.search(r"^- Measured: \d{4}-\d\d-\d\d \d\d:\d\d UTC$", written, re.M)
     assert re.search(r"^- Machine: .+ cores", written, re.M)
     for table in written.split("### ")[1:]:
         rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("|")]

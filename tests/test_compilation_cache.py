@@ -141,13 +141,19 @@ def write(folder: Path, factor: str) -> None:
 def check(folder: Path, *names: str, cached: tuple[str, ...]) -> None:
     write(folder, "2.0")
     assert run(folder, *names) == {name: [[2.0] * 3, 0] for name in names}
-    assert run(folder, *names) == {name: [[2.0] * 3, int(name in cached)] for name in names}
+    report = run(folder, *names)
+    assert [report[name][0] for name in names] == [[2.0] * 3] * len(names)
+    assert all(report[name][1] == 1 for name in cached)
     write(folder, "3.0")
-    assert run(folder, *names) == {name: [[3.0] * 3, 0] for name in names}
+    report = run(folder, *names)
+    assert [report[name][0] for name in names] == [[3.0] * 3] * len(names)
+    assert all(report[name][1] == 0 for name in cached)
 
 
 def test_a_second_process_hits_the_cache_and_a_changed_kernel_does_not(tmp_path: Path) -> None:
     cached = ("aot", "native_loops", "array_operations", "aicpu")
+    # From 0.12 on JAX keeps programs that call Python, too. They look the function up by the id of
+    # its code, so what else it depends on is what the process has.
     check(tmp_path, *cached, "pyfunc", cached=cached)
 
 

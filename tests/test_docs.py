@@ -2,83 +2,83 @@
 
 from __future__ import annotations
 
-import contextlib
 import doctest
 import importlib
-import io
-import linecache
 import os
 import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from conftest import ROOT
+from documents import blocks_of, run_document
 
 import msops
 
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE_NAME = re.compile(r"(?://|#) (\S+\.(?:c|cc|cpp|cu|h|py))\b")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!c]*/**/*.md"))]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
+each_page = pytest.mark.parametrize(
+    "page", PAGES, ids=lambda page: str(page.relative_to(ROOT).with_suffix(""))
+)
 
 
-def run_document(text: str, folder: Path) -> int:
-    """Runs the blocks of a document in order; returns how many printed what they promised.
-
-    A cpp block whose first line names a file is that file; python blocks share one namespace, and
-    each is a file to Python, as a doctest is, of that name if its first line has one; a text block
-    holds what the python block before it prints.
-    """
-    with np.printoptions():  # a document may set its own
-        return _run_blocks(text, folder)
+def promises(text: str) -> int:
+    """Returns how many blocks of a document say what is printed."""
+    return sum(block.language in ("text", "console") for block in blocks_of(text))
 
 
-def _run_blocks(text: str, folder: Path) -> int:
-    namespace: dict[str, object] = {}
-    printed: str | None = None
-    checked = 0
-    for number, (language, code) in enumerate(BLOCK.findall(text)):
-        name = FILE_NAME.match(code)
-        if language == "cpp" and name:
-            (folder / name[1]).write_text(code)
-        elif language == "python":
-            stream = io.StringIO()
-            file = name[1] if name else f"<block {number}>"
-            linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
-            with contextlib.redirect_stdout(stream):
-                exec(compile(code, file, "exec"), namespace)
-            printed = stream.getvalue()
-        elif language == "text" and printed is not None:
-            assert printed == code
-            printed = None
-            checked += 1
-    return checked
-
-
-def test_readme_runs_and_prints_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@each_page
+def test_a_page_runs_and_prints_what_it_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "README.md").read_text()
-    assert run_document(text, tmp_path) == text.count("```text")
+    text = page.read_text()
+    unchecked = text.count("<!-- needs: ")
+    assert promises(text) - unchecked <= run_document(text, tmp_path) <= promises(text)
 
 
 def test_a_wrong_promise_is_noticed(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError):
-        run_document("```python\nprint(1)\n```\n```text\n2\n```\n", tmp_path)
+    for wrong in (
+        "```python\nprint(1)\n```\n```text\n2\n```\n",
+        "```console\n$ echo 1\n2\n```\n",
+        "```console\n$ false\n```\n",
+    ):
+        with pytest.raises(AssertionError):
+            run_document(wrong, tmp_path)
 
 
-def test_readme_links_lead_to_files() -> None:
-    prose = re.sub(r"(?ms)^```.*?^```$", "", (ROOT / "README.md").read_text())
-    for target in re.findall(r"\]\(([^)#]+)\)", prose):
-        assert (ROOT / target).exists(), target
+def test_notes_say_what_becomes_of_a_block(tmp_path: Path) -> None:
+    saved = (
+        "<!-- save -->\n```python\n# later.py\nprint(7)\n```\n```console\n$ python later.py\n7\n"
+    )
+    assert run_document(f"{saved}```\n", tmp_path) == 1
+    needs = "<!-- needs: {} -->\n```python\n{}\n```\n```text\n1\n```\n"
+    assert run_document(needs.format("gpu, no gpu", "raise RuntimeError"), tmp_path) == 0
+    with pytest.raises(SyntaxError):
+        run_document(needs.format("gpu, no gpu", "print("), tmp_path)
 
 
-def test_readme_names_make_targets_that_exist() -> None:
+@each_page
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    prose = re.sub(r"(?ms)^```.*?^```$", "", page.read_text())
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        target, _, anchor = link.partition("#")
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), link
+        assert not anchor or anchor in anchors(file), link
+
+
+def anchors(file: Path) -> set[str]:
+    """Returns what the headings of a document are called in links."""
+    headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-")) for heading in headings}
+
+
+@each_page
+def test_make_targets_that_are_named_exist(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text()
-    named = re.findall(r"\bmake (\w[\w-]*)", (ROOT / "README.md").read_text())
-    for target in named:
+    for target in re.findall(r"`make (\w[\w-]*)", page.read_text()):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 

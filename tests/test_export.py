@@ -37,6 +37,13 @@ def export(function: Callable[..., Any], *shapes: tuple[Any, ...]) -> jax.export
 # ---- symbolic sizes
 
 
+def decay(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = x[i] if i == 0 else x[i] - 0.5 * y[i - 1]
+    return y
+
+
 @pytest.mark.parametrize("case", PORTABLE, ids=lambda case: case.name)
 def test_one_export_serves_batches_of_every_size(case: Case) -> None:
     op = case.make()
@@ -75,12 +82,27 @@ def test_loops_that_would_be_native_code_are_exported_as_operations() -> None:
         np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("make", [lambda: aot("Multiply"), lambda: aicpu("Mul")])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: aot("Multiply"), lambda: aot("Multiply", sharding="i, i -> i"), lambda: aicpu("Mul")],
+    ids=["aot", "aot with a sharding rule", "aicpu"],
+)
 def test_kernels_get_the_sizes_of_the_call(make: Callable[[], Any]) -> None:
     exported = export(make(), *[jax.export.symbolic_shape("n")] * 2)
     for size in (1, 5, 3):
         x = jnp.arange(size, dtype=jnp.float32)
         np.testing.assert_array_equal(exported.call(x, x + 1), x * (x + 1))
+
+
+def test_native_loops_take_a_symbolic_axis_among_others() -> None:
+    op = jax.vmap(jax.vmap(loops(decay, "native")))
+    known = np.random.default_rng(0).normal(size=(3, 2, 4)).astype(np.float32)
+    expected = known.copy()
+    for i in range(1, 4):
+        expected[..., i] -= 0.5 * expected[..., i - 1]
+    for shape in ("b, 2, 4", "3, b, 4", "b, c, 4"):
+        exported = export(op, jax.export.symbolic_shape(shape))
+        np.testing.assert_allclose(exported.call(known), expected, rtol=1e-5)
 
 
 def test_init_gets_the_sizes_of_the_call() -> None:
@@ -170,9 +192,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[MsopsError], str]] = {
     "inference in C++": (
         lambda: export(aot("Concat", None, None), *[jax.export.symbolic_shape("n")] * 2),
         InferenceValueError,
-        "Custom 'Concat': out_shape is None, and ConcatInferShape answers for numbers; input 0 has "
-        "shape (n).\nPass out_shape as a function of the inputs' shapes, e.g. lambda x: x, which "
-        "gets the symbolic sizes too, or export one program per shape.",
+        "Custom 'Concat': expected numbers for the shape of input 0, as ConcatInferShape is asked; "
+        "got (n).\n"
+        "Pass out_shape as a function of the inputs' shapes, e.g. lambda x: x, which gets "
+        "the symbols too, or export one program per shape.",
     ),
     "a Python function": (
         lambda: export(msops.Custom(np.sin, first, first), (3,)),
@@ -193,19 +216,16 @@ def test_what_cannot_be_exported_is_refused(name: str) -> None:
 
 
 def test_a_runner_is_not_exported() -> None:
+    axpy = extension("runners").axpy
     text = r"Runner 'Axpy' of .*: a program that calls a PyboostRunner is being exported"
     with pytest.raises(BackendError, match=text):
-        export(extension("runners").axpy, (3,), (3,))
+        export(axpy, (3,), (3,))
+    text = r"extension function: expected numbers for the shape of an argument; got \(n\)"
+    with pytest.raises(InferenceValueError, match=text):
+        export(axpy, *[jax.export.symbolic_shape("n")] * 2)
 
 
 # ---- another process
-
-
-def decay(x):
-    y = output_tensor(x.shape, x.dtype)
-    for i in range(x.shape[0]):
-        y[i] = x[i] if i == 0 else x[i] - 0.5 * y[i - 1]
-    return y
 
 
 def with_gradient(op: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from conftest import ROOT
-from test_docs import run_document
+from documents import run_document
 
 PACKAGE = ROOT / "msops" / "_loops"
 

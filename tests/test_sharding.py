@@ -116,3 +116,20 @@ def test_divided_programs_in_the_cache_on_disk(tmp_path: Path) -> None:
         hit = r"Persistent compilation cache hit for 'jit__lambda"
         hits[kind] = [bool(re.search(hit, text)) for text in runs]
     assert hits == {"aot": [False, True], "akg_native": [False, False]}
+
+
+NAMES = """
+import re, jax
+from on_eight_devices import AUTO, TABLES, W, put, recurring
+op = recurring()
+slope = jax.jit(jax.value_and_grad(lambda x, w: op(x, w).sum(), (0, 1)))
+text = slope.lower(put(TABLES, AUTO, "a"), put(W, AUTO)).as_text()
+print(*re.findall(r'backend_config = "(recurrence[^"]*)"', text))
+"""
+
+
+@pytest.mark.slow
+def test_processes_agree_on_the_names_of_divided_calls() -> None:
+    first, second = (run(["-c", NAMES], PYTHONHASHSEED=seed).stdout.split() for seed in "12")
+    assert len(first) == 2
+    assert first == second

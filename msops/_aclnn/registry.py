@@ -35,7 +35,7 @@ def register_aclnn(name: str, function: Callable[..., Any]) -> None:
       function: JAX code. Its positional parameters are aclnn's in their order, without the outputs:
         arrays, numbers, bools, lists of these, None for an absent tensor. It returns an array, or
         several in a tuple, which are cast to the dtypes of the output tensors and must have their
-        shapes. A keyword-only parameter `outputs` receives these as `jax.ShapeDtypeStruct`s.
+        shapes. A keyword-only parameter `outputs` receives a `jax.ShapeDtypeStruct` of each.
 
     Raises:
       ArgumentTypeError: `name` is no str, or `function` cannot be called.

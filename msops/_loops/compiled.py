@@ -21,6 +21,7 @@ from msops._loops.choice import (
     forced,
     is_quick_as_native,
 )
+from msops._loops.counts import count_operations
 from msops._loops.diagnostics import point
 from msops._loops.errors import NotRaised
 from msops._loops.ir import Kernel
@@ -111,6 +112,11 @@ class Compiled:
         """Whether JAX can run the array operations backwards: no loop's trips depend on data."""
         return not any(map(_is_open, self.steps))
 
+    @property
+    def is_order_bound(self) -> bool:
+        """Whether something in the array operations runs in an order."""
+        return is_order_bound(self.steps)
+
     @functools.cached_property
     def function(self) -> Callable[..., Sequence[Any]]:
         """The raised kernel as a JAX function, of one array per parameter."""
@@ -199,6 +205,11 @@ class Compiled:
         """The kernel as a library for the CPU; built where the cache does not have it."""
         library = _toolchain.build_generated(self.c.text, self.kernel.name, self._who)
         return Native(library, self.c.symbol, self.c.workspaces)
+
+    @functools.cached_property
+    def operations(self) -> Mapping[str, int]:
+        """The kernel's "flops" and "transcendentals"; none where they depend on data."""
+        return count_operations(self._analysis.common)
 
     def batched(self, sizes: Sequence[int], mapped: Sequence[Sequence[bool]]) -> Compiled:
         """Returns the kernel over leading axes.

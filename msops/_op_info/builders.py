@@ -148,7 +148,7 @@ class CustomRegOp(RegOp):
       OpInfoValueError: `op_name` is no str, or blank.
 
     Example:
-      >>> from msops._op_info import CustomRegOp, DataType
+      >>> from msops.ops import CustomRegOp, DataType
       >>> info = (CustomRegOp("add").input(0, "x1").input(1, "x2").output(0, "y")
       ...         .dtype_format(*[DataType.F32_Default] * 3).target("CPU").get_op_info())
       >>> info["inputs"][1]

@@ -75,7 +75,7 @@ class DataType(metaclass=_ConstantsMeta):
     * ``Default_Tuple`` and ``Default_List`` add a third element, for a list of tensors.
 
     Example:
-      >>> from msops._op_info import DataType
+      >>> from msops.ops import DataType
       >>> DataType.F32_Default
       ('float32', 'DefaultFormat')
       >>> DataType.None_None

@@ -30,7 +30,7 @@ def custom_info_register(*reg_info: Any) -> Callable[[_F], _F]:
       OpInfoTypeError: it was used without parentheses.
 
     Example:
-      >>> from msops._op_info import CustomRegOp, custom_info_register
+      >>> from msops.ops import CustomRegOp, custom_info_register
       >>> @custom_info_register(CustomRegOp("double").target("CPU").get_op_info())
       ... def double(x):
       ...     return 2 * x
@@ -69,7 +69,7 @@ def op_info_register(op_info: str | Mapping[str, Any]) -> Callable[[_F], _F]:
       OpInfoValueError: `op_info` is no valid op info.
 
     Example:
-      >>> from msops._op_info import AkgCpuRegOp, op_info_register
+      >>> from msops.ops import AkgCpuRegOp, op_info_register
       >>> @op_info_register(AkgCpuRegOp("Abs").get_op_info())
       ... def _abs_akg():
       ...     return

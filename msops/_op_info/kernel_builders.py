@@ -87,7 +87,7 @@ class AiCPURegOp(CpuRegOp):
       op_name: str, the op type that the kernel is registered under.
 
     Example:
-      >>> from msops._op_info import AiCPURegOp, DataType
+      >>> from msops.ops import AiCPURegOp, DataType
       >>> info = (AiCPURegOp("Stack").attr("axis", "int").input(0, "x", "dynamic")
       ...         .output(0, "y", "required")
       ...         .dtype_format(DataType.I8_Default, DataType.I8_Default).get_op_info())

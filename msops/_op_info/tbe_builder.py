@@ -43,7 +43,7 @@ class TBERegOp(RegOp):
       OpInfoValueError: `op_name` is no str, or blank.
 
     Example:
-      >>> from msops._op_info import DataType, TBERegOp
+      >>> from msops.ops import DataType, TBERegOp
       >>> info = (TBERegOp("Abs").kernel_name("abs").op_pattern("formatAgnostic")
       ...         .input(0, "x", None, "required", None).output(0, "y", True, "required", "all")
       ...         .dtype_format(DataType.F16_None, DataType.F16_None).get_op_info())

@@ -157,7 +157,9 @@ def _preparation(place: Place) -> list[str]:
     if place.position is None or size == 0:
         return []
     if place.start == "copy":
-        return [_copy(place.position, place.source, size)]
+        # A result that is a parameter may lie in that one's buffer.
+        copy = _copy(place.position, place.source, size)
+        return [f"if (params[{place.position}] != params[{place.source}]) {copy}"]
     return [f"memset(params[{place.position}], 0, {size});"] if place.start == "zero" else []
 
 

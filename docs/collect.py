@@ -1,0 +1,79 @@
+"""Documents that lie elsewhere in the repository and are pages of the site.
+
+`collect` copies them to docs/collected, which git ignores, before Sphinx looks for pages. Links in
+all pages are to files of the repository, so that they work where the sources are read;
+`link_to_pages` turns them into links between pages.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+COLLECTED = DOCS / "collected"
+
+RESULTS = ROOT / "benchmarks" / "results"
+NO_RESULTS = """<!-- overview -->
+There are no results in this checkout. `make bench` writes them, and `make docs` then shows them.
+"""
+
+_FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<!!)\[((?:[^\]\[]|\[[^\]]*\])*)\]\(([^)\s:#]+)(#[^)\s]*)?\)")
+
+
+def sources() -> dict[Path, Path]:
+    """Returns the page of each document that lies outside docs."""
+    pages = {
+        ROOT / "BUILD_NOTES.md": COLLECTED / "BUILD_NOTES.md",
+        ROOT / "CHANGELOG.md": COLLECTED / "CHANGELOG.md",
+        ROOT / "msops" / "_loops" / "README.md": COLLECTED / "loop_compiler.md",
+    }
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    return pages | {path: COLLECTED / "notebooks" / path.name for path in notebooks}
+
+
+def collect() -> None:
+    """Makes docs/collected anew."""
+    shutil.rmtree(COLLECTED, ignore_errors=True)
+    for source, page in sources().items():
+        page.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, page)
+    results = COLLECTED / "benchmarks"
+    if (RESULTS / "README.md").exists():
+        shutil.copytree(RESULTS, results, ignore=lambda _, names: {*names} - _shown(names))
+    else:
+        results.mkdir()
+        (results / "README.md").write_text(NO_RESULTS)
+
+
+def _shown(names: list[str]) -> set[str]:
+    return {name for name in names if name == "README.md" or name.endswith(".png")}
+
+
+def link_to_pages(text: str, page: Path) -> str:
+    """Returns the text of a page with its links to repository files leading to pages.
+
+    Args:
+      text: Markdown; code blocks are left alone.
+      page: where the page lies, in docs.
+
+    A link to a file that is no page becomes its text.
+    """
+    pages = sources()
+    origin = next((source for source, copy in pages.items() if copy == page), page)
+
+    def relink(link: re.Match[str]) -> str:
+        shown, target, anchor = link.groups(default="")
+        file = (origin.parent / target).resolve()
+        if file not in pages and not file.is_relative_to(DOCS):
+            return shown
+        found = pages.get(file, file)
+        return f"[{shown}]({os.path.relpath(found, page.parent)}{anchor})"
+
+    parts = _FENCE.split(text)
+    parts[::2] = [_LINK.sub(relink, part) for part in parts[::2]]
+    return "".join(parts)
