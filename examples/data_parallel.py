@@ -28,7 +28,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import msops
 
-LAYER_SIZES = (2, 64, 64, 1)
+LAYER_SIZES = (2, 32, 32, 1)
 POINTS = 256
 LEARNING_RATE = 0.05
 
@@ -56,7 +56,7 @@ def initial_parameters() -> Parameters:
     """Returns weights and biases, the same in every process."""
     keys = jax.random.split(jax.random.key(0), len(LAYER_SIZES) - 1)
     return [
-        (jax.random.normal(key, pair) * np.sqrt(2 / pair[0]), jnp.zeros(pair[1]))
+        (jax.random.normal(key, pair) * np.sqrt(1 / pair[0]), jnp.zeros(pair[1]))
         for key, pair in zip(keys, itertools.pairwise(LAYER_SIZES), strict=True)
     ]
 

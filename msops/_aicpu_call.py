@@ -30,6 +30,7 @@ class AicpuCall:
       attributes: every attribute by name.
       reentrant: False serialises all calls into the library.
       dynamic_outputs: whether the last output takes the true shapes of the others.
+      aliases: pairs of an input and the output that takes over its buffer.
     """
 
     op: str
@@ -38,6 +39,12 @@ class AicpuCall:
     attributes: tuple[tuple[str, Any], ...]
     reentrant: bool
     dynamic_outputs: bool
+    aliases: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def kernel_name(self) -> str:
+        """What messages call the kernel."""
+        return self.kernel
 
 
 def lower_aicpu_call(
@@ -76,4 +83,4 @@ def lower_aicpu_call(
         "reentrant": call.reentrant,
         "dynamic_outputs": call.dynamic_outputs,
     }
-    return seam.custom_call(ctx, operands, TARGET, attributes, has_side_effect)
+    return seam.custom_call(ctx, operands, TARGET, attributes, has_side_effect, call.aliases)

@@ -28,18 +28,19 @@ _INSTALL_EIGEN = (
 )
 
 
-def build_library(sources: Sequence[Path], who: str) -> Library:
+def build_library(sources: Sequence[Path], who: str, flags: tuple[str, ...] = ()) -> Library:
     """Returns the library that C++ sources of kernels make, built unless the cache has it.
 
     Args:
       sources: .cc, .cpp or .cxx files; headers are looked for beside them, then among msops's, then
         in the folders above, where MindSpore's kernels expect theirs.
       who: the op that messages name.
+      flags: added to the end of the compiler's command line.
 
     Raises:
       BuildError: they do not compile; if for want of Eigen, the message says how to get it.
     """
-    return _build(sources, who, bundled=False)
+    return _build(sources, who, flags, bundled=False)
 
 
 def find_library(name: str, folder: Path | None, who: str) -> Library:
@@ -75,7 +76,7 @@ def find_library(name: str, folder: Path | None, who: str) -> Library:
         if candidate.is_file():
             return resolve(candidate, who)
     if name == BUNDLED:
-        return _build(bundled_kernels(), who, bundled=True)
+        return _build(bundled_kernels(), who, (), bundled=True)
     raise BuildError(
         explain(
             who,
@@ -87,7 +88,9 @@ def find_library(name: str, folder: Path | None, who: str) -> Library:
     )
 
 
-def _build(sources: Sequence[Path], who: str, bundled: bool) -> Library:
+def _build(
+    sources: Sequence[Path], who: str, more_flags: tuple[str, ...], bundled: bool
+) -> Library:
     headers = Path(get_include()) / "aicpu"
     eigen = find_eigen(who)
     flags = (
@@ -96,6 +99,7 @@ def _build(sources: Sequence[Path], who: str, bundled: bool) -> Library:
         "eigen_assert.h",
         *_named_folder("msops", headers),
         *(() if eigen is None else ("-isystem", str(eigen), *_named_folder("eigen", eigen))),
+        *more_flags,
     )
     above = list(sources[0].absolute().parents)[1:3]
     try:

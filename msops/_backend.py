@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -80,6 +81,12 @@ class Request:
     options: Options
     bind: Callable[[Call, Sequence[Any]], Sequence[Any]]
     who: str
+
+    def memory_traffic(self) -> dict[str, float]:
+        """Returns the bytes of inputs and outputs, each counted once."""
+        arrays = (*self.inputs, *self.outputs.structs)
+        size_bytes = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
+        return {"bytes accessed": float(size_bytes)}
 
     def aliases(self) -> tuple[tuple[int, int], ...]:
         """Returns the pairs of flat input and output that ``Custom(inplace=)`` names.
@@ -168,6 +175,9 @@ class Backend(Protocol):
     def library(self, kernel: Any, request: Request) -> Library | None:
         """Returns the library that runs a call whatever its shapes are; None if there is none."""
 
+    def cost(self, kernel: Any, request: Request) -> Mapping[str, float] | None:
+        """Returns the operations of one call that are known; None where XLA counts them."""
+
     def explain(self, kernel: Any, request: Request) -> str:
         """Tells what becomes of one call, and why."""
 
@@ -197,6 +207,10 @@ class Opaque:
     def library(self, kernel: Any, request: Request) -> Library | None:
         """Returns None: the kernel is in no library."""
         return None
+
+    def cost(self, kernel: Any, request: Request) -> Mapping[str, float] | None:
+        """Returns none: what a kernel computes, its author alone knows."""
+        return {}
 
     def explain(self, kernel: Any, request: Request) -> str:
         """Says that the kernel runs as it is."""

@@ -7,6 +7,12 @@ from pathlib import Path
 
 from msops.errors import ArgumentValueError, explain
 
+DEBUG_WORDS = {
+    "ir": "prints every stage of a loop kernel to stderr",
+    "bounds": "checks indices of loop kernels that could not be proven to be in range",
+}
+"""What ``MSOPS_DEBUG`` may hold, and what each word does."""
+
 
 def cache_dir() -> Path:
     """Returns the folder of built libraries: ``MSOPS_CACHE_DIR``, else the XDG cache folder."""
@@ -45,11 +51,22 @@ def cuda_arch() -> str | None:
 
 
 def debug() -> frozenset[str]:
-    """Returns the words of ``MSOPS_DEBUG``.
+    """Returns the words of ``MSOPS_DEBUG``, see `DEBUG_WORDS`.
 
-    "ir" prints every stage of a loop kernel, "bounds" checks indices that could not be proven.
+    Raises:
+      ArgumentValueError: one is none of these.
     """
-    return frozenset(filter(None, os.environ.get("MSOPS_DEBUG", "").replace(",", " ").split()))
+    words = frozenset(os.environ.get("MSOPS_DEBUG", "").replace(",", " ").split())
+    unknown = ", ".join(sorted(words.difference(DEBUG_WORDS)))
+    if unknown:
+        raise ArgumentValueError(
+            explain(
+                "MSOPS_DEBUG",
+                f"expected words among {', '.join(DEBUG_WORDS)}; got {unknown}",
+                "Separate them by commas or spaces.",
+            )
+        )
+    return words
 
 
 def host_memory_pool() -> bool:

@@ -37,11 +37,13 @@ class CudaCall:
       op: name of the op, for the messages of the handler.
       name: what files and the compiler's messages call the code.
       source: the code, and what to launch.
+      aliases: pairs of an input and the output that takes over its buffer.
     """
 
     op: str
     name: str
     source: CudaSource
+    aliases: tuple[tuple[int, int], ...] = ()
 
 
 def lower_cuda_loops(
@@ -79,7 +81,9 @@ def lower_cuda_loops(
         **seam.frame_attributes(arrays),
     }
     target = SCRATCH_TARGET if call.source.workspaces else TARGET
-    return seam.custom_call(ctx, operands, target, attributes, has_side_effect=False)
+    return seam.custom_call(
+        ctx, operands, target, attributes, has_side_effect=False, aliases=call.aliases
+    )
 
 
 def _plan_attributes(source: CudaSource) -> dict[str, Any]:

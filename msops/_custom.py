@@ -25,10 +25,11 @@ from msops._custom_options import (
 )
 from msops._fingerprint import ByValue
 from msops._inference import read_inference, refuse_64_bit
-from msops._inspection import explain_call, html_table, lowered_text, stand_in
+from msops._inspection import cost_of_call, explain_call, html_table, lowered_text, stand_in
 from msops._op_info import OpInfo, format_rows, read_reg_info
 from msops._programs import Programs, share_programs
 from msops._tensor import Tensor, holds, unwrap, wrap
+from msops._tensor_data import endless
 from msops.errors import (
     ArgumentValueError,
     explain,
@@ -83,11 +84,13 @@ class Custom:
         its structure, None where there is none. `primals` and `tangents` are tuples with one entry
         per argument of the call; attributes and integers have None for a tangent. Without a `bprop`
         reverse mode is its transpose; it is JAX code then.
-      inplace: aot, pyfunc: ``{0: 0}`` writes output 0 into the buffer of input 0, which the kernel
-        gets under both numbers, holding the input; a function may write to it and return it. Where
-        the program still needs the input XLA copies it first; where its buffer is given up (by
-        ``donate_argnums``, or as an intermediate result) nothing is copied. Both must have one
-        shape and dtype.
+      inplace: aicpu, akg, aot, hybrid, pyfunc: ``{0: 0}`` writes output 0 into the buffer of input
+        0, which the kernel gets under both numbers, holding the input; a function may write to it
+        and return it. Where the program still needs the input XLA copies it first; where its buffer
+        is given up (by ``donate_argnums``, or as an intermediate result) nothing is copied. Both
+        must have one shape and dtype. The loops of akg and hybrid must write to their parameter and
+        return it: with an array of their own, in which order elements are read and written is the
+        compiler's affair. tbe kernels have no buffers; XLA reuses donated ones unasked.
       sharding: which dimensions may be divided over devices, by names as in `numpy.einsum`:
         ``"b i, i -> b i"``, for the flat list of inputs. Dimensions of one name are equally long
         and divided together: a device that has some of `b` gets that part of every array, and the
@@ -222,11 +225,20 @@ class Custom:
             if len(values) == len(args) and {*map(type, values)} == {seam.ARRAY_TYPE}:
                 with jax.enable_x64(True):
                     return wrap(_run(compiled, values))
-        if holds(Tensor, args):
+        arrays, has_tensors = self._read_arguments(args)
+        if has_tensors:
             with jax.enable_x64(True):
-                result = self._call(unwrap(args), tensors=True)
+                result = self._call(arrays, tensors=True)
                 return Tensor([0], jnp.int32) if result is None else wrap(result)
         return self._call(args, tensors=False)
+
+    def _read_arguments(self, args: Sequence[Any]) -> tuple[Sequence[Any], bool]:
+        """Returns call arguments with arrays for Tensors, and whether there were Tensors."""
+        try:
+            has_tensors = holds(Tensor, args)
+            return unwrap(args) if has_tensors else args, has_tensors
+        except RecursionError:
+            raise endless(self._who) from None
 
     def _call(self, args: Sequence[Any], tensors: bool) -> Any:
         call, flat = sort_arguments(args, next(iter(self._infos), None), tensors, self._who)
@@ -370,12 +382,47 @@ class Custom:
         """
         return lowered_text(self._resolve(), self._find_call(args), stage)
 
+    def cost_analysis(self, *args: Any) -> dict[str, float]:
+        """Returns what a call costs, as far as that can be told without running it.
+
+        Corresponds to ``jax.stages.Compiled.cost_analysis``, which knows nothing of a kernel that
+        is one call to XLA.
+
+        Args:
+          *args: as for `explain`.
+
+        Returns:
+          A dict with those of JAX's keys that are known.
+
+          For operations of XLA's the values are XLA's own counts. Else "bytes accessed" is the size
+          of all inputs and outputs, and for loops that run as native code, or in an order, "flops"
+          and "transcendentals" count arithmetic on elements and calls of functions like exp; an
+          ``if`` on data counts as its longer branch. These two are absent for kernels in C++ and
+          Python, and where the number of iterations depends on data.
+
+        Raises:
+          ArgumentValueError: no `args`, and the op has not been called.
+          BuildError: the kernel cannot be compiled for such inputs.
+
+        Example:
+          >>> import jax, jax.numpy as jnp, msops
+          >>> def running_sum(x):
+          ...     y = output_tensor(x.shape, x.dtype)
+          ...     for i in range(x.shape[0]):
+          ...         y[i] = x[i] if i == 0 else y[i - 1] + x[i]
+          ...     return y
+          >>> op = msops.Custom(running_sum, func_type="akg")
+          >>> op.cost_analysis(jax.ShapeDtypeStruct((1000,), jnp.float32))
+          {'bytes accessed': 8000.0, 'flops': 999.0, 'transcendentals': 0.0}
+        """
+        return cost_of_call(self._resolve(), self._find_call(args))
+
     def _find_call(self, args: Sequence[Any]) -> tuple[Call, Sequence[Any]] | None:
         if not args:
             return None
-        tensors = holds(Tensor, args)
-        values = jax.tree.map(stand_in, list(unwrap(args)))
-        return sort_arguments(values, next(iter(self._infos), None), tensors, self._who)
+        values, tensors = self._read_arguments(args)
+        arrays = jax.tree.map(stand_in, list(values))
+        return sort_arguments(arrays, next(iter(self._infos), None), tensors, self._who)
 
     def __copy__(self) -> Custom:
         twin = object.__new__(type(self))

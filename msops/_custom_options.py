@@ -101,7 +101,7 @@ def check_rules(bprop: Any, jvp: Any, forward: Any, who: str) -> None:
 _FUNC_TYPES_WITH = {
     "stateful": ("aicpu", "aot", "pyfunc"),
     "reentrant": ("aicpu", "aot"),
-    "inplace": ("aot", "pyfunc"),
+    "inplace": ("aicpu", "akg", "aot", "hybrid", "pyfunc"),
     "writable": ("pyfunc",),
     "host": ("aot",),
     "cxx11_abi": ("aot",),

@@ -22,6 +22,7 @@ from msops import _cache_command, _config
 from msops import _jax_seam as seam
 from msops._aicpu_libraries import find_eigen
 from msops._custom import Custom
+from msops._extension import CustomOpBuilder
 from msops._kernel_decorator import kernel
 from msops._native_call import native_module
 from msops._op_info.builders import CustomRegOp
@@ -29,6 +30,7 @@ from msops._toolchain import contents
 from msops._toolchain.compilers import find_compiler
 from msops._toolchain.cuda import device_architectures
 from msops._toolchain.languages import CUDA, CXX, C, Language
+from msops._toolchain.nvrtc import find_compiler as find_nvrtc
 from msops._version import __version__
 from msops.errors import MsopsError
 
@@ -54,6 +56,27 @@ class DoctorNegate : public aicpu::CpuKernel {
 };
 REGISTER_MS_CPU_KERNEL(kDoctorNegate, DoctorNegate);
 """
+_EXTENSION = """
+#include "ms_extension/api.h"
+
+class Negate : public ms::pynative::PyboostRunner {
+ public:
+  using PyboostRunner::PyboostRunner;
+  void LaunchKernel() override {
+    const float *x = inputs()[0].data_ptr<float>();
+    float *y = outputs()[0].data_ptr<float>();
+    for (size_t i = 0; i < inputs()[0].numel(); ++i) y[i] = -x[i];
+  }
+};
+
+static ms::Tensor DoctorNegate(const ms::Tensor &x) {
+  ms::Tensor y(x.data_type(), x.shape());
+  std::make_shared<Negate>("Negate")->Run({x}, {y});
+  return y;
+}
+
+PYBIND11_MODULE(MS_EXTENSION_NAME, m) { m.def("negate", &DoctorNegate); }
+"""
 _TBE = """
 import te.lang.cce
 from te import tvm
@@ -74,6 +97,9 @@ def _negate_by_loops(x):  # type: ignore[no-untyped-def]
     for i in range(x.shape[0]):
         y[i] = -x[i]
     return y
+
+
+_NO_DEVICE = "no device; to compile for one elsewhere, set MSOPS_CUDA_ARCH, sm_90 say"
 
 
 def main() -> int:
@@ -115,8 +141,10 @@ def _probes(folder: Path) -> dict[str, tuple[Callable[[], str], bool]]:
         "gcc": (lambda: _compiler(C), False),
         "g++": (lambda: _compiler(CXX), True),
         "nvcc": (lambda: _compiler(CUDA), False),
-        "CUDA": (lambda: ", ".join(device_architectures()) or "no device", False),
+        "NVRTC": (_nvrtc, False),
+        "CUDA": (lambda: ", ".join(device_architectures()) or _NO_DEVICE, False),
         "Eigen": (_eigen, False),
+        "flatbuffers": (_flatbuffers, False),
         "cache": (_cache, True),
         "pyfunc": (op("pyfunc", lambda: np.negative), True),
         "aot": (op("aot", lambda: written("negate.cc", _AOT) + ":Negate"), True),
@@ -127,11 +155,16 @@ def _probes(folder: Path) -> dict[str, tuple[Callable[[], str], bool]]:
         ),
         "hybrid": (op("hybrid", lambda: kernel(_negate_by_loops)), True),
         "aicpu": (op("aicpu", lambda: written("doctor.cc", _AICPU), reg_info=info), False),
+        "extension": (_extension, False),
         "tbe": (op("tbe", lambda: written("negate.py", _TBE) + ":negate", reg_info=info), True),
     }
 
 
-def _run(op: Custom) -> str:
+def _extension() -> str:
+    return _run(CustomOpBuilder.from_source("doctor", _EXTENSION).load().negate)
+
+
+def _run(op: Callable[..., Any]) -> str:
     x = np.arange(3, dtype=np.float32)
     result = np.asarray(jax.jit(op)(x))
     if not np.array_equal(result, -x):
@@ -171,8 +204,24 @@ def _compiler(language: Language) -> str:
     return next((line for line in lines if re.search(r"\d\.\d", line)), lines[0])
 
 
+def _nvrtc() -> str:
+    architecture = next(iter(device_architectures()), "sm_90")
+    compiler = find_nvrtc(architecture, "msops")
+    return f"{_dotted(compiler.version)}, {compiler.path}"
+
+
 def _eigen() -> str:
-    return str(find_eigen("Eigen") or "not here: AICPU kernels that use it need cmeel-eigen")
+    return str(
+        find_eigen("Eigen")
+        or "not here: AICPU kernels that use it need it; pip install 'msops[aicpu]'"
+    )
+
+
+def _flatbuffers() -> str:
+    try:
+        return importlib.metadata.version("flatbuffers")
+    except importlib.metadata.PackageNotFoundError:
+        return "not here: jax.export needs it to save programs; pip install 'msops[export]'"
 
 
 def _cache() -> str:

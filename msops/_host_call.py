@@ -24,7 +24,7 @@ from msops import _jax_seam as seam
 from msops._backend import Request
 from msops._host_function import HostFunction
 from msops._native_call import native_module, register_targets
-from msops._process_objects import require_equal
+from msops._process_objects import require_everywhere
 
 TARGET = "msops_pyfunc"
 
@@ -55,7 +55,7 @@ def lower_host_call(
     _serve()
     register_targets("cpu")
     name, function = _name(function, request.op)
-    require_equal(ctx, name, "Python functions", request.who)
+    require_everywhere(ctx, name, "Python functions", request.who)
     seam.hold_host_function(ctx, function)
     arrays = (*request.inputs, *request.outputs.structs)
     attributes = {

@@ -231,6 +231,25 @@ def refuse_unknown_dtype(dtype: Any, what: str, who: str) -> None:
         )
 
 
+def require_numbers(shape: Shape, what: str, who: str, remedy: str) -> None:
+    """Raises when `shape` has a symbolic size (`jax.export`), where only numbers will do.
+
+    Args:
+      shape: the shape.
+      what: whose it is, for messages.
+      who: the op, for messages.
+      remedy: what to do, besides exporting a program per shape.
+    """
+    if not all(isinstance(size, int) for size in shape):
+        raise InferenceValueError(
+            explain(
+                who,
+                f"expected numbers for the shape of {what}; got ({', '.join(map(str, shape))})",
+                f"{remedy}, or export one program per shape.",
+            )
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class _Answer:
     """One value per output, and whether they were given as a tuple."""

@@ -1,4 +1,4 @@
-"""What becomes of an op's call: `Custom.explain` and `Custom.lower_text`."""
+"""What becomes of an op's call: `Custom.explain`, `Custom.lower_text`, `Custom.cost_analysis`."""
 
 from __future__ import annotations
 
@@ -41,6 +41,35 @@ def lowered_text(programs: Programs, found: tuple[Call, Sequence[Any]] | None, s
         )
     with call.face():
         return stages[stage]()
+
+
+def cost_of_call(programs: Programs, found: tuple[Call, Sequence[Any]] | None) -> dict[str, float]:
+    """Returns what a call costs: the backend's own count, or XLA's."""
+    operator = programs.operator
+    call, inputs = _choose(operator, found, "cost_analysis")
+    definition = operator.definition
+    request = _request(operator, call, inputs)
+    with call.face():
+        own = definition.backend.cost(definition.kernel, request)
+        counted = _counted_by_xla(programs, call, inputs) if own is None else own
+    return {**request.memory_traffic(), **counted}
+
+
+def _counted_by_xla(
+    programs: Programs, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]
+) -> Mapping[str, float]:
+    jitted: Any = programs.compiled(call)
+    compiled = jitted.lower(*inputs).compile()
+    if " while(" in compiled.as_text():
+        # It counts one iteration, of however many.
+        return {}
+    counted = compiled.cost_analysis() or {}
+    # It leaves out what is 0; what it does not know is negative.
+    costs = {kind: float(counted.get(kind, 0)) for kind in _COSTS}
+    return {kind: cost for kind, cost in costs.items() if cost >= 0}
+
+
+_COSTS = ("bytes accessed", "flops", "transcendentals")
 
 
 def html_table(name: str, func_type: str, infos: Sequence[OpInfo]) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.ffi
 import numpy as np
-from jax._src import core, dispatch, distributed, effects, sharding_impls
+from jax._src import core, dispatch, distributed, effects, sharding_impls, source_info_util
 from jax._src import mesh as _mesh
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.array import ArrayImpl
@@ -86,6 +86,10 @@ class _NotOurs(logging.Filter):
 
 
 logging.getLogger("jax._src.callback").addFilter(_NotOurs())
+
+
+# Profilers and XLA's own messages name the line that calls an op, not a line of ours.
+source_info_util.register_exclusion(f"{pathlib.Path(__file__).parent}/")
 
 
 def is_tracer(value: Any) -> bool:
@@ -290,8 +294,12 @@ def zero_tangent(aval: Any) -> Any:
 def lower_as(
     ctx: Any, function: Callable[..., Sequence[Any]], operands: Sequence[Any]
 ) -> Sequence[Any]:
-    """Lowers an equation as the JAX code of `function` on its operands."""
-    return mlir.lower_fun(function, multiple_results=True)(ctx, *operands)
+    """Lowers an equation as the JAX code of `function` on its operands.
+
+    What XLA is told of each operation names the equation's primitive, as it does of a custom call.
+    """
+    scoped = jax.named_scope(ctx.primitive.name)(function)
+    return mlir.lower_fun(scoped, multiple_results=True)(ctx, *operands)
 
 
 def is_partitioned(ctx: Any) -> bool:
@@ -303,12 +311,23 @@ def is_partitioned(ctx: Any) -> bool:
     return getattr(axes, "num_devices", 1) > 1
 
 
-def devices_of(ctx: Any) -> tuple[Any, ...]:
-    """Returns the devices of a program that XLA partitions, in its order; none if not known yet."""
+def devices_of(ctx: Any) -> Any:
+    """Returns the devices of a program that XLA partitions, as a mesh of one axis.
+
+    It is an abstract one where JAX lowers without knowing them.
+    """
     axes = ctx.module_context.axis_context
     if isinstance(axes, sharding_impls.SPMDAxisContext):
-        return tuple(axes.mesh.devices.flat)
-    return axes.device_assignment or ()
+        is_abstract = isinstance(axes.mesh, jax.sharding.AbstractMesh)
+        count, devices = axes.mesh.size, None if is_abstract else axes.mesh.devices.flat
+    else:
+        count, devices = axes.num_devices, axes.device_assignment
+    if devices is None:
+        return jax.sharding.AbstractMesh((count,), (_DEVICES,))
+    return jax.sharding.Mesh(np.array(list(devices)), (_DEVICES,))
+
+
+_DEVICES = "devices"
 
 
 def is_exported(ctx: Any) -> bool:
@@ -332,20 +351,26 @@ def processes_of(ctx: Any) -> tuple[int, ...]:
     return tuple(processes) if len(processes) > 1 else ()
 
 
-def exchange(key: str, text: str, processes: Sequence[int], wait_s: float) -> list[str]:
-    """Returns what each of the processes gives under a key, which no exchange has had before.
+class ProcessStore:
+    """Texts by keys that the processes of `jax.distributed` share; keys are paths in a folder."""
 
-    Raises:
-      TimeoutError: not all of them came in time.
-    """
-    client: Any = distributed.global_state.client
-    milliseconds = round(wait_s * 1000)
-    client.key_value_set(f"{key}/{distributed.global_state.process_id}", text)
-    try:
-        client.wait_at_barrier(key, milliseconds, list(processes))
-    except jax.errors.JaxRuntimeError as error:
-        raise TimeoutError(str(error)) from error
-    return [client.blocking_key_value_get(f"{key}/{other}", milliseconds) for other in processes]
+    def __init__(self, folder: str) -> None:
+        self.process: int = distributed.global_state.process_id
+        self._client: Any = distributed.global_state.client
+        self._folder = folder
+
+    def put(self, key: str, text: str) -> None:
+        """Gives a key a text, whatever it had."""
+        self._client.key_value_set(f"{self._folder}/{key}", text, allow_overwrite=True)
+
+    def get_all(self, folder: str) -> dict[str, str]:
+        """Returns the texts in a folder of this one, by the last parts of their keys."""
+        entries = self._client.key_value_dir_get(f"{self._folder}/{folder}/")
+        return {key.rpartition("/")[2]: text for key, text in entries}
+
+    def delete(self, key: str) -> None:
+        """Removes a key."""
+        self._client.key_value_delete(f"{self._folder}/{key}")
 
 
 def hold_host_function(ctx: Any, function: Any) -> None:
@@ -411,7 +436,7 @@ class Part:
     Attributes:
       plan: how the arrays are divided, and results summed.
       function: arrays of a device to its results, in JAX.
-      devices: those of the program.
+      devices: those of the program, by `devices_of`.
       platform: JAX's name of the devices' platform.
       wide: whether 64-bit types are enabled.
       hold: takes what must live as long as the program.
@@ -419,7 +444,7 @@ class Part:
 
     plan: Plan
     function: Callable[..., Sequence[Any]]
-    devices: Sequence[Any]
+    devices: Any
     platform: str
     wide: bool
     hold: Callable[[Any], None]
@@ -528,20 +553,19 @@ _REPLICATED = _xla_client.OpSharding.Type.REPLICATED
 
 def _lower_part(part: Part, avals: Sequence[Any]) -> bytes:
     """Returns the program of a part, for one device."""
-    name = "devices"
-    axes = _OnOneDevice(_mesh.Mesh(np.array(part.devices), (name,)), frozenset([name]))
+    axes = _OnOneDevice(part.devices, frozenset([_DEVICES]))
 
     def summed(*arrays: Any) -> list[Any]:
         return [
             result
             if groups is None
-            else jax.lax.psum(result, name, axis_index_groups=groups.tolist())
+            else jax.lax.psum(result, _DEVICES, axis_index_groups=groups.tolist())
             for result, groups in zip(part.function(*arrays), part.plan.sums, strict=True)
         ]
 
     # XLA may ask in any thread, with a mesh of its user's or without; a device knows of none.
     with jax.enable_x64(part.wide), _mesh.use_abstract_mesh(_mesh.empty_abstract_mesh):
-        env = [(name, len(part.devices))]
+        env = [(_DEVICES, part.devices.size)]
         program = jax.make_jaxpr(summed, axis_env=env)(*avals)
         module = _mlir.build_mlir_module_helper(
             program, name="part", platforms=[part.platform], backend=None, axis_context=axes

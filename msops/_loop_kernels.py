@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msops._backend import Request
 from msops._dtypes import as_dtype
 from msops._fingerprint import ByIdentity, ByValue
-from msops.errors import InferenceTypeError, InferenceValueError, explain
+from msops._inference import require_numbers
+from msops.errors import InferenceTypeError, explain
 
 if TYPE_CHECKING:
     from msops._loops.choice import Lowering
@@ -153,17 +154,13 @@ def _check(spec: Spec, what: str, who: str) -> None:
                 "Pass real and imaginary parts as two inputs.",
             )
         )
-    if not all(isinstance(extent, int) for extent in spec.shape):
-        raise InferenceValueError(
-            explain(
-                who,
-                f"expected numbers for the shape of {what}; got "
-                f"({', '.join(map(str, spec.shape))})",
-                "Loops are compiled for the shapes of a call: write them for one example and "
-                "export jax.vmap of the op, whose axis may be symbolic, or export one program per "
-                "shape.",
-            )
-        )
+    require_numbers(
+        spec.shape,
+        what,
+        who,
+        "Loops are compiled for the shapes of a call: write them for one example and export "
+        "jax.vmap of the op, whose axis may be symbolic",
+    )
 
 
 def compile_case(kernel: Kernels, case: Case) -> Compiled:

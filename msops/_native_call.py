@@ -23,11 +23,12 @@ import numpy as np
 from msops import _config, _toolchain
 from msops import _jax_seam as seam
 from msops._dtypes import as_dtype
+from msops._logging import warn_once
 from msops.errors import ArgumentValueError, BuildError, KernelError, MsopsError, explain
 
 AOT_TARGET = "msops_aot"
 
-_log = logging.getLogger("msops")
+_log = logging.getLogger("msops.toolchain")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +52,11 @@ class NativeCall:
     reentrant: bool
     workspaces: tuple[int, ...] = ()
     aliases: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def kernel_name(self) -> str:
+        """What messages call the kernel."""
+        return self.symbol
 
 
 def lower_native_call(
@@ -200,7 +206,7 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
                     )
                 )
             except MsopsError as error:
-                _log.warning("%s", error)
+                warn_once(_log, str(error))
     return register_targets(platform)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -238,8 +237,11 @@ def _lower(
         if is_divisible(operator, request, ctx):
             return lower_in_parts(operator, call, request, ctx, operands)
         if call.mapped:
-            each = functools.partial(map_elements, operator.bind, call)
-            return seam.lower_as(ctx, lambda *flat: each(flat), operands)
+
+            def program(*flat: Any) -> Sequence[Any]:
+                return map_elements(operator.bind, call, flat)
+
+            return seam.lower_as(ctx, program, operands)
         looked_at = look_at_inputs(operator, request, ctx, operands)
         return backend.lower(definition.kernel, request, ctx, looked_at)
 

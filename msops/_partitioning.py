@@ -7,9 +7,6 @@ knows how the arrays are divided: it is replaced by the op's own call on a devic
 for the shapes of that part. So a kernel is told the arrays that it gets, and anything that the rule
 allows stays where it is. An op without rule has its inputs looked at in the same way, so that it
 can be said that they are gathered.
-
-A mesh with Explicit axes tells the division in the types of arrays. There an op is a region in
-which the axes are Auto, its results typed by the rule.
 """
 
 from __future__ import annotations
@@ -20,19 +17,19 @@ import itertools
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from msops import _context
 from msops import _jax_seam as seam
 from msops._backend import Request
 from msops._call import Call
 from msops._native_call import open_library
-from msops._sharding_rule import Dimensions, Gathered, divide_outputs
+from msops._sharding_rule import Dimensions, Gathered
 from msops._tiling import Tiling, find_gathered, plan
+from msops._toolchain import Library
 from msops.errors import (
     ArgumentValueError,
     BackendError,
@@ -54,7 +51,7 @@ class DividedCall:
       dimensions: of the call's arrays.
       platform: JAX's name of the devices' platform.
       wide: whether 64-bit types are enabled.
-      devices: those of the program.
+      devices: those of the program, by `_jax_seam.devices_of`.
       held: what programs on parts use.
     """
 
@@ -63,7 +60,7 @@ class DividedCall:
     dimensions: Dimensions
     platform: str
     wide: bool
-    devices: tuple[Any, ...]
+    devices: Any
     held: list[Any] = dataclasses.field(default_factory=list, compare=False)
 
     def divide(self, found: Sequence[Tiling], inputs: int) -> seam.Part:
@@ -155,28 +152,9 @@ def lower_in_parts(
     if library is not None:
         # The program may come from JAX's cache on disk, and then no part of it is lowered here.
         open_library(library, request.platform, request.who)
-    contents = [
-        backend.func_type,
-        request.op_type,
-        library and library.hash,
-        request.attributes,
-        request.prim_attrs,
-        request.options.reentrant,
-        request.options.inplace,
-    ]
     results = operator.outputs(call, ctx.avals_in).structs
     dimensions = operator.dimensions(call, ctx.avals_in, results)
-    divided = DividedCall(
-        operator, call, dimensions, request.platform, seam.x64_enabled(), seam.devices_of(ctx)
-    )
-    key, divided = _name(divided, contents)
-    if library is None:
-        # Its parts use what only this process has.
-        seam.hold_host_function(ctx, divided.divide)
-    _register()
-    return seam.divided_call(
-        ctx, operands, _TARGET, key, dimensions, results, request.options.stateful, divided
-    )
+    return _lower(operator, call, dimensions, library, results, request, ctx, operands)
 
 
 def look_at_inputs(
@@ -208,14 +186,28 @@ def look_at_inputs(
         return operands
     sizes = zip(itertools.chain(*names), itertools.chain(*shapes), strict=True)
     dimensions = Dimensions(names, names, tuple(sizes))
-    looking = DividedCall(
-        operator, None, dimensions, request.platform, seam.x64_enabled(), seam.devices_of(ctx)
-    )
-    key, looking = _name(looking, [])
+    return _lower(operator, None, dimensions, None, request.inputs, request, ctx, operands)
+
+
+def _lower(
+    operator: Any,
+    call: Call | None,
+    dimensions: Dimensions,
+    library: Library | None,
+    results: Sequence[jax.ShapeDtypeStruct],
+    request: Request,
+    ctx: Any,
+    operands: Sequence[Any],
+) -> Sequence[Any]:
+    wide, devices = seam.x64_enabled(), seam.devices_of(ctx)
+    divided = DividedCall(operator, call, dimensions, request.platform, wide, devices)
+    key, divided = _name(divided, request, library)
+    if call is not None and library is None:
+        # Its parts use what only this process has.
+        seam.hold_host_function(ctx, divided.divide)
     _register()
-    return seam.divided_call(
-        ctx, operands, _TARGET, key, dimensions, request.inputs, False, looking
-    )
+    has_effect = call is not None and request.options.stateful
+    return seam.divided_call(ctx, operands, _TARGET, key, dimensions, results, has_effect, divided)
 
 
 def _register() -> None:
@@ -239,13 +231,23 @@ def _divide(key: str, found: Sequence[Tiling], inputs: int) -> seam.Part:
     return divided.divide(found, inputs)
 
 
-def _name(divided: DividedCall, contents: Sequence[Any]) -> tuple[str, DividedCall]:
+def _name(
+    divided: DividedCall, request: Request, library: Library | None
+) -> tuple[str, DividedCall]:
     """Returns what a program names a call by, and the call of that name: `divided` or an equal one.
 
     The name has all that becomes part of the program, so that JAX's cache on disk tells programs
     apart, and no more, so that the next process finds them.
     """
-    text = repr([*contents, divided.call, divided.dimensions, divided.platform, divided.wide])
+    dimensions, call = divided.dimensions, divided.call
+    contents = [
+        *(divided.operator, divided.platform, divided.wide),
+        *(dimensions.inputs, dimensions.outputs, dimensions.sizes, sorted(dimensions.summed)),
+        *(call and (call, call.tensors, call.batch, call.mapped), library and library.hash),
+        *(request.op_type, request.attributes, request.prim_attrs),
+        *(request.options.reentrant, request.options.inplace),
+    ]
+    text = repr(contents)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     with _lock:
         for number in itertools.count():
@@ -282,57 +284,3 @@ def announce(operator: Any, gathered: Sequence[Gathered], problem: str = "") -> 
     if operator not in _announced:
         _announced.add(operator)
         warnings.warn(message, stacklevel=2)  # XLA compiles in threads of its own
-
-
-def in_explicit_mesh(
-    operator: Any, call: Call, function: Callable[..., Sequence[Any]]
-) -> Callable[..., Sequence[Any]]:
-    """Returns a call's function as one that also takes arrays with Explicit axes in their types.
-
-    Args:
-      operator: the op.
-      call: structure of the call.
-      function: flat arrays to a flat list of arrays.
-    """
-
-    def entered(*flat: Any) -> Sequence[Any]:
-        avals = [jax.typeof(value) for value in flat]
-        mesh = next((mesh for aval in avals if _explicit(mesh := aval.sharding.mesh)), None)
-        divisions = [_division(aval) for aval in avals]
-        if mesh is None or not any(map(any, divisions)):
-            return function(*flat)
-        structs = operator.outputs(call, avals).structs
-        dimensions = operator.dimensions(call, avals, structs)
-        if dimensions is None:
-            gathered = [
-                Gathered(index, axis, " and ".join(map(repr, axes)))
-                for index, entries in enumerate(divisions)
-                for axis, axes in enumerate(entries)
-                if axes
-            ]
-            specs = [PartitionSpec()] * len(structs)
-        else:
-            outputs, gathered = divide_outputs(dimensions, divisions, operator.who)
-            specs = [PartitionSpec(*(axes or None for axes in entries)) for entries in outputs]
-        announce(operator, gathered)
-        shardings = [NamedSharding(mesh, spec) for spec in specs]
-        return jax.sharding.auto_axes(
-            lambda *arrays: list(function(*arrays)), axes=_explicit(mesh), out_sharding=shardings
-        )(*flat)
-
-    return entered
-
-
-def _explicit(mesh: Any) -> tuple[str, ...]:
-    pairs = zip(mesh.axis_names, mesh.axis_types, strict=True)
-    return tuple(name for name, kind in pairs if kind == AxisType.Explicit)
-
-
-def _division(aval: Any) -> list[tuple[str, ...]]:
-    """Returns per dimension the Explicit axes it is divided over."""
-    own = _explicit(aval.sharding.mesh)
-    entries = [*aval.sharding.spec, *[None] * (len(aval.shape) - len(aval.sharding.spec))]
-    return [
-        tuple(axis for axis in (entry if isinstance(entry, tuple) else (entry,)) if axis in own)
-        for entry in entries
-    ]

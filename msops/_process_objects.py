@@ -7,9 +7,10 @@ together, each with its own objects, their ids have to be equal.
 
 from __future__ import annotations
 
-import collections
 import hashlib
 import itertools
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msops import _jax_seam as seam
@@ -18,8 +19,10 @@ from msops.errors import BackendError, explain
 WAIT_S = 300.0
 """How long processes wait for one another; as long as `jax.distributed.initialize` does."""
 
-_counts: dict[tuple[int, ...], itertools.count[int]] = collections.defaultdict(itertools.count)
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
+
 _equal: set[tuple[tuple[int, ...], str]] = set()
+_attempts = itertools.count()
 
 
 def refuse_export(ctx: Any, what: str, who: str) -> None:
@@ -45,12 +48,12 @@ def refuse_export(ctx: Any, what: str, who: str) -> None:
         )
 
 
-def require_equal(ctx: Any, name: str, what: str, who: str) -> None:
-    """Raises unless all processes that run a program together call objects of equal ids.
+def require_everywhere(ctx: Any, name: str, what: str, who: str) -> None:
+    """Raises unless each process that runs the program, too, has an object of an equal id.
 
-    Their n-th new id is compared, so they lower such programs in the same order, as they have to
-    run them in the same order, too. Each waits for the others: a program that one process lowers
-    and another does not would hang where they first exchange data.
+    Asked once per id, when a program with it is lowered, which all of the processes do. A process
+    waits for the others to come as far: one that went on alone would hang where they first exchange
+    data.
 
     Args:
       ctx: JAX's lowering context.
@@ -59,32 +62,86 @@ def require_equal(ctx: Any, name: str, what: str, who: str) -> None:
       who: the op and where it runs, for messages.
 
     Raises:
-      BackendError: another process has another id, or did not come within `WAIT_S` seconds.
+      BackendError: another process waits for another id, or `WAIT_S` seconds have passed.
     """
     processes = seam.processes_of(ctx)
     if not processes or (processes, name) in _equal:
         return
-    group = hashlib.sha256(repr(processes).encode()).hexdigest()[:16]
-    key = f"msops/{group}/{next(_counts[processes])}"
+    meeting = _Meeting(processes, name)
+    deadline, pause = time.monotonic() + WAIT_S, _FIRST_PAUSE_S
     try:
-        names = seam.exchange(key, name, processes, WAIT_S)
-    except TimeoutError as error:
-        raise BackendError(
-            explain(
-                who,
-                f"its program runs in processes {', '.join(map(str, processes))} together, and "
-                f"not all of them lowered it within {WAIT_S:g} s",
-                "Call the same jitted functions in the same order in every process.",
-                [str(error)],
-            )
-        ) from error
-    if len(set(names)) > 1:
-        raise BackendError(
-            explain(
-                who,
-                f"its program runs in several processes together, which call different {what}:",
-                "Define and call the same functions in the same order in every process.",
-                [f"process {p}: {n}" for p, n in zip(processes, names, strict=True)],
-            )
-        )
+        while missing := meeting.missing():
+            differing = meeting.differing(missing)
+            if differing or time.monotonic() > deadline:
+                late = dict.fromkeys(missing, f"did not come within {WAIT_S:g} s")
+                raise _not_everywhere(differing or late, meeting.own, name, what, who)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+    finally:
+        meeting.leave()
     _equal.add((processes, name))
+
+
+class _Meeting:
+    """One process's wait for the others to have an id.
+
+    The processes share these texts: ``have/<id>/<process>`` stays for ever, ``waiting/<process>``
+    says for what a process waits as long as it does, and ``refused/<attempt>/<process>`` tells one
+    that waits that another has, and waits for, something else.
+    """
+
+    def __init__(self, processes: tuple[int, ...], name: str):
+        self._store = seam.ProcessStore(f"msops/{_digest(repr(processes))}")
+        self._processes = processes
+        self._name = name
+        self.own = self._store.process
+        self._attempt = f"{self.own}-{next(_attempts)}"
+        self._refused: set[str] = set()
+        self._store.put(f"have/{_digest(name)}/{self.own}", "")
+        self._store.put(f"waiting/{self.own}", f"{self._attempt} {name}")
+
+    def missing(self) -> list[int]:
+        """Returns the processes that do not have the id."""
+        come = self._store.get_all(f"have/{_digest(self._name)}")
+        return [process for process in self._processes if str(process) not in come]
+
+    def differing(self, missing: Sequence[int]) -> dict[int, str]:
+        """Returns other ids that some of these processes wait for, in vain as this one does."""
+        refusals = self._store.get_all(f"refused/{self._attempt}")
+        found = {int(process): name for process, name in refusals.items()}
+        waiting = self._store.get_all("waiting")
+        for process in missing:
+            attempt, _, name = waiting.get(str(process), "").partition(" ")
+            if name and str(self.own) not in self._store.get_all(f"have/{_digest(name)}"):
+                self._store.put(f"refused/{attempt}/{self.own}", self._name)
+                self._refused.add(attempt)
+                found[process] = name
+        return found
+
+    def leave(self) -> None:
+        """Ends the wait, when those that were refused have seen it: they no longer wait then."""
+        self._store.delete(f"waiting/{self.own}")
+        deadline = time.monotonic() + 2 * _LONGEST_PAUSE_S
+        while self._refused and time.monotonic() < deadline:
+            waiting = self._store.get_all("waiting").values()
+            self._refused &= {text.partition(" ")[0] for text in waiting}
+            time.sleep(_FIRST_PAUSE_S)
+
+
+def _digest(text: str) -> str:
+    """Returns a text that may be part of a key."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _not_everywhere(
+    others: Mapping[int, str], own: int, name: str, what: str, who: str
+) -> BackendError:
+    told = {own: name, **others}
+    return BackendError(
+        explain(
+            who,
+            f"expected all processes that run its program together to call the same {what}; got",
+            "Define and call the same functions in the same order in every process.",
+            [f"process {process}: {told[process]}" for process in sorted(told)],
+        )
+    )

@@ -19,9 +19,9 @@ import jax
 from msops._autodiff import attach_bprop
 from msops._backend import Definition
 from msops._call import Call
+from msops._explicit_mesh import in_explicit_mesh
 from msops._forward_mode import attach_forward_mode
 from msops._operator import Operator, compile_bound
-from msops._partitioning import in_explicit_mesh
 
 _kept = functools.lru_cache(maxsize=256)
 

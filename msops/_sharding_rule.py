@@ -16,7 +16,6 @@ from typing import Any
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 Names = tuple[str, ...]
-Axes = tuple[str, ...]
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 _EXAMPLE = 'Write sharding="i j, j -> i j": a name per dimension, a comma between arrays.'
@@ -281,50 +280,3 @@ class Gathered:
 
     def __str__(self) -> str:
         return f"input {self.array}, dimension {self.axis}, is divided over {self.over}"
-
-
-def divide_outputs(
-    dimensions: Dimensions, inputs: Sequence[Sequence[Axes]], who: str
-) -> tuple[list[list[Axes]], list[Gathered]]:
-    """Returns how outputs are divided, and what of the inputs is not left so.
-
-    Args:
-      dimensions: of the call's arrays.
-      inputs: per input and dimension, the axes of the mesh that it is divided over.
-      who: the op, for messages.
-
-    Raises:
-      ArgumentValueError: inputs disagree, or one axis would divide two dimensions of an output.
-    """
-    axes: dict[str, Axes] = {}
-    gathered = []
-    for index, (names, entries) in enumerate(zip(dimensions.inputs, inputs, strict=True)):
-        for axis, (name, entry) in enumerate(zip(names, entries, strict=True)):
-            if entry and name not in dimensions.independent:
-                gathered.append(Gathered(index, axis, _shown(entry)))
-            elif entry and axes.setdefault(name, entry) != entry:
-                raise ArgumentValueError(
-                    explain(
-                        who,
-                        f"expected inputs that are divided alike along {name!r}; got one over "
-                        f"{_shown(axes[name])} and input {index} over {_shown(entry)}",
-                        "Bring one into the other's form by jax.sharding.reshard.",
-                    )
-                )
-    outputs = [[axes.get(name, ()) for name in names] for names in dimensions.outputs]
-    for index, entries in enumerate(outputs):
-        flat = [axis for entry in entries for axis in entry]
-        if len(set(flat)) < len(flat):
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"expected an axis of the mesh for one dimension of output {index}; the inputs "
-                    f"divide it over {', '.join(map(_shown, filter(None, entries)))}",
-                    "Replicate one of the inputs by jax.sharding.reshard.",
-                )
-            )
-    return outputs, gathered
-
-
-def _shown(axes: Axes) -> str:
-    return " and ".join(map(repr, axes))

@@ -19,6 +19,7 @@ from msops._tensor_data import (
     array_index,
     as_array,
     concrete,
+    endless,
     holds,
     placeholder_shape,
     readable_index,
@@ -415,7 +416,10 @@ def with_hooks(tensor: Tensor, value: Any) -> Any:
 
 def is_jax_face(arguments: Any) -> bool:
     """Tells whether there are arrays and no Tensors among the arguments."""
-    return not holds(Tensor, arguments) and holds((jax.Array, np.ndarray), arguments)
+    try:
+        return not holds(Tensor, arguments) and holds((jax.Array, np.ndarray), arguments)
+    except RecursionError:
+        raise endless("msops") from None
 
 
 def lift(function: Callable[..., Any]) -> Callable[..., Any]:

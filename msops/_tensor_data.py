@@ -52,7 +52,11 @@ def as_array(data: Any, dtype: DType | None) -> Any:
             return data
         with jax.enable_x64(True):
             return data.astype(dtype.dtype)
-    if isinstance(data, (list, tuple)) and _holds_arrays(data):
+    try:
+        has_arrays = isinstance(data, (list, tuple)) and _holds_arrays(data)
+    except RecursionError:
+        raise endless("Tensor") from None
+    if has_arrays:
         with jax.enable_x64(True):
             array = jnp.stack([as_array(entry, None) for entry in data])
         return as_array(array, dtype)
@@ -207,6 +211,18 @@ def holds(kind: type | tuple[type, ...], tree: Any) -> bool:
     if isinstance(tree, dict):
         return any(holds(kind, entry) for entry in tree.values())
     return isinstance(tree, kind)
+
+
+def endless(who: str) -> ArgumentValueError:
+    """Returns the error for arguments whose reading came to no end; `who` got them."""
+    return ArgumentValueError(
+        explain(
+            who,
+            "expected arrays, or lists and dicts of them; got a list or dict that holds itself, "
+            "or is nested too deep",
+            "Pass each array by itself, or in one flat list.",
+        )
+    )
 
 
 def rebuild(function: Callable[[Any], Any], tree: Any) -> Any:

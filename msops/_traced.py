@@ -55,17 +55,18 @@ def differentiate(
     pushed: Sequence[Any] = ()
     if live and any(map(_is_float, results)):
         directions = [tangents[i] for i in live]
-        if traced.pullback is None:
-            pushed = _push_forward(traced.function, live, primals, directions)
-        else:
-            pushed = _tangent.bind(
-                *primals,
-                *directions,
-                operator=operator,
-                call=call,
-                live=live,
-                linear=len(live),
-            )
+        with jax.named_scope(operator.primitive.name):
+            if traced.pullback is None:
+                pushed = _push_forward(traced.function, live, primals, directions)
+            else:
+                pushed = _tangent.bind(
+                    *primals,
+                    *directions,
+                    operator=operator,
+                    call=call,
+                    live=live,
+                    linear=len(live),
+                )
     given = iter(pushed)
     return [
         next(given) if live and _is_float(result) else seam.zero_tangent(jax.typeof(result))

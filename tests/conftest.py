@@ -25,6 +25,14 @@ settings.register_profile("same", _PATIENT, derandomize=True)
 settings.load_profile("same")
 
 
+@pytest.fixture(autouse=True)
+def say_again() -> None:
+    """Has each test hear what is said once in a process."""
+    from msops._logging import warn_once
+
+    warn_once.cache_clear()
+
+
 @pytest.fixture
 def kernels() -> Path:
     """The folder of kernel sources that tests share."""

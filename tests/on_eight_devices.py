@@ -1,6 +1,7 @@
 """What test_sharding.py runs in a process that has eight CPU devices.
 
-Every check prints one line: its name and whether it held.
+Every check prints one line: its name and whether it held. They are in one file as a process starts
+but once for all.
 """
 # Loop kernels use names that mean something only inside them.
 # ruff: noqa: F821
@@ -451,6 +452,48 @@ def _forward_mode() -> None:
         for mesh in MESHES.values():
             x, w = put(X, mesh, "a", "b"), put(W, mesh, "b")
             agree(jax.jit(lambda x, w, op=op: jax.jvp(op, (x, w), (x, w))[1])(x, w), 2 * X * W)
+
+
+def recurrence(x, w):
+    """Each column waits for the one before it; rows are independent."""
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        y[i, 0] = x[i, 0]
+        for j in range(1, x.shape[1]):
+            y[i, j] = y[i, j - 1] * w[j] + x[i, j]
+    return y
+
+
+def recurrence_in_jax(x: Any, w: Any) -> Any:
+    columns = [x[:, 0]]
+    for j in range(1, x.shape[1]):
+        columns.append(columns[-1] * w[j] + x[:, j])
+    return jnp.stack(columns, 1)
+
+
+@check("the gradient of native loops is summed over parts")
+def _native_gradient() -> None:
+    op = loops(recurrence, sharding="i j, k -> i m")
+
+    def loss(f: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda x, w: (f(x, w) ** 2).sum()
+
+    expected = jax.grad(loss(recurrence_in_jax), (0, 1))(X, W)
+    for mesh, spec in ((AUTO, "a"), (EXPLICIT, ("b", "a"))):
+        x, w = put(X, mesh, spec), put(W, mesh)
+        slope = jax.jit(jax.grad(loss(op), (0, 1)))
+        text = slope.lower(x, w).compile().as_text()
+        assert len(kernel_calls(text)) == 2, text
+        assert not any("[8,8]" in call for call in kernel_calls(text)), text
+        assert not gathers(text), text
+        assert "all-reduce" in text
+        agree(slope(x, w), expected)
+    stack = np.stack([X, 2 * X, -X, X + 1])
+    slopes = jax.vmap(jax.grad(loss(op), (0, 1)), (0, None))
+    agree(
+        jax.jit(slopes)(put(stack, AUTO, "b", "a"), put(W, AUTO)),
+        jax.vmap(jax.grad(loss(recurrence_in_jax), (0, 1)), (0, None))(stack, W),
+    )
 
 
 @check("loops, conditions and recomputation")

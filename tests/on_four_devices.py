@@ -63,12 +63,25 @@ def check_effects() -> None:
     assert sorted(np.diff(sorted(np.asarray(local(X))))) == [1, 1, 1]
 
 
+def check_split() -> None:
+    """Holds loops to operations that XLA splits over devices, where one device had native code."""
+    op = loops(multiply)
+    whole = jnp.arange(4096.0)
+    split = jax.device_put(whole, NamedSharding(MESH, P("i")))
+    assert "custom_call" in jax.jit(op).lower(whole, whole).as_text()
+    program = jax.jit(op).lower(split, split)
+    assert "msops_aot" not in program.as_text()
+    assert program.compile().output_shardings == split.sharding
+    np.testing.assert_array_equal(jax.jit(op)(split, split), whole * whole)
+
+
 check(aot("Multiply", bprop=multiply_bprop))
 print("aot ok")
 check(Custom(np.multiply, first, first, bprop=multiply_bprop))
 print("pyfunc ok")
 check(loops(multiply, "xla"))
 check(loops(multiply, "native"))
+check_split()
 print("loops ok")
 check(tbe(lambda te, x, y: te.vmul(x, y)))
 print("tbe ok")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from custom_ops import FLOAT_OPS, aot, first, horner, loops, matmul, multiply, scale_sum_info
 
-from msops import Custom, _config, errors, ops
+from msops import Custom, Tensor, _config, errors, ops
 from msops._backends import BACKENDS
 from msops._custom_options import read_options
 from msops.ops import CustomRegOp, DataType
@@ -44,6 +44,18 @@ def float_info() -> dict[str, Any]:
 
 def guarded() -> Custom:
     return aot("Multiply", reg_info=float_info())
+
+
+def endless(first: Any) -> list[Any]:
+    holder = [first]
+    holder.append(holder)
+    return holder
+
+
+ENDLESS = (
+    "Custom 'AddAll': expected arrays, or lists and dicts of them; got a list or dict that holds "
+    "itself, or is nested too deep.\nPass each array by itself, or in one flat list."
+)
 
 
 def doubled() -> Custom:
@@ -304,6 +316,26 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "Custom 'AddAll': expected an array for element 1 of input 0; got NoneType None.\n"
         "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op info "
         "(reg_info=CustomRegOp()...attr(...)) and follow the inputs.",
+    ),
+    "a list that holds itself": (
+        lambda: aot("AddAll", lambda xs: xs[0], lambda xs: xs[0])(endless(X)),
+        errors.ArgumentValueError,
+        ENDLESS,
+    ),
+    "a list that holds itself and Tensors": (
+        lambda: aot("AddAll", lambda xs: xs[0], lambda xs: xs[0])(endless(Tensor(X))),
+        errors.ArgumentValueError,
+        ENDLESS,
+    ),
+    "a list that holds itself as Tensor": (
+        lambda: Tensor(endless(X)),
+        errors.ArgumentValueError,
+        ENDLESS.replace("Custom 'AddAll'", "Tensor"),
+    ),
+    "a list that holds itself as operand": (
+        lambda: ops.add(endless(X), X),
+        errors.ArgumentValueError,
+        ENDLESS.replace("Custom 'AddAll'", "msops"),
     ),
     "64 bits with x64 off": (
         lambda: aot("Copy")(np.arange(3)),

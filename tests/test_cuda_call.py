@@ -121,6 +121,12 @@ def test_bounds_are_checked_where_that_is_asked_for(monkeypatch: pytest.MonkeyPa
     assert "b[i] = a[index[i]]" in call["checks"]
 
 
+def test_a_result_may_take_the_buffer_of_its_parameter() -> None:
+    op = Custom(lu, func_type="akg", inplace={0: 0}, compile_attrs={"lower": "native"})
+    text = lower_for_cuda(op, jnp.ones((8, 8))).as_text()
+    assert "output_operand_aliases = [#stablehlo.output_operand_alias<" in text
+
+
 def test_vmap_is_in_the_loops() -> None:
     call = only_call(lower_for_cuda(jax.vmap(native(lu)), jnp.ones((3, 40, 40))))
     assert (call["ranks"], call["dims"]) == ([3, 3], [3, 40, 40] * 2)

@@ -102,6 +102,11 @@ def test_steps_run_in_order_on_the_stream(run: Runner) -> None:
     ]
 
 
+def test_a_result_in_the_buffer_of_its_parameter_is_not_copied(run: Runner) -> None:
+    assert run("1,1,1,8,0,1,8") == ""
+    assert run.asked == ["set 8 bytes at 1 to 0"]
+
+
 def test_loops_nest_and_pass_their_variables(run: Runner) -> None:
     inner = "2,0,1,32,3,0,-1,-2"
     after = "2,1,1,1,1,-1"

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import KERNELS
-from custom_ops import CASES, Case, aicpu, aot, first, loops, multiply_bprop
+from custom_ops import CASES, Case, aicpu, aot, first, loops, multiply, multiply_bprop
 from extension_modules import extension
 
 import msops
@@ -35,6 +35,13 @@ def export(function: Callable[..., Any], *shapes: tuple[Any, ...]) -> jax.export
 
 
 # ---- symbolic sizes
+
+
+def decay(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = x[i] if i == 0 else x[i] - 0.5 * y[i - 1]
+    return y
 
 
 @pytest.mark.parametrize("case", PORTABLE, ids=lambda case: case.name)
@@ -62,12 +69,40 @@ def test_one_export_serves_batches_of_every_size(case: Case) -> None:
             np.testing.assert_allclose(gradient, np.stack(parts), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("make", [lambda: aot("Multiply"), lambda: aicpu("Mul")])
+def test_loops_that_would_be_native_code_are_exported_as_operations() -> None:
+    op, x = loops(multiply), jnp.arange(4096.0)
+
+    def program(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return op(x, x), jax.grad(lambda x: op(x, x).sum())(x)
+
+    assert "msops_aot" in jax.jit(program).lower(x).as_text()
+    exported = jax.export.export(jax.jit(program))(x)
+    assert "custom_call" not in exported.mlir_module()
+    for got, expected in zip(exported.call(x), (x * x, 2 * x), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: aot("Multiply"), lambda: aot("Multiply", sharding="i, i -> i"), lambda: aicpu("Mul")],
+    ids=["aot", "aot with a sharding rule", "aicpu"],
+)
 def test_kernels_get_the_sizes_of_the_call(make: Callable[[], Any]) -> None:
     exported = export(make(), *[jax.export.symbolic_shape("n")] * 2)
     for size in (1, 5, 3):
         x = jnp.arange(size, dtype=jnp.float32)
         np.testing.assert_array_equal(exported.call(x, x + 1), x * (x + 1))
+
+
+def test_native_loops_take_a_symbolic_axis_among_others() -> None:
+    op = jax.vmap(jax.vmap(loops(decay, "native")))
+    known = np.random.default_rng(0).normal(size=(3, 2, 4)).astype(np.float32)
+    expected = known.copy()
+    for i in range(1, 4):
+        expected[..., i] -= 0.5 * expected[..., i - 1]
+    for shape in ("b, 2, 4", "3, b, 4", "b, c, 4"):
+        exported = export(op, jax.export.symbolic_shape(shape))
+        np.testing.assert_allclose(exported.call(known), expected, rtol=1e-5)
 
 
 def test_init_gets_the_sizes_of_the_call() -> None:
@@ -157,9 +192,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[MsopsError], str]] = {
     "inference in C++": (
         lambda: export(aot("Concat", None, None), *[jax.export.symbolic_shape("n")] * 2),
         InferenceValueError,
-        "Custom 'Concat': out_shape is None, and ConcatInferShape answers for numbers; input 0 has "
-        "shape (n).\nPass out_shape as a function of the inputs' shapes, e.g. lambda x: x, which "
-        "gets the symbolic sizes too, or export one program per shape.",
+        "Custom 'Concat': expected numbers for the shape of input 0, as ConcatInferShape is asked; "
+        "got (n).\n"
+        "Pass out_shape as a function of the inputs' shapes, e.g. lambda x: x, which gets "
+        "the symbols too, or export one program per shape.",
     ),
     "a Python function": (
         lambda: export(msops.Custom(np.sin, first, first), (3,)),
@@ -180,31 +216,29 @@ def test_what_cannot_be_exported_is_refused(name: str) -> None:
 
 
 def test_a_runner_is_not_exported() -> None:
+    axpy = extension("runners").axpy
     text = r"Runner 'Axpy' of .*: a program that calls a PyboostRunner is being exported"
     with pytest.raises(BackendError, match=text):
-        export(extension("runners").axpy, (3,), (3,))
+        export(axpy, (3,), (3,))
+    text = r"extension function: expected numbers for the shape of an argument; got \(n\)"
+    with pytest.raises(InferenceValueError, match=text):
+        export(axpy, *[jax.export.symbolic_shape("n")] * 2)
 
 
 # ---- another process
-
-
-def decay(x):
-    y = output_tensor(x.shape, x.dtype)
-    for i in range(x.shape[0]):
-        y[i] = x[i] if i == 0 else x[i] - 0.5 * y[i - 1]
-    return y
 
 
 def with_gradient(op: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x: (op(x), jax.grad(lambda x: op(x).sum())(x))
 
 
-def copy_library(exported: jax.export.Exported, folder: Path) -> str:
-    """Copies the library that a program names out of the build cache; returns its hash."""
-    (content,) = set(re.findall(r'library = "(\w+)"', exported.mlir_module()))
-    (path,) = Path(os.environ["MSOPS_CACHE_DIR"]).glob(f"objects/*/{content}/*")
-    shutil.copy(path, folder / f"{content[:8]}.so")
-    return content
+def copy_libraries(exported: jax.export.Exported, folder: Path) -> list[str]:
+    """Copies the libraries that a program names out of the build cache; returns their hashes."""
+    contents = sorted(set(re.findall(r'library = "(\w+)"', exported.mlir_module())))
+    for content in contents:
+        path = next(Path(os.environ["MSOPS_CACHE_DIR"]).glob(f"objects/*/{content}/*"))
+        shutil.copy(path, folder / f"{content[:8]}.so")
+    return contents
 
 
 @pytest.fixture(scope="module")
@@ -224,19 +258,20 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     op = aot("Multiply", bprop=multiply_bprop)
     multiply = export(lambda x, y: op(x, y) + x, *[jax.export.symbolic_shape("b, 2")] * 2)
     content = save("multiply", multiply, vjp_order=1)
-    library = copy_library(multiply, folder / "here").encode()
+    (name,) = copy_libraries(multiply, folder / "here")
+    library = name.encode()
     assert content.count(library) >= 1
     (folder / "tampered").write_bytes(content.replace(library, library[::-1]))
 
     native = export(with_gradient(loops(decay, "native")), (3,))
     save("native loops", native)
-    copy_library(native, folder / "here")
+    copy_libraries(native, folder / "here")
     save("array operations", export(with_gradient(loops(decay, "xla")), (3,)))
 
     roots = msops.Custom(f"{KERNELS / 'parallel_ops.cc'}:ParallelSqrt", first, first)
     outside = export(roots, (3,))
     save("outside the allowed folder", outside)
-    copy_library(outside, folder / "outside")
+    copy_libraries(outside, folder / "outside")
     return folder
 
 

@@ -1,4 +1,6 @@
 """``Custom(inplace=)``: an output that takes over the buffer of an input."""
+# Loop kernels use names that mean something only inside them.
+# ruff: noqa: F821
 
 from __future__ import annotations
 
@@ -9,9 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from custom_ops import aot, first
+from aicpu_harness import info
+from custom_ops import aot, first, loops, tbe
 
 from msops import Custom, Tensor, errors, ops
+from msops.testing import opcheck
 
 X = np.arange(12.0, dtype=np.float32).reshape(3, 4)
 Y = np.arange(4, dtype=np.float32) / 2
@@ -133,6 +137,124 @@ def test_a_function_gets_a_donated_buffer() -> None:
     np.testing.assert_array_equal(result[:3], [1, 1, 2])
 
 
+AICPU_SOURCE = """
+#include "inc/ms_cpu_kernel.h"
+namespace { const char* kAddInto = "AddInto"; }
+class AddInto : public aicpu::CpuKernel {
+  uint32_t Compute(aicpu::CpuKernelContext &ctx) override {
+    if (ctx.Input(0)->GetData() != ctx.Output(0)->GetData()) return 2;
+    const auto *y = static_cast<float *>(ctx.Input(1)->GetData());
+    auto *out = static_cast<float *>(ctx.Output(0)->GetData());
+    for (int64_t i = 0; i < ctx.Output(0)->NumElements(); ++i) out[i] += y[i];
+    return 0;
+  }
+};
+REGISTER_MS_CPU_KERNEL(kAddInto, AddInto);
+"""
+
+
+@ops.kernel
+def decay(x, y):
+    """Each element keeps half of the one before it."""
+    for i in range(1, x.shape[0]):
+        x[i] = x[i - 1] * 0.5 + y[i]
+    return x
+
+
+def decay_in_numpy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    out = x.copy()
+    for i in range(1, len(out)):
+        out[i] = out[i - 1] * np.float32(0.5) + y[i]
+    return out
+
+
+@pytest.fixture(scope="module")
+def aicpu_add(tmp_path_factory: pytest.TempPathFactory) -> Custom:
+    source = tmp_path_factory.mktemp("kernel") / "add_into.cc"
+    source.write_text(AICPU_SOURCE)
+    bprop = lambda x, y, out, dout: (dout, dout)  # noqa: E731
+    options = {"func_type": "aicpu", "reg_info": info("AddInto", 2), "bprop": bprop}
+    return Custom(str(source), first, first, inplace={0: 0}, **options)
+
+
+@pytest.fixture(params=["aicpu", "native loops", "loops as operations"])
+def any_op(request: pytest.FixtureRequest) -> tuple[Custom, Any]:
+    """An op that works in place, and the same in numpy."""
+    if request.param == "aicpu":
+        return request.getfixturevalue("aicpu_add"), np.add
+    lower = "native" if request.param == "native loops" else "xla"
+    return loops(decay, lower, inplace={0: 0}), decay_in_numpy
+
+
+def test_every_kernel_with_buffers_leaves_the_caller_his_input(any_op: tuple[Custom, Any]) -> None:
+    op, in_numpy = any_op
+    x, y = jnp.asarray(X[1]), jnp.asarray(Y)
+    expected = in_numpy(X[1], Y)
+    np.testing.assert_allclose(op(x, y), expected)
+    np.testing.assert_allclose(jax.jit(lambda x: op(x, y) + x)(x), expected + X[1])
+    np.testing.assert_array_equal(x, X[1])
+    # The same array twice: what is written must not show through the other input.
+    np.testing.assert_allclose(jax.jit(lambda x: op(x, x))(x), in_numpy(X[1], X[1]))
+    rows = np.stack([in_numpy(row, Y) for row in X])
+    np.testing.assert_allclose(jax.vmap(op, (0, None))(X, y), rows)
+    rows = np.stack([in_numpy(X[1], row) for row in X])
+    np.testing.assert_allclose(jax.jit(jax.vmap(op, (None, 0)))(x, X), rows)
+
+
+def test_every_kernel_with_buffers_takes_a_donated_one(any_op: tuple[Custom, Any]) -> None:
+    op, in_numpy = any_op
+    step = jax.jit(lambda x, y: op(op(x, y), y), donate_argnums=0)
+    x, y = jnp.linspace(1, 2, 1 << 16), jnp.linspace(0, 1, 1 << 16)
+    expected = in_numpy(in_numpy(np.asarray(x), np.asarray(y)), np.asarray(y))
+    address = x.unsafe_buffer_pointer()
+    text = step.lower(x, y).compile().as_text()
+    assert "input_output_alias={ {}: (0, {}, may-alias) }" in text
+    if "custom-call(" in text:
+        assert text.count("output_to_operand_aliasing={{}: (0, {})}") == 2
+        assert " copy(" not in text
+    result = step(x, y)
+    assert x.is_deleted()
+    assert result.unsafe_buffer_pointer() == address
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+def test_loops_that_work_in_place_are_differentiated() -> None:
+    x, y = jnp.asarray(X[1]), jnp.asarray(Y)
+    weights = jnp.arange(1.0, 5.0)
+    slopes = [
+        jax.grad(lambda x, y, op=op: (op(x, y) * weights).sum(), (0, 1))(x, y)
+        for op in (loops(decay, "native", inplace={0: 0}), loops(decay, "native"))
+    ]
+    # d out[i] / d x[0] = 2**-i; y[0] and the rest of x are not read.
+    np.testing.assert_allclose(slopes[0][0], [(weights * 0.5 ** np.arange(4)).sum(), 0, 0, 0])
+    for with_it, without in zip(*slopes, strict=True):
+        np.testing.assert_allclose(with_it, without)
+
+
+def test_kernels_that_work_in_place_pass_opcheck(aicpu_add: Custom) -> None:
+    for op in (loops(decay, "native", inplace={0: 0}), aicpu_add):
+        report = opcheck(op, X[1], Y, skip=["gradient", "refusals"])
+        assert report.ok, report
+
+
+def doubled(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = 2.0 * x[i]
+    return y
+
+
+@pytest.mark.parametrize("lower", ["xla", "native"])
+def test_loops_that_return_an_array_of_their_own_say_how_to_work_in_place(lower: str) -> None:
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        loops(doubled, lower, inplace={0: 0})(X[0])
+    assert str(caught.value) == (
+        "Custom 'doubled' on CPU: inplace names output 0 and parameter 'x'; the kernel returns "
+        "'y' there, an array of its own.\nHave the loops write to 'x' and return it."
+    )
+
+
 def test_kernels_without_buffers_of_their_own_refuse_it() -> None:
-    with pytest.raises(errors.ArgumentValueError, match="option inplace is for func_type 'aot' or"):
-        Custom(ops.kernel(lambda x: x), inplace={0: 0})
+    said = "option inplace is for func_type 'aicpu' or .*; this op is 'tbe'"
+    with pytest.raises(errors.ArgumentValueError, match=said):
+        tbe(lambda te, x, y: te.vadd(x, y), inplace={0: 0})

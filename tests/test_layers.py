@@ -42,7 +42,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
     4: ("_backends.aicpu _backends.aot _backends.loops _backends.pyfunc _backends.tbe",),
     3: (
         "_programs",
-        "_operator",
+        "_operator _explicit_mesh",
         "_partitioning",
         "_loop_kernels",
         "_host_round_trip",
@@ -77,7 +77,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_tiling",
         "_sharding_rule",
     ),
-    1: ("_context", "_config _dtypes _host_memory _paths _version"),
+    1: ("_context", "_config _dtypes _logging _host_memory _paths _version"),
     0: ("errors",),
 }
 ROWS = [row.split() for layer in sorted(LAYERS, reverse=True) for row in LAYERS[layer]]
@@ -257,8 +257,8 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
                 "ffi_attributes.cc",
                 "ffi_attributes.h",
                 "ffi_handlers.h",
-                "frame_check.h",
                 "late_binding.h",
+                "frame_check.h",
                 "xla_thread_pool.h",
             },
         ),

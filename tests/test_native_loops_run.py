@@ -18,7 +18,7 @@ from loop_strategies import WIDE_DTYPES, Case, kernels
 
 from msops._loops.interpret import interpret
 from msops._loops.parse import parse_kernel
-from msops._loops.print_c import threads
+from msops._loops.print_c import cost
 from msops._loops.text import kernel_text
 
 
@@ -63,7 +63,7 @@ def check_all(folder, cases: list[Case]) -> None:
 @pytest.mark.parametrize("blocks", ["one", "backwards"])
 def test_the_corpus_agrees_with_numpy(tmp_path, monkeypatch, size, blocks):
     if blocks == "backwards":
-        monkeypatch.setattr(threads, "BLOCK_SECONDS", 1e-12)
+        monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-12)
     inputs = [case.inputs(np.random.default_rng(size), size) for case in CORPUS]
     ready = [prepared(specialised(c, x)) for c, x in zip(CORPUS, inputs, strict=True)]
     sources = [printed(kernel, number) for number, kernel in enumerate(ready)]
@@ -89,7 +89,7 @@ def test_random_patterns_agree_with_the_interpreter(tmp_path):
 
 
 def test_random_kernels_in_blocks_run_backwards_agree(tmp_path, monkeypatch):
-    monkeypatch.setattr(threads, "BLOCK_SECONDS", 1e-13)
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-13)
     cases = random_cases(100, 3)
     check_all(tmp_path, cases)
     texts = [printed(prepared(case.kernel)).text for case in cases]
@@ -447,7 +447,7 @@ def test_large_temporaries_and_locals_start_at_zero_in_blocks_too(tmp_path, monk
     x = np.random.default_rng(0).standard_normal((8, 4000)).astype("float32")
     expected = np.where(x > 0, x, 0)[:, ::-1] + (x > 0)
     np.testing.assert_array_equal(run(tmp_path, text, x)[0], expected)
-    monkeypatch.setattr(threads, "BLOCK_SECONDS", 1e-12)
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-12)
     assert "aligned_alloc" in printed(prepared(parse_kernel(text))).text
     np.testing.assert_array_equal(run(tmp_path, text, x)[0], expected)
 
@@ -487,7 +487,7 @@ def test_indices_out_of_range_clamp_when_read_and_drop_when_written(tmp_path):
 
 
 def test_indices_are_checked_on_request(tmp_path, monkeypatch):
-    monkeypatch.setattr(threads, "BLOCK_SECONDS", 1e-12)
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-12)
     kernel = prepared(parse_kernel(INDIRECT))
     source = printed(kernel, check_bounds=True)
     library = build_together(tmp_path, [source])

@@ -7,10 +7,12 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 from aicpu_harness import info
@@ -172,6 +174,18 @@ def test_a_library_that_infers_otherwise_is_found() -> None:
     assert "out_shape says [16]; the kernel itself [17]" in finding.details
 
 
+def test_a_library_that_infers_another_dtype_is_found() -> None:
+    finding = check_one(faulty("InfersOtherType"), "shapes and dtypes", FULL)
+    assert finding.verdict == "failed"
+    assert "out_dtype says float32; the kernel itself float64" in finding.details
+
+
+def test_a_refusal_that_is_lost_later_is_found() -> None:
+    finding = check_one(faulty("RefusesOnce"), "refusals", FULL)
+    assert finding.verdict == "failed"
+    assert "jit: the kernel's code is lost" in text_of(finding)
+
+
 def test_a_shape_too_large_shows_as_elements_not_written() -> None:
     op = Custom(f"{FAULTS}:Right", lambda x: [x[0] + 2], first)
     assert "2 of 18 elements not written, the first [16]" in text_of(
@@ -211,6 +225,17 @@ def test_a_wrong_gradient_is_found(name: str) -> None:
     assert finding.summary == f"it differs from finite differences in {name}"
     assert len(finding.details) == 4
     assert all(line.startswith(f"input 1, {name}[3,5], direction") for line in finding.details)
+
+
+def test_a_wrong_rule_of_forward_mode_is_found_beside_a_right_bprop() -> None:
+    def double(primals: Any, tangents: Any, out: Any) -> Any:
+        return 2 * (primals[1] * tangents[0] + primals[0] * tangents[1])
+
+    op = aot("Multiply", bprop=multiply_bprop, jvp=double)
+    finding = check_one(op, "gradient", X, Y)
+    assert finding.verdict == "failed"
+    assert finding.details
+    assert all(" forward: " in line for line in finding.details)
 
 
 @pytest.mark.parametrize("sanitize", ["yes", 1, None])
@@ -259,6 +284,21 @@ def test_a_python_function_that_overwrites_its_inputs_is_found() -> None:
     finding = check_one(Custom(overwrite, first, first), "inputs unchanged")
     assert finding.verdict == "failed"
     assert finding.details == ("input 0, float32[3,5]",)
+
+
+def test_a_python_function_that_two_threads_share_is_found() -> None:
+    scratch = np.zeros((3, 5), np.float32)
+
+    def add_one(x: np.ndarray) -> np.ndarray:
+        scratch[...] = x
+        time.sleep(0.001)  # without the GIL, so that the other thread comes in between
+        return scratch + np.float32(1)
+
+    op = Custom(add_one, first, first)
+    assert check_one(op, "repeatable").verdict == "passed"
+    finding = check_one(op, "eager and jit")
+    assert finding.verdict == "failed", finding
+    assert "two threads: output 0, float32[3,5]: 15 of 15 elements differ" in text_of(finding)
 
 
 def test_inputs_overwritten_in_this_process_are_found() -> None:
@@ -388,14 +428,59 @@ def test_tensors_are_checked_in_64_bits() -> None:
     assert report["shapes and dtypes"].summary == "float64[3,5]"
 
 
-@pytest.fixture(scope="module")
-def sanitized() -> dict[str, Finding]:
-    symbols = ("Right", "WritesBeyond", "OverreadsOwnArray", "OverflowsInt")
-    left = only()
-    return {
-        symbol: opcheck(faulty(symbol), FULL, sanitize=True, skip=left)["sanitizers"]
-        for symbol in symbols
-    }
+def test_a_setting_of_64_bits_holds_on_every_thread() -> None:
+    op = Custom(np.square, first, first)
+    with jax.enable_x64(True):
+        report = opcheck(op, X.astype(np.float64), skip=["vmap"])
+    assert report.ok, report
+    assert report["shapes and dtypes"].summary == "float64[3,5]"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [
+        (np.complex64, (3, 4)),
+        pytest.param(ml_dtypes.bfloat16, (3, 4), marks=pytest.mark.slow),
+        pytest.param(np.int8, (), marks=pytest.mark.slow),
+        pytest.param(np.complex64, (), marks=pytest.mark.slow),
+        (np.bool_, (0, 2)),
+    ],
+)
+def test_right_kernels_of_every_kind_of_dtype_and_shape_pass(dtype: Any, shape: Any) -> None:
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    copy = aot("Copy")
+    report = opcheck(copy, x, skip=["two threads"])
+    assert report.ok, report
+    assert report["memory bounds"].verdict == "passed"
+
+    def both(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return x, x != 0
+
+    op = Custom(both, lambda x: (x, x), lambda x: (x, np.bool_))
+    report = opcheck(op, x)
+    assert report.ok, report
+
+
+def test_values_in_other_places_are_tried_out_where_they_do_no_harm() -> None:
+    # Rolled, the inputs begin with their greatest element: that ends the process.
+    report = opcheck(faulty("TrustsFirst"), FULL, skip=["sizes", "refusals"])
+    assert report.ok, report
+    assert report["two threads"].summary == (
+        "the kernel does not take the same values in another order"
+    )
+    assert report["eager and jit"].verdict == report["vmap"].verdict == "passed"
+
+
+def sanitize(op: Custom) -> Finding:
+    return opcheck(op, FULL, sanitize=True, skip=only())["sanitizers"]
+
+
+def check_sanitized(finding: Finding, kernel: str, said: str, file: str) -> None:
+    assert finding.verdict == "failed", finding
+    assert f"kernel {kernel}" in finding.summary
+    assert said in text_of(finding)
+    assert file in text_of(finding)
 
 
 @pytest.mark.parametrize(
@@ -404,20 +489,24 @@ def sanitized() -> dict[str, Finding]:
         ("WritesBeyond", "heap-buffer-overflow"),
         ("OverreadsOwnArray", "stack-buffer-overflow"),
         ("OverflowsInt", "signed integer overflow: 2147483647 + 1"),
+        ("FollowsNull", "SEGV on unknown address"),
     ],
 )
-def test_the_sanitizers_find_a_planted_fault(
-    sanitized: dict[str, Finding], symbol: str, said: str
-) -> None:
-    finding = sanitized[symbol]
-    assert finding.verdict == "failed", finding
-    assert f"kernel {symbol}" in finding.summary
-    assert said in text_of(finding)
-    assert "faults.cc:" in text_of(finding)
+def test_the_sanitizers_find_a_planted_fault(symbol: str, said: str) -> None:
+    check_sanitized(sanitize(faulty(symbol)), symbol, said, "faults.cc:")
 
 
-def test_the_sanitizers_are_content_with_a_right_kernel(sanitized: dict[str, Finding]) -> None:
-    assert sanitized["Right"].verdict == "passed", sanitized["Right"]
+def test_the_sanitizers_are_content_with_a_right_kernel() -> None:
+    finding = sanitize(faulty("Right"))
+    assert finding.verdict == "passed", finding
+
+
+@pytest.mark.slow
+def test_the_sanitizers_know_the_sources_of_aicpu_kernels() -> None:
+    beyond, null = (sanitize(in_aicpu(name)) for name in ("AicpuBeyond", "AicpuNull"))
+    check_sanitized(beyond, "AicpuBeyond", "heap-buffer-overflow", "aicpu.cc:")
+    check_sanitized(null, "AicpuNull", "SEGV on unknown address", "aicpu.cc:")
+    assert sanitize(in_aicpu("AicpuRight")).verdict == "passed"
 
 
 ON_FOUR_DEVICES = """

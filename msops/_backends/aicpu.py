@@ -7,7 +7,6 @@ Ascend. Here it runs on the CPU, and from another device by a round trip to the 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import logging
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from msops._aicpu_call import AicpuCall, lower_aicpu_call
 from msops._aicpu_libraries import ATTRIBUTE, SEEDS, build_library, find_library
 from msops._backend import Division, Opaque, Options, Request
 from msops._host_round_trip import lower_through_host
+from msops._logging import warn_once
 from msops._op_info import OpInfo
 from msops._toolchain import Library, check_allowed, read_path, require_file
 from msops.errors import (
@@ -50,11 +50,13 @@ class AicpuKernel:
     Attributes:
       library: the library built from sources; None if calls name it.
       folder: where the op's function is, beside which libraries are looked for.
+      sources: what the library was built from.
       found: the libraries that calls named so far.
     """
 
     library: Library | None
     folder: Path | None
+    sources: tuple[Path, ...] = dataclasses.field(default=(), compare=False)
     found: dict[str, Library] = dataclasses.field(default_factory=dict, compare=False)
 
     def library_of(self, request: Request) -> Library:
@@ -145,7 +147,7 @@ class AicpuBackend(Opaque):
     def resolve(self, source: AicpuSource, options: Options, who: str) -> AicpuKernel:
         """Builds the sources; a library that calls name is found when they are lowered."""
         library = build_library(source.sources, who) if source.sources else None
-        return AicpuKernel(library, source.folder)
+        return AicpuKernel(library, source.folder, source.sources)
 
     def infer(
         self, kernel: AicpuKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
@@ -172,6 +174,7 @@ class AicpuBackend(Opaque):
             attributes=(*request.prim_attrs, *request.attributes),
             reentrant=request.options.reentrant,
             dynamic_outputs=request.options.dynamic_outputs,
+            aliases=request.aliases(),
         )
 
     def lower(
@@ -179,7 +182,11 @@ class AicpuBackend(Opaque):
     ) -> Any:
         """Lowers to the custom call; off the CPU, to a host callback."""
         if request.platform != "cpu":
-            _say_once(request.platform)
+            warn_once(
+                _log,
+                f"aicpu ops run on the host: a program on {request.platform} copies their arrays "
+                "each way",
+            )
             return lower_through_host(request, ctx, operands)
         if request.options.stateful and seam.is_partitioned(ctx):
             raise BackendError(
@@ -208,13 +215,6 @@ class AicpuBackend(Opaque):
     def library(self, kernel: AicpuKernel, request: Request) -> Library:
         """Returns the library that holds the kernel, or that the call names."""
         return kernel.library_of(request)
-
-
-@functools.cache
-def _say_once(platform: str) -> None:
-    _log.warning(
-        "aicpu ops run on the host: a program on %s copies their arrays each way", platform
-    )
 
 
 def _check_vmap(options: Options, who: str) -> None:

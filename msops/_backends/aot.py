@@ -15,6 +15,8 @@ from msops import _jax_seam as seam
 from msops._backend import Division, Opaque, Options, Request
 from msops._dtypes import BY_TYPE_ID
 from msops._host_round_trip import lower_through_host
+from msops._inference import require_numbers
+from msops._logging import warn_once
 from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_native_call
 from msops._op_info import OpInfo
 from msops._paths import get_include
@@ -92,7 +94,14 @@ class AotBackend(Opaque):
                 )
             )
         if half == "shape":
-            _require_numbers(request, companion, who)
+            for index, struct in enumerate(request.inputs):
+                require_numbers(
+                    struct.shape,
+                    f"input {index}, as {companion} is asked",
+                    who,
+                    "Pass out_shape as a function of the inputs' shapes, e.g. lambda x: x, which "
+                    "gets the symbols too",
+                )
         # Decision 16: which of the two C++ return types a companion has cannot be seen in the
         # library, only in the op info.
         multiple = any(
@@ -130,7 +139,7 @@ class AotBackend(Opaque):
         on_gpu = request.platform != "cpu"
         runs_on_gpu = kernel.library.has_device_code or request.guarded
         if on_gpu and request.options.host:
-            _log.warning("%s: runs on the host, with a copy of its arrays each way", request.who)
+            warn_once(_log, f"{request.who}: runs on the host, with a copy of its arrays each way")
             return lower_through_host(request, ctx, operands)
         if on_gpu and not runs_on_gpu:
             raise BackendError(
@@ -184,21 +193,6 @@ class AotBackend(Opaque):
     def library(self, kernel: AotKernel, request: Request) -> Library:
         """Returns the library, which has the kernel for every shape."""
         return kernel.library
-
-
-def _require_numbers(request: Request, companion: str, who: str) -> None:
-    """Raises if an input has a symbolic size, for which C++ cannot be asked."""
-    for index, struct in enumerate(request.inputs):
-        if not all(isinstance(dim, int) for dim in struct.shape):
-            raise InferenceValueError(
-                explain(
-                    who,
-                    f"out_shape is None, and {companion} answers for numbers; input {index} has "
-                    f"shape ({', '.join(map(str, struct.shape))})",
-                    "Pass out_shape as a function of the inputs' shapes, e.g. lambda x: x, which "
-                    "gets the symbolic sizes too, or export one program per shape.",
-                )
-            )
 
 
 def split_func(func: Any, who: str) -> tuple[Path, str]:

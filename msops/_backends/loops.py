@@ -12,7 +12,7 @@ import functools
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from msops._call import Call
 from msops._dtypes import as_dtype
 from msops._fingerprint import ByIdentity, ByValue, RunPerShape
 from msops._inference import Inference
+from msops._logging import warn_once
 from msops._loop_kernels import AdjointKernel, Kernels, LoopKernel, case_of, compile_case
 from msops._native_call import NativeCall, lower_native_call
 from msops._op_info import OpInfo
@@ -35,6 +36,8 @@ from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceValueEr
 if TYPE_CHECKING:
     from msops._loops.choice import Lowering
     from msops._loops.compiled import Compiled
+
+Aliases: TypeAlias = tuple[tuple[int, int], ...]
 
 _LOWERINGS = ("xla", "native")
 
@@ -103,7 +106,8 @@ class LoopBackend:
         compiled = _checked(kernel, request)
         if compiled.lowering("cpu") == "xla":
             return None
-        return _call_of(compiled.batched(request.call.batch, _mapped(request)), request)
+        aliases = _aliases(compiled, request)
+        return _call_of(compiled.batched(request.call.batch, _mapped(request)), request, aliases)
 
     def lower(
         self,
@@ -116,14 +120,19 @@ class LoopBackend:
         compiled = _checked(kernel, request)
         # A derivative counts on zeros that nothing has written; its author is not the user.
         for warning in compiled.warnings if isinstance(kernel, LoopKernel) else ():
-            _log.warning("%s", warning)
-        if compiled.lowering(request.platform) == "xla":
+            warn_once(_log, warning)
+        travels = seam.is_exported(ctx) or seam.is_partitioned(ctx)
+        lowering = compiled.lowering(request.platform, travels)
+        if _log.isEnabledFor(logging.INFO):
+            _log.info("%s: %s", request.who, compiled.choice(request.platform, travels).reason)
+        aliases = _aliases(compiled, request)
+        if lowering == "xla":
             return seam.lower_as(ctx, _with_axes(compiled, request.call), operands)
         if not all(isinstance(size, int) for size in request.call.batch):
             return seam.lower_as(ctx, _one_by_one(request), operands)
         whole = compiled.batched(request.call.batch, _mapped(request))
         lower = _lower_to_c if request.platform == "cpu" else _lower_to_cuda
-        return lower(whole, request, ctx, operands)
+        return lower(whole, request, aliases, ctx, operands)
 
     def division(self, kernel: Kernels, request: Request) -> Division:
         """Returns "operations" if XLA's run, and "parts" of native code."""
@@ -133,6 +142,14 @@ class LoopBackend:
     def library(self, kernel: Kernels, request: Request) -> None:
         """Returns None: other shapes have other libraries."""
 
+    def cost(self, kernel: LoopKernel, request: Request) -> Mapping[str, float] | None:
+        """Counts the loops' operations; XLA does, unless it runs them in an order."""
+        compiled = _checked(kernel, request)
+        if compiled.lowering(request.platform) == "xla" and not compiled.is_order_bound:
+            return None
+        whole = compiled.batched(request.call.batch, _mapped(request))
+        return {kind: float(count) for kind, count in whole.operations.items()}
+
     def explain(self, kernel: LoopKernel, request: Request) -> str:
         """Tells what the loops became, and why."""
         return _checked(kernel, request).explanation(request.who, request.platform)
@@ -140,6 +157,28 @@ class LoopBackend:
     def stages(self, kernel: LoopKernel, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns the kernel's text from loop IR to C and CUDA."""
         return _checked(kernel, request).stages()
+
+
+def _aliases(compiled: Compiled, request: Request) -> Aliases:
+    """Returns the pairs that ``inplace`` names, each a parameter that the kernel returns.
+
+    An output of its own is written while the input is still read: in which order, the author left
+    to the compiler. What a kernel makes of a parameter has one order, that of the loops.
+    """
+    pairs = request.aliases()
+    kernel = compiled.kernel
+    for index, output in pairs:
+        parameter, result = kernel.parameters[index].name, kernel.results[output]
+        if parameter != result:
+            raise ArgumentValueError(
+                explain(
+                    request.who,
+                    f"inplace names output {output} and parameter {parameter!r}; the kernel "
+                    f"returns {result!r} there, an array of its own",
+                    f"Have the loops write to {parameter!r} and return it.",
+                )
+            )
+    return pairs
 
 
 def _one_by_one(request: Request) -> Function:
@@ -158,16 +197,16 @@ def _one_by_one(request: Request) -> Function:
 
 
 def _lower_to_c(
-    compiled: Compiled, request: Request, ctx: Any, operands: Sequence[Any]
+    compiled: Compiled, request: Request, aliases: Aliases, ctx: Any, operands: Sequence[Any]
 ) -> Sequence[Any]:
-    call = _call_of(compiled, request)
+    call = _call_of(compiled, request, aliases)
     outputs = request.outputs.structs
     return lower_native_call(
         call, "cpu", request.inputs, outputs, False, request.who, ctx, operands
     )
 
 
-def _call_of(compiled: Compiled, request: Request) -> NativeCall:
+def _call_of(compiled: Compiled, request: Request, aliases: Aliases) -> NativeCall:
     native = compiled.native
     return NativeCall(
         op=request.op,
@@ -176,16 +215,17 @@ def _call_of(compiled: Compiled, request: Request) -> NativeCall:
         attributes=(),
         reentrant=True,
         workspaces=native.workspaces,
+        aliases=aliases,
     )
 
 
 def _lower_to_cuda(
-    compiled: Compiled, request: Request, ctx: Any, operands: Sequence[Any]
+    compiled: Compiled, request: Request, aliases: Aliases, ctx: Any, operands: Sequence[Any]
 ) -> Sequence[Any]:
     # Here, as `import msops` loads none of the compiler.
     from msops._cuda_call import CudaCall, lower_cuda_loops
 
-    call = CudaCall(request.op, compiled.kernel.name, compiled.cuda)
+    call = CudaCall(request.op, compiled.kernel.name, compiled.cuda, aliases)
     outputs = request.outputs.structs
     return lower_cuda_loops(call, request.inputs, outputs, request.who, ctx, operands)
 

@@ -21,10 +21,11 @@ from msops._backend import Division, Options, Request
 from msops._batching import over_batch
 from msops._dtypes import as_dtype
 from msops._fingerprint import ByIdentity, ByValue, RunPerShape
+from msops._inference import require_numbers
 from msops._op_info import OpInfo, Row, group_outputs, matching_rows
 from msops._op_info import Port as OpInfoPort
 from msops._traced import Function, Traced
-from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 if TYPE_CHECKING:
     from msops._tbe.entry import Port, Slot
@@ -126,6 +127,9 @@ class TbeBackend:
 
     def library(self, kernel: TbeKernel, request: Request) -> None:
         """Returns None: XLA operations run."""
+
+    def cost(self, kernel: TbeKernel, request: Request) -> None:
+        """Returns None: XLA counts them."""
 
     def explain(self, kernel: TbeKernel, request: Request) -> str:
         """Tells the row that matched, and what the kernel described."""
@@ -237,16 +241,13 @@ def _port(port: OpInfoPort, layout: str, struct: Any, suffix: str, who: str) -> 
     from msops._tbe.formats import format_shape
 
     dtype, shape = _dtype(struct), tuple(struct.shape)
-    if not all(isinstance(extent, int) for extent in shape):
-        raise InferenceValueError(
-            explain(
-                who,
-                f"expected numbers for the shape of {port.name!r}; got "
-                f"({', '.join(map(str, shape))})",
-                "A kernel is run for the shapes of a call: export jax.vmap of the op, whose axis "
-                "may be symbolic, or export one program per shape.",
-            )
-        )
+    require_numbers(
+        shape,
+        repr(port.name),
+        who,
+        "A kernel is run for the shapes of a call: export jax.vmap of the op, whose axis may be "
+        "symbolic",
+    )
     laid_out = format_shape(shape, layout, dtype)
     return Port(port.name + suffix, port.kind, laid_out, dtype, layout, shape)
 

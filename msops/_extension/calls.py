@@ -18,9 +18,16 @@ import jax
 import numpy as np
 
 from msops import _context
+from msops import _jax_seam as seam
 from msops._call import as_array
 from msops._extension.handles import Handle, is_array
-from msops._inference import HIGHEST_RANK, MOST_ENTRIES, refuse_64_bit, refuse_unknown_dtype
+from msops._inference import (
+    HIGHEST_RANK,
+    MOST_ENTRIES,
+    refuse_64_bit,
+    refuse_unknown_dtype,
+    require_numbers,
+)
 from msops._tensor import Tensor, is_jax_face, strided_memory, wrap
 from msops.errors import ArgumentValueError, BackendError, explain
 
@@ -88,7 +95,7 @@ class CallFrame:
         known = self._handles.get(id(tensor))
         if known is None:
             value = tensor.value
-            refuse_unknown_dtype(value.dtype, "an argument", _WHO)
+            _check_argument(value)
             known = Handle(value.shape, np.dtype(value.dtype), value, tensor)
             known.strided = strided_memory(tensor)
             self._handles[id(tensor)] = known
@@ -136,16 +143,23 @@ def from_python(value: Any) -> Handle | None:
     Raises:
       ArgumentTypeError: MindSpore has no such dtype.
       InferenceTypeError: the dtype is 64 bits wide, and such types are off in JAX.
+      InferenceValueError: a size is symbolic.
     """
     if isinstance(value, Tensor):
         return current_frame().handle(value)
     if not is_array(value):
         return None
-    refuse_unknown_dtype(value.dtype, "an argument", _WHO)
+    _check_argument(value)
     if isinstance(value, (np.ndarray, np.generic)):
         refuse_64_bit(value.dtype, "an argument", _WHO)
         value = jax.device_put(np.asarray(as_array(value, "an argument", _WHO)))
     return Handle(value.shape, np.dtype(value.dtype), value)
+
+
+def _check_argument(array: Any) -> None:
+    refuse_unknown_dtype(array.dtype, "an argument", _WHO)
+    if seam.is_tracer(array):
+        require_numbers(array.shape, "an argument", _WHO, "C++ reads shapes: call it on known ones")
 
 
 def to_python(handle: Handle) -> Any:

@@ -24,7 +24,7 @@ from msops._dtypes import as_dtype
 from msops._extension.calls import Module, current_frame
 from msops._extension.handles import Handle, layout, type_id_of
 from msops._native_call import native_module, register_targets
-from msops._process_objects import refuse_export, require_equal
+from msops._process_objects import refuse_export, require_everywhere
 from msops.errors import (
     ArgumentValueError,
     BackendError,
@@ -258,7 +258,7 @@ def _lower(
     _check_platform(platform, runner)
     who = _who(runner)
     refuse_export(ctx, "a PyboostRunner", who)
-    require_equal(ctx, runner.id, "runners", who)
+    require_everywhere(ctx, runner.id, "runners", who)
     register_targets(platform)
     arrays = [*ctx.avals_in, *ctx.avals_out]
     attributes = {

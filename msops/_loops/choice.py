@@ -1,9 +1,11 @@
 """Chooses between operations of XLA and native code.
 
 Loops that are parallel or reductions become array operations, which XLA fuses with what stands
-beside them, and which differentiate, export and compile as anything of JAX does. So on a CPU native
-code must be much faster to be chosen there, by the estimates that ``benchmarks/loops_choice.py``
-compares with the clock. Where loops keep an order there is little to fuse, and the faster wins.
+beside them; native code is a call of its own, which always reads and writes whole arrays. So on a
+CPU native code is chosen where it is faster even if all that fusing could save is counted against
+it: for arrays in a cache that is next to nothing, for large ones often more than the kernel takes.
+Where loops keep an order there is little to fuse, and the faster wins. The estimates are compared
+with the clock by ``benchmarks/loops_choice.py``, alone and among neighbours that XLA may fuse.
 
 The estimates are of a CPU. On a GPU a kernel is native code if loops stay that run in order: each
 of their iterations would launch kernels of XLA's. Elsewhere there are only operations of XLA.
@@ -15,16 +17,28 @@ from dataclasses import dataclass
 from typing import Literal
 
 from msops._loops.ir import Kernel
-from msops._loops.print_c.cost import native_seconds
-from msops._loops.raising.cost import is_order_bound, raised_seconds
-from msops._loops.raising.steps import Branch, Loop, Step
+from msops._loops.print_c.cost import native_seconds, operations_in_loops
+from msops._loops.raising.cost import (
+    INLINE_OPERATIONS,
+    SECONDS_PER_WAKING,
+    is_order_bound,
+    raised_seconds,
+)
+from msops._loops.raising.steps import Branch, Contract, Convolve, Loop, Step
+from msops._loops.sizes import size_bytes
 
 Lowering = Literal["xla", "native"]
 
 SECONDS_PER_CALL = 4e-6
-"""What a call takes by itself, either way."""
-ADVANTAGE = 4.0
-"""How many times as fast native code must be where XLA might fuse its operations with others."""
+"""What a call of a jitted program takes by itself: that of one which returns its input."""
+SECONDS_PER_NATIVE_CALL = 3e-7
+"""What a call of native code adds to its program."""
+SECONDS_PER_FUSED = 1e-6
+"""Being a part of a fused operation, however small, and not one by itself. Measured were 0.2 to
+0.4 us in a scan; ties shall go to XLA, which compiles in half the time."""
+SECONDS_PER_BYTE = 2e-11
+"""Writing or reading an array that no cache near the processor holds."""
+_CACHE_BYTES = 1 << 20
 
 _NAMES = {"xla": "XLA operations", "native": "native code"}
 
@@ -47,23 +61,73 @@ def forced(lowering: Lowering, why: str) -> Choice:
     return Choice(lowering, f"{_NAMES[lowering]}, {why}")
 
 
-def choose_for_cpu(raised: Kernel, steps: tuple[Step, ...], arranged: Kernel) -> Choice:
-    """Returns what a kernel becomes on a CPU.
+@dataclass(frozen=True)
+class Estimates:
+    """What a kernel takes on a CPU, in seconds.
+
+    Attributes:
+      xla: as operations of XLA, alone in a program.
+      native: as native code.
+      fusion: what XLA may save by fusing the operations with others.
+    """
+
+    xla: float
+    native: float
+    fusion: float
+
+
+def estimate(raised: Kernel, steps: tuple[Step, ...], arranged: Kernel) -> Estimates:
+    """Returns what a kernel takes on a CPU.
 
     Args:
       raised: the loops as they become array operations.
       steps: the array operations.
       arranged: the loops as they are printed as C.
     """
-    xla = SECONDS_PER_CALL + raised_seconds(raised, steps)
-    native = SECONDS_PER_CALL + native_seconds(arranged)
+    return Estimates(
+        xla=SECONDS_PER_CALL + raised_seconds(raised, steps),
+        native=SECONDS_PER_CALL + SECONDS_PER_NATIVE_CALL + native_seconds(arranged),
+        fusion=0.0 if is_order_bound(steps) else fusion_seconds(raised),
+    )
+
+
+def fusion_seconds(kernel: Kernel) -> float:
+    """Returns what is saved if an array operation is fused with those before and after it.
+
+    That is at most writing and reading its results once, and reading its inputs.
+    """
+    sizes = [size_bytes(b) for b in (*kernel.outputs, *kernel.outputs, *kernel.parameters)]
+    return SECONDS_PER_FUSED + SECONDS_PER_BYTE * sum(s for s in sizes if s > _CACHE_BYTES)
+
+
+def is_quick_as_native(kernel: Kernel, arranged: Kernel) -> bool:
+    """Tells whether native code is done before XLA has woken the threads that it would use.
+
+    Args:
+      kernel: the loops, with their kinds.
+      arranged: the same as they are printed as C.
+    """
+    native = SECONDS_PER_NATIVE_CALL + native_seconds(arranged)
+    wakes = operations_in_loops(kernel) >= INLINE_OPERATIONS
+    return wakes and native + fusion_seconds(kernel) < SECONDS_PER_WAKING
+
+
+def choose_for_cpu(estimates: Estimates, steps: tuple[Step, ...], is_quick: bool) -> Choice:
+    """Returns what a kernel becomes on a CPU; `is_quick` is what `is_quick_as_native` tells."""
+    xla, native, fusion = estimates.xla, estimates.native, estimates.fusion
+    if not is_quick and _is_product(steps):
+        return forced("xla", "which have a library for matrix products and convolutions")
     costs = f"an estimated {_time(native)} as native code, {_time(xla)} as XLA operations"
-    if is_order_bound(steps):
-        faster: Lowering = "native" if native < xla else "xla"
-        return Choice(faster, f"{_NAMES[faster]}: {costs}")
-    if ADVANTAGE * native < xla:
-        return Choice("native", f"native code: {costs}")
-    return Choice("xla", f"XLA operations, which fuse with others: {costs}")
+    if fusion > 0:
+        costs += f", of which fusing them with others may save {_time(fusion)}"
+    faster: Lowering = "native" if is_quick or native + fusion < xla else "xla"
+    return Choice(faster, f"{_NAMES[faster]}: {costs}")
+
+
+def _is_product(steps: tuple[Step, ...]) -> bool:
+    """Tells whether steps without an order have a product of matrices or a convolution."""
+    has_product = any(isinstance(step, Contract | Convolve) for step in steps)
+    return has_product and not is_order_bound(steps)
 
 
 def choose_for_gpu(steps: tuple[Step, ...]) -> Choice:

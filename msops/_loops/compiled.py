@@ -11,13 +11,24 @@ from msops import _config, _toolchain
 from msops._loops import pipeline
 from msops._loops.adjoint import adjoint
 from msops._loops.batching import batched
-from msops._loops.choice import Choice, Lowering, choose_for_cpu, choose_for_gpu, forced
+from msops._loops.choice import (
+    Choice,
+    Estimates,
+    Lowering,
+    choose_for_cpu,
+    choose_for_gpu,
+    estimate,
+    forced,
+    is_quick_as_native,
+)
+from msops._loops.counts import count_operations
 from msops._loops.diagnostics import point
 from msops._loops.errors import NotRaised
 from msops._loops.ir import Kernel
 from msops._loops.print_c import CSource, arrange, arranged_source, print_kernel
 from msops._loops.print_cuda import CudaSource, cuda_source
 from msops._loops.raising.classify import raise_kernel
+from msops._loops.raising.cost import is_order_bound
 from msops._loops.raising.describe import describe
 from msops._loops.raising.steps import Branch, Loop, Step
 from msops._loops.sizes import check_sizes
@@ -101,6 +112,11 @@ class Compiled:
         """Whether JAX can run the array operations backwards: no loop's trips depend on data."""
         return not any(map(_is_open, self.steps))
 
+    @property
+    def is_order_bound(self) -> bool:
+        """Whether something in the array operations runs in an order."""
+        return is_order_bound(self.steps)
+
     @functools.cached_property
     def function(self) -> Callable[..., Sequence[Any]]:
         """The raised kernel as a JAX function, of one array per parameter."""
@@ -109,8 +125,14 @@ class Compiled:
 
         return build(self.raised)
 
-    def choice(self, platform: str) -> Choice:
-        """Returns whether operations of XLA or native code run on a platform of JAX, and why."""
+    def choice(self, platform: str, travels: bool = False) -> Choice:
+        """Returns whether operations of XLA or native code run on a platform of JAX, and why.
+
+        Args:
+          platform: JAX's name of it.
+          travels: the program is exported to other machines, or XLA splits it over devices: it can
+            do both with its own operations alone.
+        """
         if platform not in ("cpu", "cuda"):
             return forced("xla", f"as there is no native code for {platform}")
         if self._checks_bounds and self._analysis.unproven != frozenset():
@@ -120,11 +142,23 @@ class Compiled:
         obstacle = self._raised[1]
         if obstacle:
             return forced("native", f"as {obstacle}")
-        return self._cpu_choice if platform == "cpu" else choose_for_gpu(self.steps)
+        if platform == "cuda":
+            return choose_for_gpu(self.steps)
+        if not is_order_bound(self.steps):
+            if travels:
+                return forced("xla", "as the program is exported or split over devices")
+            if not _toolchain.has_compiler(".c"):
+                return forced("xla", "as no C compiler is installed")
+        return choose_for_cpu(self.estimates, self.steps, self._is_quick)
 
     @functools.cached_property
-    def _cpu_choice(self) -> Choice:
-        return choose_for_cpu(self.raised, self.steps, self.arranged)
+    def estimates(self) -> Estimates:
+        """What either form takes on a CPU."""
+        return estimate(self.raised, self.steps, self.arranged)
+
+    @functools.cached_property
+    def _is_quick(self) -> bool:
+        return is_quick_as_native(self._analysis.kernel, self.arranged)
 
     @functools.cached_property
     def arranged(self) -> Kernel:
@@ -135,9 +169,13 @@ class Compiled:
     def _checks_bounds(self) -> bool:
         return "bounds" in _config.debug()
 
-    def lowering(self, platform: str) -> str:
-        """Returns "xla" or "native" for one of JAX's platforms."""
-        return self.choice(platform).lowering
+    def lowering(self, platform: str, travels: bool = False) -> Lowering:
+        """Returns "xla" or "native" for one of JAX's platforms; see `choice`."""
+        # Raising the loops takes longer than some kernels will in all.
+        is_free = platform == "cpu" and not travels and self._forced is None
+        if is_free and self._is_quick and _toolchain.has_compiler(".c"):
+            return "native"
+        return self.choice(platform, travels).lowering
 
     @functools.cached_property
     def c(self) -> CSource:
@@ -167,6 +205,11 @@ class Compiled:
         """The kernel as a library for the CPU; built where the cache does not have it."""
         library = _toolchain.build_generated(self.c.text, self.kernel.name, self._who)
         return Native(library, self.c.symbol, self.c.workspaces)
+
+    @functools.cached_property
+    def operations(self) -> Mapping[str, int]:
+        """The kernel's "flops" and "transcendentals"; none where they depend on data."""
+        return count_operations(self._analysis.common)
 
     def batched(self, sizes: Sequence[int], mapped: Sequence[Sequence[bool]]) -> Compiled:
         """Returns the kernel over leading axes.

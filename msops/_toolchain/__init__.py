@@ -26,6 +26,7 @@ Nothing here imports JAX, starts a device or opens a library, but for NVRTC.
 
 from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.builder import Report, build
+from msops._toolchain.compilers import has_compiler
 from msops._toolchain.elf import ElfInfo, read_elf
 from msops._toolchain.generated import build_generated
 from msops._toolchain.inputs import read_path, require_file
@@ -51,6 +52,7 @@ __all__ = [
     "build_generated",
     "build_module",
     "check_allowed",
+    "has_compiler",
     "index",
     "index_cubins",
     "near_names",

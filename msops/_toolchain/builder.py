@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from msops._logging import log_build, log_hit
 from msops._toolchain import compilers, nvcc_paths
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.inputs import read_input
@@ -225,7 +226,10 @@ def _find(store: Store, plan: Plan) -> tuple[Result, bytes] | None:
     if result is None:
         return None
     data = store.load(result.library, plan.library_name)
-    return None if data is None else (result, data)
+    if data is None:
+        return None
+    log_hit(store.who, plan.library_name)
+    return result, data
 
 
 def _compile(
@@ -238,7 +242,8 @@ def _compile(
     known = {stamp.path: stamp for stamp in (plan.source, *(unit for unit, _ in plan.units))}
     for _ in range(_ATTEMPTS):
         started_ns = _next_tick()
-        data, paths = _run_compiler(store, plan, echo)
+        with log_build(store.who, plan.library_name, plan.command):
+            data, paths = _run_compiler(store, plan, echo)
         paths = (*paths, *linked_files(flags, plan.folder))
         stamps = {path: take_stamp(path) for path in paths if path != plan.source.path}
         at_rest = all(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msops import _config
 from msops._toolchain.cuda import device_architectures
-from msops._toolchain.languages import CUDA, Language
+from msops._toolchain.languages import CUDA, LANGUAGES, Language
 from msops.errors import BuildError, explain
 
 OLDEST_GCC = 11
@@ -78,6 +78,11 @@ def find_compiler(language: Language, flags: tuple[str, ...], source: Path, who:
     if language is CUDA:
         identity += _host_compiler_version(flags, who)
     return Compiler(command, identity, is_gcc)
+
+
+def has_compiler(suffix: str) -> bool:
+    """Tells whether there is a compiler for sources of some suffix."""
+    return shutil.which(_chosen_command(LANGUAGES[suffix])[0]) is not None
 
 
 def command_line(

@@ -29,7 +29,14 @@ FLAGS = (
     "-fno-builtin-pow",
     "-fno-builtin-powf",
     "-fopenmp-simd",
+    # The assembler reads while the compiler writes.
+    "-pipe",
+    # Of a library all that is linked is what it calls.
+    "-nostartfiles",
+    "-nodefaultlibs",
     "-lm",
+    "-lc",
+    "-lgcc",
 )
 
 _ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *STORE_VARIABLES)

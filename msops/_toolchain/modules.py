@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from msops._logging import log_build, log_hit
 from msops._toolchain import compilers
 from msops._toolchain.builder import Report, build_object, linked_files
 from msops._toolchain.elf import parse_elf
@@ -119,6 +120,7 @@ def _find(store: Store, key: str, name: str) -> str | None:
     result = find_result(store, key)
     if result is None or store.load(result.library, name) is None:
         return None
+    log_hit(store.who, name)
     return result.library
 
 
@@ -135,19 +137,20 @@ def _run_linker(
     with store.scratch() as scratch:
         output = scratch / name
         whole = (*command, "-o", os.fspath(output))
-        done = compilers.run_quietly(whole, folder, scratch, echo)
-        if done.returncode != 0 or not output.exists():
-            error = BuildError(
-                explain(
-                    store.who,
-                    f"{Path(command[0]).name} could not link {name}",
-                    f"Correct the sources or ldflags. The command was, in {folder}:\n"
-                    f"  {shlex.join(whole)}",
-                    done.stdout.splitlines()[:_SHOWN_LINES],
+        with log_build(store.who, name, whole):
+            done = compilers.run_quietly(whole, folder, scratch, echo)
+            if done.returncode != 0 or not output.exists():
+                error = BuildError(
+                    explain(
+                        store.who,
+                        f"{Path(command[0]).name} could not link {name}",
+                        f"Correct the sources or ldflags. The command was, in {folder}:\n"
+                        f"  {shlex.join(whole)}",
+                        done.stdout.splitlines()[:_SHOWN_LINES],
+                    )
                 )
-            )
-            error.output = done.stdout
-            raise error
+                error.output = done.stdout
+                raise error
         data = output.read_bytes()
     parse_elf(data, name, store.who)
     store.add(data, name)

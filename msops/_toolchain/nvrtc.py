@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msops import _config
+from msops._logging import log_build, log_hit
 from msops._toolchain.cuda import device_architectures, driver_major
 from msops._toolchain.manifest import Result, find_result, record_result
 from msops._toolchain.store import Store, open_store
@@ -122,7 +123,10 @@ def _build(text: str, name: str, architecture: str, who: str) -> Cubin:
         with store.lock(key):
             cubin = _find(store, key, file_name)
             if cubin is None:
-                cubin = _add(store, key, file_name, compiler.compile(text, name, architecture, who))
+                command = (compiler.path, *compile_flags(architecture))
+                with log_build(who, file_name, command):
+                    content = compiler.compile(text, name, architecture, who)
+                cubin = _add(store, key, file_name, content)
     return cubin
 
 
@@ -133,6 +137,7 @@ def _find(store: Store, key: str, file_name: str) -> Cubin | None:
     content = store.load(result.library, file_name)
     if content is None:
         return None
+    log_hit(store.who, file_name)
     return Cubin(result.library, content, store.object_path(result.library, file_name))
 
 
@@ -141,6 +146,11 @@ def _add(store: Store, key: str, file_name: str, content: bytes) -> Cubin:
     digest = hashlib.sha256(content).hexdigest()
     record_result(store, key, Result(digest, inputs=(), listing=()))
     return Cubin(digest, content, path)
+
+
+def compile_flags(architecture: str) -> tuple[str, ...]:
+    """Returns NVRTC's options for an architecture."""
+    return (f"--gpu-architecture={architecture}", *_FLAGS)
 
 
 class Compiler:
@@ -181,7 +191,7 @@ class Compiler:
         )
         if status == 0:
             try:
-                flags = [f"--gpu-architecture={architecture}", *_FLAGS]
+                flags = compile_flags(architecture)
                 words = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
                 status = self._library.nvrtcCompileProgram(program, len(flags), words)
                 if status == 0:

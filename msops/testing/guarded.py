@@ -207,15 +207,10 @@ def _described(job: Job) -> dict[str, Any]:
         "inputs": _bytes_of(job.inputs),
         "other_inputs": None if job.other_inputs is None else _bytes_of(job.other_inputs),
         "outputs": [size_bytes(struct) for struct in job.outputs],
-        "aliases": aliases_of(call),
+        "aliases": call.aliases,
         "placement": job.placement,
         "poison": job.poison,
     }
-
-
-def aliases_of(call: NativeCall | AicpuCall) -> tuple[tuple[int, int], ...]:
-    """Returns the pairs of an input and the output that lies in its buffer."""
-    return call.aliases if isinstance(call, NativeCall) else ()
 
 
 def size_bytes(struct: Any) -> int:

@@ -9,9 +9,8 @@ import jax
 import numpy as np
 
 from msops._host_function import HostFunction
-from msops._native_call import NativeCall
 from msops.errors import MsopsError
-from msops.testing.guarded import Crash, Job, Run, aliases_of, run_jobs, show, size_bytes
+from msops.testing.guarded import Crash, Job, Run, run_jobs, show, size_bytes
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject, rolled
 
@@ -32,7 +31,7 @@ class MemoryRuns:
       back: buffers end at a guard page; `again` is the same once more.
       front: buffers begin at a guard page, and are poisoned otherwise.
       at_64, at_16: buffers begin at odd multiples of so many bytes.
-      threads: the kernel on two threads at once.
+      threads: the kernel on two threads at once; nothing if it does not take unlike inputs.
     """
 
     kernel: str
@@ -76,13 +75,27 @@ def run_on_guarded_memory(subject: Subject) -> MemoryRuns | None:
         job,
         dataclasses.replace(job, placement="odd 64"),
         dataclasses.replace(job, placement="odd 16"),
-        dataclasses.replace(job, other_inputs=tuple(map(rolled, subject.flat))),
+        dataclasses.replace(job, inputs=tuple(map(rolled, subject.flat))),
     ]
-    kernel = call.symbol if isinstance(call, NativeCall) else call.kernel
-    aliased = tuple(output for _, output in aliases_of(call))
+    aliased = tuple(output for _, output in call.aliases)
     options = subject.options
+    back, front, again, at_64, at_16, others = run_jobs(jobs)
+    # Two threads need unlike inputs, and the kernel may not take those that are made up here.
+    threads = Run()
+    if not (others.crash or others.error or others.damage):
+        (threads,) = run_jobs([dataclasses.replace(job, other_inputs=jobs[-1].inputs)])
     return MemoryRuns(
-        kernel, job.outputs, options.stateful, call.reentrant, aliased, *run_jobs(jobs)
+        call.kernel_name,
+        job.outputs,
+        options.stateful,
+        call.reentrant,
+        aliased,
+        back,
+        front,
+        again,
+        at_64,
+        at_16,
+        threads,
     )
 
 
@@ -241,6 +254,8 @@ def check_repeatable(runs: MemoryRuns) -> Finding:
 def check_alignment(runs: MemoryRuns) -> Finding:
     """Checks that the kernel asks for no more than the 64 bytes to which XLA aligns arrays."""
     check = "alignment"
+    if runs.is_stateful:
+        return skipped(check, "the op is stateful")
     if check_repeatable(runs).verdict != "passed":
         return skipped(check, "elsewhere in memory results differ already")
     lines = _misaligned_lines(runs, runs.at_64)
@@ -271,6 +286,8 @@ def check_threads(runs: MemoryRuns) -> Finding:
     check = "two threads"
     if runs.aliased:
         return skipped(check, "the kernel works in place: a second call has other inputs")
+    if runs.is_stateful:
+        return skipped(check, "the op is stateful")
     if check_repeatable(runs).verdict != "passed":
         return skipped(check, "on one thread results differ already")
     remedy = (
@@ -288,7 +305,7 @@ def check_threads(runs: MemoryRuns) -> Finding:
             remedy,
         )
     if not runs.threads.calls:
-        return skipped(check, "the kernel refuses the same values in another order")
+        return skipped(check, "the kernel does not take the same values in another order")
     serial = "" if runs.is_reentrant else ", one at a time (reentrant=False)"
     return passed(check, f"{runs.threads.calls} calls side by side{serial}")
 

@@ -74,8 +74,8 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
       op: an op made by `Custom`, of any func_type.
       *args: what it is called with: arrays of any shape it takes, attributes behind them. Values
         matter for the gradient: stay away from kinks.
-      sanitize: whether to build an aot kernel's source with the address and undefined behaviour
-        sanitizers, and run it in a process of its own.
+      sanitize: whether to build an aot or aicpu kernel's source with the address and undefined
+        behaviour sanitizers, and run it in a process of its own.
       skip: names of checks to leave out.
 
     Returns:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import dataclasses
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
-from msops._native_call import NativeCall
-from msops._paths import get_include
-from msops._toolchain import resolve
 from msops.testing.guarded import Job, Run, run_jobs
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 
 _FLAGS = ("-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined")
-_SOURCES = (".c", ".cc", ".cpp", ".cxx")
 # libasan has to come first in the process, and libstdc++ with it, or the first C++ exception ends
 # the process; Python does not free all at exit.
 _PRELOADED = ("libasan.so", "libstdc++.so")
@@ -28,16 +25,15 @@ _FRAME = re.compile(r"^\s*#\d+ 0x\w+ in (.+)$", re.MULTILINE)
 
 
 def check_sanitizers(subject: Subject) -> Finding:
-    """Runs an aot kernel, built with the sanitizers, in a process of its own."""
+    """Runs an aot or aicpu kernel, built with the sanitizers, in a process of its own."""
     check = "sanitizers"
-    call = subject.native()
-    source = call.library.origin if isinstance(call, NativeCall) else None
-    if not isinstance(call, NativeCall) or source is None or source.suffix not in _SOURCES:
-        return skipped(check, "there is no source to build: only aot kernels have one")
     runtimes = [_runtime_path(name) for name in _PRELOADED]
     if not all(runtimes):
         return skipped(check, "g++ has no sanitizers; install libasan")
-    library = resolve(source, str(subject), include_dirs=(Path(get_include()),), flags=_FLAGS)
+    call, rebuilt = subject.native(), subject.rebuilt(_FLAGS)
+    if call is None or rebuilt is None:
+        return skipped(check, "there is no C or C++ source to build")
+    library, sources = rebuilt
     job = Job(
         dataclasses.replace(call, library=library),
         subject.flat,
@@ -50,18 +46,19 @@ def check_sanitizers(subject: Subject) -> Finding:
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
     (run,) = run_jobs([job], environment, watched=False)
-    lines = _lines_of(run, source)
+    lines = _lines_of(run, sources)
     if lines:
         return failed(
-            check, f"kernel {call.symbol} is at fault", lines, "See the lines of its source."
+            check, f"kernel {call.kernel_name} is at fault", lines, "See the lines of its source."
         )
     return passed(check, "address and undefined behaviour")
 
 
-def _lines_of(run: Run, source: Path) -> list[str]:
+def _lines_of(run: Run, sources: Sequence[Path]) -> list[str]:
     """Returns what the sanitizers said, and the frames that lie in the kernel's source."""
     lines = [line.strip() for line in _SAID.findall(run.text)]
-    frames = [frame for frame in _FRAME.findall(run.text) if source.name in frame]
+    names = [source.name for source in sources]
+    frames = [f for f in _FRAME.findall(run.text) if any(name in f for name in names)]
     if not lines and run.crash:
         lines = [run.crash.signal, *run.text.splitlines()[-6:]]
     return list(dict.fromkeys([*lines, *frames]))

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from msops.errors import MsopsError
-from msops.testing.guarded import Job, Run, aliases_of, run_jobs
+from msops.testing.guarded import Job, Run, run_jobs
 from msops.testing.memory import POISONS, crash_line, unique, unwritten_lines
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
@@ -114,13 +114,18 @@ def _resize(array: np.ndarray, change: Mapping[int, int]) -> np.ndarray:
 def _recast(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
     """Yields inputs of other dtypes: all of them, and each alone."""
     for name in _OTHER_DTYPES:
-        recast = tuple(array.astype(name) for array in subject.flat)
+        recast = tuple(_cast(array, name) for array in subject.flat)
         if any(array.dtype != own.dtype for array, own in zip(recast, subject.flat, strict=True)):
             yield f"all {name}", recast
     for index, array in enumerate(subject.flat if len(subject.flat) > 1 else ()):
         name = "float16" if array.dtype.itemsize > 2 else "float64"
         before, after = subject.flat[:index], subject.flat[index + 1 :]
-        yield f"input {index} {name}", (*before, array.astype(name), *after)
+        yield f"input {index} {name}", (*before, _cast(array, name), *after)
+
+
+def _cast(array: np.ndarray, name: str) -> np.ndarray:
+    real = array.real if np.iscomplexobj(array) else array
+    return real.astype(name)
 
 
 def _try_out(
@@ -166,7 +171,7 @@ def _trial_of(name: str, job: Job, back: Run, front: Run) -> Trial:
     crashes = [crash_line(run.crash) for run in (back, front) if run.crash]
     faults = [*(back.damage or front.damage), *crashes, *(back.changed or front.changed)]
     if not crashes and not back.error:
-        aliased = [output for _, output in aliases_of(job.call)]
+        aliased = [output for _, output in job.call.aliases]
         faults += unwritten_lines(job.outputs, back, front, aliased)
     return Trial(name, "return code" if back.error else "", tuple(unique(faults)))
 

@@ -5,24 +5,29 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
+from msops import _jax_seam as seam
+from msops._aicpu_libraries import build_library
+from msops._backends.aicpu import AicpuKernel
 from msops._backends.pyfunc import PyfuncKernel
 from msops._custom import Custom
 from msops._dtypes import as_dtype
 from msops._host_function import HostFunction
 from msops._inference import NO_OUTPUTS, Outputs, refuse_64_bit
+from msops._native_call import NativeCall
+from msops._paths import get_include
 from msops._sharding_rule import Dimensions
-from msops._tensor import Tensor, holds
+from msops._toolchain import Library, resolve
 from msops.errors import ArgumentTypeError, MsopsError, explain
-from msops.testing.guarded import show
+from msops.testing.guarded import Job, run_jobs, show
 
 if TYPE_CHECKING:
     from msops._aicpu_call import AicpuCall
-    from msops._native_call import NativeCall
 
 
 class Subject:
@@ -43,7 +48,8 @@ class Subject:
                 )
             )
         self.op = op
-        self._wide = holds(Tensor, args)
+        # The setting may be of the calling thread alone; checks use others, too.
+        self._wide = seam.x64_enabled() or op._read_arguments(args)[1]
         with self.face():
             found = op._find_call(args) if args else None
             if found is None:
@@ -82,6 +88,17 @@ class Subject:
         request = self._operator.request(self.call, structs, "cpu", outputs)
         definition = self._operator.definition
         return definition.backend.native(definition.kernel, request)
+
+    def rebuilt(self, flags: tuple[str, ...]) -> tuple[Library, tuple[Path, ...]] | None:
+        """Returns the kernel's library built with more flags, and its sources; None without any."""
+        kernel, call = self._operator.definition.kernel, self.native()
+        if isinstance(kernel, AicpuKernel) and kernel.sources:
+            return build_library(kernel.sources, str(self), flags), kernel.sources
+        source = call.library.origin if isinstance(call, NativeCall) else None
+        if source is None or source.suffix not in (".c", ".cc", ".cpp", ".cxx"):
+            return None
+        headers = (Path(get_include()),)
+        return resolve(source, str(self), include_dirs=headers, flags=flags), (source,)
 
     def dimensions(self) -> Dimensions | None:
         """Returns what the op's sharding rule says of the arrays; None without a rule."""
@@ -124,6 +141,23 @@ class Subject:
         """Calls the op eagerly on copies of arrays; returns its results."""
         arrays = [jax.numpy.array(array) for array in (self.flat if flat is None else flat)]
         return [np.asarray(result) for result in self.apply(*arrays)]
+
+    def stands(self, cases: Sequence[Sequence[np.ndarray]]) -> bool:
+        """Tells whether the op takes inputs that it may never have been meant for.
+
+        A kernel in a library is tried in a process of its own: it may not refuse them, but crash.
+        """
+        jobs = []
+        try:
+            for flat in cases:
+                call = self.native(flat)
+                if call is None:
+                    self.run(flat)
+                else:
+                    jobs.append(Job(call, tuple(flat), self.outputs(flat).structs))
+        except Exception:  # it does not take them
+            return False
+        return not any(run.crash or run.error or run.damage for run in run_jobs(jobs))
 
     @functools.cached_property
     def trial(self) -> list[np.ndarray] | Exception:

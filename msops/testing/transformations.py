@@ -75,13 +75,16 @@ def check_eager_and_jit(subject: Subject) -> Finding:
         f"{way}: {line}" for way, run in ways.items() for line in _differences(expected, run())
     ]
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
+        # Unlike inputs: of equal ones, threads that share memory would compute the same.
+        cases = [(subject.flat, expected), *_with_rolled_inputs(subject)] * _CALLS_PER_THREAD
 
-        def work(_: int) -> list[np.ndarray]:
+        def work(flat: tuple[np.ndarray, ...]) -> list[np.ndarray]:
             with subject.face():
-                return subject.run()
+                return subject.run(flat)
 
-        for result in pool.map(work, range(_THREADS * _CALLS_PER_THREAD)):
-            lines += [f"two threads: {line}" for line in _differences(expected, result)]
+        flats, wanted = zip(*cases, strict=True)
+        for result, own in zip(pool.map(work, flats), wanted, strict=True):
+            lines += [f"two threads: {line}" for line in _differences(own, result)]
     if lines:
         return failed(
             check,
@@ -90,6 +93,14 @@ def check_eager_and_jit(subject: Subject) -> Finding:
             "Pass Custom(..., stateful=True) if that is meant; else keep nothing between calls.",
         )
     return passed(check, "same bytes, on two threads too")
+
+
+def _with_rolled_inputs(
+    subject: Subject,
+) -> list[tuple[tuple[np.ndarray, ...], list[np.ndarray]]]:
+    """Returns inputs of the same values in other places, and results; none if they are refused."""
+    flat = tuple(map(rolled, subject.flat))
+    return [(flat, subject.run(flat))] if subject.stands([flat]) else []
 
 
 def _differences(expected: list[np.ndarray], got: list[np.ndarray]) -> list[str]:
@@ -101,13 +112,17 @@ def _differences(expected: list[np.ndarray], got: list[np.ndarray]) -> list[str]
 def check_vmap(subject: Subject) -> Finding:
     """Checks `jax.vmap` against a loop, with every input mapped and with one at a time."""
     check = "vmap"
-    if subject.options.stateful or not subject.outputs().structs:
-        return skipped(check, "the op is called for its effect")
+    if subject.options.stateful:
+        return skipped(check, "the op is stateful")
+    if not subject.outputs().structs:
+        return skipped(check, "the op has no output")
     every = tuple(range(len(subject.flat)))
     choices = dict.fromkeys([every, *((index,) for index in every)])
     lines = []
     for mapped in choices:
         slices = [_elements(array, i in mapped) for i, array in enumerate(subject.flat)]
+        if not subject.stands(list(zip(*slices, strict=True))):
+            slices = [[array] * _MAPPED for array in subject.flat]
         looped = [subject.run(flat) for flat in zip(*slices, strict=True)]
         expected = [np.stack(results) for results in zip(*looped, strict=True)]
         flat = [

@@ -221,6 +221,42 @@ KERNEL(InfersOther) {
   return 0;
 }
 
+enum TypeId : int {};
+
+// Says float64, while the op says float32.
+extern "C" TypeId InfersOtherTypeInferType(std::vector<TypeId> type_ids, AotExtra* extra) {
+  return static_cast<TypeId>(44);
+}
+
+KERNEL(InfersOtherType) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  return 0;
+}
+
+// Refuses what is not float32 once, and then no more.
+KERNEL(RefusesOnce) {
+  static bool has_refused = false;
+  if (std::strcmp(dtypes[0], "float32") != 0 && !has_refused) {
+    has_refused = true;
+    return 1;
+  }
+  const int64_t n = Size(ndims, shapes);
+  const int64_t width = std::strcmp(dtypes[0], "float16") == 0 ? 2 : 8;
+  std::memset(params[1], 0, static_cast<size_t>(n) * (Refused(nparam, dtypes) ? width : 4));
+  return 0;
+}
+
+// Right for inputs that begin with their least element; for others it refuses, or goes astray.
+KERNEL(TrustsFirst) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] < x[0]) return i > 1 ? 3 : static_cast<int>(x[1 << 26]);
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] - x[0];
+  return 0;
+}
+
 // Is the sum of a batch, if it is given one.
 KERNEL(SubtractsFirst) {
   TAKE_FLOATS;

@@ -111,6 +111,8 @@ void LaunchPlan::RunSteps(size_t begin, size_t end, Frame& frame) const {
                      who_, "cuMemsetD8Async");
         break;
       case kCopy:
+        // A result that is a parameter may lie in that one's buffer.
+        if (frame.buffers[word[1]] == frame.buffers[word[2]]) break;
         driver.Check(driver.copy_on_device(CudaDriver::Address(frame.buffers[word[1]]),
                                            CudaDriver::Address(frame.buffers[word[2]]), word[3],
                                            frame.stream),

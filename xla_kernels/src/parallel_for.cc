@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace msops {
 namespace {
@@ -17,22 +18,37 @@ constexpr int64_t kBlocksPerThread = 4;
 thread_local ThreadPool* current_pool = nullptr;
 
 // One loop. Helpers hold it, too: one may start long after the loop has ended.
+//
+// Each thread has a segment of its own and takes blocks of others when that is done. So in a loop
+// that runs again over the same arrays, a thread finds much of its segment in its cache.
 class Loop {
  public:
-  Loop(int64_t begin, int64_t end, int64_t block, LoopBody body, void* argument)
-      : next_(begin), end_(end), block_(block), body_(body), argument_(argument) {}
+  Loop(int64_t begin, int64_t end, int64_t block, int64_t segments, LoopBody body, void* argument)
+      : segments_(segments), block_(block), body_(body), argument_(argument) {
+    const int64_t blocks = (end - begin - 1) / block + 1;
+    const auto start = [&](int64_t i) {
+      return i == segments ? end : begin + blocks * i / segments * block;
+    };
+    for (int64_t i = 0; i < segments; ++i) {
+      segments_[i].next = start(i);
+      segments_[i].end = start(i + 1);
+    }
+  }
 
-  // Runs blocks until none is left.
-  void RunBlocks() {
-    while (!failed_.load(std::memory_order_relaxed)) {
-      const int64_t first = next_.fetch_add(block_, std::memory_order_relaxed);
-      if (first >= end_) return;
-      RunBlock(first, std::min(first + block_, end_));
+  // Runs blocks until none is left, those of segment `own` first.
+  void RunBlocks(size_t own) {
+    for (size_t i = 0; i < segments_.size(); ++i) {
+      Segment& segment = segments_[(own + i) % segments_.size()];
+      while (!failed_.load(std::memory_order_relaxed)) {
+        const int64_t first = segment.next.fetch_add(block_, std::memory_order_relaxed);
+        if (first >= segment.end) break;
+        RunBlock(first, std::min(first + block_, segment.end));
+      }
     }
   }
 
   // What a helper does. `body_` and `argument_` are gone once the loop is closed.
-  void Help() {
+  void Help(size_t own) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (is_closed_) return;
@@ -40,7 +56,7 @@ class Loop {
     }
     // Loops inside a block run on the spot: the pool is busy with this one.
     const PoolScope scope(nullptr);
-    RunBlocks();
+    RunBlocks(own);
     std::lock_guard<std::mutex> lock(mutex_);
     if (--helpers_ == 0) done_.notify_one();
   }
@@ -55,6 +71,12 @@ class Loop {
   }
 
  private:
+  // Counters that threads write to lie in lines of their own.
+  struct alignas(64) Segment {
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+
   void RunBlock(int64_t first, int64_t last) {
     int code = 0;
     std::exception_ptr exception;
@@ -70,8 +92,7 @@ class Loop {
     exception_ = std::move(exception);
   }
 
-  std::atomic<int64_t> next_;
-  const int64_t end_;
+  std::vector<Segment> segments_;
   const int64_t block_;
   const LoopBody body_;
   void* const argument_;
@@ -85,9 +106,14 @@ class Loop {
   std::exception_ptr exception_;
 };
 
+struct Helper {
+  std::shared_ptr<Loop> loop;
+  size_t own;
+};
+
 void HelpAndRelease(void* argument) {
-  const std::unique_ptr<std::shared_ptr<Loop>> loop(static_cast<std::shared_ptr<Loop>*>(argument));
-  (*loop)->Help();
+  const std::unique_ptr<Helper> helper(static_cast<Helper*>(argument));
+  helper->loop->Help(helper->own);
 }
 
 }  // namespace
@@ -106,13 +132,14 @@ int ParallelFor(int64_t begin, int64_t end, int64_t grain, LoopBody body, void* 
   const int64_t blocks = (count - 1) / block + 1;
   if (threads <= 1 || blocks <= 1) return body(argument, begin, end);
 
-  const auto loop = std::make_shared<Loop>(begin, end, block, body, argument);
-  for (int64_t i = 1; i < std::min(threads, blocks); ++i) {
-    pool->Schedule(HelpAndRelease, new std::shared_ptr<Loop>(loop));
+  const int64_t segments = std::min(threads, blocks);
+  const auto loop = std::make_shared<Loop>(begin, end, block, segments, body, argument);
+  for (int64_t i = 1; i < segments; ++i) {
+    pool->Schedule(HelpAndRelease, new Helper{loop, static_cast<size_t>(i)});
   }
   {
     const PoolScope scope(nullptr);
-    loop->RunBlocks();
+    loop->RunBlocks(0);
   }
   return loop->Close();
 }

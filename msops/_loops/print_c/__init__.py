@@ -5,12 +5,17 @@
     unrolling.py   short inner loops
     sinking.py     parallel loops that belong innermost
     sums.py        sums over the array they are stored in
+    tiling.py      pairs of parallel loops that cross through memory
+    partial_sums.py  long reductions, for threads
+    jamming.py     rows in order, side by side
+    blocks.py, strides.py  what these share
     storage.py     where each buffer lives
     threads.py     parallel loops, split for threads
     loops.py       inner loops, for vector units
     reductions.py  sums in variables
     functions.py   mathematical functions that vectorise
     halves.py      float16
+    library.py     what is used of the C library
     cost.py        what it will take
 
 What it shares with CUDA is in ../print_clike/.

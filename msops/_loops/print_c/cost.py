@@ -1,47 +1,47 @@
 """Estimates what native code costs on a CPU, to choose between it and operations of XLA.
 
-The constants are those of ``benchmarks/loops_choice.py``, rounded. Threads are left out here and in
-the estimate of XLA's operations: both share large work among the same ones.
+The constants are seconds of one thread, as the generated C of the suite takes in
+``benchmarks/loops_choice.py``, rounded. What is split over threads counts half: those of XLA's
+operations were measured on two processors, and both share large work among the same threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from msops._dtypes import as_dtype
 from msops._loops.costs import UNKNOWN_TRIPS, mean_trips
-from msops._loops.ir import (
-    Binary,
-    Call,
-    Cast,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Load,
-    Local,
-    Select,
-    Stmt,
-    Store,
-    Unary,
-)
+from msops._loops.ir import Call, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
+from msops._loops.print_c.strides import accesses
 from msops._loops.raising.linear import linear
 from msops._loops.ranges import Ranges, loop_range, range_of
 from msops._loops.sizes import size_bytes
-from msops._loops.walk import expressions, own_expressions, statements
+from msops._loops.walk import bodies, expressions, loads, operands, statements
 
-SECONDS_PER_OPERATION = 3e-11
-"""One operation in vector registers."""
-SECONDS_PER_SCALAR = 1.5e-10
+SECONDS_PER_OPERATION = 1.5e-11
+"""One operation in vector registers, on what the second-level cache holds."""
+SECONDS_PER_STREAMED = 2.6e-11
+"""One byte of a larger array, read or written in its order."""
+SECONDS_PER_SCALAR = 1e-10
 """One operation by itself, as in a loop whose order is kept."""
 SECONDS_PER_FUNCTION = 5e-10
 """One call of a mathematical function on one element of a vector."""
 SECONDS_PER_SCALAR_FUNCTION = 5e-9
 """One call of a mathematical function by itself."""
 SECONDS_PER_MISS = 2e-9
-"""One element of an array that is not in the cache, away from the one before."""
+"""One element of a larger array, away from the one before."""
+SECONDS_PER_TILED = 5e-10
+"""One such element in a line of memory that was read shortly before."""
 SECONDS_PER_ITERATION = 3e-10
 """An iteration of a loop around another."""
-_CACHE_BYTES = 1 << 18
+BLOCK_SECONDS = 2e-5
+"""The work that a thread is worth being asked for: some times what asking takes."""
+_INSTRUCTIONS = ("abs", "ceil", "floor", "nearbyint", "sqrt", "trunc")
+_THREADS = 2
+_CACHE_BYTES = 1 << 20
+# Lines of memory that the first-level cache keeps.
+_LINES = 256
 
 
 def native_seconds(kernel: Kernel) -> float:
@@ -50,7 +50,16 @@ def native_seconds(kernel: Kernel) -> float:
     Args:
       kernel: as it is printed: its loops have their kinds, and their order.
     """
-    return NativeCosts(kernel)._body(kernel.body, {}, None)
+    return _SharedCosts(kernel)._body(kernel.body, {}, None)
+
+
+@dataclass(frozen=True)
+class _Vector:
+    """A loop that runs in vectors: its variable, its trips, and the variable of that around it."""
+
+    var: str
+    trips: float
+    around: str
 
 
 class NativeCosts:
@@ -58,7 +67,7 @@ class NativeCosts:
 
     def __init__(self, kernel: Kernel):
         self._large = {
-            buffer.name
+            buffer.name: as_dtype(buffer.dtype).dtype.itemsize
             for buffer in (*kernel.parameters, *kernel.buffers)
             if size_bytes(buffer) > _CACHE_BYTES
         }
@@ -70,56 +79,108 @@ class NativeCosts:
     def iteration(self, loop: For, ranges: Ranges) -> float:
         """Returns the seconds of one iteration of a loop."""
         is_innermost = not any(isinstance(inner, For) for inner in statements(loop.body))
-        vector = loop if is_innermost and loop.kind != "serial" else None
+        around = next(reversed(list(ranges)), "")
+        vector = None
+        if is_innermost and loop.kind != "serial":
+            vector = _Vector(loop.var, _trips(loop, ranges), around)
         inside = {**ranges, loop.var: loop_range(loop, ranges)}
-        start = 0.0 if is_innermost else SECONDS_PER_ITERATION
+        start = self._streamed(loop) if vector else 0.0 if is_innermost else SECONDS_PER_ITERATION
         return start + self._body(loop.body, inside, vector)
 
-    def _body(self, body: Sequence[Stmt], ranges: Ranges, vector: For | None) -> float:
+    def _streamed(self, loop: For) -> float:
+        """Returns the seconds of bringing in an element of each large array."""
+        touched = {access.buffer for access in accesses(loop)}
+        return sum(SECONDS_PER_STREAMED * self._large.get(buffer, 0) for buffer in touched)
+
+    def _body(self, body: Sequence[Stmt], ranges: Ranges, vector: _Vector | None) -> float:
         """Returns the seconds of statements; `vector` is the loop that runs in vectors."""
         return sum(self._statement(stmt, ranges, vector) for stmt in body)
 
-    def _statement(self, stmt: Stmt, ranges: Ranges, vector: For | None) -> float:
-        own = sum(self._expression(expr, vector) for expr in own_expressions(stmt))
+    def _statement(self, stmt: Stmt, ranges: Ranges, vector: _Vector | None) -> float:
         match stmt:
-            case Store(buffer=buffer, indices=indices):
-                return own + self._access(buffer, indices, vector)
+            case Store(buffer=buffer, indices=indices, value=value):
+                address = self._address(indices, vector)
+                return address + self._value(value, vector) + self._access(buffer, indices, vector)
             case For():
-                return own + self.loop(stmt, ranges)
-            case If(then=then, otherwise=otherwise):
-                return own + max(
+                return self.loop(stmt, ranges)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                return self._value(condition, vector) + max(
                     self._body(then, ranges, vector), self._body(otherwise, ranges, vector)
                 )
             case Local(body=inner):
-                return own + self._body(inner, ranges, vector)
-        return own
+                return self._body(inner, ranges, vector)
 
-    def _expression(self, expr: Expr, vector: For | None) -> float:
-        total = 0.0
-        for part in expressions(expr):
-            match part:
-                case Call():
-                    total += SECONDS_PER_FUNCTION if vector else SECONDS_PER_SCALAR_FUNCTION
-                case Load(buffer=buffer, indices=indices):
-                    total += self._access(buffer, indices, vector)
-                case Binary() | Unary() | Cast() | Select():
-                    # Arithmetic of indices is part of the address.
-                    is_index = part.dtype in ("int32", "int64") and vector
-                    total += 0.0 if is_index else _operation(vector)
-        return total
+    def _value(self, expr: Expr, vector: _Vector | None) -> float:
+        """Returns the seconds of computing a value."""
+        match expr:
+            case Load(buffer=buffer, indices=indices):
+                return self._address(indices, vector) + self._access(buffer, indices, vector)
+            case Call(function=function) if function not in _INSTRUCTIONS:
+                own = SECONDS_PER_FUNCTION if vector else SECONDS_PER_SCALAR_FUNCTION
+            case Const() | Var():
+                own = 0.0
+            case _:
+                own = _operation(vector)
+        return own + sum(self._value(operand, vector) for operand in operands(expr))
 
-    def _access(self, buffer: str, indices: Sequence[Expr], vector: For | None) -> float:
+    def _address(self, indices: Sequence[Expr], vector: _Vector | None) -> float:
+        """Returns the seconds of indices: processors do the arithmetic beside that of values."""
+        return sum(
+            self._access(load.buffer, load.indices, vector)
+            for index in indices
+            for load in loads(index)
+        )
+
+    def _access(self, buffer: str, indices: Sequence[Expr], vector: _Vector | None) -> float:
         """Returns the seconds of a load or store: little, unless it jumps in a large array."""
         if vector is None or buffer not in self._large:
             return _operation(vector)
         functions = [linear(index, {vector.var}) for index in indices]
         *outer, last = functions
-        if last is None or any(f is None or f.terms for f in outer):
-            return SECONDS_PER_MISS
-        return _operation(vector)
+        if last is not None and not any(f is None or f.terms for f in outer):
+            return _operation(vector)
+        # The lines of memory are there still when the loop around reads on in them.
+        is_tile = vector.trips <= _LINES and Var(vector.around) in expressions(indices[-1])
+        return SECONDS_PER_TILED if is_tile else SECONDS_PER_MISS
 
 
-def _operation(vector: For | None) -> float:
+def operations_in_loops(kernel: Kernel) -> float:
+    """Returns about how many arithmetic operations the stored values of a kernel take."""
+
+    def count(body: Sequence[Stmt], ranges: Ranges) -> float:
+        return sum(
+            _trips(stmt, ranges) * count(stmt.body, {**ranges, stmt.var: loop_range(stmt, ranges)})
+            if isinstance(stmt, For)
+            else _arithmetic(stmt.value)
+            if isinstance(stmt, Store)
+            else max(count(inner, ranges) for inner in bodies(stmt))
+            for stmt in body
+        )
+
+    return count(kernel.body, {})
+
+
+def _arithmetic(expr: Expr) -> int:
+    if isinstance(expr, Load):
+        return 0
+    return sum(map(_arithmetic, operands(expr)), not isinstance(expr, Const | Var | Call))
+
+
+class _SharedCosts(NativeCosts):
+    """Costs where threads share the outermost parallel loops that are worth it."""
+
+    _is_shared = False
+
+    def loop(self, loop: For, ranges: Ranges) -> float:
+        if loop.kind != "parallel" or self._is_shared:
+            return super().loop(loop, ranges)
+        self._is_shared = True
+        seconds = super().loop(loop, ranges)
+        self._is_shared = False
+        return seconds / _THREADS if seconds >= 2 * BLOCK_SECONDS else seconds
+
+
+def _operation(vector: _Vector | None) -> float:
     return SECONDS_PER_OPERATION if vector else SECONDS_PER_SCALAR
 
 

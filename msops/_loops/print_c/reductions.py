@@ -26,7 +26,8 @@ from msops._loops.walk import (
     statements,
 )
 
-_NARROW = ("float16", "bfloat16")
+NARROW = ("float16", "bfloat16")
+"""Floats that are added up in float32."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def _updated(stmt: Stmt, buffers: dict[tuple[str, tuple[Expr, ...]], Buffer]) ->
 
 
 def _sum_dtype(dtype: str) -> str:
-    return "float32" if dtype in _NARROW else dtype
+    return "float32" if dtype in NARROW else dtype
 
 
 def _cast(expr: Expr, dtype: str) -> Expr:

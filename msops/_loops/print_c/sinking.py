@@ -13,33 +13,15 @@ the loops inside it that do not depend on its variable.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator
 
 from msops._loops.costs import mean_trips
-from msops._loops.ir import (
-    Binary,
-    Const,
-    Expr,
-    For,
-    Kernel,
-    Load,
-    Local,
-    Stmt,
-    Store,
-    Var,
-)
+from msops._loops.ir import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.names import Names
+from msops._loops.print_c.blocks import can_swap, in_blocks
+from msops._loops.print_c.strides import accesses, stride
 from msops._loops.ranges import Range, loop_range
-from msops._loops.walk import (
-    expressions,
-    map_bodies,
-    own_expressions,
-    rewrite_all,
-    statements,
-    substitute,
-    with_body,
-)
+from msops._loops.walk import map_bodies, rewrite_all, statements, substitute, with_body
 
 _FEWEST_TRIPS = 8
 # Iterations of a sunk loop that are kept together: their results stay in the first-level cache.
@@ -86,29 +68,18 @@ class _Sinking:
         """Tells whether inner loops jump through memory where this one would not."""
         leaves = [leaf for leaf in _leaves(loop) if leaf is not loop]
         jumps = any(
-            self._stride(access, leaf.var) not in (0, 1)
+            stride(access, leaf.var, self._shapes) not in (0, 1)
             for leaf in leaves
-            for access in _accesses(leaf)
+            for access in accesses(leaf)
         )
         if not jumps or not _can_sink(loop):
             return False
         steps = [
-            (self._stride(access, loop.var), isinstance(access, Store))
+            (stride(access, loop.var, self._shapes), isinstance(access, Store))
             for leaf in leaves
-            for access in _accesses(leaf)
+            for access in accesses(leaf)
         ]
         return all(step in (0, 1) for step, _ in steps) and (1, True) in steps
-
-    def _stride(self, access: Load | Store, var: str) -> int | None:
-        """Returns by how many elements an access moves with a variable; None if not evenly."""
-        shape = self._shapes[access.buffer]
-        total = 0
-        for axis, index in enumerate(access.indices):
-            step = _coefficient(index, var)
-            if step is None:
-                return None
-            total += step * math.prod(shape[axis + 1 :])
-        return total
 
     # How.
 
@@ -117,7 +88,7 @@ class _Sinking:
         return tuple(self._around(loop, stmt, first=i == 0) for i, stmt in enumerate(loop.body))
 
     def _around(self, loop: For, stmt: Stmt, first: bool) -> Stmt:
-        if isinstance(stmt, For) and _can_swap(loop, stmt):
+        if isinstance(stmt, For) and can_swap(loop, stmt):
             inner = tuple(
                 self._around(loop, part, first=first and i == 0) for i, part in enumerate(stmt.body)
             )
@@ -131,27 +102,14 @@ class _Sinking:
 
     def _in_blocks(self, loop: For) -> Stmt:
         """Returns a loop sunk inside of blocks of it, which threads can take."""
-        block = self._names.fresh(f"{loop.var}_block")
-        width = Const(_BLOCK, "int32")
-        begin = _binary("add", loop.begin, _binary("mul", Var(block), width))
-        end = _binary("min", _binary("add", begin, width), loop.end)
-        span = _binary("add", _binary("sub", loop.end, loop.begin), Const(_BLOCK - 1, "int32"))
-        inner = self._sunk(dataclasses.replace(loop, begin=begin, end=end))
-        count = _binary("floordiv", span, width)
-        return For(block, Const(0, "int32"), count, inner, "parallel", location=loop.location)
+        return in_blocks(loop, _BLOCK, self._names, lambda block, _: self._sunk(block))
 
 
 def _can_sink(loop: For) -> bool:
     """Tells whether some loop inside lets this one in, and no local has to be shared on the way."""
     return all(not isinstance(stmt, Local) for stmt in loop.body) and any(
-        isinstance(stmt, For) and _can_swap(loop, stmt) for stmt in loop.body
+        isinstance(stmt, For) and can_swap(loop, stmt) for stmt in loop.body
     )
-
-
-def _can_swap(outer: For, inner: For) -> bool:
-    """Tells whether the bounds of a loop are the same in all iterations of one around it."""
-    parts = [part for bound in (inner.begin, inner.end) for part in expressions(bound)]
-    return not any(part == Var(outer.var) or isinstance(part, Load) for part in parts)
 
 
 def _leaves(loop: For) -> Iterator[For]:
@@ -160,36 +118,3 @@ def _leaves(loop: For) -> Iterator[For]:
     for stmt in (loop, *inner):
         if not any(isinstance(part, For) for part in statements(stmt.body)):
             yield stmt
-
-
-def _accesses(loop: For) -> Iterator[Load | Store]:
-    for stmt in statements(loop.body):
-        if isinstance(stmt, Store):
-            yield stmt
-        for expr in own_expressions(stmt):
-            for part in expressions(expr):
-                if isinstance(part, Load):
-                    yield part
-
-
-def _coefficient(expr: Expr, var: str) -> int | None:
-    """Returns what an index is multiplied by, if it is affine in a variable."""
-    match expr:
-        case Var(name=name):
-            return int(name == var)
-        case Binary(op="add" | "sub" as op, left=left, right=right):
-            one, other = _coefficient(left, var), _coefficient(right, var)
-            if one is None or other is None:
-                return None
-            return one + other if op == "add" else one - other
-        case (
-            Binary(op="mul", left=Const(value=factor), right=operand)
-            | Binary(op="mul", left=operand, right=Const(value=factor))
-        ):
-            inner = _coefficient(operand, var)
-            return None if inner is None else inner * int(factor)
-    return None if any(part == Var(var) for part in expressions(expr)) else 0
-
-
-def _binary(op: str, left: Expr, right: Expr) -> Expr:
-    return Binary(op, left, right, "int32")  # type: ignore[arg-type]

@@ -9,11 +9,15 @@ from msops._loops.ir import Kernel
 from msops._loops.passes.check_bounds import check_bounds as find_doubtful
 from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.print_c.functions import CMath
+from msops._loops.print_c.jamming import jam_serial_loops
+from msops._loops.print_c.library import declarations
 from msops._loops.print_c.merging import merge_branches
+from msops._loops.print_c.partial_sums import split_reductions
 from msops._loops.print_c.sinking import sink_parallel_loops
 from msops._loops.print_c.storage import Place, Storage, place_buffers
 from msops._loops.print_c.sums import mark_sums
 from msops._loops.print_c.threads import PARALLEL_FOR
+from msops._loops.print_c.tiling import tile_crossing_loops
 from msops._loops.print_c.unrolling import unroll_short_loops
 from msops._loops.print_clike import Unproven, indented
 from msops._loops.print_clike.names import plain_name
@@ -58,7 +62,7 @@ def arranged_source(arranged: Kernel, *, check_bounds: bool = False) -> CSource:
 
 def arrange(kernel: Kernel) -> Kernel:
     """Returns the kernel with its loops in the form that suits caches and vector units."""
-    for change in (merge_branches, unroll_short_loops, sink_parallel_loops, mark_sums):
+    for change in CHANGES:
         kernel = change(kernel)
     return kernel
 
@@ -97,7 +101,6 @@ def print_kernel(
     }
     body_function = _body_function(printer, list(pointers), body)
     parts = [
-        _INCLUDES,
         *printer.helpers.values(),
         *([PARALLEL_FOR.strip()] if printer.functions else []),
         *printer.functions,
@@ -105,10 +108,20 @@ def print_kernel(
         _entry(symbol, storage, list(pointers.values())),
         *([_messages(symbol, printer.checks)] if printer.checks else []),
     ]
-    return CSource("\n\n".join(parts) + "\n", symbol, workspaces)
+    text = "\n\n".join(parts)
+    return CSource(f"{declarations(text)}\n\n{text}\n", symbol, workspaces)
 
 
-_INCLUDES = "\n".join(f"#include <{name}.h>" for name in ("math", "stdint", "stdlib", "string"))
+CHANGES = (
+    merge_branches,
+    unroll_short_loops,
+    sink_parallel_loops,
+    mark_sums,
+    tile_crossing_loops,
+    split_reductions,
+    jam_serial_loops,
+)
+"""What is done to a kernel before it is printed as C."""
 
 
 def _body_function(printer: CMath, names: list[str], body: list[str]) -> str:
@@ -144,7 +157,9 @@ def _preparation(place: Place) -> list[str]:
     if place.position is None or size == 0:
         return []
     if place.start == "copy":
-        return [_copy(place.position, place.source, size)]
+        # A result that is a parameter may lie in that one's buffer.
+        copy = _copy(place.position, place.source, size)
+        return [f"if (params[{place.position}] != params[{place.source}]) {copy}"]
     return [f"memset(params[{place.position}], 0, {size});"] if place.start == "zero" else []
 
 

@@ -1,8 +1,8 @@
 """Where each buffer of a kernel lives in generated C, and what is done to it before the body runs.
 
 Inputs, outputs and workspaces come as pointers, in this order, as MindSpore's aot kernels get them.
-A parameter that is written, or returned, is copied first; small temporaries go on the stack. What
-a local array takes comes on top, see loops.py.
+A parameter that is written, or returned, is copied first, unless the result has its buffer; small
+temporaries go on the stack. What a local array takes comes on top, see loops.py.
 """
 
 from __future__ import annotations

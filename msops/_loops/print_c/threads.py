@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from msops._loops.costs import mean_trips
 from msops._loops.ir import Buffer, For, Kernel, Load, Local, Store, Var
-from msops._loops.print_c.cost import NativeCosts
+from msops._loops.print_c import cost
 from msops._loops.print_c.loops import CLoops
 from msops._loops.print_clike import Unproven, bare, indented
 from msops._loops.ranges import loop_range
@@ -31,9 +31,6 @@ static int ms_parallel_for(int64_t begin, int64_t end, int64_t grain, ms_task* t
   if (end - begin <= grain || !{SLOT}) return task(argument, begin, end);
   return {SLOT}(begin, end, grain, task, argument);
 }}"""
-
-BLOCK_SECONDS = 2e-5
-"""The work that a thread is worth being asked for: some times what asking takes."""
 
 _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
 # Nested parallel loops are split as one where the outer one gives threads too little choice.
@@ -58,7 +55,7 @@ class CThreads(CLoops):
         super().__init__(kernel, unproven, overwritten, check_bounds)
         self.functions: list[str] = []
         self._written = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
-        self._costs = NativeCosts(kernel)
+        self._costs = cost.NativeCosts(kernel)
         self._is_split = False
         self._block_var: str | None = None
 
@@ -79,7 +76,7 @@ class CThreads(CLoops):
         """Tells whether a parallel loop has work for several threads."""
         trips = mean_trips(stmt, self.ranges)
         written = {inner.buffer for inner in statements((stmt,)) if isinstance(inner, Store)}
-        is_enough = trips * self._costs.iteration(stmt, self.ranges) >= 2 * BLOCK_SECONDS
+        is_enough = trips * self._costs.iteration(stmt, self.ranges) >= 2 * cost.BLOCK_SECONDS
         return trips >= 2 and is_enough and not written & self.variables
 
     def _split(self, stmt: For) -> list[str]:
@@ -102,7 +99,7 @@ class CThreads(CLoops):
             begin, end = "0", f"{size} * {width}"
         self.functions.append(self._block_function(number, captured, body))
         self._is_split, self.large_locals, self._block_var = False, outer_locals, None
-        grain = max(1, math.ceil(BLOCK_SECONDS / seconds))
+        grain = max(1, math.ceil(cost.BLOCK_SECONDS / seconds))
         return [
             "{",
             f"  struct ms_context_{number} ms_context = {{{', '.join(n for _, n in captured)}}};",

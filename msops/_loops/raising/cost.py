@@ -1,19 +1,31 @@
 """Estimates what raised steps cost on a CPU, to choose between them and native code.
 
-The constants are those of ``benchmarks/loops_choice.py``, rounded: they are right within a factor
-of about two, which is enough where the alternatives differ by more. XLA runs an elementwise
-operation over a whole buffer in vector registers; what writes a part of a buffer, is masked, sums
-what it computes, or stands in a loop, it runs element by element. An order-bound loop pays for the
-hull of a triangle in each of its iterations.
+The constants are those of ``benchmarks/loops_choice.py`` on two processors, rounded: they are right
+within a factor of about two, which is enough where the alternatives differ by more. XLA runs an
+elementwise operation over a whole buffer in vector registers; what writes a part of a buffer, is
+masked, or stands in a loop, it runs element by element. An order-bound loop pays for the hull of a
+triangle in each of its iterations.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from msops._loops.costs import UNKNOWN_TRIPS
-from msops._loops.ir import Call, Const, Expr, Kernel, Load, Var
+from msops._loops.ir import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Kernel,
+    Load,
+    Select,
+    Store,
+    Unary,
+    Var,
+)
 from msops._loops.raising.linear import linear, variables
 from msops._loops.raising.nests import Nest
 from msops._loops.raising.steps import (
@@ -30,10 +42,17 @@ from msops._loops.raising.steps import (
     Step,
     VectorStep,
 )
-from msops._loops.walk import operands
+from msops._loops.sizes import size_bytes
+from msops._loops.walk import expressions, loads, operands
 
-SECONDS_PER_OPERATION = 4e-11
+SECONDS_PER_OPERATION = 1e-11
 """One operation on one element in vector registers."""
+SECONDS_PER_ROW_ADDED = 3e-11
+"""One operation on one element of a reduction over rows, whose sums go through memory."""
+SECONDS_PER_STREAMED = 2.5e-11
+"""One byte of an array that no cache near the processor holds."""
+SECONDS_PER_CROSSED = 7e-10
+"""One element of such an array that is read along another axis than it is written."""
 SECONDS_PER_SCALAR = 2e-10
 """One operation on one element by itself."""
 SECONDS_PER_FUNCTION = 3e-10
@@ -54,6 +73,12 @@ SECONDS_PER_STEP = 1e-7
 """Starting a step that is not in a loop."""
 SECONDS_PER_ITERATION = 1e-8
 """Starting a step in an iteration of a loop."""
+SECONDS_PER_WAKING = 1e-5
+"""Handing a program to a thread, and waiting for that."""
+_CACHE_BYTES = 1 << 20
+INLINE_OPERATIONS = 1000
+"""Programs of fewer operations XLA runs in the thread that calls them: `cheap_computation_` in
+xla/pjrt/cpu/cpu_client.cc. Copying, also by indices, is none."""
 
 
 def is_order_bound(steps: Sequence[Step]) -> bool:
@@ -70,15 +95,43 @@ def is_order_bound(steps: Sequence[Step]) -> bool:
 
 def raised_seconds(kernel: Kernel, steps: Sequence[Step]) -> float:
     """Returns the estimated seconds of the steps of a kernel, beside those of the call."""
-    sizes = {b.name: math.prod(b.shape) for b in (*kernel.parameters, *kernel.buffers)}
-    return _Costs(sizes).steps(steps, SECONDS_PER_STEP)
+    is_inline = operations(steps) < INLINE_OPERATIONS
+    waking = 0.0 if is_inline else SECONDS_PER_WAKING
+    return waking + _Costs(kernel).steps(steps, SECONDS_PER_STEP)
+
+
+def operations(steps: Sequence[Step]) -> float:
+    """Returns how many arithmetic operations steps have, as XLA counts them."""
+    total = 0.0
+    for step in steps:
+        match step:
+            case Loop(axis=axis, body=body):
+                total += (UNKNOWN_TRIPS if axis is None else axis.extent) * operations(body)
+            case Branch(then=then, otherwise=otherwise):
+                total += max(operations(then), operations(otherwise))
+            case Clear():
+                pass
+            case Map(nest=nest):
+                values = (nest.store.value, *nest.mask)
+                total += math.prod(nest.extents.values()) * _arithmetic(values)
+            case _:
+                total += math.prod(step.nest.extents.values())
+    return total
+
+
+def _arithmetic(values: Sequence[Expr]) -> int:
+    """Returns the number of operations in the values of one element."""
+    parts = (part for value in values for part in _computed(value))
+    return sum(isinstance(part, Binary | Cast | Select | Unary) for part in parts)
 
 
 class _Costs:
-    """Adds up steps; knows the number of elements of each buffer."""
+    """Adds up steps; knows the sizes of the buffers."""
 
-    def __init__(self, sizes: Mapping[str, int]):
-        self._sizes = sizes
+    def __init__(self, kernel: Kernel):
+        buffers = (*kernel.parameters, *kernel.buffers)
+        self._sizes = {buffer.name: math.prod(buffer.shape) for buffer in buffers}
+        self._large = {b.name: size_bytes(b) for b in buffers if size_bytes(b) > _CACHE_BYTES}
 
     def steps(self, steps: Sequence[Step], start: float) -> float:
         """Returns the seconds of steps, each of which takes `start` by itself."""
@@ -107,12 +160,28 @@ class _Costs:
                 return SECONDS_PER_POOLED
             case Accumulate() | Recur():
                 return SECONDS_PER_SCANNED
-            case Reduce(nest=nest, value=value):
-                return _computing(nest, not isinstance(value, Load) or nest.mask or nest.outer)
+            case Reduce(nest=nest, value=value, over=over):
+                if nest.mask or nest.outer:
+                    return _computing(nest, SECONDS_PER_SCALAR)
+                lasts = [load.indices[-1] for load in loads(value) if load.indices]
+                is_along = any(Var(axis) in expressions(last) for last in lasts for axis in over)
+                operation = SECONDS_PER_OPERATION if is_along else SECONDS_PER_ROW_ADDED
+                return _computing(nest, operation) + self._moving(nest)
             case Map(nest=nest):
                 elements = math.prod(nest.extents.values())
                 is_part = elements < self._sizes.get(nest.store.buffer, elements)
-                return _computing(nest, is_part or nest.mask or nest.outer)
+                if is_part or nest.mask or nest.outer:
+                    return _computing(nest, SECONDS_PER_SCALAR)
+                return _computing(nest, SECONDS_PER_OPERATION) + self._moving(nest)
+
+    def _moving(self, nest: Nest) -> float:
+        """Returns the seconds that one element's part in moving large arrays takes."""
+        store = nest.store
+        read = {load.buffer: load for load in loads(store.value) if load.buffer in self._large}
+        if not nest.reduced and any(_crosses(load, store, nest) for load in read.values()):
+            return SECONDS_PER_CROSSED
+        moved = sum(self._large.get(name, 0) for name in {*read, store.buffer})
+        return SECONDS_PER_STREAMED * moved / max(1, math.prod(nest.extents.values()))
 
 
 def _factors_seconds(step: VectorStep) -> float:
@@ -134,9 +203,17 @@ def _factors_seconds(step: VectorStep) -> float:
     )
 
 
-def _computing(nest: Nest, is_scalar: object) -> float:
-    """Returns the seconds of one element's value and store."""
-    operation = SECONDS_PER_SCALAR if is_scalar else SECONDS_PER_OPERATION
+def _crosses(load: Load, store: Store, nest: Nest) -> bool:
+    """Tells whether the axis along which a store walks is an outer one of a load."""
+    if not store.indices:
+        return False
+    along = variables(store.indices[-1])
+    *outer, last = (variables(index) for index in load.indices)
+    return any(axis in nest.extents and axis not in last for part in outer for axis in part & along)
+
+
+def _computing(nest: Nest, operation: float) -> float:
+    """Returns the seconds of one element's value and store, by those of an operation."""
 
     def seconds(part: Expr) -> float:
         match part:

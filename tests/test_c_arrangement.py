@@ -1,0 +1,204 @@
+"""How loops are arranged before they are printed as C: by text, and by what they compute."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from msops._loops.interpret import interpret
+from msops._loops.ir import Kernel
+from msops._loops.parse import parse_kernel
+from msops._loops.passes.mark_loops import mark_loops
+from msops._loops.print_c import cost
+from msops._loops.print_c.jamming import jam_serial_loops
+from msops._loops.print_c.partial_sums import split_reductions
+from msops._loops.print_c.tiling import tile_crossing_loops
+from msops._loops.text import kernel_text
+from msops._loops.verify import verify
+
+Change = Callable[[Kernel], Kernel]
+
+TRANSPOSE = """kernel transpose(a: float32[{n}, {m}]) -> (b) {{
+  buffer b: float32[{m}, {n}]
+  parallel i in 0 .. {m} {{
+    parallel j in 0 .. {n} {{
+      b[i, j] = a[j, i]
+    }}
+  }}
+}}"""
+SUM = """kernel total(a: {dtype}[{n}, 5], s: {dtype}[{shape}]) -> (s) {{
+  serial i in 0 .. {n} {{
+    serial j in 0 .. 5 {{
+      s[{at}] = {update}
+    }}
+  }}
+}}"""
+ROWS = """kernel rows(a: float32[14, 40]) -> (b) {{
+  buffer b: float32[16, 42]
+  serial i in 0 .. 14 {{
+    serial j in 0 .. 40 {{
+      b[i + 1, j + 1] = (a[i, j] + {neighbour}) * 0.5:float32
+    }}
+  }}
+}}"""
+
+
+def arranged(change: Change, kernel: Kernel) -> Kernel:
+    """Returns the kernel after a change, which must leave it legal and meaning the same."""
+    after = change(kernel)
+    verify(after)
+    rng = np.random.default_rng(0)
+    # Sums and products of these are exact in any order, or infinite in each.
+    inputs = [rng.choice([-1, 1, 2, 4], b.shape).astype(b.dtype) for b in kernel.parameters]
+    for got, want in zip(interpret(after, inputs), interpret(kernel, inputs), strict=True):
+        np.testing.assert_array_equal(got, want)
+    return after
+
+
+def body_of(kernel: Kernel) -> str:
+    return textwrap.dedent("\n".join(kernel_text(kernel).splitlines()[1:-1]))
+
+
+def marked(text: str) -> Kernel:
+    return mark_loops(parse_kernel(text)).kernel
+
+
+def test_loops_that_cross_a_large_array_are_tiled() -> None:
+    kernel = parse_kernel(TRANSPOSE.format(n=128, m=96))
+    assert body_of(arranged(tile_crossing_loops, kernel)) == textwrap.dedent("""\
+        buffer b: float32[96, 128]
+        parallel i_block in 0 .. 12 {
+          parallel j_block in 0 .. 2 {
+            parallel i in (i_block * 8) .. ((i_block * 8) + 8) {
+              parallel j in (j_block * 64) .. ((j_block * 64) + 64) {
+                b[i, j] = a[j, i]
+              }
+            }
+          }
+        }""")
+
+
+@pytest.mark.parametrize(("n", "m"), [(129, 95), (70, 1000), (1000, 9)])
+def test_the_last_tile_may_be_a_part(n: int, m: int) -> None:
+    kernel = parse_kernel(TRANSPOSE.format(n=n, m=m))
+    assert arranged(tile_crossing_loops, kernel) != kernel
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TRANSPOSE.format(n=64, m=64),
+        TRANSPOSE.format(n=4096, m=8),
+        TRANSPOSE.format(n=128, m=128).replace("a[j, i]", "a[i, j]"),
+        TRANSPOSE.format(n=128, m=128).replace("b[i, j] = a[j, i]", "b[j, i] = a[j, i]"),
+        TRANSPOSE.format(n=128, m=128).replace("parallel j", "serial j"),
+    ],
+    ids=["small", "thin", "along", "both across", "in order"],
+)
+def test_other_loops_are_not_tiled(text: str) -> None:
+    kernel = parse_kernel(text)
+    assert tile_crossing_loops(kernel) == kernel
+
+
+def test_a_long_sum_is_one_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    text = SUM.format(dtype="float32", n=200, shape="", at="", update="s[] + a[i, j]")
+    assert body_of(arranged(split_reductions, marked(text))) == textwrap.dedent("""\
+        buffer s_parts: float32[16]
+        parallel i_block in 0 .. 16 {
+          local s_part: float32[] {
+            s_part[] = 0.0:float32
+            reduction i in (i_block * 13) .. min((i_block * 13) + 13, 200) {
+              reduction j in 0 .. 5 {
+                s_part[] = s_part[] + a[i, j]
+              }
+            }
+            s_parts[i_block] = s_part[]
+          }
+        }
+        reduction i_block_1 in 0 .. 16 {
+          s[] = s[] + s_parts[i_block_1]
+        }""")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "float64"])
+@pytest.mark.parametrize(
+    "update",
+    ["s[{}] + a[i, j]", "s[{}] - a[i, j]", "s[{}] * a[i, j]", "min(s[{}], a[i, j])",
+     "max(s[{}], a[i, j])", "a[i, j] + s[{}]"],
+)  # fmt: skip
+@pytest.mark.parametrize(("shape", "at"), [("", ""), ("1", "0"), ("5", "j"), ("2, 5", "1, 4 - j")])
+def test_reductions_in_parts(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, update: str, shape: str, at: str
+) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    kernel = marked(SUM.format(dtype=dtype, n=203, shape=shape, at=at, update=update.format(at)))
+    assert "s_parts" in kernel_text(arranged(split_reductions, kernel))
+
+
+@pytest.mark.parametrize(
+    ("update", "shape", "at"),
+    [("s[] + a[i, j]", "", ""), ("s[i] + a[i, j]", "200", "i"), ("a[i, j]", "5", "j")],
+    ids=["short", "rows", "no sum"],
+)
+def test_what_is_not_split(
+    monkeypatch: pytest.MonkeyPatch, update: str, shape: str, at: str
+) -> None:
+    if shape:
+        monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    kernel = marked(SUM.format(dtype="float32", n=200, shape=shape, at=at, update=update))
+    assert split_reductions(kernel) == kernel
+
+
+def test_rows_in_order_go_side_by_side() -> None:
+    kernel = marked(ROWS.format(neighbour="(b[i, j + 1] + b[i + 1, j])"))
+    got = body_of(arranged(jam_serial_loops, kernel))
+    assert got.startswith("buffer b: float32[16, 42]\nserial i_group in 0 .. 3 {\n")
+    assert "serial i in 12 .. 14 {" in got
+    assert got.count("b[") == 3 * 5
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "is_jammed"),
+    [
+        ("b[i + 1, j]", True),
+        ("b[i, j]", True),
+        ("b[i + 2, j + 1]", True),
+        # A row needs what lies ahead in the one before, or what the one after has yet to overwrite.
+        ("b[i, j + 2]", False),
+        ("b[i + 2, j]", False),
+    ],
+)
+def test_rows_are_jammed_if_no_dependence_turns_back(neighbour: str, is_jammed: bool) -> None:
+    text = ROWS.format(neighbour=f"(b[i + 1, j] + {neighbour})")
+    kernel = marked(text)
+    assert (arranged(jam_serial_loops, kernel) != kernel) == is_jammed
+
+
+def test_rows_of_a_parallel_loop_take_along_what_stands_beside_them() -> None:
+    kernel = marked("""kernel sums(a: float32[9, 40]) -> (b) {
+  buffer b: float32[9, 40]
+  serial i in 0 .. 9 {
+    b[i, 0] = a[i, 0]
+    serial j in 0 .. 39 {
+      b[i, j + 1] = b[i, j] + a[i, j + 1]
+    }
+  }
+}""")
+    got = body_of(arranged(jam_serial_loops, kernel))
+    assert "parallel i_group in 0 .. 2 {" in got
+    assert "parallel i in 8 .. 9 {" in got or "b[8, 0] = a[8, 0]" in got
+
+
+def test_each_row_has_locals_of_its_own() -> None:
+    text = ROWS.format(neighbour="b[i + 1, j]")
+    store = next(line for line in text.splitlines() if "b[i + 1, j + 1] =" in line)
+    with_local = f"""      local t: float32[] {{
+        t[] = b[i + 1, j] - a[i, j]
+        {store.strip().replace("a[i, j]", "t[]")}
+      }}"""
+    got = body_of(arranged(jam_serial_loops, marked(text.replace(store, with_local))))
+    assert got.count("local t") == 5

@@ -1,0 +1,119 @@
+"""What msops says through Python's logging, and that it leaves handlers and levels alone."""
+
+from __future__ import annotations
+
+import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import ROOT
+from custom_ops import loops, matmul, solve_lower
+
+from msops import _config, errors
+from msops._toolchain import build
+
+NOTES = (ROOT / "BUILD_NOTES.md").read_text()
+SOURCE = "int f(void) { return %d; }\n"
+
+
+def said(caplog: pytest.LogCaptureFixture, logger: str) -> list[tuple[str, str]]:
+    return [(r.levelname, r.getMessage()) for r in caplog.records if r.name == logger]
+
+
+def test_a_build_is_told_with_its_command_and_its_time(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "cache"))
+    source = tmp_path / "f.c"
+    source.write_text(SOURCE % 1)
+    with caplog.at_level(logging.DEBUG, "msops"):
+        build(source, flags=("-DDEPTH=3",), who="Custom 'f'")
+    (began, command), (ended, elapsed) = said(caplog, "msops.toolchain")
+    assert (began, ended) == ("DEBUG", "INFO")
+    assert re.fullmatch(r"Custom 'f': building f\.so: \S*gcc .*-DDEPTH=3.*", command)
+    assert re.fullmatch(r"Custom 'f': built f\.so in \d+\.\d\d s", elapsed)
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG, "msops"):
+        build(source, flags=("-DDEPTH=3",), who="Custom 'f'")
+    assert said(caplog, "msops.toolchain") == [("DEBUG", "Custom 'f': f.so is in the build cache")]
+
+
+def test_a_build_that_fails_is_not_called_built(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    source = tmp_path / "wrong.c"
+    source.write_text("int f(")
+    with caplog.at_level(logging.DEBUG, "msops"), pytest.raises(errors.BuildError):
+        build(source, who="Custom 'f'")
+    assert [level for level, _ in said(caplog, "msops.toolchain")] == ["DEBUG"]
+
+
+def test_what_loops_become_is_told_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    a = jnp.eye(7)
+    with caplog.at_level(logging.INFO, "msops"):
+        jax.jit(loops(matmul)).lower(a, a)
+        jax.jit(loops(solve_lower)).lower(a, a[0])
+    told = [line for level, line in said(caplog, "msops.loops") if level == "INFO"]
+    assert len(told) == 2
+    assert re.match("Custom 'matmul' on CPU: XLA operations, which fuse with others: an ", told[0])
+    assert re.match("Custom 'solve_lower' on CPU: native code: an estimated [0-9.]+ us ", told[1])
+
+
+IN_A_PROCESS = """
+import logging
+import jax.numpy as jnp, msops
+assert logging.getLogger().handlers == []
+for name in ("msops", "msops.loops", "msops.toolchain", "msops.aicpu", "msops.aot"):
+    assert logging.getLogger(name).handlers == [] and logging.getLogger(name).level == 0
+
+def half(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(1, x.shape[0]):
+        y[i] = y[i - 1] + x[i]
+    return y
+
+op = msops.Custom(half, func_type="akg")
+for size in (3, 3, 4):
+    op(jnp.ones(size))
+"""
+
+
+def test_a_program_that_configures_nothing_sees_warnings_and_each_once(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(IN_A_PROCESS)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert done.stderr.count("Custom 'half'") == 1
+    assert "It reads as 0 here" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["ir", "bounds", "ir,bounds", " bounds  ir ", ""])
+def test_debug_takes_its_words(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    monkeypatch.setenv("MSOPS_DEBUG", words)
+    assert _config.debug() == set(words.replace(",", " ").split())
+
+
+def test_an_unknown_word_of_debug_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSOPS_DEBUG", "bound,ir")
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        loops(matmul)(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32))
+    assert str(caught.value) == (
+        "MSOPS_DEBUG: expected words among ir, bounds; got bound.\n"
+        "Separate them by commas or spaces."
+    )
+
+
+def test_the_notes_list_every_logger_and_every_word_of_debug() -> None:
+    (section,) = re.findall(r"^## Logging\n(.*?)(?=^## )", NOTES, re.MULTILINE | re.DOTALL)
+    listed = set(re.findall(r"^\| `(msops\.\w+)` \|", section, re.MULTILINE))
+    sources = [*(ROOT / "msops").rglob("*.py"), *(ROOT / "xla_kernels" / "src").glob("*.cc")]
+    made = re.compile(r'(?:getLogger\(|kLogger\[\] = )"(msops[\w.]*)"')
+    assert listed == {name for path in sources for name in made.findall(path.read_text())}
+    (words,) = re.findall(r"^\| `MSOPS_DEBUG` \| (.*) \|$", NOTES, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", words)) == set(_config.DEBUG_WORDS)
