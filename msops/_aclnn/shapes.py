@@ -109,7 +109,12 @@ def slice_axis(self: Tensor, dim: Int, start: Int, end: Int, step: Int) -> Tenso
     if step <= 0:
         raise Refused(f"expected a step above 0; got {step}", "Flip the tensor instead.")
     axis = one_axis(dim, self)
-    return self[(slice(None),) * axis + (slice(start, end, step),)]
+    extent = self.shape[axis]
+    first, last, _ = slice(start, end, 1).indices(extent)
+    # A step past the end means what the extent does; XLA ends the process when it overflows.
+    return jax.lax.slice_in_dim(
+        self, first, max(first, last), stride=min(step, max(extent, 1)), axis=axis
+    )
 
 
 @aclnn("SliceV2")
