@@ -136,7 +136,9 @@ class LoopBackend:
 
     def division(self, kernel: Kernels, request: Request) -> Division:
         """Returns "operations" if XLA's run, and "parts" of native code."""
-        is_raised = _checked(kernel, request).lowering(request.platform) == "xla"
+        # Without a rule for parts XLA can divide nothing but operations.
+        travels = request.options.sharding is None
+        is_raised = _checked(kernel, request).lowering(request.platform, travels) == "xla"
         return "operations" if is_raised else "parts"
 
     def library(self, kernel: Kernels, request: Request) -> None:
