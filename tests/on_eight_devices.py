@@ -473,7 +473,7 @@ def recurrence_in_jax(x: Any, w: Any) -> Any:
 
 
 def recurring() -> Custom:
-    return loops(recurrence, sharding="b i j, k -> b i m")
+    return loops(recurrence, "native", sharding="b i j, k -> b i m")
 
 
 TABLES = X.reshape(4, 2, 8)
