@@ -31,8 +31,10 @@ METHOD = (
     "Microseconds a call, waiting for the result, as median (quartiles) of {rounds} rounds in "
     "which all contenders take turns; ratios are taken within a round. By hand: jax.numpy under "
     "jax.jit, or for order-bound kernels (marked C) C with the flags of generated C, called as an "
-    "aot op. Numba: njit(parallel=True) on numpy arrays. AKG: MindSpore's func_type 'akg' in a "
-    "process of its own. First call: creating the op, tracing and compiling, in milliseconds, once"
+    "aot op. JAX hands programs of 1,000 or more floating point operations to another thread, "
+    "which takes longer than the small kernels (jax_cpu_enable_async_dispatch is left on). Numba: "
+    "njit(parallel=True) on numpy arrays. AKG: MindSpore's func_type 'akg' in a process of its "
+    "own. First call: creating the op, tracing and compiling, in milliseconds, once"
 )
 
 

@@ -173,7 +173,10 @@ class Backend(Protocol):
         """Tells how one call may be divided over devices."""
 
     def library(self, kernel: Any, request: Request) -> Library | None:
-        """Returns the library that runs a call whatever its shapes are; None if there is none."""
+        """Opens and returns the library that runs a call whatever its shapes are, or returns None.
+
+        A program with the call may come from JAX's cache on disk: then nothing of it is lowered.
+        """
 
     def cost(self, kernel: Any, request: Request) -> Mapping[str, float] | None:
         """Returns the operations of one call that are known; None where XLA counts them."""

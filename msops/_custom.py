@@ -1,4 +1,7 @@
-"""`Custom`: the one object through which a user brings a kernel."""
+"""`Custom`: the one object through which a user brings a kernel.
+
+The file is long for its docstrings alone: they are the reference that users read.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
@@ -26,10 +26,8 @@ from msops import _context
 from msops import _jax_seam as seam
 from msops._backend import Request
 from msops._call import Call
-from msops._native_call import open_library
 from msops._sharding_rule import Dimensions, Gathered
 from msops._tiling import Tiling, find_gathered, plan
-from msops._toolchain import Library
 from msops.errors import (
     ArgumentValueError,
     BackendError,
@@ -37,6 +35,9 @@ from msops.errors import (
     KernelError,
     explain,
 )
+
+if TYPE_CHECKING:
+    from msops._toolchain import Library
 
 _TARGET = "msops_divided"
 
@@ -149,9 +150,6 @@ def lower_in_parts(
     """
     backend, kernel = operator.definition.backend, operator.definition.kernel
     library = backend.library(kernel, request)
-    if library is not None:
-        # The program may come from JAX's cache on disk, and then no part of it is lowered here.
-        open_library(library, request.platform, request.who)
     results = operator.outputs(call, ctx.avals_in).structs
     dimensions = operator.dimensions(call, ctx.avals_in, results)
     return _lower(operator, call, dimensions, library, results, request, ctx, operands)

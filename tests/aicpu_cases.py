@@ -9,6 +9,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import scipy.fft
 from conftest import ROOT
 
 from msops import Custom
@@ -354,5 +355,55 @@ CASES = [
         different_places(4, 5, dtype=np.int64),
         lambda i, v: sparse_to_dense((4, 5), i, v),
         label="int64",
+    ),
+    *(
+        Case(
+            f"{inverse and 'I'}Fourier",
+            like(complexes(3, 8, 5)),
+            lambda x, inverse=inverse, norm=norm: getattr(np.fft, f"{inverse}fftn")(
+                x, (9, 4), (0, 1), ("backward", "forward", "ortho")[norm]
+            ).astype(np.complex64),
+            {"dim": [0, 1], "norm": norm},
+            label=f"norm{norm}",
+            tolerance=1e-6,
+        )
+        for inverse in ("", "i")
+        for norm in (0, 1, 2)
+    ),
+    *(
+        Case(
+            "Fourier",
+            like(floats(4, size, 3, dtype=np.float64)),
+            lambda x: np.fft.rfftn(x, axes=(0, 2, 1)),
+            {"dim": [0, 2, 1], "norm": 0},
+            label=f"real{size}",
+            tolerance=1e-13,
+        )
+        for size in (1, 6, 7)
+    ),
+    *(
+        Case(
+            "IFourier",
+            like(complexes(4, size // 2 + 1, 3)),
+            lambda x, size=size: np.fft.irfftn(x, (4, size), (0, 1)).astype(np.float32),
+            {"dim": [0, 1], "norm": 0},
+            label=f"real{size}",
+            tolerance=1e-6,
+        )
+        for size in (6, 7)
+    ),
+    *(
+        Case(
+            "Cosine",
+            like(floats(5, 6, dtype=np.float64)),
+            lambda x, type=type, ortho=ortho: scipy.fft.dctn(
+                x, type, axes=(0, 1), norm="ortho" if ortho else None
+            ),
+            {"type": type, "dim": [0, 1], "ortho": ortho},
+            label=f"{type}{'ortho' if ortho else ''}",
+            tolerance=1e-13,
+        )
+        for type in (1, 2, 3, 4)
+        for ortho in (False, True)
     ),
 ]

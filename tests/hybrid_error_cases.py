@@ -402,6 +402,11 @@ BUILD_ERRORS: Rows = (
         "Write grid((n, m)) with integers.",
     ),
     (
+        "for i in «const_range(0, 2000000000, 2)»:\n    c[i] = 1.0",
+        "const_range writes its body out 1000000000 times, more than 16384",
+        "Write range: it is a loop.",
+    ),
+    (
         "for i in const_range(«n[0]»):\n    c[i] = 1.0",
         "a bound of const_range must be an integer constant; got 'n[0]', an int32",
         "Constants are literals, shapes, attributes, captured numbers, and arithmetic on them.",

@@ -106,7 +106,7 @@ def call_for_code(
     pointers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
     code = library[source.symbol](len(arrays), pointers, None, None, None, None, None)
     for buffer, array, x in zip(kernel.parameters, given, inputs, strict=True):
-        np.testing.assert_array_equal(array.view("uint8"), _filled(buffer, x).view("uint8"))
+        assert array.tobytes() == _filled(buffer, x).tobytes(), buffer.name
     return code, outputs
 
 

@@ -141,9 +141,8 @@ def _applied(name: str, compute: Callable[..., Any], *args: Dual, smooth: bool) 
     if not smooth or all(arg.tangent == 0 for arg in args):
         return Dual(value)
     if name in ("min", "max"):
-        a, b = args
-        first = a.value <= b.value if name == "min" else a.value >= b.value
-        return Dual(value, (a if first else b).tangent)
+        chosen = [arg.tangent for arg in args if arg.value == value]
+        return Dual(value, sum(chosen) / max(len(chosen), 1))
     slopes = [slope(name, [arg.value for arg in args], which) if arg.tangent else 0.0
               for which, arg in enumerate(args)]  # fmt: skip
     return Dual(value, float(sum(s * arg.tangent for s, arg in zip(slopes, args, strict=True))))
@@ -186,7 +185,7 @@ _COMPLEX: dict[str, Callable[..., complex]] = {
     "pow": _power,
     # In the right half-plane; a quarter turn of a constant angle does not move the derivative.
     "atan2": lambda a, b: np.arctan(a / b) if b.real else -np.arctan(b / a),
-    "abs": lambda a: a * np.sign(a.real),
+    "abs": lambda a: a if a.real >= 0 else -a,
     "rsqrt": lambda a: 1 / np.sqrt(a),
     "exp10": lambda a: np.exp(a * math.log(10)),
     "asin": np.arcsin,

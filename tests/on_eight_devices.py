@@ -414,6 +414,29 @@ def _effects() -> None:
     assert "Call it inside jax.shard_map" in raised(errors.BackendError, unruled, x)
 
 
+def decay(x):
+    for i in range(x.shape[0]):
+        for j in range(1, x.shape[1]):
+            x[i, j] = x[i, j - 1] * 0.5 + x[i, j]
+    return x
+
+
+@check("loops in the buffers of donated parts")
+def _loops_in_place() -> None:
+    step = jax.jit(loops(decay, "native", inplace={0: 0}, batch_dims=1), donate_argnums=0)
+    x = put(X, AUTO, ("a", "b"))
+    text = step.lower(x).compile().as_text()
+    assert not gathers(text)
+    assert " copy(" not in text
+    parts = [part.data.unsafe_buffer_pointer() for part in x.addressable_shards]
+    result = step(x)
+    assert [part.data.unsafe_buffer_pointer() for part in result.addressable_shards] == parts
+    expected = X.copy()
+    for j in range(1, X.shape[1]):
+        expected[:, j] += expected[:, j - 1] / 2
+    agree(result, expected)
+
+
 @check("inplace, lists and attributes")
 def _options() -> None:
     add = aot("AddInto", first, first, inplace={0: 0}, sharding="i j, j -> i j")

@@ -17,9 +17,15 @@ from test_custom_transformations import weighted_sum
 
 from msops import Custom
 
-each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+# One op of each func_type, and of each lowering of loops; the others are slow.
+QUICK = ("aot", "aicpu", "pyfunc", "akg_raised", "akg_native", "hybrid_two_outputs", "tbe")
+ROWS = [
+    pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow)
+    for case in CASES
+]
+each_case = pytest.mark.parametrize("case", ROWS)
 traced = pytest.mark.parametrize(
-    "case", [case for case in CASES if not case.has_bprop], ids=lambda case: case.name
+    "case", [row for row, case in zip(ROWS, CASES, strict=True) if not case.has_bprop]
 )
 
 

@@ -50,7 +50,9 @@ def has_nvrtc() -> bool:
     return True
 
 
-needs_nvrtc = pytest.mark.skipif(not has_nvrtc(), reason="NVRTC is not installed")
+needs_nvrtc = pytest.mark.skipif(
+    not has_nvrtc(), reason="NVRTC is not installed: pip install nvidia-cuda-nvrtc-cu12"
+)
 
 
 def share_out_eagerly(patch: pytest.MonkeyPatch) -> None:
@@ -531,6 +533,23 @@ def test_every_operation_means_what_it_does_in_the_interpreter(kernel: Kernel) -
         eps = float(ml_dtypes.finfo(want.dtype).eps)
         wide = [array.astype(np.float64) for array in (have, want)]
         np.testing.assert_allclose(*wide, rtol=8 * eps, atol=8 * eps, err_msg=text)
+
+
+UNSIGNED_GATHER = GATHER.replace("int32[3]", "uint64[3]")
+
+
+@pytest.mark.parametrize("check_bounds", [False, True])
+@pytest.mark.parametrize(
+    "kernel",
+    [*EVERY_OPERATION, parse_kernel(UNSIGNED_GATHER)],
+    ids=lambda kernel: kernel.name,
+)
+def test_the_text_uses_no_macro_of_a_header(kernel: Kernel, check_bounds: bool) -> None:
+    """NVRTC has none to include: what compiles with nvcc or gcc need not compile there."""
+    text = printed(kernel, check_bounds).text
+    defined = set(re.findall(r"#define (\w+)", text))
+    assert set(re.findall(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b", text)) <= defined
+    assert "#include" not in text
 
 
 # NVRTC.

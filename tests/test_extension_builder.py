@@ -293,6 +293,20 @@ def test_builds_that_are_killed_leave_nothing_bad(write, cache):
     assert [process.communicate()[0] for process in several] == ["8\n"] * 3
 
 
+def test_standard_headers_come_before_what_is_not_optimised(tmp_path):
+    """Else kernels would get vectors and maps that are compiled as pybind11 is."""
+    folders = [f"-I{path}" for path in CustomOpBuilder("m", "a.cpp").get_include_paths()]
+
+    def headers_of(name):
+        source = tmp_path / "all.cpp"
+        source.write_text(f'#include "{name}"\n')
+        command = ["g++", "-std=c++17", "-M", *folders, str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return {word for word in done.stdout.split() if "/c++/" in word}
+
+    assert headers_of("ms_extension/api.h") == headers_of("msops_extension/standard.h")
+
+
 def test_loading_from_the_cache_is_quick(write):
     source = write("a.cpp", 9)
     CustomOpBuilder("quick", source).load()

@@ -165,9 +165,20 @@ def test_launches_by_runner_and_macro(ops):
     np.testing.assert_allclose(jax.vmap(lambda x: ops.sum(x, 0))(x), A.sum(1))
 
 
+def test_launches_step_by_step(ops):
+    x = jnp.asarray(A) - 11
+    for compile in (lambda f: f, jax.jit):
+        np.testing.assert_allclose(compile(ops.mul_in_steps)(x, x), x * x)
+        np.testing.assert_allclose(compile(ops.abs)(x), abs(x))
+    gradient = jax.grad(lambda x: ops.tanh(x).sum())(x)
+    np.testing.assert_allclose(gradient, 1 - np.tanh(x) ** 2, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "text"),
     [
+        (lambda o: o.no_such_output(), IndexError, "an index below 0, .* got 1"),
+        (lambda o: o.abs(None), RuntimeError, "The pointer .x. is null"),
         (
             lambda o: o.unknown_type(),
             ArgumentTypeError,

@@ -66,7 +66,8 @@ def test_a_kernel_is_named_and_typed_as_written() -> None:
         ("range(0, 8, 3)", "serial i in 0 .. 3 {", "3 * i"),
         ("range(1, 8, 3)", "serial i in 0 .. 3 {", "1 + (3 * i)"),
         ("range(n[0], 8)", "serial i in n[0] .. 8 {", "i"),
-        ("range(n[0], 8, 2)", "serial i in 0 .. (((8 - i_begin[]) + 1) // 2) {",
+        ("range(n[0], 8, 2)",
+         "serial i in 0 .. int32(((8:int64 - int64(i_begin[])) + 1:int64) // 2:int64) {",
          "i_begin[] + (2 * i)"),
     ],
 )  # fmt: skip

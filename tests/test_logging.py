@@ -56,13 +56,13 @@ def test_a_build_that_fails_is_not_called_built(
 
 def test_what_loops_become_is_told_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     a = jnp.eye(7)
+    calls = [(loops(matmul), (a, a)), (loops(solve_lower, "native"), (a, a[0]))]
     with caplog.at_level(logging.INFO, "msops"):
-        jax.jit(loops(matmul)).lower(a, a)
-        jax.jit(loops(solve_lower)).lower(a, a[0])
+        for op, inputs in calls:
+            jax.jit(op).lower(*inputs)
     told = [line for level, line in said(caplog, "msops.loops") if level == "INFO"]
-    assert len(told) == 2
-    assert re.match("Custom 'matmul' on CPU: XLA operations, which fuse with others: an ", told[0])
-    assert re.match("Custom 'solve_lower' on CPU: native code: an estimated [0-9.]+ us ", told[1])
+    assert told == [op.explain(*inputs).splitlines()[0] for op, inputs in calls]
+    assert told[1] == "Custom 'solve_lower' on CPU: native code, as compile_attrs asks"
 
 
 IN_A_PROCESS = """

@@ -20,6 +20,7 @@ from msops._loops.passes.materialise_guards import materialise_guards
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
+from msops._loops.print_c.carrying import carry_elements
 from msops._loops.text import kernel_text
 from msops._loops.verify import verify
 
@@ -500,6 +501,24 @@ def test_mark_loops() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("begin", "end", "kind"),
+    [("0", "i", "reduction"), ("i + 1", "8", "reduction"), ("0", "i + 1", "serial")],
+)
+def test_mark_loops_finds_sums_over_the_array_they_are_stored_in(
+    begin: str, end: str, kind: str
+) -> None:
+    """Unless the sum itself is one of its terms."""
+    body = """
+        serial i in 0 .. 8 {
+          serial k in (BEGIN) .. (END) {
+            out[0, i] = out[0, i] - (out[0, k] * out[1, k])
+          }
+        }
+        """.replace("BEGIN", begin).replace("END", end)
+    assert f"{kind} k in" in changed(lambda kernel: mark_loops(kernel).kernel, body)
+
+
 def test_distribute_splits_what_does_not_depend_in_a_cycle() -> None:
     got = changed(
         distribute,
@@ -631,3 +650,61 @@ def test_contract() -> None:
 def test_components_follow_the_edges() -> None:
     edges = [(0, 1), (1, 0), (3, 2), (2, 3), (3, 0), (5, 4)]
     assert components(6, edges) == [[2, 3], [0, 1], [5], [4]]
+
+
+# carry_elements
+
+
+def test_carry_elements() -> None:
+    got = changed(
+        carry_elements,
+        """
+        serial i in 1 .. 8 {
+          serial j in 0 .. 7 {
+            out[i, j + 1] = min(out[i, j], out[i - 1, j]) + a[0, j]
+          }
+          serial l in 0 .. min(n[i], 5) {
+            line[l + 1] = line[l] * line[l]
+          }
+        }
+        """,
+        "out: float32[8, 8]; line: float32[8]",
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer line: float32[8]
+        serial i in 1 .. 8 {
+          local carried: float32[] {
+            carried[] = out[i, 0]
+            serial j in 0 .. 7 {
+              carried[] = min(carried[], out[i - 1, j]) + a[0, j]
+              out[i, j + 1] = carried[]
+            }
+          }
+          if (0 < min(n[i], 5)) {
+            local carried_1: float32[] {
+              carried_1[] = line[0]
+              serial l in 0 .. min(n[i], 5) {
+                carried_1[] = carried_1[] * carried_1[]
+                line[l + 1] = carried_1[]
+              }
+            }
+          }
+        }
+    """)
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "out[i, j] = out[i, j + 1] + 1.0:float32",  # the next element, not the one before
+        "out[i, j + 2] = out[i, j] + 1.0:float32",  # from two iterations before
+        "out[j + 1, i] = out[i, j] + 1.0:float32",  # of another row
+        "out[i, n[j]] = out[i, n[j - 1]] + 1.0:float32",  # may be dropped
+        "out[i, j + 3] = out[i, j + 2] + 1.0:float32",  # is dropped at the end
+        "out[i, j - 1] = out[i, j - 2] + 1.0:float32",  # is clamped at the start
+    ],
+)
+def test_carry_elements_leaves_others_alone(store: str) -> None:
+    body = f"serial i in 0 .. 8 {{ serial j in 1 .. 6 {{ {store} }} }}"
+    assert changed(carry_elements, body) == changed(lambda kernel: kernel, body)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 from loop_agreement import assert_agree
 from loop_corpus import CORPUS, specialised
+from loop_idioms import idioms
 from loop_native import build_together, call, call_for_code, prepared, printed
 from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, Case, kernels
@@ -86,6 +87,10 @@ def test_random_kernels_agree_with_the_interpreter(tmp_path):
 
 def test_random_patterns_agree_with_the_interpreter(tmp_path):
     check_all(tmp_path, random_cases(60, 5, patterns()))
+
+
+def test_random_idioms_agree_with_the_interpreter(tmp_path):
+    check_all(tmp_path, random_cases(60, 7, idioms()))
 
 
 def test_random_kernels_in_blocks_run_backwards_agree(tmp_path, monkeypatch):
@@ -559,3 +564,15 @@ def test_lu_cholesky_and_a_product_are_numpys(tmp_path):
         spd,
     )
     np.testing.assert_allclose(product, a @ spd, rtol=1e-4, atol=1e-3)
+
+
+def test_names_of_c_and_its_headers_are_not_taken(tmp_path):
+    kernel = """kernel f(unix: float32[9000], free: float32[9000], M_PI: int32[1]) -> (double) {
+      buffer double: float32[9000]
+      parallel expf in 0 .. 9000 {
+        double[expf] = atan(unix[expf]) + (free[expf] * float32(M_PI[0]))
+      }
+    }"""
+    a = np.linspace(-1, 1, 9000, dtype="float32")
+    (got,) = run(tmp_path, kernel, a, a, np.int32([2]))
+    np.testing.assert_allclose(got, np.arctan(a) + 2 * a, 1e-6, 1e-6)

@@ -12,6 +12,7 @@ from hypothesis import assume
 from jax.test_util import check_grads
 from loop_agreement import assert_agree
 from loop_corpus import BY_NAME, CORPUS, specialised
+from loop_idioms import idioms
 from loop_kernels.case import Case
 from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, kernels
@@ -70,6 +71,13 @@ def test_random_kernels(case: Random) -> None:
 
 @on_random(patterns(), quick=15, thorough=200)
 def test_random_patterns(case: Random) -> None:
+    with jax.enable_x64(True):
+        expected = interpret(case.kernel, case.inputs)
+        assert_agree(case.kernel, case.inputs, expected, run(to_raised(case.kernel), case.inputs))
+
+
+@on_random(idioms(), quick=10, thorough=300)
+def test_random_idioms(case: Random) -> None:
     with jax.enable_x64(True):
         expected = interpret(case.kernel, case.inputs)
         assert_agree(case.kernel, case.inputs, expected, run(to_raised(case.kernel), case.inputs))

@@ -99,6 +99,30 @@ def test_a_format_is_what_its_definition_says_and_leads_back(format, shape, dtyp
     assert back.dtype == dtype
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
+@pytest.mark.parametrize("format", ["NC1HWC0", "FRACTAL_NZ", "C1HWNCoC0", "ND"])
+def test_a_tensor_gives_a_tensor_and_an_array_an_array(format, dtype):
+    x = numbers((2, 20, 3, 2), dtype)
+    expected = x if format == "ND" else laid_out(x, format)
+    there = tbe.to_format(msops.Tensor(x), format)
+    back = tbe.from_format(there, format, x.shape)
+    for tensor, wanted in ((there, expected), (back, x)):
+        assert isinstance(tensor, msops.Tensor)
+        np.testing.assert_array_equal(tensor.asnumpy(), wanted, strict=True)
+    assert isinstance(tbe.to_format(jnp.ones((2, 3)), format), jax.Array)
+
+
+def test_a_parameter_in_a_format_is_differentiated():
+    weight = msops.Parameter(msops.Tensor(numbers((17, 20, 1, 2), "float32")), name="weight")
+    scale = msops.Tensor(np.float32(3))
+
+    def loss(scale):
+        return (tbe.to_format(weight * scale, "FRACTAL_Z") ** 2).sum()
+
+    gradient = msops.grad(loss, None, weights=weight)(scale)
+    np.testing.assert_allclose(gradient.asnumpy(), 18 * weight.asnumpy(), rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("shape", "full"),
     [

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from msops._aclnn.dtypes import kind_of
 from msops._aclnn.kinds import Int, Scalar, Tensor, UpdatedTensor
+from msops._aclnn.outputs import Outputs, declared, require_shape
 from msops._aclnn.refusal import Refused
 from msops._aclnn.table import aclnn
-
-Outputs = Sequence[Any]
 
 
 @aclnn("InplaceFillScalar")
@@ -49,30 +46,24 @@ def copy(self_ref: UpdatedTensor, src: Tensor) -> Tensor:
     return jnp.broadcast_to(src, self_ref.shape).astype(self_ref.dtype)
 
 
-def _declared(outputs: Outputs) -> jax.ShapeDtypeStruct:
-    if outputs[0] is None:
-        raise Refused("expected an output tensor; got none", "Make one of the shape wanted.")
-    return outputs[0]
-
-
 @aclnn("Fill")
 def fill(value: Scalar, *, outputs: Outputs) -> Tensor:
     """An output of one number: the short name of ``aclnnInplaceFillScalar``."""
-    struct = _declared(outputs)
+    struct = declared(outputs)
     return jnp.full(struct.shape, value, struct.dtype)
 
 
 @aclnn("Zeros")
 def zeros(*, outputs: Outputs) -> Tensor:
     """An output of zeros: the short name of ``aclnnInplaceZero``."""
-    struct = _declared(outputs)
+    struct = declared(outputs)
     return jnp.zeros(struct.shape, struct.dtype)
 
 
 @aclnn("Ones")
 def ones(*, outputs: Outputs) -> Tensor:
     """An output of ones: the short name of ``aclnnInplaceOne``."""
-    struct = _declared(outputs)
+    struct = declared(outputs)
     return jnp.ones(struct.shape, struct.dtype)
 
 
@@ -81,7 +72,8 @@ def arange(start: Scalar, end: Scalar, step: Scalar, *, outputs: Outputs) -> Ten
     """``start``, ``start + step``, ... before `end`, in the dtype of the output."""
     if step == 0:
         raise Refused("expected a step other than 0; got 0", "Pass 1 or -1.")
-    dtype = np.dtype(_declared(outputs).dtype)
+    require_shape((max(0, math.ceil((end - start) / step)),), outputs)
+    dtype = np.dtype(declared(outputs).dtype)
     # In numpy, whose numbers are wide: the entries are constants of the program.
     return jnp.asarray(np.arange(start, end, step).astype(dtype))
 
@@ -89,25 +81,36 @@ def arange(start: Scalar, end: Scalar, step: Scalar, *, outputs: Outputs) -> Ten
 @aclnn("Linspace")
 def linspace(start: Scalar, end: Scalar, steps: Int, *, outputs: Outputs) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, in the dtype of the output."""
-    dtype = np.dtype(_declared(outputs).dtype)
+    require_shape((steps,), outputs)
+    dtype = np.dtype(declared(outputs).dtype)
     return jnp.asarray(np.linspace(start, end, steps, dtype=np.float64).astype(dtype))
 
 
 @aclnn("Eye")
 def eye(n: Int, m: Int, *, outputs: Outputs) -> Tensor:
     """Ones on the diagonal of an n by m matrix."""
-    return jnp.eye(n, m, dtype=_declared(outputs).dtype)
+    require_shape((n, m), outputs)
+    return jnp.eye(n, m, dtype=declared(outputs).dtype)
 
 
 @aclnn("OneHot")
 def one_hot(
-    self: Tensor, num_classes: Int, on_value: Tensor, off_value: Tensor, axis: Int
+    self: Tensor,
+    num_classes: Int,
+    on_value: Tensor,
+    off_value: Tensor,
+    axis: Int,
+    *,
+    outputs: Outputs,
 ) -> Tensor:
     """`on_value` at the class an entry names along a new axis, `off_value` elsewhere."""
     if kind_of(self.dtype) != 1:
         raise Refused(f"expected integers; got {self.dtype}", "Cast them to Int64.")
-    classes = jnp.arange(num_classes, dtype=self.dtype)
+    if not -self.ndim - 1 <= axis <= self.ndim:
+        raise Refused(f"expected an axis up to {self.ndim}; got {axis}", "-1 is the last.")
     axis = axis % (self.ndim + 1)
+    require_shape((*self.shape[:axis], num_classes, *self.shape[axis:]), outputs)
+    classes = jnp.arange(num_classes, dtype=self.dtype)
     shape = [1] * (self.ndim + 1)
     shape[axis] = num_classes
     marked = jnp.expand_dims(self, axis) == classes.reshape(shape)

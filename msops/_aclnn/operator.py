@@ -16,10 +16,11 @@ import numpy as np
 
 from msops._aclnn.dtypes import can_cast
 from msops._aclnn.kinds import Signature
-from msops._aclnn.refusal import Refused
+from msops._aclnn.refusal import Refused, WrongShape
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
+    BackendError,
     InferenceTypeError,
     InferenceValueError,
     MsopsError,
@@ -89,6 +90,7 @@ class AclnnOp:
         Raises:
           ArgumentTypeError: an input is of a wrong kind, or their number is wrong.
           ArgumentValueError: the operator cannot serve such inputs.
+          BackendError: there is no memory for the results.
           InferenceTypeError: an output's declared dtype cannot hold the results.
           InferenceValueError: an output's declared shape, or the number of outputs, is wrong.
         """
@@ -97,21 +99,8 @@ class AclnnOp:
         extra = {"outputs": tuple(outputs)} if self.signature.takes_outputs else {}
         try:
             answer = self.function(*values, **extra)
-        except MsopsError:
-            raise
-        except Refused as refusal:
-            raise ArgumentValueError(
-                explain(self._place, refusal.problem, refusal.remedy)
-            ) from refusal
-        except (TypeError, ValueError) as error:
-            raise ArgumentValueError(
-                explain(
-                    self._place,
-                    f"it cannot serve the inputs {', '.join(map(_describe, values)) or 'given'}",
-                    "Pass what the operator takes, in aclnn's order.",
-                    [str(error).partition("\n")[0]],
-                )
-            ) from error
+        except Exception as error:
+            self._raise_explained(error, values, outputs)
         results = list(answer) if isinstance(answer, (tuple, list)) else [answer]
         updated = [values[position] for position in self.updated]
         count = len(results) - len(updated)
@@ -123,6 +112,39 @@ class AclnnOp:
             self._fit(jnp.asarray(result), struct, index)
             for index, (result, struct) in enumerate(zip(kept, declared, strict=True))
         )
+
+    def _raise_explained(
+        self, error: Exception, values: Sequence[Any], outputs: Sequence[Any]
+    ) -> NoReturn:
+        """Raises what the function raised, with who asked and what for."""
+        match error:
+            case Refused():
+                raise ArgumentValueError(
+                    explain(self._place, error.problem, error.remedy)
+                ) from error
+            case WrongShape():
+                self._refuse_shape(error.shape, outputs[0].shape, 0)
+            case MemoryError() | jax.errors.JaxRuntimeError():
+                raise BackendError(
+                    explain(
+                        self._place,
+                        f"it failed for the inputs {_describe_all(values)}",
+                        "Make smaller tensors, if it is memory that was lacking.",
+                        [_first_line(error)],
+                    )
+                ) from error
+            case ArithmeticError() | LookupError() | TypeError() | ValueError() if not isinstance(
+                error, MsopsError
+            ):
+                raise ArgumentValueError(
+                    explain(
+                        self._place,
+                        f"it cannot serve the inputs {_describe_all(values)}",
+                        "Pass what the operator takes, in aclnn's order.",
+                        [_first_line(error)],
+                    )
+                ) from error
+        raise error
 
     @property
     def _place(self) -> str:
@@ -175,19 +197,22 @@ class AclnnOp:
             )
         )
 
+    def _refuse_shape(self, expected: Sequence[int], got: Sequence[int], index: int) -> NoReturn:
+        raise InferenceValueError(
+            explain(
+                self._place,
+                f"expected an output {index} of shape {tuple(expected)}; "
+                f"got a tensor of shape {tuple(got)}",
+                "Make the output tensor with the shape of the result.",
+            )
+        )
+
     def _fit(self, result: jax.Array, struct: jax.ShapeDtypeStruct | None, index: int) -> jax.Array:
         """Returns a result in the declared dtype."""
         if struct is None:
             return result
         if result.shape != tuple(struct.shape):
-            raise InferenceValueError(
-                explain(
-                    self._place,
-                    f"expected an output {index} of shape {result.shape}; "
-                    f"got a tensor of shape {tuple(struct.shape)}",
-                    "Make the output tensor with the shape of the result.",
-                )
-            )
+            self._refuse_shape(result.shape, struct.shape, index)
         dtype = np.dtype(struct.dtype)
         if not can_cast(result.dtype, dtype):
             raise InferenceTypeError(
@@ -206,6 +231,14 @@ class AclnnOp:
                 )
             )
         return result.astype(dtype)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _describe_all(values: Sequence[Any]) -> str:
+    return ", ".join(map(_describe, values)) or "given"
 
 
 def _describe(value: Any) -> str:

@@ -15,3 +15,15 @@ class Refused(Exception):
         super().__init__(problem)
         self.problem = problem
         self.remedy = remedy
+
+
+class WrongShape(Exception):
+    """A result would have another shape than its only output; `AclnnOp` says which.
+
+    Attributes:
+      shape: that of the result.
+    """
+
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__(shape)
+        self.shape = shape

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import jax
 import jax.numpy as jnp
 
 from msops._aclnn.dtypes import number, promote
 from msops._aclnn.kinds import Int, Ints, Scalar, Tensor, Tensors
+from msops._aclnn.outputs import Outputs, require_shape
 from msops._aclnn.reductions import axes
 from msops._aclnn.refusal import Refused
 from msops._aclnn.table import aclnn
@@ -22,7 +24,7 @@ def one_axis(dim: int, tensor: jax.Array) -> int:
 
 
 @aclnn("Expand")
-def expand(self: Tensor, size: Ints) -> Tensor:
+def expand(self: Tensor, size: Ints, *, outputs: Outputs) -> Tensor:
     """`self` repeated along axes of size 1 and new leading axes; -1 keeps an axis."""
     added = len(size) - self.ndim
     if added < 0 or any(extent < 0 for extent in size[:added]):
@@ -32,6 +34,7 @@ def expand(self: Tensor, size: Ints) -> Tensor:
         )
     own = zip(size[added:], self.shape, strict=True)
     extents = [extent if wanted == -1 else wanted for wanted, extent in own]
+    require_shape((*size[:added], *extents), outputs)
     return jnp.broadcast_to(self, (*size[:added], *extents))
 
 
@@ -47,11 +50,10 @@ def reshape(self: Tensor, shape: Ints) -> Tensor:
 @aclnn("Flatten")
 def flatten(self: Tensor, axis: Int) -> Tensor:
     """`self` as a matrix: the axes before `axis` are rows, the others columns."""
-    axis = axis % self.ndim if axis < 0 and self.ndim else axis
-    rows = 1
-    for extent in self.shape[:axis]:
-        rows *= extent
-    return self.reshape(rows, self.size // rows if rows else 0)
+    if not -self.ndim <= axis <= self.ndim:
+        raise Refused(f"expected an axis up to {self.ndim}; got {axis}", "-1 is the last.")
+    axis = axis % self.ndim if axis < 0 else axis
+    return self.reshape(math.prod(self.shape[:axis]), math.prod(self.shape[axis:]))
 
 
 @aclnn("Permute")
@@ -125,17 +127,27 @@ def slice_v2(self: Tensor, starts: Ints, ends: Ints, axes: Ints, steps: Ints) ->
 
 
 @aclnn("Repeat")
-def repeat(self: Tensor, repeats: Ints) -> Tensor:
+def repeat(self: Tensor, repeats: Ints, *, outputs: Outputs) -> Tensor:
     """`self` laid side by side along each axis, new ones in front."""
     if len(repeats) < self.ndim:
         raise Refused(f"expected {self.ndim} counts; got {list(repeats)}", "One per axis.")
+    extents = (*(1,) * (len(repeats) - self.ndim), *self.shape)
+    require_shape([n * extent for n, extent in zip(repeats, extents, strict=True)], outputs)
     return jnp.tile(self, repeats)
 
 
 @aclnn("RepeatInterleaveIntWithDim")
-def repeat_interleave(self: Tensor, repeats: Int, dim: Int, output_size: Int) -> Tensor:
+def repeat_interleave(
+    self: Tensor, repeats: Int, dim: Int, output_size: Int, *, outputs: Outputs
+) -> Tensor:
     """Each entry along an axis repeated in place; `output_size` is how many that makes."""
     axis = one_axis(dim, self)
+    if output_size != repeats * self.shape[axis]:
+        raise Refused(
+            f"expected outputSize {repeats * self.shape[axis]}; got {output_size}",
+            f"It is repeats, {repeats}, times the size of the axis, {self.shape[axis]}.",
+        )
+    require_shape((*self.shape[:axis], output_size, *self.shape[axis + 1 :]), outputs)
     return jnp.repeat(self, repeats, axis=axis, total_repeat_length=output_size)
 
 
@@ -148,7 +160,14 @@ def flip(self: Tensor, dims: Ints) -> Tensor:
 @aclnn("Roll")
 def roll(x: Tensor, shifts: Ints, dims: Ints) -> Tensor:
     """`x` rotated along axes, or as a vector if none are named."""
-    return jnp.roll(x, shifts, axis=dims) if dims else jnp.roll(x, sum(shifts))
+    if not dims:
+        return jnp.roll(x, sum(shifts) % max(x.size, 1))
+    if len(shifts) != len(dims):
+        raise Refused(f"expected {len(dims)} shifts; got {list(shifts)}", "One per axis.")
+    places = [one_axis(dim, x) for dim in dims]
+    # Within the axis first: JAX negates them as int64, which holds no 2**63.
+    steps = [n % max(x.shape[axis], 1) for n, axis in zip(shifts, places, strict=True)]
+    return jnp.roll(x, steps, axis=places)
 
 
 @aclnn("Tril")
@@ -164,7 +183,7 @@ def triu(self: Tensor, diagonal: Int) -> Tensor:
 
 
 @aclnn("ConstantPadNd")
-def constant_pad(self: Tensor, padding: Ints, value: Scalar) -> Tensor:
+def constant_pad(self: Tensor, padding: Ints, value: Scalar, *, outputs: Outputs) -> Tensor:
     """`self` with `value` around it: pairs of before and after, the last axis first.
 
     A negative number takes entries away.
@@ -177,4 +196,8 @@ def constant_pad(self: Tensor, padding: Ints, value: Scalar) -> Tensor:
     config = [(0, 0, 0)] * (self.ndim - len(pairs)) + [
         (before, after, 0) for before, after in pairs
     ]
+    require_shape(
+        [n + before + after for n, (before, after, _) in zip(self.shape, config, strict=True)],
+        outputs,
+    )
     return jax.lax.pad(self, number(value, self.dtype, "value"), config)

@@ -19,6 +19,7 @@ from msops._aicpu_libraries import ATTRIBUTE, SEEDS, build_library, find_library
 from msops._backend import Division, Opaque, Options, Request
 from msops._host_round_trip import lower_through_host
 from msops._logging import warn_once
+from msops._native_call import open_library
 from msops._op_info import OpInfo
 from msops._toolchain import Library, check_allowed, read_path, require_file
 from msops.errors import (
@@ -213,8 +214,10 @@ class AicpuBackend(Opaque):
         return "parts" if request.platform == "cpu" else "whole"
 
     def library(self, kernel: AicpuKernel, request: Request) -> Library:
-        """Returns the library that holds the kernel, or that the call names."""
-        return kernel.library_of(request)
+        """Opens and returns the library that holds the kernel, or that the call names."""
+        library = kernel.library_of(request)
+        open_library(library, request.platform, request.who)
+        return library
 
 
 def _check_vmap(options: Options, who: str) -> None:

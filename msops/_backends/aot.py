@@ -17,7 +17,13 @@ from msops._dtypes import BY_TYPE_ID
 from msops._host_round_trip import lower_through_host
 from msops._inference import require_numbers
 from msops._logging import warn_once
-from msops._native_call import NativeCall, infer_shapes, infer_type_ids, lower_native_call
+from msops._native_call import (
+    NativeCall,
+    infer_shapes,
+    infer_type_ids,
+    lower_native_call,
+    open_library,
+)
 from msops._op_info import OpInfo
 from msops._paths import get_include
 from msops._toolchain import (
@@ -191,7 +197,8 @@ class AotBackend(Opaque):
         return "parts" if runs else "whole"
 
     def library(self, kernel: AotKernel, request: Request) -> Library:
-        """Returns the library, which has the kernel for every shape."""
+        """Opens and returns the library, which has the kernel for every shape."""
+        open_library(kernel.library, request.platform, request.who)
         return kernel.library
 
 

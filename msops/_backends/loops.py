@@ -136,7 +136,7 @@ class LoopBackend:
 
     def division(self, kernel: Kernels, request: Request) -> Division:
         """Returns "operations" if XLA's run, and "parts" of native code."""
-        # Without a rule for parts XLA can divide nothing but operations.
+        # Native code that nothing lets be divided is avoided where XLA divides the rest.
         travels = request.options.sharding is None
         is_raised = _checked(kernel, request).lowering(request.platform, travels) == "xla"
         return "operations" if is_raised else "parts"

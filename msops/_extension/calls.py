@@ -120,7 +120,8 @@ def current_frame() -> CallFrame:
             explain(
                 "extension module",
                 "it works on tensors outside a call of one of its functions",
-                "Load the module with CustomOpBuilder(...).load(), and call its functions.",
+                "Load the module with CustomOpBuilder(...).load(), and call its functions; in "
+                "LaunchKernel, which programs run by itself, work on memory.",
             )
         )
     return _thread.frame
@@ -189,8 +190,10 @@ def new_handle(shape: tuple[int, ...], dtype: np.dtype) -> Handle:
 
     Raises:
       ArgumentValueError: an extent is negative, or XLA cannot count the entries.
+      BackendError: a program runs a kernel that makes it.
       InferenceTypeError: the dtype is 64 bits wide, and such types are off in JAX.
     """
+    current_frame()
     check_shape(shape, _WHO)
     refuse_64_bit(dtype, f"a tensor of shape {tuple(shape)}", _WHO)
     return Handle(shape, dtype)

@@ -86,8 +86,7 @@ def apply(
     tensors: tuple[Handle, ...],
     others: tuple[Handle, ...],
     is_tensor: tuple[bool, ...],
-    forward: Callable[..., Any],
-    backward: Callable[..., Any],
+    trace: Callable[..., Any],
 ) -> tuple[Handle, ...]:
     """Serves ``Function<T>::Apply`` when an argument is being traced.
 
@@ -96,13 +95,14 @@ def apply(
       tensors: the arguments of type TensorPtr.
       others: tensors in other arguments, which have no gradient.
       is_tensor: for each argument whether it is of type TensorPtr.
-      forward: ``(needs) -> (outputs, saved, dirty, constant, materialize, data)``, handles in it.
-      backward: ``(needs, saved, data, gradients) -> gradients``.
+      trace: Forward if it gets ``(needs)``; it returns ``(outputs, saved, dirty, constant,
+        materialize, data)``, handles in it. Backward if it gets ``(needs, saved, data,
+        gradients)``; it returns gradients.
 
     Returns:
       The outputs. An input that was changed in place has its own handle.
     """
-    call = FunctionCall(name, tensors, others, is_tensor, forward, backward, current_frame())
+    call = FunctionCall(name, tensors, others, is_tensor, trace, current_frame())
     return call.apply()
 
 
@@ -115,16 +115,14 @@ class FunctionCall:
         tensors: tuple[Handle, ...],
         others: tuple[Handle, ...],
         is_tensor: tuple[bool, ...],
-        forward: Callable[..., Any],
-        backward: Callable[..., Any],
+        trace: Callable[..., Any],
         frame: CallFrame,
     ):
         self.name = name
         self.is_tensor = is_tensor
         self.inputs = (*tensors, *others)
         self.tensor_count = len(tensors)
-        self._forward = forward
-        self._backward = backward
+        self._trace = trace
         self._frame = frame
         # Two threads may trace what was compiled of one call; its handles serve one at a time.
         self._lock = threading.RLock()
@@ -205,7 +203,7 @@ class FunctionCall:
             for handle, array in zip(self.inputs, arrays, strict=True):
                 handle.content = array
             try:
-                return self._read(self._forward(list(needs)), arrays, needs)
+                return self._read(self._trace(needs), arrays, needs)
             finally:
                 for handle, content in zip(self.inputs, own, strict=True):
                     handle.content = content
@@ -267,8 +265,8 @@ class FunctionCall:
                 self._materialise(cotangent, output, record.materialize)
                 for cotangent, output in zip(cotangents, outputs, strict=False)
             ]
-            answer = self._backward(
-                list(record.needs),
+            answer = self._trace(
+                record.needs,
                 tuple(map(handle_of, record.saved)),
                 {key: _thaw(entry, handle_of) for key, entry in record.data},
                 tuple(gradients),

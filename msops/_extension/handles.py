@@ -64,9 +64,16 @@ class Handle:
 
     @property
     def array(self) -> Any:
-        """Its `jax.Array`; zeros before anything was written."""
+        """Its `jax.Array`; zeros before anything was written.
+
+        Raises:
+          BackendError: there is no memory for them.
+        """
         if self.content is None:
-            self.content = jnp.zeros(self.shape, self.dtype)
+            try:
+                self.content = jnp.zeros(self.shape, self.dtype)
+            except jax.errors.JaxRuntimeError as error:
+                raise out_of_memory(self.shape, self.dtype) from error
         elif isinstance(self.content, np.ndarray):
             # The memory goes over to JAX, and nobody writes to it from here on.
             self.content = seam.array_of_memory(self.content, self.like)

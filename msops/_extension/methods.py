@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops import _jax_seam as seam
-from msops._extension.calls import check_shape, new_handle
+from msops._extension.calls import check_shape, current_frame, new_handle
 from msops._extension.handles import Handle, dtype_of, out_of_memory
 from msops._inference import refuse_64_bit
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
@@ -147,7 +147,12 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 
 def call_method(name: str, handle: Handle, *arguments: Any) -> Handle | tuple[Handle, ...]:
-    """Serves the methods of ``ms::Tensor`` that compute."""
+    """Serves the methods of ``ms::Tensor`` that compute.
+
+    Raises:
+      BackendError: a program runs a kernel that calls it.
+    """
+    current_frame()
     result = _METHODS[name](handle.array, *arguments)
     if isinstance(result, tuple):
         return tuple(Handle(part.shape, part.dtype, part) for part in result)
@@ -160,8 +165,9 @@ def make(name: str, value: Any, type_id: int) -> Handle:
     Raises:
       ArgumentTypeError: msops has no such dtype.
       ArgumentValueError: the dtype does not hold the data, or there is no such shape.
-      BackendError: the memory is not there.
+      BackendError: the memory is not there, or a program runs a kernel that calls it.
     """
+    current_frame()
     dtype = dtype_of(type_id)
     handle = new_handle(np.shape(value) if name == "tensor" else tuple(value), dtype)
     try:

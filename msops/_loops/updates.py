@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from msops._loops.intrinsics import REDUCIBLE
 from msops._loops.ir import Binary, BinaryOp, Expr, Load, Store
-from msops._loops.walk import loads
+from msops._loops.walk import expressions, loads
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,27 @@ def update_of(store: Store) -> Update | None:
         sign: BinaryOp = "sub" if negated != is_negated else op
         term = Binary(sign, term, expr, value.dtype)
     return Update(op, target, term, is_negated)
+
+
+def sum_of(store: Store) -> Update | None:
+    """Returns the update that a store is, also if its term reads other elements of the buffer.
+
+    Such updates, ``b[i, j] = b[i, j] - b[i, k] * b[j, k]``, may be reordered as long as nothing
+    else writes what their terms read.
+    """
+    strict = update_of(store)
+    value = store.value
+    if strict is not None or not isinstance(value, Binary) or value.op not in (*REDUCIBLE, "sub"):
+        return strict
+    if any(load.buffer == store.buffer for index in store.indices for load in loads(index)):
+        return None
+    target = Load(store.buffer, store.indices, value.dtype)
+    if value.left == target and target not in expressions(value.right):
+        is_negated = value.op == "sub"
+        return Update("add" if is_negated else value.op, target, value.right, is_negated)
+    if value.right == target and value.op != "sub" and target not in expressions(value.left):
+        return Update(value.op, target, value.left)
+    return None
 
 
 def _beside(expr: Expr, target: Load, op: BinaryOp) -> list[tuple[bool, Expr]] | None:

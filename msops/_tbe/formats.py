@@ -97,7 +97,7 @@ def to_format(x: jax.Array, format: str) -> jax.Array:
     """Returns a tensor as it lies in a format; what is added is zero.
 
     Args:
-      x: the tensor.
+      x: the tensor, an array or, of ``msops.tbe``, a Tensor; the result is of the same kind.
       format: such as ``"NC1HWC0"``.
 
     Raises:
@@ -120,7 +120,7 @@ def from_format(y: jax.Array, format: str, shape: Sequence[int]) -> jax.Array:
     """Returns the tensor that lies in a format; what was added is dropped.
 
     Args:
-      y: what `to_format` makes.
+      y: what `to_format` makes; the result is of the same kind, array or Tensor.
       format: such as ``"NC1HWC0"``.
       shape: the tensor's own shape.
 
@@ -216,7 +216,7 @@ def _require_array(value: Any, who: str) -> None:
             explain(
                 who,
                 f"expected an array; got {type(value).__name__}",
-                "Pass a jax.Array or numpy array, e.g. jnp.asarray(x).",
+                "Pass a Tensor, a jax.Array or a numpy array, e.g. jnp.asarray(x).",
             )
         )
 

@@ -17,8 +17,9 @@ class Language:
       program: its compiler, unless `variable` names another.
       variable: the environment variable that does; for CUDA, of the toolkit's folder.
       standard_flags: what every compiler of the language gets.
-      gcc_flags: what only gcc knows. Without them two libraries with an inline static of the same
-        name share one variable (STB_GNU_UNIQUE).
+      gcc_flags: what only gcc knows. Without the first, two libraries with an inline static of the
+        same name share one variable (STB_GNU_UNIQUE). The second lets it use 512 MiB before it
+        collects garbage, which a module with pybind11 or a kernel with Eigen needs anyway.
       remedy: how to get the compiler.
     """
 
@@ -44,7 +45,7 @@ CXX = Language(
     "g++",
     "CXX",
     ("-O3", "-std=c++17", "-shared", "-fPIC", "-fvisibility-inlines-hidden"),
-    ("-fno-gnu-unique",),
+    ("-fno-gnu-unique", "--param=ggc-min-heapsize=524288"),
     "Install it (Debian, Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++; conda: conda "
     "install gxx), or name another C++ compiler with CXX.",
 )

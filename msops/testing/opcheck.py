@@ -61,8 +61,8 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
     - "sizes": each extent 0, all 1, and odd ones.
     - "refusals": inputs of other dtypes are refused, or handled without a fault; a refusal arrives
       as an error and does no harm.
-    - "eager and jit": the same bytes, twice each, and on two threads.
-    - "gradient": against central differences, in float64 where the op takes it.
+    - "eager and jit": the same bytes, twice each, and on two threads with unlike inputs.
+    - "gradient": both modes against central differences, in float64 where the op takes it.
     - "vmap": against a loop, every input mapped and each alone.
     - "sharding": against one device, where there are several; divided along each dimension that
       the op's rule lets be divided.

@@ -144,7 +144,7 @@ class MulCpuKernel : public CpuKernel {
     const auto x_shape = ctx.Input(0)->GetTensorShape()->GetDimSizes();
     const auto y_shape = ctx.Input(1)->GetTensorShape()->GetDimSizes();
     std::vector<int64_t> shape;
-    CUST_KERNEL_CHECK_FALSE(ctx, GetBroadcastShape(x_shape, y_shape, shape),
+    CUST_KERNEL_CHECK_FALSE(ctx, GetBroadcastShape(x_shape, y_shape, shape) == KERNEL_STATUS_OK,
                             KERNEL_STATUS_PARAM_INVALID, "[%s] shapes do not match.", kMul);
     const BroadcastIterator base(x_shape, y_shape, shape);
     const float* x = static_cast<float*>(ctx.Input(0)->GetData());

@@ -8,9 +8,11 @@
 
 #include "base/bfloat16.h"
 #include "bcast.h"
+#include "context/common/cpu_kernel_utils.h"
 #include "context/common/status.h"
 #include "context/inc/cpu_kernel_utils.h"
 #include "context/inc/cpu_nodedef_builder.h"
+#include "context/utils/status.h"
 #include "cpu_attr_value.h"
 #include "cpu_context.h"
 #include "cpu_kernel.h"
@@ -21,6 +23,7 @@
 #include "cpu_tensor_shape.h"
 #include "cpu_types.h"
 #include "eigen_tensor.h"
+#include "fft_helper.h"
 #include "frontend/parallel/status.h"
 #include "inc/cpu_attr_value.h"
 #include "inc/cpu_context.h"
@@ -35,6 +38,7 @@
 #include "inc/kernel_log.h"
 #include "inc/ms_cpu_kernel.h"
 #include "inc/status.h"
+#include "include/securec.h"
 #include "kernel_log.h"
 #include "kernel_util.h"
 #include "mindapi/base/types.h"
@@ -46,9 +50,15 @@
 #include "utils/atomic_op.h"
 #include "utils/bcast.h"
 #include "utils/broadcast_iterator.h"
+#include "utils/distinct_uniform_int_distribution.h"
 #include "utils/eigen_tensor.h"
+#include "utils/equal_util.h"
+#include "utils/fft_helper.h"
 #include "utils/kernel_util.h"
+#include "utils/philox_random.h"
+#include "utils/range_sampler.h"
 #include "utils/sparse_tensor.h"
+#include "utils/tensor_iterator.h"
 
 namespace {
 
@@ -218,9 +228,97 @@ void CheckHelpers() {
   AtomicMin(&atom, 8.0F);
   AtomicDiv(&atom, 2.0F);
   EXPECT(atom == 2.5F);
+  std::complex<double> sum(1, 2);
+  AtomicAdd(&sum, std::complex<double>(3, 4));
+  CpuKernelContext none(HOST);
+  AtomicAdd(none, &sum, std::complex<double>(1, 1));
+  AtomicAdd(none, &atom, 1.0F);
+  EXPECT(sum == std::complex<double>(5, 7) && atom == 3.5F);
   EXPECT(random::GetSeed(1, 2) == random::GetSeed(1, 2));
   EXPECT(random::GetSeed(1, 2) != random::GetSeed(2, 1));
   EXPECT(random::GetSeed(0, 0) != random::GetSeed(0, 0) && random::New64() != random::New64());
+}
+
+// The forms of MindSpore 2.7, which take the context.
+void CheckHelpersWithContext() {
+  CpuKernelContext ctx(HOST);
+  auto node = CpuKernelUtils::CreateNodeDef();
+  NodeDefBuilder(node.get(), "add", "CustAdd");
+  ctx.Init(node.get());
+  EXPECT(GetOpName(ctx) == "Add" && FormatToSerialString(ctx, FORMAT_ND) == "ND");
+  int64_t product = 0;
+  EXPECT(MulWithoutOverflow(ctx, 6, 7, product) && product == 42);
+  EXPECT(!MulWithoutOverflow(ctx, int64_t{1} << 62, 4, product));
+  EXPECT(!MulWithoutOverflow(ctx, -1, 4, product));
+  EXPECT(IntToSize(ctx, 3) == 3 && LongToSize(ctx, -3) == 0 && SizeToInt(ctx, 3) == 3);
+  EXPECT(SizeToInt(ctx, size_t{1} << 40) == INT_MAX && LongToInt(ctx, 3) == 3);
+  EXPECT(LongToInt(ctx, int64_t{1} << 40) == INT_MAX);
+  EXPECT(IntegerCast<int8_t>(ctx, 100) == 100 && IntegerCast<int8_t>(ctx, 200) == 0);
+  EXPECT(IntegerCast<uint32_t>(ctx, int64_t{-1}) == 0);
+  EXPECT(IntegerCast<uint64_t>(ctx, int64_t{1} << 40) == uint64_t{1} << 40);
+  EXPECT(FloatEqual(1.0F, 1.000001F) && !FloatEqual(1.0F, 1.001F));
+  EXPECT(FloatEqual(1e6F, 1e6F + 1) && !FloatEqual(1.0, 1.000001) && FloatEqual(1.0, 1.0F));
+  EXPECT(GetPrimaryFormat(0x0203) == 3 && GetSubFormat(0x0203) == 2 && HasSubFormat(0x0203));
+  EXPECT(!HasSubFormat(FORMAT_NHWC) && kFormatNC1HWC0IndexC0 == 4 && kEigenAlignmentBytes == 16);
+}
+
+// The vectors published with the generator, Random123's kat_vectors.
+void CheckRandom() {
+  using Block = random::PhiloxRandom::ResultTypeArr;
+  EXPECT(random::PhiloxRandom(0, 0)() == (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  random::PhiloxRandom ones(~uint64_t{0}, ~uint64_t{0});
+  ones.Skip(~uint64_t{0});
+  EXPECT(ones() == (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  random::PhiloxRandom steps(7, 8), skips(7, 8);
+  for (int i = 0; i < 5; ++i) steps();
+  skips.Skip(5);
+  EXPECT(steps() == skips());
+  std::mt19937 engine(3);
+  DistinctUniformIntDistribution<int64_t> distribution(-2, 2);
+  int64_t bits = 0;
+  for (int i = 0; i < 5; ++i) bits |= int64_t{1} << (distribution.exec(engine) + 2);
+  EXPECT(bits == 31);
+  distribution.Reset();
+  EXPECT(distribution.exec(engine) <= 2);
+  CpuKernelContext ctx(HOST);
+  float total = 0;
+  for (int64_t value = 0; value < 50; ++value) total += LogUniformSampler(50).Probability(value);
+  EXPECT(total > 0.99999F && total < 1.00001F);
+  std::vector<int64_t> batch(1000), distinct(5);
+  std::vector<float> counts(1000), distinct_counts(5), extras(1);
+  LogUniformSampler(50).SampleBatchGetExpectedCount(ctx, false, 7, &batch, &counts, {0}, &extras);
+  const auto zeros = std::count(batch.begin(), batch.end(), 0);
+  // Its mean is 176, its standard deviation 12.
+  EXPECT(extras[0] > 176 && extras[0] < 177 && zeros > 128 && zeros < 224);
+  UniformSampler(6).SampleBatchGetExpectedCountAvoid(ctx, true, 7, &distinct, &distinct_counts, {},
+                                                     &extras, {3});
+  std::sort(distinct.begin(), distinct.end());
+  EXPECT(distinct == (std::vector<int64_t>{0, 1, 2, 4, 5}));
+  UniformSampler(3).SampleBatchGetExpectedCount(ctx, true, 7, &distinct, &distinct_counts, {},
+                                                &extras);
+  EXPECT(distinct.empty());
+}
+
+void CheckFourier() {
+#if __has_include(<unsupported/Eigen/FFT>)
+  EXPECT(IsForwardOp("FFT") && IsForwardOp("CustRFFT2") && !IsForwardOp("IFFTN"));
+  EXPECT(!IsForwardOp("CustIDCT") && GetCalculateElementNum({2, 3}, {1}, {5}, 6) == 10);
+  EXPECT(GetNormalized(4, BACKWARD, true) == 1 && GetNormalized(4, BACKWARD, false) == 0.25);
+  EXPECT(GetNormalized(4, FORWARD, true) == 0.25 && GetNormalized(4, FORWARD, false) == 1);
+  EXPECT(GetNormalized(4, ORTHO, true) == 0.5 && GetNormalized(4, ORTHO, false) == 0.5);
+  const std::complex<float> z(1.5F, 2.5F);
+  float part = 0;
+  Cast(&z, &part, false);
+  EXPECT(part == 2.5F);
+  const bool yes = true;
+  std::complex<double> one;
+  Cast(&yes, &one);
+  EXPECT(one == 1.0);
+  int32_t from[] = {1, 2, 3, 4};
+  double to[] = {0, 0, 0, 0, 0, 0};
+  ShapeCopy(from, to, {2, 2}, {2, 3});
+  EXPECT(to[1] == 2 && to[2] == 0 && to[3] == 3 && to[4] == 4);
+#endif
 }
 
 void CheckSecureFunctions() {
@@ -264,7 +362,26 @@ void CheckBroadcasting() {
   EXPECT(!Bcast({2, 3}, {4, 3}).IsValid());
   CpuKernelContext ctx(HOST);
   EXPECT(Bcast(ctx, x_shape, y_shape).IsValid());
-  EXPECT(GetBroadcastShape(x_shape, y_shape, shape) && shape.size() == 3 && shape[1] == 4);
+  EXPECT(GetBroadcastShape(x_shape, y_shape, shape) == KERNEL_STATUS_OK);
+  EXPECT(shape == (std::vector<int64_t>{2, 4, 3}));
+  std::vector<int64_t> none;
+  EXPECT(GetBroadcastShape({2, 3}, {2}, none) == KERNEL_STATUS_PARAM_INVALID);
+  bool thrown = false;
+  try {
+    BroadcastIterator(x_shape, y_shape, {2, 4});
+  } catch (const std::invalid_argument&) {
+    thrown = true;
+  }
+  EXPECT(thrown);
+  static_assert(static_cast<int>(BcastShapeType::SAME_SHAPE) == 0);
+  static_assert(static_cast<int>(BcastShapeType::X_ONE_ELEMENT) == 1);
+  static_assert(static_cast<int>(BcastShapeType::Y_ONE_ELEMENT) == 2);
+  static_assert(static_cast<int>(BcastShapeType::DIFF_SHAPE) == 3);
+  TensorIterator walk({2, 1, 2});
+  std::vector<std::vector<int64_t>> walked;
+  for (; walk != walk.end(); ++walk) walked.push_back(*walk);
+  EXPECT(walked.size() == 4 && walked[1] == (std::vector<int64_t>{0, 0, 1}));
+  EXPECT(walked[2] == (std::vector<int64_t>{1, 0, 0}));
   BroadcastIterator iterator(x_shape, y_shape, shape);
   iterator.SetPos(13);
   EXPECT(iterator.GetInputPosA() == 4 && iterator.GetInputPosB() == 0);
@@ -430,6 +547,9 @@ int main() {
   CheckTensors();
   CheckAttributes();
   CheckHelpers();
+  CheckHelpersWithContext();
+  CheckRandom();
+  CheckFourier();
   CheckSecureFunctions();
   CheckBfloat16();
   CheckBroadcasting();

@@ -93,8 +93,37 @@ ms::Tensor Mul(const ms::Tensor& x, const ms::Tensor& y) {
   return out;
 }
 
+// x * y as kernels of MindSpore 2.6 launch it: step by step, in a task that is dispatched.
+namespace mindspore {
+using kernel::pyboost::PyBoostUtils;
+
+tensor::BaseTensorPtr MulInSteps(const tensor::BaseTensorPtr& x, const tensor::BaseTensorPtr& y) {
+  auto prim = std::make_shared<Primitive>("Mul");
+  auto op = std::make_shared<kernel::pyboost::OpRunner>(
+      prim, runtime::OpRunner::GetDeviceContext("Ascend"));
+  op->set_stream_id(PyBoostUtils::cur_stream_id());
+  op->set_outputs({std::make_shared<tensor::BaseTensor>(x->data_type(), x->shape())});
+  PyBoostUtils::PrepareOpInputs(op->device_context(), op->stream_id(), x, y);
+  PyBoostUtils::PrepareOpOutputs(op->device_context(), op->stream_id(), op->outputs());
+  PyBoostUtils::DispatchRun(std::make_shared<runtime::PyBoostDeviceTask>([op, x, y]() {
+    PyBoostUtils::MallocOpInputs(op->device_context(), x, y);
+    PyBoostUtils::MallocOpOutputs(op->device_context(), op->outputs());
+    LAUNCH_ACLNN(aclnnMul, op->device_context(), op->stream_id(), x, y, op->output(0));
+  }));
+  if (op->primitive()->name() != "Mul" || op->get_op() != op) throw std::logic_error("not kept");
+  return op->outputs()[0];
+}
+}  // namespace mindspore
+
 PYBIND11_MODULE(MS_EXTENSION_NAME, m) {
   m.def("method", &Method);
+  m.def("mul_in_steps", &mindspore::MulInSteps);
+  m.def("abs", &mindspore::kernel::pyboost::abs);
+  m.def("tanh", &mindspore::kernel::pyboost::tanh);
+  m.def("no_such_output", [] {
+    mindspore::kernel::pyboost::OpRunner op(nullptr, nullptr);
+    return op.output(1);
+  });
   m.def("describe", &Describe);
   m.def("points_to", &PointsTo);
   m.def("chunk", [](const ms::Tensor& x, int64_t n, int64_t dim) { return x.chunk(n, dim); });

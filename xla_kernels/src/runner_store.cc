@@ -1,5 +1,6 @@
 #include "runner_store.h"
 
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -13,7 +14,12 @@ struct Context {
 };
 
 void* Allocate(void* context, size_t size_bytes) {
-  return static_cast<Context*>(context)->allocator->Allocate(size_bytes);
+  try {
+    return static_cast<Context*>(context)->allocator->Allocate(size_bytes);
+  } catch (const std::bad_alloc&) {
+    // It is the module's to say, on the other side of a C function.
+    return nullptr;
+  }
 }
 
 void Fail(void* context, const char* message) { static_cast<Context*>(context)->message = message; }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msops._loops.intrinsics import result_dtype
+from msops._dtypes import as_dtype
+from msops._loops.intrinsics import FLOATS, result_dtype
 from msops._loops.ir import Binary, BinaryOp, Call, Cast, Const, Expr, Unary, Var
 
 
@@ -96,6 +97,9 @@ def cast(expr: Expr, dtype: str) -> Expr:
     """Returns the expression in a dtype."""
     if expr.dtype == dtype:
         return expr
+    if isinstance(expr, Const) and expr.dtype in FLOATS:
+        # Rules look for constants: a power of 2 is no power.
+        return number(as_dtype(expr.dtype).dtype.type(expr.value), dtype)
     return Cast(expr, dtype)
 
 

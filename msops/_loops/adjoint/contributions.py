@@ -1,7 +1,7 @@
 """What an assignment ``y = e`` adds to the adjoints of the elements that `e` reads.
 
 The adjoint w of a node goes down to its operands by the rules of rules.py, until a load is reached.
-Where a choice lies on the way (`Select`, `min`, `max`) it goes to the chosen operand only: the
+Where a choice lies on the way (`Select`, `min`, `max`) it goes to what may be chosen only: the
 conditions are kept apart as guards of the whole product, since a product with 0 is no guard
 against a factor that is infinite or a load that is out of range.
 """
@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from msops._loops.adjoint.algebra import add, binary, cast, negation
+from msops._loops.adjoint.algebra import add, binary, cast, mul, negation, number
 from msops._loops.adjoint.rules import RULES
 from msops._loops.intrinsics import is_float
-from msops._loops.ir import Binary, Call, Cast, Expr, Load, Select, Unary
+from msops._loops.ir import Binary, BinaryOp, Call, Cast, Expr, Load, Select, Unary
 from msops._loops.walk import operands
 
 
@@ -101,9 +101,9 @@ def _down(
         case Select(condition=condition, then=then, otherwise=otherwise):
             yield from _choice(condition, then, otherwise, w, guards, active)
         case Binary(op="min", left=left, right=right):
-            yield from _choice(binary("le", left, right), left, right, w, guards, active)
+            yield from _extreme("le", left, right, w, guards, active)
         case Binary(op="max", left=left, right=right):
-            yield from _choice(binary("ge", left, right), left, right, w, guards, active)
+            yield from _extreme("ge", left, right, w, guards, active)
         case _:
             parts = operands(expr)
             wide = tuple(map(widened, parts))
@@ -123,3 +123,18 @@ def _choice(
 ) -> Iterator[Contribution]:
     yield from _down(then, w, (*guards, condition), active, None)
     yield from _down(otherwise, w, (*guards, negation(condition)), active, None)
+
+
+def _extreme(
+    op: BinaryOp,
+    left: Expr,
+    right: Expr,
+    w: Expr,
+    guards: tuple[Expr, ...],
+    active: Set[str],
+) -> Iterator[Contribution]:
+    """Hands w to the chosen operand, halves of it to equal ones, nothing beside a NaN."""
+    half, one = number(0.5, w.dtype), number(1, w.dtype)
+    share = mul(w, Select(binary("eq", left, right), half, one, w.dtype))
+    yield from _down(left, share, (*guards, binary(op, left, right)), active, None)
+    yield from _down(right, share, (*guards, binary(op, right, left)), active, None)

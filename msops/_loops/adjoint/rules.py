@@ -3,7 +3,8 @@
 For y = f(a, b, ...) with the adjoint w of y, operand a receives w * df/da (Griewank & Walther,
 Evaluating Derivatives, 2nd ed., table 3.1). A rule may use y, which is cheaper than a and already
 known where y was stored. `min`, `max` and `Select`, whose derivative depends on a choice, are in
-contributions.py.
+contributions.py. Where a function has no derivative the rules give what JAX gives, which is rule 8
+of meaning in the README of the package.
 """
 
 from __future__ import annotations
@@ -38,23 +39,30 @@ def _one(like: Expr) -> Const:
 
 
 def _power_base(w: Expr, a: Expr, b: Expr, y: Expr) -> Expr:
-    """Returns w * b * a**(b - 1), which is 0 for b = 0 whatever a is, as in jax.lax.pow."""
-    if isinstance(b, Const):
-        exponent = float(b.value)
-        if exponent == 0:
-            return number(0, w.dtype)
-        lower = number(exponent - 1, w.dtype)
-        power = a if exponent == 2 else _one(w) if exponent == 1 else binary("pow", a, lower)
-        return mul(w, mul(b, power))
-    zero = number(0, w.dtype)
-    factor = mul(b, binary("pow", a, sub(b, _one(w))))
-    return mul(w, Select(binary("eq", b, zero), zero, factor, w.dtype))
+    """Returns w * b * a**(b - 1); a constant b of 0 gives 0, as in jax.lax.integer_pow.
+
+    Of a variable b that is 0 it is 0 times infinity for a = 0, as in jax.lax.pow.
+    """
+    if not isinstance(b, Const):
+        return mul(w, mul(b, binary("pow", a, sub(b, _one(w)))))
+    exponent = float(b.value)
+    if exponent == 0:
+        return number(0, w.dtype)
+    lower = number(exponent - 1, w.dtype)
+    power = a if exponent == 2 else _one(w) if exponent == 1 else binary("pow", a, lower)
+    return mul(w, mul(b, power))
 
 
 def _power_exponent(w: Expr, a: Expr, b: Expr, y: Expr) -> Expr:
-    """Returns w * y * log(a), which is 0 for a = 0, as in jax.lax.pow."""
-    zero = number(0, w.dtype)
-    return mul(w, Select(binary("eq", a, zero), zero, mul(y, call("log", a)), w.dtype))
+    """Returns w * y * log(a), with 0 for the logarithm of 0, as in jax.lax.pow."""
+    is_zero = binary("eq", a, number(0, w.dtype))
+    return mul(w, mul(call("log", Select(is_zero, _one(w), a, w.dtype)), y))
+
+
+def _absolute(w: Expr, x: Expr, y: Expr) -> Expr:
+    """Returns w or -w; at 0 it is w, as in jax.lax.abs."""
+    is_rising = binary("ge", x, number(0, w.dtype))
+    return mul(w, Select(is_rising, _one(w), number(-1, w.dtype), w.dtype))
 
 
 def _radius(w: Expr, a: Expr, b: Expr) -> Expr:
@@ -105,8 +113,7 @@ RULES: dict[str, tuple[Rule | None, ...]] = {
         ),
     ),
     "sigmoid": (lambda w, x, y: mul(w, mul(y, sub(_one(w), y))),),
-    # The one-sided derivatives at 0 are -1 and 1; 0 is between them, and what JAX gives.
-    "abs": (lambda w, x, y: mul(w, call("sign", x)),),
+    "abs": (_absolute,),
     **dict.fromkeys(("floor", "ceil", "trunc", "nearbyint", "round", "sign"), (None,)),
 }
 """A rule per operand of each operation on floats; None where the derivative is 0."""

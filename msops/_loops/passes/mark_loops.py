@@ -5,8 +5,10 @@
         s[i] = s[i] + a[i, j]                   s[i] = s[i] + a[i, j]
 
 A loop that carries no dependence is parallel; one that carries dependences between updates of one
-kind alone is a reduction. The author's ``parallel`` and ``vectorize`` are honoured over dependences
-that may not exist, and refused over those that do.
+kind alone is a reduction. So is a loop over one update whose terms read its own array elsewhere,
+``b[i, j] = b[i, j] - b[i, k] * b[j, k]``, if it writes none of what they read. The author's
+``parallel`` and ``vectorize`` are honoured over dependences that may not exist, and refused over
+those that do.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msops._loops.findings import Finding
-from msops._loops.ir import For, Kernel, Location, LoopKind, Stmt
+from msops._loops.ir import For, Kernel, Location, LoopKind, Stmt, Store
 from msops._loops.text import expr_text
+from msops._loops.updates import sum_of
 from msops._loops.walk import map_bodies, statements, with_body
 
 if TYPE_CHECKING:
@@ -78,7 +81,7 @@ class _Verdict:
 
 
 def _verdict(loop: For, carried: Sequence[Dependence]) -> _Verdict:
-    blocking = [dependence for dependence in carried if not dependence.is_reduction]
+    blocking = [d for d in carried if not (d.is_reduction or _is_of_sum(d, loop))]
     free: LoopKind = "reduction" if len(blocking) < len(carried) else "parallel"
     if not blocking:
         if loop.hint == "serial":
@@ -94,6 +97,15 @@ def _verdict(loop: For, carried: Sequence[Dependence]) -> _Verdict:
         message = f"loop {loop.var} cannot be '{loop.hint}': {why}"
         finding = Finding("hint", message, loop.location)
     return _Verdict("serial", f"serial, because {why}", finding)
+
+
+def _is_of_sum(dependence: Dependence, loop: For) -> bool:
+    """Tells whether a dependence is that of a sum on itself, if the loop is one sum."""
+    match loop.body:
+        case (Store() as store,) if sum_of(store) is not None:
+            accesses = (dependence.source, dependence.target)
+            return all(access.node.indices == store.indices for access in accesses)
+    return False
 
 
 def _reason(dependence: Dependence) -> str:

@@ -4,10 +4,10 @@
     merging.py     conditions with one store in each branch
     unrolling.py   short inner loops
     sinking.py     parallel loops that belong innermost
-    sums.py        sums over the array they are stored in
     tiling.py      pairs of parallel loops that cross through memory
     partial_sums.py  long reductions, for threads
     jamming.py     rows in order, side by side
+    carrying.py    elements that one iteration hands to the next
     blocks.py, strides.py  what these share
     storage.py     where each buffer lives
     threads.py     parallel loops, split for threads

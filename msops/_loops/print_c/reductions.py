@@ -14,13 +14,12 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from msops._loops.intrinsics import REDUCIBLE, is_float
+from msops._loops.intrinsics import is_float
 from msops._loops.ir import Binary, Buffer, Cast, Expr, For, If, Load, Local, Stmt, Store, Var
-from msops._loops.updates import Update, update_of
+from msops._loops.updates import Update, sum_of
 from msops._loops.walk import (
     bodies,
     expressions,
-    loads,
     map_bodies,
     own_expressions,
     statements,
@@ -119,23 +118,6 @@ def accumulate(loop: For, prefix: str) -> Accumulators | None:
         tuple(after),
         tuple(update.op for update in found.values()),
     )
-
-
-def sum_of(store: Store) -> Update | None:
-    """Returns the update that a store is, also if its term reads other elements of the buffer."""
-    strict = update_of(store)
-    value = store.value
-    if strict is not None or not isinstance(value, Binary) or value.op not in (*REDUCIBLE, "sub"):
-        return strict
-    if any(load.buffer == store.buffer for index in store.indices for load in loads(index)):
-        return None
-    target = Load(store.buffer, store.indices, value.dtype)
-    if value.left == target and target not in expressions(value.right):
-        is_negated = value.op == "sub"
-        return Update("add" if is_negated else value.op, target, value.right, is_negated)
-    if value.right == target and value.op != "sub" and target not in expressions(value.left):
-        return Update(value.op, target, value.left)
-    return None
 
 
 def _stores(body: tuple[Stmt, ...], is_guarded: bool) -> Iterator[tuple[Store, bool]]:

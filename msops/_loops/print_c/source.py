@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from msops._loops.ir import Kernel
 from msops._loops.passes.check_bounds import check_bounds as find_doubtful
 from msops._loops.passes.find_unwritten import find_unwritten
+from msops._loops.print_c.carrying import carry_elements
 from msops._loops.print_c.functions import CMath
 from msops._loops.print_c.jamming import jam_serial_loops
 from msops._loops.print_c.library import declarations
@@ -15,7 +16,6 @@ from msops._loops.print_c.merging import merge_branches
 from msops._loops.print_c.partial_sums import split_reductions
 from msops._loops.print_c.sinking import sink_parallel_loops
 from msops._loops.print_c.storage import Place, Storage, place_buffers
-from msops._loops.print_c.sums import mark_sums
 from msops._loops.print_c.threads import PARALLEL_FOR
 from msops._loops.print_c.tiling import tile_crossing_loops
 from msops._loops.print_c.unrolling import unroll_short_loops
@@ -116,10 +116,10 @@ CHANGES = (
     merge_branches,
     unroll_short_loops,
     sink_parallel_loops,
-    mark_sums,
     tile_crossing_loops,
     split_reductions,
     jam_serial_loops,
+    carry_elements,
 )
 """What is done to a kernel before it is printed as C."""
 

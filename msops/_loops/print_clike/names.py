@@ -26,7 +26,7 @@ _KEYWORDS = """
     bool catch class delete explicit export false friend mutable namespace new operator private
     protected public template this throw true try typeid typename using virtual constexpr nullptr
     and or not xor bitand bitor compl alignas alignof noexcept decltype static_assert requires
-    main copysign copysignf memcpy memset aligned_alloc free
+    main copysign copysignf memcpy memset aligned_alloc free linux unix
 """
 
 _RESERVED = frozenset(_KEYWORDS.split()) | frozenset(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 from jax import lax
 
@@ -88,14 +89,28 @@ def _integer_pow(x: Array, y: Array) -> Array:
 # Floats.
 
 
+@jax.custom_jvp
 def _float_mod(x: Array, y: Array) -> Array:
+    """Returns x - y * (x // y).
+
+    That is how it is differentiated, too. The derivative of lax.rem takes the floor of x / y, which
+    is off by one where the quotient is rounded up to a whole number.
+    """
     remainder = lax.rem(x, y)
     wrong = _differ_in_sign(remainder, y)
     return lax.select(wrong, lax.add(remainder, y), remainder)
 
 
+@_float_mod.defjvp
+def _float_mod_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
+    slope = lax.neg(_float_floordiv(*primals))
+    return _float_mod(*primals), lax.add(tangents[0], lax.mul(slope, tangents[1]))
+
+
 def _float_floordiv(x: Array, y: Array) -> Array:
     """As numpy: from the remainder, which is exact where the quotient is not."""
+    # Constant between its steps: nothing infinite may pass, not even times 0.
+    x, y = lax.stop_gradient(x), lax.stop_gradient(y)
     zero, one = like(x, 0), like(x, 1)
     remainder = lax.rem(x, y)
     quotient = lax.div(lax.sub(x, remainder), y)

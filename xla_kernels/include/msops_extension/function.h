@@ -77,25 +77,24 @@ class Call : public std::enable_shared_from_this<Call> {
   explicit Call(std::string name) : name_(std::move(name)) {}
   virtual ~Call() = default;
 
-  // Returns the outputs, through JAX if an argument is being traced.
+  // Returns the outputs, through JAX if an argument is being traced. A template, so that only
+  // modules that have a Function compile it.
+  template <typename Callable = py::cpp_function>
   TensorPtrList Apply() {
-    py::list handles(msops::extension::Handles(tensors_));
-    handles.attr("extend")(msops::extension::Handles(others_));
-    if (!msops::extension::Ask(kMsopsIsTraced, handles).cast<bool>()) {
+    using namespace msops::extension;
+    const Gil gil;
+    const py::object tensors = Handles(tensors_), others = Handles(others_);
+    const py::object handles = Own(PySequence_Concat(tensors.ptr(), others.ptr()));
+    if (Ask(kMsopsIsTraced, {handles}).ptr() != Py_True) {
       AutogradContext context;
       context.inputs_ = tensors_;
       context.needs_.assign(tensors_.size(), false);
       return CheckedForward(&context);
     }
     const auto self = shared_from_this();
-    return msops::extension::FromHandles(msops::extension::Ask(
-        kMsopsApply, py::str(name_), msops::extension::Handles(tensors_),
-        msops::extension::Handles(others_), py::tuple(py::cast(is_tensor_)),
-        py::cpp_function([self](const std::vector<bool>& needs) { return self->Trace(needs); }),
-        py::cpp_function([self](const std::vector<bool>& needs, const py::tuple& saved,
-                                const py::dict& data, const py::tuple& gradients) {
-          return self->TraceBackward(needs, saved, data, gradients);
-        })));
+    const Callable trace(
+        [self](const py::args& arguments) { return self->Trace(arguments.ptr()); });
+    return FromHandles(Ask(kMsopsApply, {Text(name_), tensors, others, Flags(is_tensor_), trace}));
   }
 
  protected:
@@ -135,6 +134,9 @@ class Call : public std::enable_shared_from_this<Call> {
   TensorPtrList CheckedForward(AutogradContext* context) {
     TensorPtrList outputs = Forward(context);
     if (outputs.empty()) MS_LOG(EXCEPTION) << name_ << ": The output list must not be empty.";
+    if (std::find(outputs.begin(), outputs.end(), nullptr) != outputs.end()) {
+      MS_LOG(EXCEPTION) << name_ << ": Forward returned a null tensor among its outputs.";
+    }
     for (const TensorPtr& tensor : context->dirty_) {
       if (std::find(outputs.begin(), outputs.end(), tensor) == outputs.end()) {
         MS_LOG(EXCEPTION) << name_ << ": an input given to MarkDirty is not an output. Return the "
@@ -144,41 +146,61 @@ class Call : public std::enable_shared_from_this<Call> {
     return outputs;
   }
 
-  py::tuple Trace(const std::vector<bool>& needs) {
+  // Forward for the arguments (needs), Backward for (needs, saved, data, gradients).
+  py::object Trace(PyObject* arguments) {
     AutogradContext context;
-    context.inputs_ = tensors_;
-    context.needs_ = needs;
-    const TensorPtrList outputs = CheckedForward(&context);
-    py::dict data;
-    for (const auto& [key, value] : context.saved_data) {
-      data[py::str(key)] = msops::extension::Argument(value);
-    }
-    return py::make_tuple(
-        msops::extension::Handles(outputs), msops::extension::Handles(context.saved_),
-        msops::extension::Handles(context.dirty_),
-        msops::extension::Handles(context.non_differentiable_), context.materialize_grads_, data);
+    PyObject* const needs = PyTuple_GET_ITEM(arguments, 0);
+    for (const int64_t need : msops::extension::AsNumbers(needs)) context.needs_.push_back(need);
+    return PyTuple_GET_SIZE(arguments) == 1
+               ? TraceForward(&context)
+               : TraceBackward(&context, PyTuple_GET_ITEM(arguments, 1),
+                               PyTuple_GET_ITEM(arguments, 2), PyTuple_GET_ITEM(arguments, 3));
   }
 
-  py::tuple TraceBackward(const std::vector<bool>& needs, const py::tuple& saved,
-                          const py::dict& data, const py::tuple& gradients) {
-    AutogradContext context;
-    context.needs_ = needs;
-    context.saved_ = msops::extension::FromHandles(saved);
-    for (const auto& [key, value] : data) {
-      context.saved_data[key.cast<std::string>()] = ValueOf(value);
+  py::object TraceForward(AutogradContext* context) {
+    using namespace msops::extension;
+    context->inputs_ = tensors_;
+    const TensorPtrList outputs = CheckedForward(context);
+    const py::object data = Own(PyDict_New());
+    for (const auto& [key, value] : context->saved_data) {
+      if (PyDict_SetItem(data.ptr(), Text(key).ptr(), Argument(value).ptr()) != 0) {
+        throw py::error_already_set();
+      }
     }
-    return msops::extension::Handles(Backward(&context, msops::extension::FromHandles(gradients)));
+    return Tuple({Handles(outputs), Handles(context->saved_), Handles(context->dirty_),
+                  Handles(context->non_differentiable_), py::bool_(context->materialize_grads_),
+                  data});
   }
 
-  static ValuePtr ValueOf(const py::handle& value) {
-    if (value.is_none()) return nullptr;
-    if (py::isinstance<py::bool_>(value)) return MakeValue(value.cast<bool>());
-    if (py::isinstance<py::int_>(value)) return MakeValue(value.cast<int64_t>());
-    if (py::isinstance<py::float_>(value)) return MakeValue(value.cast<double>());
-    if (py::isinstance<py::str>(value)) return MakeValue(value.cast<std::string>());
-    if (!py::isinstance<py::tuple>(value)) return msops::extension::FromHandle(value);
+  py::object TraceBackward(AutogradContext* context, PyObject* saved, PyObject* data,
+                           PyObject* gradients) {
+    context->saved_ = msops::extension::FromHandles(saved);
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(data, &at, &key, &value);) {
+      context->saved_data[PyUnicode_AsUTF8(key)] = ValueOf(value);
+    }
+    return msops::extension::Handles(Backward(context, msops::extension::FromHandles(gradients)));
+  }
+
+  static py::object Flags(const std::vector<bool>& flags) {
+    std::vector<py::object> items;
+    for (const bool flag : flags) items.push_back(py::bool_(flag));
+    return msops::extension::Tuple(std::move(items));
+  }
+
+  static ValuePtr ValueOf(PyObject* value) {
+    if (value == Py_None) return nullptr;
+    if (PyBool_Check(value)) return MakeValue(value == Py_True);
+    if (PyLong_Check(value)) return MakeValue(msops::extension::AsNumber(value));
+    if (PyFloat_Check(value)) return MakeValue(PyFloat_AS_DOUBLE(value));
+    if (PyUnicode_Check(value)) return MakeValue(std::string(PyUnicode_AsUTF8(value)));
+    if (!PyTuple_Check(value)) {
+      return msops::extension::FromHandle(py::reinterpret_borrow<py::object>(value));
+    }
     ValuePtrList items;
-    for (const py::handle& item : value) items.push_back(ValueOf(item));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) {
+      items.push_back(ValueOf(PyTuple_GET_ITEM(value, i)));
+    }
     return std::make_shared<ValueTuple>(std::move(items));
   }
 

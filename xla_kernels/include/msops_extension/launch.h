@@ -32,7 +32,8 @@ struct IsOptional : std::false_type {};
 template <typename Type>
 struct IsOptional<std::optional<Type>> : std::true_type {};
 
-// An argument of LAUNCH_ACLNN: a tensor, a number, text, a vector or an optional of these.
+// An argument of LAUNCH_ACLNN as a Python object; needs the GIL. It is a tensor, a number, text, a
+// vector or an optional of these.
 template <typename Type>
 py::object Argument(const Type& value) {
   if constexpr (std::is_same_v<Type, ms::Tensor>) {
@@ -43,11 +44,13 @@ py::object Argument(const Type& value) {
   } else if constexpr (IsOptional<Type>::value) {
     return value ? Argument(*value) : py::none();
   } else if constexpr (IsVector<Type>::value) {
-    py::list items;
-    for (const auto& item : value) items.append(Argument(item));
-    return std::move(items);
+    std::vector<py::object> items;
+    for (const auto& item : value) {
+      items.push_back(Argument(static_cast<typename Type::value_type>(item)));
+    }
+    return Tuple(std::move(items));
   } else if constexpr (std::is_enum_v<Type>) {
-    return py::int_(static_cast<int>(value));
+    return Number(static_cast<int64_t>(value));
   } else {
     return py::cast(value);
   }
@@ -56,8 +59,8 @@ py::object Argument(const Type& value) {
 // The operator's signature says which of the arguments are outputs.
 template <typename... Arguments>
 void LaunchAclnn(const char* name, const Arguments&... arguments) {
-  const py::gil_scoped_acquire gil;
-  Ask(kMsopsLaunchAclnn, py::str(name), py::make_tuple(Argument(arguments)...), py::none());
+  const Gil gil;
+  Ask(kMsopsLaunchAclnn, {Text(name), Tuple({Argument(arguments)...}), py::none()});
 }
 
 }  // namespace msops::extension
@@ -67,10 +70,9 @@ namespace mindspore::custom {
 // Args: the operator's name, its inputs in aclnn's order, and tensors for its outputs.
 inline void CustomLaunchAclnn(const std::string& aclnn_api, const ValuePtrList& inputs,
                               const tensor::TensorPtrList& outputs) {
-  py::tuple values(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) values[i] = msops::extension::Argument(inputs[i]);
-  msops::extension::Ask(kMsopsLaunchAclnn, py::str(aclnn_api), values,
-                        msops::extension::Handles(outputs));
+  using namespace msops::extension;
+  const Gil gil;
+  Ask(kMsopsLaunchAclnn, {Text(aclnn_api), Argument(inputs), Handles(outputs)});
 }
 
 }  // namespace mindspore::custom

@@ -19,6 +19,15 @@ namespace ms {
 using TypeId = mindspore::TypeId;
 using ShapeVector = mindspore::ShapeVector;
 
+namespace inner {
+using msops::extension::Ask;
+using msops::extension::FromHandle;
+using msops::extension::Gil;
+using msops::extension::Number;
+using msops::extension::Numbers;
+using msops::extension::Text;
+}  // namespace inner
+
 // A handle that copies share; one without a tensor is undefined.
 class Tensor {
  public:
@@ -81,36 +90,53 @@ class Tensor {
   std::string format() const { return "DefaultFormat"; }
   void set_format(const std::string&) const {}
 
-  Tensor cast(TypeId type_id) const { return Method("cast", py::int_(static_cast<int>(type_id))); }
-  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const {
-    return Methods("chunk", py::int_(chunks), py::int_(dim));
+  Tensor cast(TypeId type_id) const {
+    const inner::Gil gil;
+    return Method("cast", {inner::Number(type_id)});
   }
-  Tensor contiguous() const { return Method("contiguous"); }
+  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const {
+    const inner::Gil gil;
+    const py::object parts = CallMethod("chunk", {inner::Number(chunks), inner::Number(dim)});
+    const auto tensors = msops::extension::FromHandles(parts);
+    return std::vector<Tensor>(tensors.begin(), tensors.end());
+  }
+  Tensor contiguous() const {
+    const inner::Gil gil;
+    return Method("contiguous", {});
+  }
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const {
-    return Method("flatten", py::int_(start_dim), py::int_(end_dim));
+    const inner::Gil gil;
+    return Method("flatten", {inner::Number(start_dim), inner::Number(end_dim)});
   }
   Tensor index_select(int64_t dim, const Tensor& index) const {
-    return Method("index_select", py::int_(dim), index.tensor()->ToPython());
+    const inner::Gil gil;
+    return Method("index_select", {inner::Number(dim), index.tensor()->ToPython()});
   }
   Tensor reshape(const std::vector<int64_t>& shape) const {
-    return Method("reshape", py::cast(shape));
+    const inner::Gil gil;
+    return Method("reshape", {inner::Numbers(shape)});
   }
   Tensor repeat(const std::vector<int64_t>& repeats) const {
-    return Method("repeat", py::cast(repeats));
+    const inner::Gil gil;
+    return Method("repeat", {inner::Numbers(repeats)});
   }
   Tensor repeat_interleave(const Tensor& repeats, const std::optional<int64_t>& dim = std::nullopt,
                            const std::optional<int64_t>& output_size = std::nullopt) const {
-    return Method("repeat_interleave", repeats.tensor()->ToPython(), py::cast(dim),
-                  py::cast(output_size));
+    const inner::Gil gil;
+    return Method("repeat_interleave",
+                  {repeats.tensor()->ToPython(), NumberOrNone(dim), NumberOrNone(output_size)});
   }
   Tensor repeat_interleave(int64_t repeats, const std::optional<int64_t>& dim = std::nullopt,
                            const std::optional<int64_t>& output_size = std::nullopt) const {
-    return Method("repeat_interleave", py::int_(repeats), py::cast(dim), py::cast(output_size));
+    const inner::Gil gil;
+    return Method("repeat_interleave",
+                  {inner::Number(repeats), NumberOrNone(dim), NumberOrNone(output_size)});
   }
 
   // Gives this tensor the array of another.
   void AssignTensor(const Tensor& source) const {
-    msops::extension::Ask(kMsopsAssign, tensor()->ToPython(), source.tensor()->ToPython());
+    const inner::Gil gil;
+    inner::Ask(kMsopsAssign, {tensor()->ToPython(), source.tensor()->ToPython()});
     tensor()->ReadLayout();
   }
 
@@ -128,50 +154,58 @@ class Tensor {
     bool need_contiguous = true;
   };
 
-  template <typename... Arguments>
-  py::object CallMethod(const char* name, const Arguments&... arguments) const {
-    return msops::extension::Ask(kMsopsMethod, py::str(name), tensor()->ToPython(), arguments...);
+  static py::object NumberOrNone(const std::optional<int64_t>& value) {
+    return value ? inner::Number(*value) : py::none();
   }
-  template <typename... Arguments>
-  Tensor Method(const char* name, const Arguments&... arguments) const {
-    return Tensor(msops::extension::FromHandle(CallMethod(name, arguments...)));
+
+  py::object CallMethod(const char* name, std::initializer_list<py::object> arguments) const {
+    std::vector<py::object> all = {inner::Text(name), tensor()->ToPython()};
+    all.insert(all.end(), arguments);
+    return inner::Ask(kMsopsMethod, all.data(), all.size());
   }
-  template <typename... Arguments>
-  std::vector<Tensor> Methods(const char* name, const Arguments&... arguments) const {
-    std::vector<Tensor> results;
-    for (const py::handle& handle : py::tuple(CallMethod(name, arguments...))) {
-      results.emplace_back(msops::extension::FromHandle(handle));
-    }
-    return results;
+  Tensor Method(const char* name, std::initializer_list<py::object> arguments) const {
+    return Tensor(inner::FromHandle(CallMethod(name, arguments)));
   }
 
   std::shared_ptr<Holder> holder_;
 };
 
 namespace inner {
-inline Tensor Make(const char* name, const py::object& value, TypeId dtype) {
-  return Tensor(msops::extension::FromHandle(msops::extension::Ask(
-      kMsopsFactory, py::str(name), value, py::int_(static_cast<int>(dtype)))));
+
+// Needs the GIL.
+inline Tensor Make(const char* name, py::object value, TypeId dtype) {
+  return Tensor(FromHandle(Ask(kMsopsFactory, {Text(name), std::move(value), Number(dtype)})));
 }
+
+inline py::object Real(double value) { return msops::extension::Own(PyFloat_FromDouble(value)); }
+
 }  // namespace inner
 
 inline Tensor tensor(int64_t value, TypeId dtype = TypeId::kNumberTypeInt64) {
-  return inner::Make("tensor", py::int_(value), dtype);
+  const inner::Gil gil;
+  return inner::Make("tensor", inner::Number(value), dtype);
 }
 inline Tensor tensor(const std::vector<int64_t>& value, TypeId dtype = TypeId::kNumberTypeInt64) {
-  return inner::Make("tensor", py::cast(value), dtype);
+  const inner::Gil gil;
+  return inner::Make("tensor", inner::Numbers(value), dtype);
 }
 inline Tensor tensor(double value, TypeId dtype = TypeId::kNumberTypeFloat64) {
-  return inner::Make("tensor", py::float_(value), dtype);
+  const inner::Gil gil;
+  return inner::Make("tensor", inner::Real(value), dtype);
 }
 inline Tensor tensor(const std::vector<double>& value, TypeId dtype = TypeId::kNumberTypeFloat64) {
-  return inner::Make("tensor", py::cast(value), dtype);
+  const inner::Gil gil;
+  std::vector<py::object> items;
+  for (const double item : value) items.push_back(inner::Real(item));
+  return inner::Make("tensor", msops::extension::Tuple(std::move(items)), dtype);
 }
 inline Tensor ones(const ShapeVector& shape, TypeId dtype = TypeId::kNumberTypeFloat32) {
-  return inner::Make("ones", py::cast(shape), dtype);
+  const inner::Gil gil;
+  return inner::Make("ones", inner::Numbers(shape), dtype);
 }
 inline Tensor zeros(const ShapeVector& shape, TypeId dtype = TypeId::kNumberTypeFloat32) {
-  return inner::Make("zeros", py::cast(shape), dtype);
+  const inner::Gil gil;
+  return inner::Make("zeros", inner::Numbers(shape), dtype);
 }
 
 }  // namespace ms
@@ -181,17 +215,16 @@ template <>
 struct pybind11::detail::type_caster<ms::Tensor> {
   PYBIND11_TYPE_CASTER(ms::Tensor, const_name("Tensor"));
 
-  bool load(handle source, bool convert) {
-    if (source.is_none()) return false;
-    make_caster<mindspore::tensor::TensorPtr> tensor;
-    if (!tensor.load(source, convert)) return false;
-    value = ms::Tensor(cast_op<mindspore::tensor::TensorPtr>(tensor));
+  bool load(handle source, bool) {
+    mindspore::tensor::TensorPtr tensor;
+    if (source.is_none() || !msops::extension::ReadTensor(source, &tensor)) return false;
+    value = ms::Tensor(tensor);
     return true;
   }
 
-  static handle cast(const ms::Tensor& tensor, return_value_policy policy, handle parent) {
+  static handle cast(const ms::Tensor& tensor, return_value_policy, handle) {
     if (!tensor.is_defined()) return none().release();
-    return make_caster<mindspore::tensor::TensorPtr>::cast(tensor.tensor(), policy, parent);
+    return msops::extension::WriteTensor(tensor.tensor()).release();
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include <cxxabi.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <functional>
@@ -15,6 +16,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -36,15 +38,13 @@ class PyboostRunner : public std::enable_shared_from_this<PyboostRunner> {
 
   // Runs the kernel on tensors; undefined inputs are left out. What is in both lists is updated.
   void Run(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
-    _inputs_.clear();
+    const inner::Gil gil;
+    run_inputs_.clear();
     for (const Tensor& input : inputs) {
-      if (input.is_defined()) _inputs_.push_back(input);
+      if (input.is_defined()) run_inputs_.push_back(input);
     }
-    _outputs_ = outputs;
+    run_outputs_ = outputs;
     _Run();
-    // The arrays belong to the caller, and not to the kernel as long as a program refers to it.
-    _inputs_.clear();
-    _outputs_.clear();
   }
 
   // Size in bytes of the memory behind workspace_ptr(); inputs and outputs are there already.
@@ -77,8 +77,16 @@ class PyboostRunner : public std::enable_shared_from_this<PyboostRunner> {
   struct Binding;
 
   void Execute(Binding* binding, const MsopsExecution& execution);
+  void RunNow();
 
+  // What Run was given, until _Run takes it, under the GIL. A program may be launching the same
+  // object meanwhile, which has _inputs_ and _outputs_ and the mutex.
+  std::vector<Tensor> run_inputs_;
+  std::vector<Tensor> run_outputs_;
   std::mutex mutex_;
+  std::atomic<std::thread::id> launching_{};
+
+  friend class AclnnOpRunner;
 };
 
 // What one call site has of a runner: tensors whose memory changes from launch to launch.
@@ -119,7 +127,11 @@ struct PyboostRunner::Binding {
 };
 
 inline void PyboostRunner::Execute(Binding* binding, const MsopsExecution& execution) {
+  if (launching_ == std::this_thread::get_id()) {
+    throw std::runtime_error("LaunchKernel runs its own runner again; make another one for that.");
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
+  launching_ = std::this_thread::get_id();
   for (size_t i = 0; i < binding->memory.size(); ++i) {
     binding->memory[i]->set_data(execution.data[i]);
   }
@@ -131,6 +143,7 @@ inline void PyboostRunner::Execute(Binding* binding, const MsopsExecution& execu
       runner->_outputs_.swap(binding->outputs);
       runner->_workspace_ptr_ = nullptr;
       runner->_stream_ = nullptr;
+      runner->launching_ = std::thread::id();
     }
     PyboostRunner* runner;
     Binding* binding;
@@ -147,14 +160,31 @@ inline void PyboostRunner::Execute(Binding* binding, const MsopsExecution& execu
   _DispatchLaunchTask();
 }
 
-inline void PyboostRunner::_Run() {
-#ifdef CUSTOM_ASCEND_OP
-  // There is no memory of an Ascend device here: kernels for it launch operators, so they run now.
+// Launches operators, which work on the tensors themselves.
+inline void PyboostRunner::RunNow() {
+  struct Restore {
+    ~Restore() {
+      runner->_inputs_.clear();
+      runner->_outputs_.clear();
+    }
+    PyboostRunner* runner;
+  } const restore{this};
+  _inputs_.swap(run_inputs_);
+  _outputs_.swap(run_outputs_);
   CalcWorkspace();
   ProcessWithWorkspace();
   _DispatchLaunchTask();
+}
+
+inline void PyboostRunner::_Run() {
+#ifdef CUSTOM_ASCEND_OP
+  // There is no memory of an Ascend device here: kernels for it launch operators, so they run now.
+  RunNow();
 #else
-  using msops::extension::Ask;
+  using namespace msops::extension;
+  // The arrays belong to the caller, and not to the kernel as long as a program refers to it.
+  const std::vector<Tensor> inputs = std::move(run_inputs_);
+  const std::vector<Tensor> outputs = std::move(run_outputs_);
   std::shared_ptr<PyboostRunner> self = weak_from_this().lock();
   if (!self) {
     throw std::runtime_error("Runner " + _op_name_ +
@@ -164,20 +194,15 @@ inline void PyboostRunner::_Run() {
                            Binding::Launch, Binding::Delete, [](void* pointer) {
                              delete static_cast<std::shared_ptr<PyboostRunner>*>(pointer);
                            }};
-  PyObject* const owner = msops::extension::Table().own_runner(row);
-  if (!owner) throw py::error_already_set();
-  py::tuple input_handles(_inputs_.size());
-  py::tuple strided(_inputs_.size());
-  for (size_t i = 0; i < _inputs_.size(); ++i) {
-    input_handles[i] = _inputs_[i].tensor()->ToPython();
-    strided[i] = py::bool_(!_inputs_[i].need_contiguous());
+  const py::object owner = Own(Table().own_runner(row));
+  std::vector<py::object> input_handles, output_handles, strided;
+  for (const Tensor& input : inputs) {
+    input_handles.push_back(input.tensor()->ToPython());
+    strided.push_back(py::bool_(!input.need_contiguous()));
   }
-  py::tuple output_handles(_outputs_.size());
-  for (size_t i = 0; i < _outputs_.size(); ++i) {
-    output_handles[i] = _outputs_[i].tensor()->ToPython();
-  }
-  Ask(kMsopsRun, py::str(_op_name_), py::reinterpret_steal<py::object>(owner), input_handles,
-      output_handles, strided);
+  for (const Tensor& output : outputs) output_handles.push_back(output.tensor()->ToPython());
+  Ask(kMsopsRun, {Text(_op_name_), owner, Tuple(std::move(input_handles)),
+                  Tuple(std::move(output_handles)), Tuple(std::move(strided))});
 #endif
 }
 
@@ -194,7 +219,7 @@ class AclnnOpRunner final : public PyboostRunner {
   }
 
  protected:
-  void _Run() override { LaunchKernel(); }
+  void _Run() override { RunNow(); }
 
  private:
   AclnnLaunchFunc launch_func_;
@@ -222,9 +247,9 @@ py::object Outputs(const std::vector<Tensor>& outputs, const std::type_info& fun
                       << OUT_NUM << ", but got " << outputs.size();
   }
   if constexpr (OUT_NUM == 1) return py::cast(outputs[0]);
-  py::tuple results(OUT_NUM);
-  for (int i = 0; i < OUT_NUM; ++i) results[i] = py::cast(outputs[i]);
-  return std::move(results);
+  std::vector<py::object> results;
+  for (const Tensor& output : outputs) results.push_back(py::cast(output));
+  return msops::extension::Tuple(std::move(results));
 }
 
 }  // namespace inner

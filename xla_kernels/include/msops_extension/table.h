@@ -14,8 +14,8 @@
 extern "C" {
 
 // Raise it when any of the below changes its meaning or layout.
-#define MSOPS_EXTENSION_VERSION 1
-#define MSOPS_EXTENSION_CAPSULE "msops.extension.v1"
+#define MSOPS_EXTENSION_VERSION 2
+#define MSOPS_EXTENSION_CAPSULE "msops.extension.v2"
 
 // What a module asks of msops: verbs with Python objects as arguments and results. The order is
 // that of the methods in msops/_extension/verbs.py.
@@ -31,7 +31,7 @@ enum MsopsVerb : int32_t {
   kMsopsAssign,       // (target handle, source handle) -> None
   kMsopsLaunchAclnn,  // (name, inputs, outputs or None, op) -> None
   kMsopsRun,          // (op, runner capsule, inputs, outputs, strided flags) -> None
-  kMsopsApply,        // (name, tensors, others, is_tensor, forward, backward) -> output handles
+  kMsopsApply,        // (name, tensors, others, is_tensor, trace) -> output handles
   kMsopsVerbCount
 };
 

@@ -25,13 +25,13 @@ using BaseTensorPtrList = TensorPtrList;
 class Tensor final : public Value {
  public:
   // A tensor without data yet; an operator or a kernel gives it some.
-  Tensor(TypeId type_id, ShapeVector shape)
-      : handle_(msops::extension::Ask(kMsopsEmpty, py::int_(static_cast<int>(type_id)),
-                                      py::cast(shape))),
-        type_id_(type_id),
-        shape_(std::move(shape)) {}
+  Tensor(TypeId type_id, ShapeVector shape) : type_id_(type_id), shape_(std::move(shape)) {
+    using namespace msops::extension;
+    const Gil gil;
+    handle_ = Reference(Ask(kMsopsEmpty, {Number(type_id_), Numbers(shape_)}));
+  }
 
-  // The tensor of a handle of msops.
+  // The tensor of a handle of msops. Needs the GIL.
   explicit Tensor(py::object handle) : handle_(std::move(handle)) { ReadLayout(); }
 
   // A kernel's view of memory.
@@ -58,8 +58,8 @@ class Tensor final : public Value {
   // Address of the first entry. Outside a kernel an error if the tensor is being traced.
   void* data_c() const {
     if (!handle_) return data_;
-    const py::gil_scoped_acquire gil;
-    return PyLong_AsVoidPtr(msops::extension::Ask(kMsopsAddress, handle_.get()).ptr());
+    const msops::extension::Gil gil;
+    return PyLong_AsVoidPtr(msops::extension::Ask(kMsopsAddress, {handle_.get()}).ptr());
   }
 
   bool is_memory() const { return !handle_; }
@@ -67,12 +67,15 @@ class Tensor final : public Value {
 
   // Reads shape and dtype again after its handle was given another array.
   void ReadLayout() {
-    const py::tuple layout = msops::extension::Ask(kMsopsLayout, handle_.get());
-    type_id_ = static_cast<TypeId>(layout[0].cast<int>());
-    shape_ = layout[1].cast<ShapeVector>();
-    is_view_ = !layout[2].is_none();
-    if (is_view_) strides_ = layout[2].cast<ShapeVector>();
-    offset_ = layout[3].cast<int64_t>();
+    using namespace msops::extension;
+    const Gil gil;
+    const py::object layout = Ask(kMsopsLayout, {handle_.get()});
+    PyObject* const strides = PyTuple_GET_ITEM(layout.ptr(), 2);
+    type_id_ = static_cast<TypeId>(AsNumber(PyTuple_GET_ITEM(layout.ptr(), 0)));
+    shape_ = AsNumbers(PyTuple_GET_ITEM(layout.ptr(), 1));
+    is_view_ = strides != Py_None;
+    if (is_view_) strides_ = AsNumbers(strides);
+    offset_ = AsNumber(PyTuple_GET_ITEM(layout.ptr(), 3));
   }
 
   py::object ToPython() const override {
@@ -104,45 +107,55 @@ class Tensor final : public Value {
 
 namespace msops::extension {
 
-// Handles of tensors, None for null.
-template <typename Tensors>
-py::tuple Handles(const Tensors& tensors) {
-  py::tuple handles(tensors.size());
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    handles[i] = tensors[i] ? tensors[i]->ToPython() : py::none();
-  }
-  return handles;
+inline py::object HandleOf(const mindspore::tensor::TensorPtr& tensor) {
+  return tensor ? tensor->ToPython() : py::none();
 }
 
-inline mindspore::tensor::TensorPtr FromHandle(const py::handle& handle) {
+// Handles of tensors, None for null. Needs the GIL.
+inline py::object Handles(const mindspore::tensor::TensorPtrList& tensors) {
+  std::vector<py::object> handles;
+  for (const auto& tensor : tensors) handles.push_back(HandleOf(tensor));
+  return Tuple(std::move(handles));
+}
+
+inline mindspore::tensor::TensorPtr FromHandle(py::object handle) {
   if (handle.is_none()) return nullptr;
-  return std::make_shared<mindspore::tensor::Tensor>(py::reinterpret_borrow<py::object>(handle));
+  return std::make_shared<mindspore::tensor::Tensor>(std::move(handle));
 }
 
-inline mindspore::tensor::TensorPtrList FromHandles(const py::tuple& handles) {
+inline mindspore::tensor::TensorPtrList FromHandles(const py::handle& handles) {
   mindspore::tensor::TensorPtrList tensors;
-  for (const py::handle& handle : handles) tensors.push_back(FromHandle(handle));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(handles.ptr()); ++i) {
+    tensors.push_back(
+        FromHandle(py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(handles.ptr(), i))));
+  }
   return tensors;
+}
+
+// The tensor that a Python object is; nothing if it is none. None is null, as in MindSpore.
+inline bool ReadTensor(const py::handle& source, mindspore::tensor::TensorPtr* tensor) {
+  if (source.is_none()) return true;
+  py::object found = Ask(kMsopsFromPython, {py::reinterpret_borrow<py::object>(source)});
+  if (found.is_none()) return false;
+  *tensor = FromHandle(std::move(found));
+  return true;
+}
+
+inline py::object WriteTensor(const mindspore::tensor::TensorPtr& tensor) {
+  if (!tensor) return py::none();
+  return Ask(kMsopsToPython, {tensor->ToPython()});
 }
 
 }  // namespace msops::extension
 
-// Python's None is null for a TensorPtr, as in MindSpore.
 template <>
 struct pybind11::detail::type_caster<mindspore::tensor::TensorPtr> {
   PYBIND11_TYPE_CASTER(mindspore::tensor::TensorPtr, const_name("Tensor"));
 
-  bool load(handle source, bool) {
-    if (source.is_none()) return true;
-    const object found = msops::extension::Ask(kMsopsFromPython, source);
-    if (found.is_none()) return false;
-    value = msops::extension::FromHandle(found);
-    return true;
-  }
+  bool load(handle source, bool) { return msops::extension::ReadTensor(source, &value); }
 
   static handle cast(const mindspore::tensor::TensorPtr& tensor, return_value_policy, handle) {
-    if (!tensor) return none().release();
-    return msops::extension::Ask(kMsopsToPython, tensor->ToPython()).release();
+    return msops::extension::WriteTensor(tensor).release();
   }
 };
 

@@ -46,7 +46,8 @@ class Value : public std::enable_shared_from_this<Value> {
  public:
   virtual ~Value() = default;
 
-  // The value as msops takes it: a tensor's handle, a number, text, a tuple of these.
+  // The value as msops takes it: a tensor's handle, a number, text, a tuple of these. Needs the
+  // GIL.
   virtual py::object ToPython() const = 0;
 
   template <typename Type>
@@ -84,11 +85,11 @@ class ValueTuple final : public Value {
   const ValuePtr& operator[](size_t index) const { return values_.at(index); }
 
   py::object ToPython() const override {
-    py::tuple items(values_.size());
-    for (size_t i = 0; i < values_.size(); ++i) {
-      items[i] = values_[i] ? values_[i]->ToPython() : py::none();
+    std::vector<py::object> items;
+    for (const ValuePtr& value : values_) {
+      items.push_back(value ? value->ToPython() : py::none());
     }
-    return std::move(items);
+    return msops::extension::Tuple(std::move(items));
   }
 
  private:
@@ -115,6 +116,7 @@ template <typename Type>
 Type GetValue(const ValuePtr& value) {
   MS_EXCEPTION_IF_NULL(value);
   if (const auto* known = dynamic_cast<const Immediate<Type>*>(value.get())) return known->value();
+  const msops::extension::Gil gil;
   try {
     return value->ToPython().cast<Type>();
   } catch (const py::cast_error&) {

@@ -18,6 +18,7 @@ from msops._loops.ir import (
     Binary,
     BinaryOp,
     Buffer,
+    Cast,
     Const,
     Expr,
     For,
@@ -27,7 +28,11 @@ from msops._loops.ir import (
     Store,
     Var,
 )
+from msops._loops.ranges import dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.walk import loads
+
+MOST_COPIES = 1 << 14
+"""How often `const_range` may write out a body: the compiler reads every copy."""
 
 Body = Callable[[Translation, list[ast.stmt]], None]
 """Translates statements into the innermost block."""
@@ -87,12 +92,34 @@ def _stepped(
     run: Body,
 ) -> None:
     size = abs(step)
-    distance = _binary("sub", end, begin) if step > 0 else _binary("sub", begin, end)
-    rounded = _binary("add", distance, literal(size - 1))
-    count = _binary("floordiv", rounded, literal(size))
-    offset = _binary("mul", literal(size), Var(var))
+    first, last = (begin, end) if step > 0 else (end, begin)
+    offset = _binary("mul", literal(_wrapped(size)), Var(var))
     _bind(t, node, _binary("add" if step > 0 else "sub", begin, offset))
-    _emit_loop(t, node, var, literal(0), count, kind, run)
+    _emit_loop(t, node, var, literal(0), _count(t, first, last, size), kind, run)
+
+
+def _count(t: Translation, first: Expr, last: Expr, size: int) -> Expr:
+    """Returns how many steps of a size there are between two bounds: the quotient rounded up."""
+    distance = _binary("sub", last, first)
+    if isinstance(distance, Const):
+        return as_bound(literal(-(-distance.value // size)))
+    low, high = unwrapped_range(distance, t.ranges) or dtype_range(INDEX_DTYPE)
+    if is_within((low, high + size - 1), dtype_range(INDEX_DTYPE)):
+        return _binary("floordiv", _binary("add", distance, literal(size - 1)), literal(size))
+    # Bounds that are data may be as far apart as no int32 is large.
+    distance = Binary("sub", _wide(last), _wide(first), "int64")
+    rounded = Binary("add", distance, Const(size - 1, "int64"), "int64")
+    return as_bound(Binary("floordiv", rounded, Const(size, "int64"), "int64"))
+
+
+def _wide(bound: Expr) -> Expr:
+    return Const(bound.value, "int64") if isinstance(bound, Const) else Cast(bound, "int64")
+
+
+def _wrapped(size: int) -> int:
+    """Returns a number modulo 2**32, as an index; so is its product with the iteration."""
+    least, greatest = dtype_range(INDEX_DTYPE)
+    return (size - least) % (greatest - least + 1) + least
 
 
 def _range(t: Translation, args: list[ast.expr]) -> tuple[Expr, Expr, int]:
@@ -140,6 +167,8 @@ def _grid(t: Translation, node: ast.For, run: Body) -> None:
         bounds.append(as_bound(bound))
     names = [t.fresh(f"{_target(node).id}_{index}") for index in range(len(bounds))]
     t.values[t.names.symbols[_target(node)]] = tuple(Var(name) for name in names)
+    for name, bound in zip(names, bounds, strict=True):
+        t.ranges[name] = (0, range_of(bound, t.ranges)[1] - 1)
     body = _body(t, node, run)
     for name, bound in reversed(list(zip(names, bounds, strict=True))):
         body = _nonempty(_for(t, node, name, literal(0), bound, body, "grid"))
@@ -156,8 +185,15 @@ def _unrolled(t: Translation, node: ast.For, run: Body) -> None:
         constant_int(t, arg, bound, "a bound of const_range")
         for arg, bound in zip((args[0], args[-1]), (begin, end), strict=True)
     ]
+    values = range(bounds[0], bounds[1], step)
+    if len(values) > MOST_COPIES:
+        raise t.report.build_error(
+            node.iter,
+            f"const_range writes its body out {len(values)} times, more than {MOST_COPIES}",
+            "Write range: it is a loop.",
+        )
     path = t.names.blocks[id(node.body)]
-    for value in range(bounds[0], bounds[1], step):
+    for value in values:
         for symbol in [inner for inner in t.values if inner.scope[: len(path)] == path]:
             del t.values[symbol]
         _bind(t, node, literal(value))
@@ -168,6 +204,7 @@ def _unrolled(t: Translation, node: ast.For, run: Body) -> None:
 def _emit_loop(
     t: Translation, node: ast.For, var: str, begin: Expr, end: Expr, kind: str, run: Body
 ) -> None:
+    t.ranges[var] = (range_of(begin, t.ranges)[0], range_of(end, t.ranges)[1] - 1)
     body = _body(t, node, run)
     for statement in _nonempty(_for(t, node, var, begin, end, body, kind)):
         t.emit(statement)

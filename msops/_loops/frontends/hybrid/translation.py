@@ -10,6 +10,7 @@ from msops._loops.frontends.hybrid.typing import Typing
 from msops._loops.frontends.hybrid.values import Value
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.ir import Buffer, Local, Location, Stmt
+from msops._loops.ranges import Range
 
 # Words of the IR's text form that a name may not be.
 _RESERVED = ("true", "false", "inf", "nan")
@@ -53,6 +54,7 @@ class Translation:
       blocks: the bodies in the making, outermost first.
       buffers: outputs and temporaries of the whole kernel.
       taken: names in use in the IR.
+      ranges: those of the loop variables so far.
     """
 
     names: Names
@@ -63,6 +65,7 @@ class Translation:
     blocks: list[Block] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     taken: set[str] = field(default_factory=lambda: set(_RESERVED))
+    ranges: dict[str, Range] = field(default_factory=dict)
 
     def emit(self, statement: Stmt) -> None:
         """Appends a statement to the innermost body."""

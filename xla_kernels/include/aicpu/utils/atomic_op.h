@@ -2,6 +2,11 @@
 #ifndef MSOPS_AICPU_UTILS_ATOMIC_OP_H_
 #define MSOPS_AICPU_UTILS_ATOMIC_OP_H_
 
+#include <complex>
+#include <type_traits>
+
+#include "../cpu_context.h"
+
 namespace aicpu {
 namespace atomic_internal {
 
@@ -18,9 +23,22 @@ void Update(T* target, Operation operation) {
 
 }  // namespace atomic_internal
 
+// Complex numbers are added part by part: no processor exchanges the largest at once.
 template <typename T>
 void AtomicAdd(T* const target, const T& operand) {
-  atomic_internal::Update(target, [&](T value) { return static_cast<T>(value + operand); });
+  if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+    auto* const parts = reinterpret_cast<typename T::value_type*>(target);
+    AtomicAdd(parts, operand.real());
+    AtomicAdd(parts + 1, operand.imag());
+  } else {
+    atomic_internal::Update(target, [&](T value) { return static_cast<T>(value + operand); });
+  }
+}
+
+// The form of newer kernels.
+template <typename T>
+void AtomicAdd(CpuKernelContext&, T* const target, const T operand) {
+  AtomicAdd(target, operand);
 }
 
 template <typename T>

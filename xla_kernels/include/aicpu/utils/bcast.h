@@ -10,6 +10,14 @@
 
 namespace aicpu {
 
+// How the shapes of two inputs stand to each other; the numbers are MindSpore's.
+enum class BcastShapeType {
+  SAME_SHAPE = 0,
+  X_ONE_ELEMENT = 1,
+  Y_ONE_ELEMENT = 2,
+  DIFF_SHAPE = 3,
+};
+
 // What a kernel broadcasts with: inputs of shapes reshape_0 and reshape_1, repeated bcast_0 and
 // bcast_1 times along each axis, have the shape shape_out. Neighbouring axes that broadcast alike
 // are one axis here. The indexes are, per entry of the output, where its operands are.

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "kernel_util.h"
@@ -49,6 +51,10 @@ class BroadcastIterator {
  private:
   // Returns a step per axis of the output, 0 where the input repeats.
   std::vector<int64_t> Strides(const std::vector<int64_t>& shape) const {
+    if (shape.size() > shape_.size()) {
+      throw std::invalid_argument("BroadcastIterator: the shape [" + VectorToString(shape) +
+                                  "] is not broadcast to [" + VectorToString(shape_) + "]");
+    }
     std::vector<int64_t> strides(shape_.size(), 0);
     const size_t offset = shape_.size() - shape.size();
     int64_t stride = 1;
@@ -66,18 +72,20 @@ class BroadcastIterator {
   int64_t position_b_ = 0;
 };
 
-// Returns a shape broadcast by another; false if they do not match.
-inline bool GetBroadcastShape(const std::vector<int64_t>& x, const std::vector<int64_t>& y,
-                              std::vector<int64_t>& broadcast_shape) {
+// Writes the shape of two that are broadcast by each other.
+inline uint32_t GetBroadcastShape(const std::vector<int64_t>& x, const std::vector<int64_t>& y,
+                                  std::vector<int64_t>& broadcast_shape) {
   const size_t rank = x.size() > y.size() ? x.size() : y.size();
   broadcast_shape.assign(rank, 1);
   for (size_t i = 0; i < rank; ++i) {
     const int64_t a = i < x.size() ? x[x.size() - 1 - i] : 1;
     const int64_t b = i < y.size() ? y[y.size() - 1 - i] : 1;
-    if (a != b && a != 1 && b != 1) return false;
+    KERNEL_CHECK_FALSE(a == b || a == 1 || b == 1, KERNEL_STATUS_PARAM_INVALID,
+                       "The shapes [%s] and [%s] cannot be broadcast.", VectorToString(x).c_str(),
+                       VectorToString(y).c_str())
     broadcast_shape[rank - 1 - i] = a == 1 ? b : a;
   }
-  return true;
+  return KERNEL_STATUS_OK;
 }
 
 }  // namespace aicpu

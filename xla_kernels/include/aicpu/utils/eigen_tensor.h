@@ -7,6 +7,7 @@
 
 #if __has_include(<unsupported/Eigen/CXX11/Tensor>)
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -58,7 +59,24 @@ struct TTypes {
 class EigenTensor {
  public:
   EigenTensor() = delete;
-  EigenTensor(Tensor* tensor, void* data) : tensor_(tensor), data_(data) {}
+  EigenTensor(Tensor* tensor, void* data)
+      : tensor_(tensor), shape_(tensor->GetTensorShape()->GetDimSizes()), data_(data) {}
+  // Memory of a shape, whatever tensor it belongs to.
+  EigenTensor(std::vector<int64_t>& shape, void* data) : shape_(shape), data_(data) {}
+
+  const Tensor* GetTensor() const { return tensor_; }
+
+  // The shape as Eigen's sizes; with padding, ones follow where there are fewer axes.
+  template <int NDIMS, typename IndexType = Eigen::DenseIndex>
+  Eigen::DSizes<IndexType, NDIMS> AsEigenDSizes() const {
+    return Eigen::DSizes<IndexType, NDIMS>(Sizes<static_cast<size_t>(NDIMS), IndexType>(shape_));
+  }
+  template <int NDIMS, typename IndexType = Eigen::DenseIndex>
+  Eigen::DSizes<IndexType, NDIMS> AsEigenDSizesWithPadding() const {
+    std::vector<int64_t> padded = shape_;
+    padded.resize(std::max<size_t>(padded.size(), NDIMS), 1);
+    return Eigen::DSizes<IndexType, NDIMS>(Sizes<static_cast<size_t>(NDIMS), IndexType>(padded));
+  }
 
   template <typename T>
   typename TTypes<T>::Vec vec() {
@@ -80,21 +98,21 @@ class EigenTensor {
 
   template <typename T, size_t NDIMS>
   typename TTypes<T, static_cast<int>(NDIMS)>::Tensor tensor() {
-    return typename TTypes<T, static_cast<int>(NDIMS)>::Tensor(Data<T>(), Sizes<NDIMS>(Dims()));
+    return typename TTypes<T, static_cast<int>(NDIMS)>::Tensor(Data<T>(), Sizes<NDIMS>(shape_));
   }
   template <typename T, size_t NDIMS>
   typename TTypes<T, static_cast<int>(NDIMS)>::ConstTensor tensor() const {
     return typename TTypes<T, static_cast<int>(NDIMS)>::ConstTensor(Data<const T>(),
-                                                                    Sizes<NDIMS>(Dims()));
+                                                                    Sizes<NDIMS>(shape_));
   }
 
   template <typename T>
   typename TTypes<T>::Flat flat() {
-    return typename TTypes<T>::Flat(Data<T>(), Sizes<1>({tensor_->NumElements()}));
+    return typename TTypes<T>::Flat(Data<T>(), Sizes<1>({Count(shape_)}));
   }
   template <typename T>
   typename TTypes<T>::ConstFlat flat() const {
-    return typename TTypes<T>::ConstFlat(Data<const T>(), Sizes<1>({tensor_->NumElements()}));
+    return typename TTypes<T>::ConstFlat(Data<const T>(), Sizes<1>({Count(shape_)}));
   }
 
   template <typename T>
@@ -123,7 +141,7 @@ class EigenTensor {
   // All leading axes as one, or all trailing ones, so that NDIMS are left.
   template <typename T, size_t NDIMS = 2>
   typename TTypes<T, static_cast<int>(NDIMS)>::Tensor flat_inner_dims() {
-    std::vector<int64_t> dims = Dims();
+    std::vector<int64_t> dims = shape_;
     while (dims.size() < NDIMS) dims.insert(dims.begin(), 1);
     while (dims.size() > NDIMS) {
       dims[1] *= dims[0];
@@ -133,7 +151,7 @@ class EigenTensor {
   }
   template <typename T, size_t NDIMS = 2>
   typename TTypes<T, static_cast<int>(NDIMS)>::Tensor flat_outer_dims() {
-    std::vector<int64_t> dims = Dims();
+    std::vector<int64_t> dims = shape_;
     while (dims.size() < NDIMS) dims.push_back(1);
     while (dims.size() > NDIMS) {
       dims[dims.size() - 2] *= dims.back();
@@ -143,44 +161,47 @@ class EigenTensor {
   }
 
  private:
-  template <size_t NDIMS>
-  using Array = Eigen::array<Eigen::DenseIndex, NDIMS>;
+  template <size_t NDIMS, typename IndexType = Eigen::DenseIndex>
+  using Array = Eigen::array<IndexType, NDIMS>;
 
-  std::vector<int64_t> Dims() const { return tensor_->GetTensorShape()->GetDimSizes(); }
+  static int64_t Count(const std::vector<int64_t>& dims) {
+    int64_t count = 1;
+    for (const int64_t dim : dims) count *= dim;
+    return count;
+  }
 
   template <typename T>
   T* Data() const {
     return static_cast<T*>(data_);
   }
 
-  template <size_t NDIMS>
-  static Array<NDIMS> Sizes(const std::vector<int64_t>& dims) {
+  template <size_t NDIMS, typename IndexType = Eigen::DenseIndex>
+  static Array<NDIMS, IndexType> Sizes(const std::vector<int64_t>& dims) {
     if (dims.size() != NDIMS) {
       throw std::invalid_argument("expected a tensor of rank " + std::to_string(NDIMS) +
                                   ", got one of the shape [" + VectorToString(dims) + "]");
     }
-    Array<NDIMS> sizes{};
-    for (size_t i = 0; i < NDIMS; ++i) sizes[i] = dims[i];
+    Array<NDIMS, IndexType> sizes{};
+    for (size_t i = 0; i < NDIMS; ++i) sizes[i] = static_cast<IndexType>(dims[i]);
     return sizes;
   }
 
   template <size_t NDIMS>
   Array<NDIMS> Reshaped(const std::vector<int64_t>& dims) const {
-    int64_t count = 1;
-    for (const int64_t dim : dims) count *= dim;
-    CheckElements(count);
+    CheckElements(Count(dims));
     return Sizes<NDIMS>(dims);
   }
 
   void CheckElements(int64_t count) const {
-    if (tensor_->NumElements() != count) {
+    if (Count(shape_) != count) {
       throw std::invalid_argument("expected a tensor of " + std::to_string(count) +
-                                  " entries, got one of the shape [" + VectorToString(Dims()) +
+                                  " entries, got one of the shape [" + VectorToString(shape_) +
                                   "]");
     }
   }
 
-  Tensor* const tensor_;
+  Tensor* const tensor_ = nullptr;
+  const std::vector<int64_t> shape_;
   void* const data_;
 };
 

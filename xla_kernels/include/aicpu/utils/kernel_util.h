@@ -49,6 +49,7 @@ constexpr uint32_t kDynamicInput = static_cast<uint32_t>(-1);
 constexpr uint32_t kDynamicOutput = static_cast<uint32_t>(-2);
 constexpr uint32_t kResvCpuNum = 2;
 constexpr uint32_t kThreadNum = 32;
+constexpr uint64_t kEigenAlignmentBytes = 16;
 
 constexpr int32_t kFormatNCHWIndexN = 0;
 constexpr int32_t kFormatNCHWIndexC = 1;
@@ -58,6 +59,11 @@ constexpr int32_t kFormatNHWCIndexN = 0;
 constexpr int32_t kFormatNHWCIndexH = 1;
 constexpr int32_t kFormatNHWCIndexW = 2;
 constexpr int32_t kFormatNHWCIndexC = 3;
+constexpr int32_t kFormatNC1HWC0IndexN = 0;
+constexpr int32_t kFormatNC1HWC0IndexC1 = 1;
+constexpr int32_t kFormatNC1HWC0IndexH = 2;
+constexpr int32_t kFormatNC1HWC0IndexW = 3;
+constexpr int32_t kFormatNC1HWC0IndexC0 = 4;
 constexpr int32_t kFormatCHWIndexC = 0;
 constexpr int32_t kFormatCHWIndexH = 1;
 constexpr int32_t kFormatCHWIndexW = 2;
@@ -149,6 +155,15 @@ inline std::string FormatToSerialString(Format format) {
   return index < std::size(kNames) ? kNames[index] : "RESERVED";
 }
 
+inline std::string FormatToSerialString(CpuKernelContext&, Format format) {
+  return FormatToSerialString(format);
+}
+
+// A format's number has the format in its lowest byte, and what it is split into above.
+inline int32_t GetPrimaryFormat(int32_t format) { return format & 0xff; }
+inline int32_t GetSubFormat(int32_t format) { return (format & 0xffff00) >> 8; }
+inline bool HasSubFormat(int32_t format) { return GetSubFormat(format) != 0; }
+
 inline const std::map<std::string, DataType>& DataTypeNames() {
   static const auto* const names = new std::map<std::string, DataType>{
       {"DT_FLOAT", DT_FLOAT},
@@ -202,6 +217,8 @@ inline std::string GetOpName(std::string name) {
   return name.compare(0, kLength, kPrefix) == 0 ? name.substr(kLength) : name;
 }
 
+inline std::string GetOpName(const CpuKernelContext& ctx) { return GetOpName(ctx.GetOpType()); }
+
 // Numbers.
 
 // Return false where the result does not fit.
@@ -213,6 +230,36 @@ bool MulWithoutOverflow(T x, T y, T& product) {
 template <typename T>
 bool AddWithoutOverflow(T x, T y, T& sum) {
   return !__builtin_add_overflow(x, y, &sum);
+}
+
+// The form with a context says why, and is for numbers of elements.
+inline bool MulWithoutOverflow(CpuKernelContext& ctx, int64_t x, int64_t y, int64_t& product) {
+  if (x >= 0 && y >= 0 && MulWithoutOverflow(x, y, product)) return true;
+  CUST_KERNEL_LOG_ERROR(ctx, "%lld times %lld is no number of elements.", static_cast<long long>(x),
+                        static_cast<long long>(y));
+  return false;
+}
+
+// Returns a number as another integer type; 0, with an error logged, if it does not fit.
+template <typename Target, typename Source>
+Target IntegerCast(CpuKernelContext& ctx, Source value) {
+  static_assert(std::is_integral_v<Target> && std::is_integral_v<Source>);
+  Target cast = 0;
+  if (!__builtin_add_overflow(value, Source{0}, &cast)) return cast;
+  CUST_KERNEL_LOG_ERROR(ctx, "%s does not fit into an integer of %zu bytes.",
+                        std::to_string(value).c_str(), sizeof(Target));
+  return 0;
+}
+
+// Returns whether two floats are equal up to rounding: 1e-9 for doubles, 1e-5 for others, of the
+// greater of the two or of one.
+template <typename T, typename S>
+bool FloatEqual(T lhs, S rhs) {
+  constexpr bool kIsDouble = std::is_same_v<T, double> || std::is_same_v<S, double>;
+  using Wide = std::conditional_t<kIsDouble, double, float>;
+  const Wide a = static_cast<Wide>(lhs), b = static_cast<Wide>(rhs);
+  const Wide scale = std::fmax(Wide{1}, std::fmax(std::fabs(a), std::fabs(b)));
+  return std::fabs(a - b) <= scale * static_cast<Wide>(kIsDouble ? 1e-9 : 1e-5);
 }
 
 // Returns the lowest multiple of `base` that is not less than `x`.
@@ -227,6 +274,25 @@ inline int SizeToInt(size_t value) { return static_cast<int>(value); }
 inline int64_t SizeToLong(size_t value) { return static_cast<int64_t>(value); }
 inline int LongToInt(int64_t value) { return static_cast<int>(value); }
 inline int64_t IntToLong(int value) { return value; }
+// Those with a context log what does not fit, and return the nearest number that does.
+inline size_t LongToSize(CpuKernelContext& ctx, int64_t value) {
+  if (value >= 0) return static_cast<size_t>(value);
+  CUST_KERNEL_LOG_ERROR(ctx, "%lld is no size.", static_cast<long long>(value));
+  return 0;
+}
+inline size_t IntToSize(CpuKernelContext& ctx, int value) { return LongToSize(ctx, value); }
+inline int SizeToInt(CpuKernelContext& ctx, size_t value) {
+  if (value <= static_cast<size_t>(INT_MAX)) return static_cast<int>(value);
+  CUST_KERNEL_LOG_ERROR(ctx, "%zu does not fit into an int.", value);
+  return INT_MAX;
+}
+inline int32_t LongToInt(CpuKernelContext& ctx, int64_t value) {
+  const int64_t nearest = std::clamp<int64_t>(value, INT_MIN, INT_MAX);
+  if (nearest != value) {
+    CUST_KERNEL_LOG_ERROR(ctx, "%lld does not fit into an int.", static_cast<long long>(value));
+  }
+  return static_cast<int32_t>(nearest);
+}
 inline uint32_t IntToUint(int value) { return static_cast<uint32_t>(value); }
 inline int UintToInt(uint32_t value) { return static_cast<int>(value); }
 inline size_t UlongToSize(uint64_t value) { return static_cast<size_t>(value); }
@@ -241,7 +307,7 @@ inline float LongToFloat(int64_t value) { return static_cast<float>(value); }
 inline double LongToDouble(int64_t value) { return static_cast<double>(value); }
 inline float DoubleToFloat(double value) { return static_cast<float>(value); }
 
-inline bool AddrAlignedCheck(const void* address, uint64_t alignment = 16) {
+inline bool AddrAlignedCheck(const void* address, uint64_t alignment = kEigenAlignmentBytes) {
   return reinterpret_cast<uintptr_t>(address) % alignment == 0;
 }
 
