@@ -13,13 +13,13 @@ from msops._call import Call
 from msops._fingerprint import ByValue
 from msops._inference import Inference, Outputs
 from msops._op_info import OpInfo
-from msops._sharding_rule import ShardingRule
 from msops._traced import Traced
 from msops.errors import ArgumentValueError, explain
 
 if TYPE_CHECKING:
     from msops._aicpu_call import AicpuCall
     from msops._native_call import NativeCall
+    from msops._sharding_rule import ShardingRule
     from msops._toolchain import Library
 
 Division = Literal["operations", "parts", "whole"]

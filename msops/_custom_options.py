@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msops._backend import Backend, Options
 from msops._backends import BACKENDS
 from msops._batching import read_vmap
 from msops._fingerprint import ByValue
 from msops._op_info import OpInfo
-from msops._sharding_rule import read_rule
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -20,6 +19,9 @@ from msops.errors import (
     OpInfoValueError,
     explain,
 )
+
+if TYPE_CHECKING:
+    from msops._sharding_rule import ShardingRule
 
 # MindSpore's func_types that have no backend here.
 _ABSENT = ("julia",)
@@ -134,7 +136,7 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
         "vmap": read_vmap(backend.vmap if vmap is None else vmap, who),
         "jvp": None if jvp is None else ByValue(jvp),
         "inplace": _read_inplace(given["inplace"], who),
-        "sharding": read_rule(given["sharding"], given["batch_dims"], who),
+        "sharding": _read_rule(given["sharding"], given["batch_dims"], who),
         "compile_attrs": _read_compile_attrs(given["compile_attrs"], backend, who),
     }
     named = {name: value for name, value in given.items() if name != "batch_dims"}
@@ -160,6 +162,15 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
             )
         )
     return options
+
+
+def _read_rule(sharding: Any, batch_dims: Any, who: str) -> ShardingRule | None:
+    if sharding is None and type(batch_dims) is int and batch_dims == 0:
+        return None
+    # Here, as `import msops` must be quick.
+    from msops._sharding_rule import read_rule
+
+    return read_rule(sharding, batch_dims, who)
 
 
 def _read_inplace(inplace: Any, who: str) -> tuple[tuple[int, int], ...]:

@@ -20,43 +20,40 @@ from msops.errors import ArgumentValueError, explain
 Axes = tuple[str, ...]
 
 
-def in_explicit_mesh(
-    operator: Any, call: Call, function: Callable[..., Sequence[Any]]
-) -> Callable[..., Sequence[Any]]:
-    """Returns a call's function as one that also takes arrays with Explicit axes in their types.
+def call_in_explicit_mesh(
+    operator: Any, call: Call, function: Callable[..., Sequence[Any]], flat: Sequence[Any]
+) -> Sequence[Any]:
+    """Calls an op on arrays of which some have Explicit axes in their types.
 
     Args:
       operator: the op.
       call: structure of the call.
-      function: flat arrays to a flat list of arrays.
+      function: the call, flat arrays to a flat list of arrays.
+      flat: the arrays.
     """
-
-    def entered(*flat: Any) -> Sequence[Any]:
-        avals = [jax.typeof(value) for value in flat]
-        mesh = next((mesh for aval in avals if _explicit(mesh := aval.sharding.mesh)), None)
-        divisions = [_division(aval) for aval in avals]
-        if mesh is None or not any(map(any, divisions)):
-            return function(*flat)
-        structs = operator.outputs(call, avals).structs
-        dimensions = operator.dimensions(call, avals, structs)
-        if dimensions is None:
-            gathered = [
-                Gathered(index, axis, _listed(axes))
-                for index, entries in enumerate(divisions)
-                for axis, axes in enumerate(entries)
-                if axes
-            ]
-            specs = [PartitionSpec()] * len(structs)
-        else:
-            outputs, gathered = _divide_outputs(dimensions, divisions, operator.who)
-            specs = [PartitionSpec(*(axes or None for axes in entries)) for entries in outputs]
-        announce(operator, gathered)
-        shardings = [NamedSharding(mesh, spec) for spec in specs]
-        return jax.sharding.auto_axes(
-            lambda *arrays: list(function(*arrays)), axes=_explicit(mesh), out_sharding=shardings
-        )(*flat)
-
-    return entered
+    avals = [jax.typeof(value) for value in flat]
+    mesh = next(mesh for aval in avals if _explicit(mesh := aval.sharding.mesh))
+    divisions = [_division(aval) for aval in avals]
+    if not any(map(any, divisions)):
+        return function(*flat)
+    structs = operator.outputs(call, avals).structs
+    dimensions = operator.dimensions(call, avals, structs)
+    if dimensions is None:
+        gathered = [
+            Gathered(index, axis, _listed(axes))
+            for index, entries in enumerate(divisions)
+            for axis, axes in enumerate(entries)
+            if axes
+        ]
+        specs = [PartitionSpec()] * len(structs)
+    else:
+        outputs, gathered = _divide_outputs(dimensions, divisions, operator.who)
+        specs = [PartitionSpec(*(axes or None for axes in entries)) for entries in outputs]
+    announce(operator, gathered)
+    shardings = [NamedSharding(mesh, spec) for spec in specs]
+    return jax.sharding.auto_axes(
+        lambda *arrays: list(function(*arrays)), axes=_explicit(mesh), out_sharding=shardings
+    )(*flat)
 
 
 def _explicit(mesh: Any) -> Axes:

@@ -16,7 +16,7 @@ from msops._process_objects import refuse_export
 
 def lower_through_host(request: Request, ctx: Any, operands: Sequence[Any]) -> Sequence[Any]:
     """Lowers to a host callback that runs the op's own CPU program on copies of its arrays."""
-    refuse_export(ctx, f"the host from {request.platform}", request.who)
+    refuse_export(ctx, "its CPU kernel through Python", request.who)
 
     def run(*arrays: np.ndarray) -> list[np.ndarray]:
         device = jax.local_devices(backend="cpu")[0]

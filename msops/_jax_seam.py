@@ -6,7 +6,6 @@ it is long. Checked on JAX 0.10.2 and 0.12.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import logging
 import math
@@ -14,7 +13,7 @@ import pathlib
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.ffi
@@ -35,9 +34,11 @@ from jax.interpreters import partial_eval as pe
 from jaxlib import xla_client as _xla_client
 
 from msops._dtypes import as_dtype
-from msops._sharding_rule import Dimensions
-from msops._tiling import Plan, Tiling, undivided
 from msops.errors import MsopsError
+
+if TYPE_CHECKING:
+    from msops._sharding_rule import Dimensions
+    from msops._tiling import Part, Tiling
 
 ARRAY_TYPE = ArrayImpl
 """The type of a concrete `jax.Array`; comparing with it is the cheapest test there is."""
@@ -429,32 +430,14 @@ def custom_call(
     return rule(ctx, *operands, **attributes)
 
 
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """What XLA replaces a call by that it divides over devices.
-
-    Attributes:
-      plan: how the arrays are divided, and results summed.
-      function: arrays of a device to its results, in JAX.
-      devices: those of the program, by `devices_of`.
-      platform: JAX's name of the devices' platform.
-      wide: whether 64-bit types are enabled.
-      hold: takes what must live as long as the program.
-    """
-
-    plan: Plan
-    function: Callable[..., Sequence[Any]]
-    devices: Any
-    platform: str
-    wide: bool
-    hold: Callable[[Any], None]
-
-
-@dataclasses.dataclass(frozen=True)
 class _OnOneDevice(sharding_impls.SPMDAxisContext):
     """Where a part is lowered; its program is copied into another, which must hold what it uses."""
 
-    held: list[Any] = dataclasses.field(default_factory=list, compare=False)
+    held: list[Any]
+
+    def __init__(self, devices: Any):
+        super().__init__(devices, frozenset([_DEVICES]))
+        object.__setattr__(self, "held", [])  # its base is frozen
 
 
 def register_partitioner(target: str, divide: Callable[[str, Sequence[Tiling], int], Part]) -> None:
@@ -509,6 +492,9 @@ def register_partitioner(target: str, divide: Callable[[str, Sequence[Tiling], i
 
 def _tilings(shardings: Sequence[Any], ranks: Sequence[int]) -> list[Tiling]:
     """Returns shardings of XLA, None for one not known yet, as numbers."""
+    # Here, as `import msops` must be quick.
+    from msops._tiling import undivided
+
     divided = [
         None if sharding is None else _xla_client.HloSharding.v3_to_v2_sharding(sharding)
         for sharding in shardings
@@ -525,6 +511,8 @@ def _tilings(shardings: Sequence[Any], ranks: Sequence[int]) -> list[Tiling]:
 
 
 def _tiling(sharding: Any, rank: int) -> Tiling:
+    from msops._tiling import Tiling
+
     counts = sharding.tile_assignment_dimensions()
     devices = np.array(sharding.tile_assignment_devices()).reshape(counts)
     kinds = sharding.subgroup_types() or [_REPLICATED] * (len(counts) - rank)
@@ -553,7 +541,7 @@ _REPLICATED = _xla_client.OpSharding.Type.REPLICATED
 
 def _lower_part(part: Part, avals: Sequence[Any]) -> bytes:
     """Returns the program of a part, for one device."""
-    axes = _OnOneDevice(part.devices, frozenset([_DEVICES]))
+    axes = _OnOneDevice(part.devices)
 
     def summed(*arrays: Any) -> list[Any]:
         return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +18,11 @@ from msops._call import Call
 from msops._dtypes import as_dtype
 from msops._inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit, refuse_unknown_dtype
 from msops._op_info import OpInfo, bind_attributes, match
-from msops._partitioning import is_divisible, look_at_inputs, lower_in_parts
-from msops._sharding_rule import Dimensions
 from msops._traced import Traced, differentiate
 from msops.errors import BackendError, explain
+
+if TYPE_CHECKING:
+    from msops._sharding_rule import Dimensions
 
 _MOST_ANSWERS = 256
 
@@ -205,9 +206,8 @@ def _effects(operator: Operator) -> set[Any]:
     }
 
 
-def _lower(
-    ctx: Any, *operands: Any, platform: str, operator: Operator, call: Call
-) -> Sequence[Any]:
+def _lower(ctx: Any, *values: Any, platform: str, operator: Operator, call: Call) -> Sequence[Any]:
+    operands: Sequence[Any] = values
     definition = operator.definition
     backend = definition.backend
     who = f"{operator.who} on {TARGETS[platform]}"
@@ -234,16 +234,21 @@ def _lower(
     request = operator.request(one, avals, platform, outputs)
     # Calls through MindSpore's face may be lowered after their x64 context has ended.
     with call.face():
-        if is_divisible(operator, request, ctx):
-            return lower_in_parts(operator, call, request, ctx, operands)
+        if seam.is_partitioned(ctx):
+            # Here, as `import msops` must be quick.
+            from msops._partitioning import is_divisible, look_at_inputs, lower_in_parts
+
+            if is_divisible(operator, request, ctx):
+                return lower_in_parts(operator, call, request, ctx, operands)
+            if not call.mapped:
+                operands = look_at_inputs(operator, request, ctx, operands)
         if call.mapped:
 
             def program(*flat: Any) -> Sequence[Any]:
                 return map_elements(operator.bind, call, flat)
 
             return seam.lower_as(ctx, program, operands)
-        looked_at = look_at_inputs(operator, request, ctx, operands)
-        return backend.lower(definition.kernel, request, ctx, looked_at)
+        return backend.lower(definition.kernel, request, ctx, operands)
 
 
 def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call: Call) -> Any:

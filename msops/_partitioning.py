@@ -27,7 +27,7 @@ from msops import _jax_seam as seam
 from msops._backend import Request
 from msops._call import Call
 from msops._sharding_rule import Dimensions, Gathered
-from msops._tiling import Tiling, find_gathered, plan
+from msops._tiling import Part, Tiling, find_gathered, plan
 from msops.errors import (
     ArgumentValueError,
     BackendError,
@@ -64,7 +64,7 @@ class DividedCall:
     devices: Any
     held: list[Any] = dataclasses.field(default_factory=list, compare=False)
 
-    def divide(self, found: Sequence[Tiling], inputs: int) -> seam.Part:
+    def divide(self, found: Sequence[Tiling], inputs: int) -> Part:
         """Returns what XLA replaces the call by, given the tilings it found."""
         planned = plan(self.dimensions, found)
         if self.call is None:
@@ -81,9 +81,7 @@ class DividedCall:
         def function(*arrays: Any) -> Sequence[Any]:
             return arrays if self.call is None else self._run(self.call, arrays, shapes)
 
-        return seam.Part(
-            planned, function, self.devices, self.platform, self.wide, self.held.append
-        )
+        return Part(planned, function, self.devices, self.platform, self.wide, self.held.append)
 
     def _run(self, call: Call, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Any:
         """Calls the op on a device's part; `shapes` are the shapes of its outputs."""
@@ -120,7 +118,7 @@ _is_registered = False
 
 
 def is_divisible(operator: Any, request: Request, ctx: Any) -> bool:
-    """Tells whether XLA is to divide a call as the op's rule says.
+    """Tells whether a call of a program that XLA partitions is to be divided by the op's rule.
 
     Args:
       operator: the op.
@@ -130,7 +128,6 @@ def is_divisible(operator: Any, request: Request, ctx: Any) -> bool:
     definition = operator.definition
     return (
         definition.options.sharding is not None
-        and seam.is_partitioned(ctx)
         and not seam.is_exported(ctx)
         and definition.backend.division(definition.kernel, request) == "parts"
     )
@@ -168,8 +165,7 @@ def look_at_inputs(
     """
     definition = operator.definition
     if (
-        not seam.is_partitioned(ctx)
-        or _context.implicit_gather() == "allow"
+        _context.implicit_gather() == "allow"
         or definition.backend.division(definition.kernel, request) == "operations"
     ):
         return operands
@@ -216,7 +212,7 @@ def _register() -> None:
             _is_registered = True
 
 
-def _divide(key: str, found: Sequence[Tiling], inputs: int) -> seam.Part:
+def _divide(key: str, found: Sequence[Tiling], inputs: int) -> Part:
     divided = _calls.get(key)
     if divided is None:
         raise KernelError(

@@ -43,7 +43,7 @@ def refuse_export(ctx: Any, what: str, who: str) -> None:
                 f"a program that calls {what} is being exported, and that lives in this process "
                 "alone",
                 "Leave the call out of what jax.export gets, or write the kernel as func_type "
-                "'aot', 'akg', 'hybrid', 'tbe' or 'aicpu'.",
+                "'aot', 'akg', 'hybrid' or 'tbe'.",
             )
         )
 

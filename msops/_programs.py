@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+from jax.sharding import AxisType
 
 from msops._autodiff import attach_bprop
 from msops._backend import Definition
 from msops._call import Call
-from msops._explicit_mesh import in_explicit_mesh
 from msops._forward_mode import attach_forward_mode
 from msops._operator import Operator, compile_bound
 
@@ -51,7 +51,18 @@ class Programs:
 
 def _function(operator: Operator, call: Call) -> Callable[..., Any]:
     """Returns the call as a function of flat arrays on any mesh."""
-    return in_explicit_mesh(operator, call, _differentiable(operator, call))
+    function = _differentiable(operator, call)
+
+    def anywhere(*flat: Any) -> Sequence[Any]:
+        meshes = [jax.typeof(value).sharding.mesh for value in flat]
+        if not any(AxisType.Explicit in mesh.axis_types for mesh in meshes):
+            return function(*flat)
+        # Here, as `import msops` must be quick.
+        from msops._explicit_mesh import call_in_explicit_mesh
+
+        return call_in_explicit_mesh(operator, call, function, flat)
+
+    return anywhere
 
 
 def _differentiable(operator: Operator, call: Call) -> Callable[..., Any]:

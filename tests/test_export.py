@@ -28,10 +28,13 @@ from msops.errors import BackendError, InferenceValueError, MsopsError
 PORTABLE = [case for case in CASES if not case.name.startswith("pyfunc")]
 
 
-def export(function: Callable[..., Any], *shapes: tuple[Any, ...]) -> jax.export.Exported:
+def export(
+    function: Callable[..., Any], *shapes: tuple[Any, ...], **options: Any
+) -> jax.export.Exported:
     """Exports a function of float32 arrays, whose shapes may have symbolic sizes."""
     structs = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
-    return jax.export.export(jax.jit(function), disabled_checks=msops.export_checks())(*structs)
+    checks = msops.export_checks()
+    return jax.export.export(jax.jit(function), disabled_checks=checks, **options)(*structs)
 
 
 # ---- symbolic sizes
@@ -202,7 +205,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[MsopsError], str]] = {
         BackendError,
         "Custom 'sin' on CPU: a program that calls a Python function is being exported, and that "
         "lives in this process alone.\nLeave the call out of what jax.export gets, or write the "
-        "kernel as func_type 'aot', 'akg', 'hybrid', 'tbe' or 'aicpu'.",
+        "kernel as func_type 'aot', 'akg', 'hybrid' or 'tbe'.",
+    ),
+    "a round trip to the host": (
+        lambda: export(aicpu("Mul"), (3,), (3,), platforms=["cuda"]),
+        BackendError,
+        "Custom 'broadcast.cc' on GPU: a program that calls its CPU kernel through Python is being "
+        "exported",
     ),
 }
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 import msops
 from msops import Custom
+from msops._partitioning import _divide
 from msops._sharding_rule import Dimensions, ShardingRule, read_rule
 from msops._tiling import Tiling, find_gathered, plan, undivided
-from msops.errors import ArgumentTypeError, ArgumentValueError
+from msops.errors import ArgumentTypeError, ArgumentValueError, KernelError
 
 
 def rule(text: str) -> ShardingRule:
@@ -180,6 +181,11 @@ def test_the_policy_of_gathers() -> None:
         with pytest.raises(ArgumentValueError, match="expected implicit_gather 'warn', 'raise'"):
             msops.set_context(implicit_gather=wrong)
     assert msops.get_context("implicit_gather") == "warn"
+
+
+def test_a_call_that_another_process_lowered_is_refused() -> None:
+    with pytest.raises(KernelError, match="lowered in another process"):
+        _divide("op-0123456789abcdef-0", [], 0)
 
 
 # What XLA may say of the arrays of a call: sizes, and devices in any order.

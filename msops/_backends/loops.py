@@ -29,13 +29,13 @@ from msops._loop_kernels import AdjointKernel, Kernels, LoopKernel, case_of, com
 from msops._native_call import NativeCall, lower_native_call
 from msops._op_info import OpInfo
 from msops._programs import Programs, share_programs
-from msops._sharding_rule import ShardingRule
 from msops._traced import Function, Traced
 from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceValueError, explain
 
 if TYPE_CHECKING:
     from msops._loops.choice import Lowering
     from msops._loops.compiled import Compiled
+    from msops._sharding_rule import ShardingRule
 
 Aliases: TypeAlias = tuple[tuple[int, int], ...]
 

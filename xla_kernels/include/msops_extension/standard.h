@@ -4,6 +4,10 @@
 #ifndef MSOPS_EXTENSION_STANDARD_H_
 #define MSOPS_EXTENSION_STANDARD_H_
 
+#include <cxxabi.h>
+#include <math.h>
+#include <stdlib.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -48,5 +52,6 @@
 #include <valarray>
 #include <variant>
 #include <vector>
+#include <version>
 
 #endif  // MSOPS_EXTENSION_STANDARD_H_
