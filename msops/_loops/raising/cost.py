@@ -55,7 +55,7 @@ SECONDS_PER_CROSSED = 7e-10
 """One element of such an array that is read along another axis than it is written."""
 SECONDS_PER_SCALAR = 2e-10
 """One operation on one element by itself."""
-SECONDS_PER_FUNCTION = 3e-10
+SECONDS_PER_FUNCTION = 2e-10
 """One call of a mathematical function on one element."""
 SECONDS_PER_GATHERED = 3e-10
 """One element read from where an index says."""
