@@ -31,7 +31,7 @@ SECONDS_PER_SCALAR_FUNCTION = 5e-9
 """One call of a mathematical function by itself."""
 SECONDS_PER_MISS = 2e-9
 """One element of a larger array, away from the one before."""
-SECONDS_PER_TILED = 5e-10
+SECONDS_PER_TILED = 1.1e-9
 """One such element in a line of memory that was read shortly before."""
 SECONDS_PER_ITERATION = 3e-10
 """An iteration of a loop around another."""
