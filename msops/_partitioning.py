@@ -91,8 +91,9 @@ class DividedCall:
         part = dataclasses.replace(call, batch=batch, mapped=tuple(mapped))
         try:
             said = [struct.shape for struct in self.operator.outputs(part, arrays).structs]
-        except ArgumentValueError:  # its rule again, which holds of the whole arrays
-            said = []
+            cause = None
+        except ArgumentValueError as error:  # its rule again, which holds of the whole arrays
+            said, cause = [], error
         if said != list(shapes):
             parts = _listed([array.shape for array in arrays])
             raise InferenceValueError(
@@ -104,7 +105,7 @@ class DividedCall:
                     "Make out_shape a function of the inputs' shapes, or name alike only what may "
                     "be divided.",
                 )
-            )
+            ) from cause
         return self.operator.bind(part, arrays)
 
 
