@@ -91,8 +91,9 @@ class DividedCall:
         part = dataclasses.replace(call, batch=batch, mapped=tuple(mapped))
         try:
             said = [struct.shape for struct in self.operator.outputs(part, arrays).structs]
-        except ArgumentValueError:  # its rule again, which holds of the whole arrays
-            said = []
+            cause = None
+        except ArgumentValueError as error:  # its rule again, which holds of the whole arrays
+            said, cause = [], error
         if said != list(shapes):
             parts = _listed([array.shape for array in arrays])
             raise InferenceValueError(
@@ -104,7 +105,7 @@ class DividedCall:
                     "Make out_shape a function of the inputs' shapes, or name alike only what may "
                     "be divided.",
                 )
-            )
+            ) from cause
         return self.operator.bind(part, arrays)
 
 
@@ -113,6 +114,7 @@ def _listed(shapes: Sequence[tuple[int, ...]]) -> str:
 
 
 _calls: weakref.WeakValueDictionary[str, DividedCall] = weakref.WeakValueDictionary()
+_given: set[str] = set()
 _lock = threading.Lock()
 _is_registered = False
 
@@ -128,6 +130,7 @@ def is_divisible(operator: Any, request: Request, ctx: Any) -> bool:
     definition = operator.definition
     return (
         definition.options.sharding is not None
+        and definition.inference.has_outputs
         and not seam.is_exported(ctx)
         and definition.backend.division(definition.kernel, request) == "parts"
     )
@@ -231,25 +234,41 @@ def _name(
     """Returns what a program names a call by, and the call of that name: `divided` or an equal one.
 
     The name has all that becomes part of the program, so that JAX's cache on disk tells programs
-    apart, and no more, so that the next process finds them.
+    apart, and no more, so that the next process finds them. What a program has of this process
+    alone no text tells in full: such a call's name is never given to another, dead or not.
     """
     dimensions, call = divided.dimensions, divided.call
+    is_local = call is not None and library is None
     contents = [
         *(divided.operator, divided.platform, divided.wide),
         *(dimensions.inputs, dimensions.outputs, dimensions.sizes, sorted(dimensions.summed)),
         *(call and (call, call.tensors, call.batch, call.mapped), library and library.hash),
         *(request.op_type, request.attributes, request.prim_attrs),
         *(request.options.reentrant, request.options.inplace),
+        # A program of the cache is not looked at again: what may gather in one that does not raise.
+        _context.implicit_gather(),
+        _kernel_text(divided.operator, request) if is_local else "",
     ]
     text = repr(contents)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     with _lock:
         for number in itertools.count():
             key = f"{divided.operator.definition.name}-{digest}-{number}"
-            known = _calls.setdefault(key, divided)
+            known = _calls.get(key)
+            if known is None and key not in _given:
+                known = _calls[key] = divided
+                if is_local:
+                    _given.add(key)
             if known == divided:
                 return key, known
     raise AssertionError
+
+
+def _kernel_text(operator: Any, request: Request) -> str:
+    """Returns what a kernel is for the whole arrays, as far as there is a text of that."""
+    definition = operator.definition
+    stages = definition.backend.stages(definition.kernel, request)
+    return next((text() for text in stages.values()), "")
 
 
 _announced: weakref.WeakSet[Any] = weakref.WeakSet()

@@ -621,6 +621,45 @@ def _texts() -> None:
     assert "0x" not in text(same)
 
 
+@check("no name is given to another kernel")
+def _names() -> None:
+    x, w = put(X, AUTO, "a", "b"), put(W, AUTO, "b")
+
+    def key(factor: float) -> str:
+        op = Custom(lambda x, w: factor * x * w, first, first, sharding=RULE)
+        text = jax.jit(op).lower(x, w).as_text()
+        return re.findall(r'backend_config = "([^"]*)"', text)[0]
+
+    # JAX's cache on disk would take one for the other, also when the first is gone.
+    assert len({key(2.0), key(3.0), key(4.0)}) == 3
+
+
+@check("a policy is no other's in the cache on disk")
+def _policies() -> None:
+    op, x, w = scaling("aot"), put(X, AUTO, "a", "b"), put(W, AUTO, "b")
+
+    def text(policy: str) -> str:
+        msops.set_context(implicit_gather=policy)
+        try:
+            return jax.jit(lambda x, w: op(x, w)).lower(x, w).as_text()
+        finally:
+            msops.set_context(implicit_gather="warn")
+
+    assert text("warn") == text("warn") != text("raise")
+
+
+@check("a function without outputs")
+def _no_outputs() -> None:
+    seen = []
+    op = Custom(lambda x: seen.append(x.shape), (), (), batch_dims=1)
+    x = put(X, AUTO, "a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        jax.block_until_ready(jax.jit(lambda x: (op(x), x + 1)[1])(x))
+    jax.effects_barrier()
+    assert seen == [(8, 8)], seen
+
+
 @check("opcheck uses the rule")
 def _opcheck() -> None:
     skip = ["sizes", "refusals", "two threads", "gradient", "vmap", "alignment", "memory bounds"]

@@ -53,6 +53,10 @@ _CHEAP = frozenset(
 """The functions that are one operation of a processor; the others are transcendental to XLA."""
 
 
+_PERIODIC = frozenset(("mod", "truncmod", "and", "or", "xor"))
+"""Operations that may make of a growing index one that comes back again and again."""
+
+
 class _Unknown(Exception):
     """A count depends on data, or changes too irregularly."""
 
@@ -151,6 +155,8 @@ class _Counter:
 
         if not steering:
             return (end - begin) * iteration(begin)
+        if any(map(_is_periodic, steering)):
+            return sum(map(iteration, range(begin, end)))
         turns = _turns(steering, loop.var, begin, variables)
         cuts = sorted({begin, end, *(turn for turn in turns if begin < turn < end)})
         degree = _depth(loop.body)
@@ -221,6 +227,11 @@ def _steering(loop: For) -> list[Expr]:
         found += [] if isinstance(stmt, Store) else own
         found += [p.condition for e in own for p in expressions(e) if isinstance(p, Select)]
     return [expr for expr in found if Var(loop.var) in expressions(expr)]
+
+
+def _is_periodic(expr: Expr) -> bool:
+    """Tells whether an expression may come and go in a rhythm that samples can fall in with."""
+    return any(isinstance(part, Binary) and part.op in _PERIODIC for part in expressions(expr))
 
 
 def _turns(steering: list[Expr], variable: str, begin: int, variables: Variables) -> Iterator[int]:

@@ -17,9 +17,8 @@
 
 namespace msops {
 
-// A program may leave sizes of its arrays open (FrameCheck::kOpen): it was exported for any size,
-// or XLA cuts the arrays into parts. A compiled call always gets arrays of the same shapes, so its
-// first frame tells them.
+// A program may leave sizes of its arrays open (FrameCheck::kOpen): it was exported for any size. A
+// compiled call always gets arrays of the same shapes, so its first frame tells them.
 //
 // A Bound is made for shapes, inputs first, and has a FrameCheck `check` for them.
 template <typename Bound>

@@ -11,6 +11,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <unsupported/Eigen/FFT>
 #include <utility>
@@ -121,6 +122,14 @@ inline size_t Count(const std::vector<int64_t>& shape) {
   return count;
 }
 
+// Throws std::invalid_argument if a line is shorter than its transform is defined for.
+inline void RequireSize(int64_t size, int64_t least) {
+  if (size >= least) return;
+  throw std::invalid_argument("expected at least " + std::to_string(least) +
+                              " entries along an axis that is transformed; got " +
+                              std::to_string(size) + ". Pad the input with zeros.");
+}
+
 // The cosine transform of one line, by Fourier transforms of twice its length.
 //
 // Source: M. Puschel, J. M. F. Moura, "The Algebraic Approach to the Discrete Cosine and Sine
@@ -176,6 +185,7 @@ void PocketFFTR2C(T* calculate_input, std::complex<T>* output_ptr, bool forward,
   }
   const auto last = static_cast<size_t>(dim.back());
   const int64_t size = calculate_shape[last], kept = size / 2 + 1;
+  fft_internal::RequireSize(size, 1);
   fft_internal::ForEachLine(calculate_shape, last, size, kept, data.data(), output_ptr,
                             [&](const std::complex<T>* in, std::complex<T>* out, int64_t stride) {
                               for (int64_t k = 0; k < kept; ++k)
@@ -190,6 +200,7 @@ void PocketFFTC2R(std::complex<T>* calculate_input, T* output_ptr, bool forward,
                   const std::vector<int64_t>& calculate_shape, const std::vector<int64_t>& dim) {
   const auto last = static_cast<size_t>(dim.back());
   const int64_t size = calculate_shape[last], given = size / 2 + 1;
+  fft_internal::RequireSize(size, 1);
   std::vector<int64_t> half_shape = calculate_shape;
   half_shape[last] = given;
   const size_t count = fft_internal::Count(half_shape);
@@ -220,6 +231,7 @@ void PocketFFTDCT(T* calculate_input, T* output_ptr, int dct_type, T fct,
   std::vector<T> data(calculate_input, calculate_input + count);
   for (const int64_t axis : dim) {
     const int64_t size = calculate_shape[static_cast<size_t>(axis)];
+    fft_internal::RequireSize(size, dct_type == 1 ? 2 : 1);
     fft_internal::ForEachLine(calculate_shape, static_cast<size_t>(axis), size, size, data.data(),
                               data.data(), [&](const T* in, T* out, int64_t stride) {
                                 std::vector<T> line(static_cast<size_t>(size));
