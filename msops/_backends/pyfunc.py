@@ -85,11 +85,14 @@ class PyfuncBackend(Opaque):
         who: str,
     ) -> NoReturn:
         """Refuses: a Python function is not asked before it runs."""
+        code = getattr(kernel.function, "__code__", None)
+        loops = " A loop kernel infers it: pass func_type='akg'."
         raise ArgumentValueError(
             explain(
                 who,
                 f"out_{half} is required for func_type 'pyfunc'; got None",
-                f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x.",
+                f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x."
+                + (loops if code and "output_tensor" in code.co_names else ""),
             )
         )
 
