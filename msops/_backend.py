@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import jax
 
+from msops import _jax_seam as seam
 from msops._call import Call
 from msops._fingerprint import ByValue
 from msops._inference import Inference, Outputs
 from msops._op_info import OpInfo
 from msops._traced import Traced
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError, BackendError, explain
 
 if TYPE_CHECKING:
     from msops._aicpu_call import AicpuCall
@@ -120,6 +121,33 @@ class Request:
                 )
             pairs.append((index, output))
         return tuple(pairs)
+
+
+def require_one_run(request: Request, ctx: Any) -> None:
+    """Raises if a stateful call is in a program that XLA would run it whole on each device of.
+
+    Args:
+      request: the call.
+      ctx: JAX's lowering context.
+
+    Raises:
+      BackendError: it is.
+    """
+    if request.options.stateful and seam.is_partitioned(ctx):
+        raise refuse_copies(request.who, seam.partition_count(ctx))
+
+
+def refuse_copies(who: str, copies: int) -> BackendError:
+    """Returns the error of a stateful op that so many devices would run for the same arrays."""
+    return BackendError(
+        explain(
+            who,
+            f"it is stateful: one call must be one run, and {copies} devices would each run it "
+            "for the same arrays",
+            "Call it inside jax.shard_map, once per device; or move the inputs to one device with "
+            "jax.device_put; or divide them over all devices along what Custom(sharding=) allows.",
+        )
+    )
 
 
 class Backend(Protocol):

@@ -312,6 +312,18 @@ def is_partitioned(ctx: Any) -> bool:
     return getattr(axes, "num_devices", 1) > 1
 
 
+def partition_count(ctx: Any) -> int:
+    """Returns over how many devices XLA is to partition what is being lowered.
+
+    Those of a program, unless `jax.shard_map` divides it over some axes of their mesh.
+    """
+    axes = ctx.module_context.axis_context
+    if isinstance(axes, sharding_impls.SPMDAxisContext):
+        sizes = axes.mesh.shape.items()
+        return math.prod(size for name, size in sizes if name not in axes.manual_axes)
+    return getattr(axes, "num_devices", 1)
+
+
 def devices_of(ctx: Any) -> Any:
     """Returns the devices of a program that XLA partitions, as a mesh of one axis.
 

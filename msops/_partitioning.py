@@ -24,7 +24,7 @@ import jax
 
 from msops import _context
 from msops import _jax_seam as seam
-from msops._backend import Request
+from msops._backend import Request, refuse_copies
 from msops._call import Call
 from msops._sharding_rule import Dimensions, Gathered
 from msops._tiling import Part, Tiling, find_gathered, plan
@@ -53,7 +53,8 @@ class DividedCall:
       platform: JAX's name of the devices' platform.
       wide: whether 64-bit types are enabled.
       devices: those of the program, by `_jax_seam.devices_of`.
-      held: what programs on parts use.
+      partitions: over how many of them XLA divides the call.
+      held: what programs on parts use, by `id`.
     """
 
     operator: Any
@@ -62,26 +63,36 @@ class DividedCall:
     platform: str
     wide: bool
     devices: Any
-    held: list[Any] = dataclasses.field(default_factory=list, compare=False)
+    partitions: int
+    held: dict[int, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     def divide(self, found: Sequence[Tiling], inputs: int) -> Part:
         """Returns what XLA replaces the call by, given the tilings it found."""
         planned = plan(self.dimensions, found)
+        copies = self.partitions // planned.parts
         if self.call is None:
             # Nothing stops a look; what it sees divided is what the op will gather.
-            gathered = find_gathered(dataclasses.replace(self.dimensions, outputs=()), found)
+            whole = dataclasses.replace(self.dimensions, outputs=())
+            announce(self.operator, find_gathered(whole, found[:inputs]))
         else:
-            gathered = find_gathered(self.dimensions, found)
-        announce(self.operator, gathered)
+            announce(self.operator, find_gathered(self.dimensions, found))
         shapes = [
             tiling.part(self.dimensions.shape(names))
             for tiling, names in zip(planned.tilings[inputs:], self.dimensions.outputs, strict=True)
         ]
 
         def function(*arrays: Any) -> Sequence[Any]:
-            return arrays if self.call is None else self._run(self.call, arrays, shapes)
+            if self.call is None:
+                return arrays
+            if self.operator.has_effect and copies > 1:
+                raise refuse_copies(self.operator.who, copies)
+            return self._run(self.call, arrays, shapes)
 
-        return Part(planned, function, self.devices, self.platform, self.wide, self.held.append)
+        return Part(planned, function, self.devices, self.platform, self.wide, self._hold)
+
+    def _hold(self, value: Any) -> None:
+        """Keeps what a part uses: the same for each program that the call is compiled in."""
+        self.held[id(value)] = value
 
     def _run(self, call: Call, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Any:
         """Calls the op on a device's part; `shapes` are the shapes of its outputs."""
@@ -197,7 +208,9 @@ def _lower(
     operands: Sequence[Any],
 ) -> Sequence[Any]:
     wide, devices = seam.x64_enabled(), seam.devices_of(ctx)
-    divided = DividedCall(operator, call, dimensions, request.platform, wide, devices)
+    divided = DividedCall(
+        operator, call, dimensions, request.platform, wide, devices, seam.partition_count(ctx)
+    )
     key, divided = _name(divided, request, library)
     if call is not None and library is None:
         # Its parts use what only this process has.
@@ -294,6 +307,8 @@ def announce(operator: Any, gathered: Sequence[Gathered], problem: str = "") -> 
     )
     if policy == "raise":
         raise BackendError(message)
-    if operator not in _announced:
+    with _lock:  # XLA compiles in threads of its own
+        is_known = operator in _announced
         _announced.add(operator)
-        warnings.warn(message, stacklevel=2)  # XLA compiles in threads of its own
+    if not is_known:
+        warnings.warn(message, stacklevel=2)
