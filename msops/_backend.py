@@ -194,6 +194,9 @@ class Backend(Protocol):
     def native(self, kernel: Any, request: Request) -> NativeCall | AicpuCall | None:
         """Returns the call into a library that one call becomes on the CPU, if it becomes one."""
 
+    def host_function(self, kernel: Any, request: Request) -> Any:
+        """Returns the `HostFunction` that one call becomes on the CPU; None if it becomes none."""
+
     def lower(self, kernel: Any, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
         """Lowers one call for one platform."""
 
@@ -233,6 +236,10 @@ class Opaque:
 
     def native(self, kernel: Any, request: Request) -> NativeCall | AicpuCall | None:
         """Returns None: the kernel is in no library."""
+        return None
+
+    def host_function(self, kernel: Any, request: Request) -> Any:
+        """Returns None: the kernel is no Python function."""
         return None
 
     def library(self, kernel: Any, request: Request) -> Library | None:

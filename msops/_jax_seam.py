@@ -351,11 +351,14 @@ def is_exported(ctx: Any) -> bool:
 def processes_of(ctx: Any) -> tuple[int, ...]:
     """Returns the processes that run the program together; none if it is for this one alone.
 
-    Processes know of one another by `jax.distributed`.
+    Nor has a part any, which not every process need lower. Processes know of one another by
+    `jax.distributed`.
     """
     if distributed.global_state.client is None:
         return ()
     context = ctx.module_context.axis_context
+    if isinstance(context, _OnOneDevice):
+        return ()
     place = getattr(context, "mesh", context)
     if isinstance(place, jax.sharding.AbstractMesh):
         return tuple(range(jax.process_count())) if place.size > jax.local_device_count() else ()
