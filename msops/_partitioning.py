@@ -24,9 +24,10 @@ from msops import _jax_seam as seam
 from msops._backend import Request, refuse_copies
 from msops._call import Call
 from msops._host_call import agree_on_function
+from msops._jax_seam.partitioning import Part, divided_call, register_partitioner
 from msops._process_objects import Ids
 from msops._sharding_rule import Dimensions, Gathered
-from msops._tiling import Part, Tiling, find_gathered, plan
+from msops._tiling import Tiling, find_gathered, plan
 from msops.errors import (
     ArgumentValueError,
     BackendError,
@@ -173,7 +174,7 @@ def lower_in_parts(
         divided.hold(function)
         seam.hold_host_function(ctx, divided.divide)
     has_effect = request.options.stateful
-    return seam.divided_call(ctx, operands, _TARGET, key, dimensions, results, has_effect, divided)
+    return divided_call(ctx, operands, _TARGET, key, dimensions, results, has_effect, divided)
 
 
 def look_at_inputs(
@@ -205,7 +206,7 @@ def look_at_inputs(
     sizes = zip(itertools.chain(*names), itertools.chain(*shapes), strict=True)
     dimensions = Dimensions(names, names, tuple(sizes))
     key, look = _identify(_divided_call(operator, None, dimensions, request, ctx), request, "")
-    return seam.divided_call(ctx, operands, _TARGET, key, dimensions, request.inputs, False, look)
+    return divided_call(ctx, operands, _TARGET, key, dimensions, request.inputs, False, look)
 
 
 def _divided_call(
@@ -220,7 +221,7 @@ def _register() -> None:
     global _is_registered
     with _lock:
         if not _is_registered:
-            seam.register_partitioner(_TARGET, _divide)
+            register_partitioner(_TARGET, _divide)
             _is_registered = True
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -54,27 +53,6 @@ class Plan:
     tilings: list[Tiling]
     parts: int
     sums: list[np.ndarray | None]
-
-
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """What XLA replaces a call by that it divides over devices.
-
-    Attributes:
-      plan: how the arrays are divided, and results summed.
-      function: arrays of a device to its results, in JAX.
-      devices: those of the program, by `_jax_seam.devices_of`.
-      platform: JAX's name of the devices' platform.
-      wide: whether 64-bit types are enabled.
-      hold: takes what must live as long as the program.
-    """
-
-    plan: Plan
-    function: Callable[..., Sequence[Any]]
-    devices: Any
-    platform: str
-    wide: bool
-    hold: Callable[[Any], None]
 
 
 def plan(dimensions: Dimensions, found: Sequence[Tiling]) -> Plan:
