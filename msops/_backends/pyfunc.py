@@ -105,7 +105,7 @@ class PyfuncBackend(Opaque):
     ) -> Any:
         """Lowers to a custom call on the CPU, to a host callback elsewhere and on request."""
         refuse_export(ctx, "a Python function", request.who)
-        function = HostFunction(kernel.function, kernel, request)
+        function = self.host_function(kernel, request)
         outputs = request.outputs.structs
         has_effect = request.options.stateful or not outputs
         # A program that XLA partitions by itself calls the function once, not on every device.
@@ -116,6 +116,10 @@ class PyfuncBackend(Opaque):
             return call_on_host(function, outputs, arrays, has_effect)
 
         return seam.lower_as(ctx, program, operands)
+
+    def host_function(self, kernel: PyfuncKernel, request: Request) -> HostFunction:
+        """Returns the function with all that the call says of how it is called."""
+        return HostFunction(kernel.function, kernel, request)
 
     def division(self, kernel: PyfuncKernel, request: Request) -> Division:
         """Returns "parts", unless JAX's callback runs, which is called with whole arrays."""
