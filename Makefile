@@ -104,6 +104,7 @@ $(STAMPS)/venv:
 
 $(STAMPS)/requirements: pyproject.toml | $(STAMPS)/venv
 	$(BIN)/python -c "$$PRINT_REQUIREMENTS" $(EXTRAS) > $(STAMPS)/requirements.txt
+	@echo "Installing these into $(VENV) takes a few minutes the first time."
 	$(BIN)/python -m pip install --quiet --requirement $(STAMPS)/requirements.txt
 	touch $@
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import jax
 
+from msops import _jax_seam as seam
 from msops._call import Call
 from msops._fingerprint import ByValue
 from msops._inference import Inference, Outputs
 from msops._op_info import OpInfo
 from msops._traced import Traced
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError, BackendError, explain
 
 if TYPE_CHECKING:
     from msops._aicpu_call import AicpuCall
@@ -122,6 +123,33 @@ class Request:
         return tuple(pairs)
 
 
+def require_one_run(request: Request, ctx: Any) -> None:
+    """Raises if a stateful call is in a program that XLA would run it whole on each device of.
+
+    Args:
+      request: the call.
+      ctx: JAX's lowering context.
+
+    Raises:
+      BackendError: it is.
+    """
+    if request.options.stateful and seam.is_partitioned(ctx):
+        raise refuse_copies(request.who, seam.partition_count(ctx))
+
+
+def refuse_copies(who: str, copies: int) -> BackendError:
+    """Returns the error of a stateful op that so many devices would run for the same arrays."""
+    return BackendError(
+        explain(
+            who,
+            f"it is stateful: one call must be one run, and {copies} devices would each run it "
+            "for the same arrays",
+            "Call it inside jax.shard_map, once per device; or move the inputs to one device with "
+            "jax.device_put; or divide them over all devices along what Custom(sharding=) allows.",
+        )
+    )
+
+
 class Backend(Protocol):
     """What a func_type answers, in this order, for its kernels.
 
@@ -166,6 +194,9 @@ class Backend(Protocol):
     def native(self, kernel: Any, request: Request) -> NativeCall | AicpuCall | None:
         """Returns the call into a library that one call becomes on the CPU, if it becomes one."""
 
+    def host_function(self, kernel: Any, request: Request) -> Any:
+        """Returns the `HostFunction` that one call becomes on the CPU; None if it becomes none."""
+
     def lower(self, kernel: Any, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
         """Lowers one call for one platform."""
 
@@ -205,6 +236,10 @@ class Opaque:
 
     def native(self, kernel: Any, request: Request) -> NativeCall | AicpuCall | None:
         """Returns None: the kernel is in no library."""
+        return None
+
+    def host_function(self, kernel: Any, request: Request) -> Any:
+        """Returns None: the kernel is no Python function."""
         return None
 
     def library(self, kernel: Any, request: Request) -> Library | None:

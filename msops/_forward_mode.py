@@ -175,7 +175,15 @@ def _transpose_bprop(
         return jax.vjp(pull, *douts)[1](list(tangents))
 
     zeros = [jnp.zeros_like(result) for result in floats]
-    if seam.used_arguments(transpose, zeros, list(tangents))[0]:
+    try:
+        nonlinear = seam.used_arguments(transpose, zeros, list(tangents))[0]
+    except GradientTypeError as error:
+        error.add_note(
+            f"{operator.who}: raised by differentiating its bprop in dout, for forward=True. An op "
+            "that bprop calls needs a bprop of its own; or give a jvp= rule."
+        )
+        raise
+    if nonlinear:
         raise GradientValueError(
             explain(
                 f"bprop of {operator.who}",

@@ -10,11 +10,7 @@ process it is refused, unless that has the function, by lowering the same call.
 from __future__ import annotations
 
 import functools
-import hashlib
-import itertools
-import threading
 import types
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -24,13 +20,11 @@ from msops import _jax_seam as seam
 from msops._backend import Request
 from msops._host_function import HostFunction
 from msops._native_call import native_module, register_targets
-from msops._process_objects import require_everywhere
+from msops._process_objects import Ids, require_everywhere
 
 TARGET = "msops_pyfunc"
 
-# A compiled program keeps the functions it calls alive; nothing else does.
-_functions: weakref.WeakValueDictionary[str, HostFunction] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_functions: Ids[HostFunction] = Ids()
 
 
 def lower_host_call(
@@ -54,8 +48,7 @@ def lower_host_call(
     """
     _serve()
     register_targets("cpu")
-    name, function = _name(function, request.op)
-    require_everywhere(ctx, name, "Python functions", request.who)
+    name, function = agree_on_function(function, request, ctx)
     seam.hold_host_function(ctx, function)
     arrays = (*request.inputs, *request.outputs.structs)
     attributes = {
@@ -67,23 +60,29 @@ def lower_host_call(
     return seam.custom_call(ctx, operands, TARGET, attributes, has_effect, function.inplace)
 
 
+def agree_on_function(
+    function: HostFunction, request: Request, ctx: Any
+) -> tuple[str, HostFunction]:
+    """Returns the id of a function that a program is to call, and the function that has it.
+
+    Args:
+      function: what to call; what has the id is equal to it.
+      request: the call.
+      ctx: JAX's lowering context.
+
+    Raises:
+      BackendError: processes that run the program together call different functions.
+    """
+    text = "\n".join([function.description, *_describe(function.function)])
+    name, function = _functions.identify(request.op, text, function)
+    require_everywhere(ctx, name, "Python functions", request.who)
+    return name, function
+
+
 @functools.cache
 def _serve() -> None:
     """Has the handlers find functions here."""
     native_module().set_function_finder(_functions.get)
-
-
-def _name(function: HostFunction, op: str) -> tuple[str, HostFunction]:
-    """Returns an id, and the function that has it: `function`, or an equal one."""
-    text = "\n".join([function.description, *_describe(function.function)])
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    with _lock:
-        for number in itertools.count():
-            name = f"{op}-{digest}-{number}"
-            known = _functions.setdefault(name, function)
-            if known == function:
-                return name, known
-    raise AssertionError
 
 
 def _describe(function: Callable[..., Any]) -> Iterator[str]:

@@ -190,7 +190,18 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarray:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # a list of rows that differ in length, say
+        raise InferenceTypeError(
+            explain(
+                who,
+                f"expected an array for output {index}; its function returned a "
+                f"{type(value).__name__}, of which numpy makes none: {str(error).rstrip('.')}",
+                "Return one array; or, for several, pass a tuple of shapes as out_shape and "
+                "one of dtypes as out_dtype.",
+            )
+        ) from error
     # A Python number has no width of its own: it takes the declared one if that can hold it.
     weak = isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
     if weak and _holds(out.dtype, value):
@@ -198,20 +209,26 @@ def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarr
     if array.dtype != out.dtype:
         forgotten = " (did it forget to return?)" if value is None else ""
         shown = "None" if value is None else f"{value!r}" if weak else f"{array.dtype}"
+        if array.dtype == object and value is not None:
+            shown = f"a {type(value).__name__}"
+        result = "result.astype({})" if hasattr(value, "astype") else "np.asarray(result, {})"
+        if value is None:
+            result = "an array of {}"
         raise InferenceTypeError(
             explain(
                 who,
                 f"expected dtype {out.dtype} for output {index}, as out_dtype says; its "
                 f"function returned {shown}{forgotten}",
-                f"Return result.astype({_name_in_code(out.dtype)}), or mend out_dtype.",
+                f"Return {result.format(_name_in_code(out.dtype))}, or mend out_dtype.",
             )
         )
     if array.shape != out.shape:
+        several = f", of a tuple of {len(value)}" if isinstance(value, tuple) else ""
         raise InferenceValueError(
             explain(
                 who,
                 f"expected shape {out.shape} for output {index}, as out_shape says; its "
-                f"function returned {array.shape}",
+                f"function returned {array.shape}{several}",
                 "Return an array of that shape, or mend out_shape.",
             )
         )

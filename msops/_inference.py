@@ -33,7 +33,8 @@ Shape = tuple[Any, ...]
 MOST_ENTRIES = 2**59 - 1
 HIGHEST_RANK = 64
 
-_WIDE = ("int64", "uint64", "float64", "complex128")
+# The dtypes of 64 bits, and those that JAX narrows them to.
+_WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 
 
 class ShapeList(list):
@@ -200,18 +201,24 @@ def infer(
     )
     if not call.tensors:
         for index, struct in enumerate(structs):
-            refuse_64_bit(struct.dtype, f"output {index}", who)
+            refuse_64_bit(struct.dtype, f"output {index}", who, "Declare {} by out_dtype")
     return Outputs(structs, shapes.is_tuple)
 
 
-def refuse_64_bit(dtype: Any, what: str, who: str) -> None:
-    """Raises when `dtype` is 64 bits wide and JAX would silently narrow it."""
-    if getattr(dtype, "name", None) in _WIDE and not x64_enabled():
+def refuse_64_bit(
+    dtype: Any, what: str, who: str, narrowing: str = "Cast to 32 bits (x.astype({}))"
+) -> None:
+    """Raises when `dtype` is 64 bits wide and JAX would silently narrow it.
+
+    `narrowing` says how to have the narrow dtype, which stands for the braces.
+    """
+    narrow = _WIDE.get(getattr(dtype, "name", ""))
+    if narrow and not x64_enabled():
         raise InferenceTypeError(
             explain(
                 who,
                 f"{what} is {dtype.name}, and 64-bit types are off in JAX",
-                "Cast to 32 bits (x.astype(np.float32)), set "
+                f"{narrowing.format(f'np.{narrow}')}, set "
                 "jax.config.update('jax_enable_x64', True), call inside jax.enable_x64(True), or "
                 "pass msops.Tensors, which keep their width.",
             )
@@ -297,7 +304,8 @@ def _check_arity(function: Callable[..., Any], name: str, arguments: list[Any], 
             explain(
                 who,
                 f"{name} function {signature} cannot take the call's {len(arguments)} argument(s)",
-                f"Give {name} one parameter per call argument, attributes included.",
+                f"Give {name} one parameter per call argument, attributes included, or mend the "
+                "call.",
             )
         ) from None
 

@@ -17,6 +17,11 @@ _LEFT_OUT = {
     r".*\.(akg|topi|tvm)": (
         "A kernel for Custom(func_type='akg') has the names akg, topi and tvm without an import."
     ),
+    r"msops\.numpy": "Use jax.numpy on arrays, or Tensors and msops.ops.",
+    r"msops\.(train(\..*)?|Model|(save|load)_checkpoint|load_param_into_net)": (
+        "msops has no training loop and no checkpoints: write the loop with value_and_grad and "
+        "optax, and save arrays with numpy.savez or orbax."
+    ),
     r"msops\.nn\..*|msops\.dataset|.*\binitializer": (
         "msops has no layers, losses, optimizers, initializers or datasets: use flax, optax and "
         "numpy, or write it with msops.ops."

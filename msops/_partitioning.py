@@ -12,22 +12,22 @@ can be said that they are gathered.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import itertools
 import threading
 import warnings
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import jax
+from typing import Any
 
 from msops import _context
 from msops import _jax_seam as seam
-from msops._backend import Request
+from msops._backend import Request, refuse_copies
 from msops._call import Call
+from msops._host_call import agree_on_function
+from msops._jax_seam.partitioning import Part, divided_call, register_partitioner
+from msops._process_objects import Ids
 from msops._sharding_rule import Dimensions, Gathered
-from msops._tiling import Part, Tiling, find_gathered, plan
+from msops._tiling import Tiling, find_gathered, plan
 from msops.errors import (
     ArgumentValueError,
     BackendError,
@@ -35,9 +35,6 @@ from msops.errors import (
     KernelError,
     explain,
 )
-
-if TYPE_CHECKING:
-    from msops._toolchain import Library
 
 _TARGET = "msops_divided"
 
@@ -53,7 +50,8 @@ class DividedCall:
       platform: JAX's name of the devices' platform.
       wide: whether 64-bit types are enabled.
       devices: those of the program, by `_jax_seam.devices_of`.
-      held: what programs on parts use.
+      partitions: over how many of them XLA divides the call.
+      held: what programs on parts use, by `id`.
     """
 
     operator: Any
@@ -62,26 +60,36 @@ class DividedCall:
     platform: str
     wide: bool
     devices: Any
-    held: list[Any] = dataclasses.field(default_factory=list, compare=False)
+    partitions: int
+    held: dict[int, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     def divide(self, found: Sequence[Tiling], inputs: int) -> Part:
         """Returns what XLA replaces the call by, given the tilings it found."""
         planned = plan(self.dimensions, found)
+        copies = self.partitions // planned.parts
         if self.call is None:
             # Nothing stops a look; what it sees divided is what the op will gather.
-            gathered = find_gathered(dataclasses.replace(self.dimensions, outputs=()), found)
+            whole = dataclasses.replace(self.dimensions, outputs=())
+            announce(self.operator, find_gathered(whole, found[:inputs]))
         else:
-            gathered = find_gathered(self.dimensions, found)
-        announce(self.operator, gathered)
+            announce(self.operator, find_gathered(self.dimensions, found))
         shapes = [
             tiling.part(self.dimensions.shape(names))
             for tiling, names in zip(planned.tilings[inputs:], self.dimensions.outputs, strict=True)
         ]
 
         def function(*arrays: Any) -> Sequence[Any]:
-            return arrays if self.call is None else self._run(self.call, arrays, shapes)
+            if self.call is None:
+                return arrays
+            if self.operator.has_effect and copies > 1:
+                raise refuse_copies(self.operator.who, copies)
+            return self._run(self.call, arrays, shapes)
 
-        return Part(planned, function, self.devices, self.platform, self.wide, self.held.append)
+        return Part(planned, function, self.devices, self.platform, self.wide, self.hold)
+
+    def hold(self, value: Any) -> None:
+        """Keeps what a part uses: the same for each program that the call is compiled in."""
+        self.held[id(value)] = value
 
     def _run(self, call: Call, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Any:
         """Calls the op on a device's part; `shapes` are the shapes of its outputs."""
@@ -113,8 +121,7 @@ def _listed(shapes: Sequence[tuple[int, ...]]) -> str:
     return ", ".join(map(str, shapes))
 
 
-_calls: weakref.WeakValueDictionary[str, DividedCall] = weakref.WeakValueDictionary()
-_given: set[str] = set()
+_calls: Ids[DividedCall] = Ids()
 _lock = threading.Lock()
 _is_registered = False
 
@@ -152,7 +159,22 @@ def lower_in_parts(
     library = backend.library(kernel, request)
     results = operator.outputs(call, ctx.avals_in).structs
     dimensions = operator.dimensions(call, ctx.avals_in, results)
-    return _lower(operator, call, dimensions, library, results, request, ctx, operands)
+    divided = _divided_call(operator, call, dimensions, request, ctx)
+    if library is not None:
+        key, divided = _identify(divided, request, library.hash)
+    else:
+        # Parts use what only this process has. Processes agree on it here, where all of them come:
+        # XLA asks for parts only those that do not have the program on disk.
+        function = backend.host_function(kernel, request)
+        if function is None:
+            text = next((text() for text in backend.stages(kernel, request).values()), "")
+        else:
+            text, function = agree_on_function(function, request, ctx)
+        key, divided = _identify(divided, request, text, once=True)
+        divided.hold(function)
+        seam.hold_host_function(ctx, divided.divide)
+    has_effect = request.options.stateful
+    return divided_call(ctx, operands, _TARGET, key, dimensions, results, has_effect, divided)
 
 
 def look_at_inputs(
@@ -183,35 +205,23 @@ def look_at_inputs(
         return operands
     sizes = zip(itertools.chain(*names), itertools.chain(*shapes), strict=True)
     dimensions = Dimensions(names, names, tuple(sizes))
-    return _lower(operator, None, dimensions, None, request.inputs, request, ctx, operands)
+    key, look = _identify(_divided_call(operator, None, dimensions, request, ctx), request, "")
+    return divided_call(ctx, operands, _TARGET, key, dimensions, request.inputs, False, look)
 
 
-def _lower(
-    operator: Any,
-    call: Call | None,
-    dimensions: Dimensions,
-    library: Library | None,
-    results: Sequence[jax.ShapeDtypeStruct],
-    request: Request,
-    ctx: Any,
-    operands: Sequence[Any],
-) -> Sequence[Any]:
-    wide, devices = seam.x64_enabled(), seam.devices_of(ctx)
-    divided = DividedCall(operator, call, dimensions, request.platform, wide, devices)
-    key, divided = _name(divided, request, library)
-    if call is not None and library is None:
-        # Its parts use what only this process has.
-        seam.hold_host_function(ctx, divided.divide)
+def _divided_call(
+    operator: Any, call: Call | None, dimensions: Dimensions, request: Request, ctx: Any
+) -> DividedCall:
     _register()
-    has_effect = call is not None and request.options.stateful
-    return seam.divided_call(ctx, operands, _TARGET, key, dimensions, results, has_effect, divided)
+    wide, devices, count = seam.x64_enabled(), seam.devices_of(ctx), seam.partition_count(ctx)
+    return DividedCall(operator, call, dimensions, request.platform, wide, devices, count)
 
 
 def _register() -> None:
     global _is_registered
     with _lock:
         if not _is_registered:
-            seam.register_partitioner(_TARGET, _divide)
+            register_partitioner(_TARGET, _divide)
             _is_registered = True
 
 
@@ -228,47 +238,32 @@ def _divide(key: str, found: Sequence[Tiling], inputs: int) -> Part:
     return divided.divide(found, inputs)
 
 
-def _name(
-    divided: DividedCall, request: Request, library: Library | None
+def _identify(
+    divided: DividedCall, request: Request, kernel: str, once: bool = False
 ) -> tuple[str, DividedCall]:
     """Returns what a program names a call by, and the call of that name: `divided` or an equal one.
 
     The name has all that becomes part of the program, so that JAX's cache on disk tells programs
     apart, and no more, so that the next process finds them. What a program has of this process
     alone no text tells in full: such a call's name is never given to another, dead or not.
+
+    Args:
+      divided: the call.
+      request: the call as the backend gets it.
+      kernel: what runs, as text.
+      once: whether that is of this process alone.
     """
     dimensions, call = divided.dimensions, divided.call
-    is_local = call is not None and library is None
     contents = [
         *(divided.operator, divided.platform, divided.wide),
         *(dimensions.inputs, dimensions.outputs, dimensions.sizes, sorted(dimensions.summed)),
-        *(call and (call, call.tensors, call.batch, call.mapped), library and library.hash),
+        *(call and (call, call.tensors, call.batch, call.mapped), kernel),
         *(request.op_type, request.attributes, request.prim_attrs),
         *(request.options.reentrant, request.options.inplace),
         # A program of the cache is not looked at again: what may gather in one that does not raise.
         _context.implicit_gather(),
-        _kernel_text(divided.operator, request) if is_local else "",
     ]
-    text = repr(contents)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    with _lock:
-        for number in itertools.count():
-            key = f"{divided.operator.definition.name}-{digest}-{number}"
-            known = _calls.get(key)
-            if known is None and key not in _given:
-                known = _calls[key] = divided
-                if is_local:
-                    _given.add(key)
-            if known == divided:
-                return key, known
-    raise AssertionError
-
-
-def _kernel_text(operator: Any, request: Request) -> str:
-    """Returns what a kernel is for the whole arrays, as far as there is a text of that."""
-    definition = operator.definition
-    stages = definition.backend.stages(definition.kernel, request)
-    return next((text() for text in stages.values()), "")
+    return _calls.identify(divided.operator.definition.name, repr(contents), divided, once)
 
 
 _announced: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -294,6 +289,8 @@ def announce(operator: Any, gathered: Sequence[Gathered], problem: str = "") -> 
     )
     if policy == "raise":
         raise BackendError(message)
-    if operator not in _announced:
+    with _lock:  # XLA compiles in threads of its own
+        is_known = operator in _announced
         _announced.add(operator)
-        warnings.warn(message, stacklevel=2)  # XLA compiles in threads of its own
+    if not is_known:
+        warnings.warn(message, stacklevel=2)

@@ -1,17 +1,20 @@
 """Objects of this process that a program refers to: Python functions, and runners of C++.
 
-A program has only an id of them, which is the same in every process that lowers the same calls in
-the same order. So such a program is not exported, and where several processes run one program
-together, each with its own objects, their ids have to be equal.
+A program has only an id of them: a digest of what the object is, as far as there is a text of that,
+and a number, as what there is no text of may differ. It is the same in every process that lowers
+the same calls in the same order. So such a program is not exported, and where several processes run
+one program together, each with its own objects, their ids have to be equal.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import threading
 import time
+import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from msops import _jax_seam as seam
 from msops.errors import BackendError, explain
@@ -20,6 +23,43 @@ WAIT_S = 300.0
 """How long processes wait for one another; as long as `jax.distributed.initialize` does."""
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
+
+T = TypeVar("T")
+
+
+class Ids(Generic[T]):
+    """Objects by id; equal ones have one. It keeps none alive: programs do."""
+
+    def __init__(self) -> None:
+        self._objects: weakref.WeakValueDictionary[str, T] = weakref.WeakValueDictionary()
+        self._spent: set[str] = set()
+        self._lock = threading.Lock()
+
+    def identify(self, name: str, text: str, value: T, once: bool = False) -> tuple[str, T]:
+        """Returns an id, and the object that has it: `value`, or an equal one.
+
+        Args:
+          name: what the id begins with.
+          text: what the object is, which objects that are not equal may share.
+          value: the object.
+          once: whether no other object is ever to have the id, when this one is gone.
+        """
+        with self._lock:
+            for number in itertools.count():
+                key = f"{name}-{_digest(text)}-{number}"
+                known = self._objects.get(key)
+                if known is None and key not in self._spent:
+                    known = self._objects[key] = value
+                    if once:
+                        self._spent.add(key)
+                if known is not None and known == value:
+                    return key, known
+        raise AssertionError
+
+    def get(self, key: str) -> T | None:
+        """Returns the object of an id; None if it is gone, or another process's."""
+        return self._objects.get(key)
+
 
 _equal: set[tuple[tuple[int, ...], str]] = set()
 _attempts = itertools.count()

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -46,33 +45,14 @@ class Plan:
 
     Attributes:
       tilings: of the inputs, then of the outputs.
+      parts: into how many the call is divided; where devices are more, some compute the same.
       sums: per output the groups of devices, a row each, over which it is summed; None if it is
         complete on each.
     """
 
     tilings: list[Tiling]
+    parts: int
     sums: list[np.ndarray | None]
-
-
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """What XLA replaces a call by that it divides over devices.
-
-    Attributes:
-      plan: how the arrays are divided, and results summed.
-      function: arrays of a device to its results, in JAX.
-      devices: those of the program, by `_jax_seam.devices_of`.
-      platform: JAX's name of the devices' platform.
-      wide: whether 64-bit types are enabled.
-      hold: takes what must live as long as the program.
-    """
-
-    plan: Plan
-    function: Callable[..., Sequence[Any]]
-    devices: Any
-    platform: str
-    wide: bool
-    hold: Callable[[Any], None]
 
 
 def plan(dimensions: Dimensions, found: Sequence[Tiling]) -> Plan:
@@ -95,18 +75,30 @@ def plan(dimensions: Dimensions, found: Sequence[Tiling]) -> Plan:
     leader, axes = found[first], kept[first]
     return Plan(
         [_follow(leader, axes, names) for names in dimensions.arrays],
+        parts[first],
         [_groups(leader, axes, names) for names in dimensions.outputs],
     )
 
 
-def find_gathered(dimensions: Dimensions, tilings: Sequence[Tiling]) -> list[Gathered]:
-    """Returns the dimensions of the inputs that are divided and must not be."""
-    return [
-        Gathered(index, axis, f"{tiles} devices")
-        for index, (names, tiling) in enumerate(zip(dimensions.inputs, tilings, strict=False))
-        for axis, (name, tiles) in enumerate(zip(names, tiling.tiles, strict=True))
-        if tiles > 1 and name not in _kept(dimensions, names, tiling)
-    ]
+def find_gathered(dimensions: Dimensions, found: Sequence[Tiling]) -> list[Gathered]:
+    """Returns the dimensions of the inputs of which each device gets more than the part it has.
+
+    They must not be divided, or another array leads.
+
+    Args:
+      dimensions: of the call's arrays.
+      found: as `plan` gets them.
+    """
+    gathered = []
+    planned = plan(dimensions, found).tilings
+    for index, names in enumerate(dimensions.inputs):
+        free = _kept(dimensions, names, found[index])
+        counts = zip(names, found[index].tiles, planned[index].tiles, strict=True)
+        for axis, (name, have, get) in enumerate(counts):
+            if have > get:
+                reason = ", unlike the array in the most parts" if name in free else ""
+                gathered.append(Gathered(index, axis, f"{have} devices{reason}"))
+    return gathered
 
 
 def _kept(dimensions: Dimensions, names: Names, tiling: Tiling) -> dict[str, int]:

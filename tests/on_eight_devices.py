@@ -15,6 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -24,9 +25,9 @@ from custom_ops import aot, first, loops, tbe
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import msops
-from msops import Custom, errors, ops
+from msops import Custom, _partitioning, errors, ops
 from msops.ops import CustomRegOp
-from msops.testing import opcheck
+from msops.testing import opcheck, transformations
 
 P = PartitionSpec
 RNG = np.random.default_rng(0)
@@ -387,12 +388,26 @@ def _disagree() -> None:
     error = raised(ValueError, op, put(X, EXPLICIT, "a", "b"), put(W, EXPLICIT, "a"))
     assert "divided alike along 'j'" in error
     assert "jax.sharding.reshard" in error
-    outer = Custom(np.multiply.outer, lambda x, y: [*x, *y], first, sharding="i, j -> i j")
+
+    def outer_shape(x: Any, y: Any) -> list[int]:
+        return [*x, *y]
+
+    outer = Custom(np.multiply.outer, outer_shape, first, sharding="i, j -> i j")
     error = raised(ValueError, outer, put(W, EXPLICIT, "a"), put(W, EXPLICIT, "a"))
     assert "expected an axis of the mesh for one dimension of output 0" in error
     agree(outer(put(W, EXPLICIT, "a"), put(W, EXPLICIT, "b")), np.multiply.outer(W, W))
-    # Without types XLA brings one into the form of the other.
-    agree(outer(put(W, AUTO, "a"), put(W, AUTO, "a")), np.multiply.outer(W, W))
+    # Without types XLA brings one into the form of the other, and that is told.
+    for other, over in (("a", 4), ("b", 2)):
+        x, y = put(W, AUTO, ("a", "b")), put(W, AUTO, other)
+        op = Custom(
+            np.multiply.outer, outer_shape, first, sharding="i, j -> i j", writable=other == "a"
+        )
+        (told,) = warned(op, x, y)
+        assert "input 1, dimension 0, is divided over" in told
+        assert f"over {over} devices, unlike the array in the most parts" in told
+        assert "input 0" not in told
+        agree(op(x, y), np.multiply.outer(W, W))
+    assert warned(outer, put(W, AUTO, "a"), put(W, AUTO, "b")) == []
 
 
 @check("a rule that out_shape contradicts")
@@ -411,7 +426,36 @@ def _effects() -> None:
     counts = np.sort(np.asarray(jax.jit(count)(x)))
     assert list(np.diff(counts)) == [1] * 7, counts
     unruled = aot("Count", [8], np.float32, stateful=True)
-    assert "Call it inside jax.shard_map" in raised(errors.BackendError, unruled, x)
+    refused = raised(errors.BackendError, unruled, x)
+    assert "Custom 'Count' on CPU: it is stateful: one call must be one run" in refused
+    assert "8 devices would each run it for the same arrays" in refused
+    assert "Call it inside jax.shard_map" in refused
+    # The rule leaves some devices, or all, the same part.
+    for spec, copies in (((), 8), (("a",), 2), (("b",), 4)):
+        assert f"{copies} devices would" in raised(errors.BackendError, count, put(X, AUTO, *spec))
+    asked = jax.jit(count, out_shardings=NamedSharding(AUTO, P(("a", "b"))))
+    assert list(np.diff(np.sort(asked(put(X, AUTO))))) == [1] * 7
+    # Which devices run which part by hand is its author's word; of the rest it holds as well.
+    by_hand = jax.shard_map(count, mesh=AUTO, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})
+    x = put(X, AUTO, ("a", "b"))
+    assert list(np.diff(np.sort(jax.jit(by_hand)(x)))) == [1] * 7
+    error = raised(RuntimeError, jax.jit(by_hand), put(X, AUTO, "a"))
+    assert "2 devices would each run it" in error
+
+
+@check("a Python function with a rule and effects")
+def _stateful_function() -> None:
+    seen = []
+
+    def note(x: np.ndarray) -> np.ndarray:
+        seen.append(x.shape)
+        return x
+
+    op = Custom(note, first, first, stateful=True, sharding="i j -> i j")
+    assert "8 devices would" in raised(errors.BackendError, op, put(X, AUTO))
+    assert seen == []
+    agree(op(put(X, AUTO, "a", "b")), X)
+    assert seen == [(2, 4)] * 8
 
 
 def decay(x):
@@ -634,6 +678,21 @@ def _names() -> None:
     assert len({key(2.0), key(3.0), key(4.0)}) == 3
 
 
+@check("a call holds its function once, in however many programs it is")
+def _held() -> None:
+    def held_once(x: np.ndarray) -> np.ndarray:
+        return x + 1
+
+    op = Custom(held_once, first, first, sharding="i j -> i j")
+    x = put(X, AUTO, "a")
+    programs = [jax.jit(lambda x, k=k: op(x * k)) for k in (1, 2, 3)]
+    agree([program(x) for program in programs], [X * k + 1 for k in (1, 2, 3)])
+    calls = [
+        call for call in _partitioning._calls._objects.values() if "held_once" in str(call.operator)
+    ]
+    assert [len(call.held) for call in calls] == [1]
+
+
 @check("a policy is no other's in the cache on disk")
 def _policies() -> None:
     op, x, w = scaling("aot"), put(X, AUTO, "a", "b"), put(W, AUTO, "b")
@@ -679,6 +738,11 @@ def _opcheck() -> None:
     finding = opcheck(short, X, skip=skip)["sharding"]
     assert finding.verdict == "failed", finding
     assert "Make out_shape a function" in " ".join(finding.details), finding
+    # An error that is XLA's own names the division, too.
+    with mock.patch.object(transformations, "own_error", return_value=None):
+        finding = opcheck(short, X, skip=skip)["sharding"]
+    assert finding.verdict == "failed", finding
+    assert finding.details[0].startswith("i over 8: INTERNAL: "), finding
 
 
 def main(names: list[str]) -> None:

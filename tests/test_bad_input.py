@@ -187,13 +187,13 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: aot("Multiply", lambda x: x)(X, X),
         errors.ArgumentTypeError,
         "Custom 'Multiply': out_shape function (x) cannot take the call's 2 argument(s).\n"
-        "Give out_shape one parameter per call argument, attributes included.",
+        "Give out_shape one parameter per call argument, attributes included, or mend the call.",
     ),
     "arity of out_dtype": (
         lambda: aot("Multiply", first, lambda a, b, c: a)(X, X),
         errors.ArgumentTypeError,
         "Custom 'Multiply': out_dtype function (a, b, c) cannot take the call's 2 argument(s).\n"
-        "Give out_dtype one parameter per call argument, attributes included.",
+        "Give out_dtype one parameter per call argument, attributes included, or mend the call.",
     ),
     "text as shape": (
         lambda: aot("Multiply", lambda x, y: "abc")(X, X),
@@ -341,14 +341,14 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: aot("Copy")(np.arange(3)),
         errors.InferenceTypeError,
         "Custom 'Copy': input 0 is int64, and 64-bit types are off in JAX.\n"
-        "Cast to 32 bits (x.astype(np.float32)), set jax.config.update('jax_enable_x64', True), "
+        "Cast to 32 bits (x.astype(np.int32)), set jax.config.update('jax_enable_x64', True), "
         "call inside jax.enable_x64(True), or pass msops.Tensors, which keep their width.",
     ),
     "64 bits out with x64 off": (
         lambda: aot("Copy", first, np.float64)(X),
         errors.InferenceTypeError,
         "Custom 'Copy': output 0 is float64, and 64-bit types are off in JAX.\n"
-        "Cast to 32 bits (x.astype(np.float32)), set jax.config.update('jax_enable_x64', True), "
+        "Declare np.float32 by out_dtype, set jax.config.update('jax_enable_x64', True), "
         "call inside jax.enable_x64(True), or pass msops.Tensors, which keep their width.",
     ),
     "loops over a symbolic extent": (
@@ -384,6 +384,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         errors.KernelError,
         "Custom 'Fails' on CPU: kernel returned 42, expected 0:\n"
         "  symbol Fails of library float_ops.cc ({hash})\n"
+        "  inputs and outputs: float32[3], float32[3]\n"
         "The value is the kernel's own error code; see its source.",
     ),
     "kernel throws": (

@@ -9,6 +9,7 @@ from msops import nn, ops
 
 INSIDE = "has the names akg, topi and tvm without an import."
 LAYERS = "use flax, optax and numpy, or write it with msops.ops."
+TRAINING = "save arrays with numpy.savez or orbax."
 GENERAL = "dir(msops.ops) lists those that are here."
 
 
@@ -26,6 +27,10 @@ GENERAL = "dir(msops.ops) lists those that are here."
         (msops, "dataset", LAYERS),
         (msops.common, "initializer", LAYERS),
         (ops, "Conv2D", GENERAL),
+        (msops, "numpy", "Use jax.numpy on arrays, or Tensors and msops.ops."),
+        (msops, "Model", TRAINING),
+        (msops, "train", TRAINING),
+        (msops, "load_checkpoint", TRAINING),
         (msops, "mint", "dir(msops) lists those that are here."),
         # A name that is nearly there is a slip, whatever namespace it is in.
         (ops, "TBERegOps", "Near names: TBERegOp."),

@@ -384,6 +384,23 @@ def test_a_bprop_that_is_not_linear_is_refused(bprop: Any) -> None:
     )
 
 
+def test_an_op_without_bprop_in_a_bprop_is_told_from_where_it_was_differentiated() -> None:
+    twice = Custom(lambda x, dy: 2 * x * dy, first, first)
+    op = Custom(np.square, first, first, bprop=lambda x, out, dout: (twice(x, dout),), forward=True)
+    with pytest.raises(errors.GradientTypeError, match="has no bprop") as caught:
+        jax.jvp(op, (X,), (X,))
+    assert any(
+        note.startswith("Custom 'square': raised by differentiating its bprop")
+        for note in caught.value.__notes__
+    )
+
+    own = Custom(
+        lambda x, dy: 2 * x * dy, first, first, bprop=lambda x, dy, out, d: (None, twice(x, d))
+    )
+    op = Custom(np.square, first, first, bprop=lambda x, out, dout: (own(x, dout),), forward=True)
+    np.testing.assert_allclose(jax.jvp(op, (X,), (X,))[1], 2 * X * X, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("jvp", "family", "problem"),
     [

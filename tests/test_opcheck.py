@@ -168,6 +168,12 @@ def test_the_right_kernel_of_that_file_passes() -> None:
     assert "refused by return code: all float16" in report["refusals"].summary
 
 
+def test_a_finding_that_is_not_there_is_told_those_that_are() -> None:
+    report = Report("f", (Finding("vmap", "passed", ""), Finding("sizes", "passed", "")))
+    with pytest.raises(KeyError, match="no finding 'size'; there are 'vmap', 'sizes'"):
+        report["size"]
+
+
 def test_a_library_that_infers_otherwise_is_found() -> None:
     finding = check_one(faulty("InfersOther"), "shapes and dtypes", FULL)
     assert finding.verdict == "failed"

@@ -113,7 +113,7 @@ def test_so_are_those_of_programs_that_xla_divides(reports: list[dict[str, Any]]
             second="root-[0-9a-f]{16}-0",
         )
         found = report["different functions by rule"]
-        assert re.search(text, found), found
+        assert re.fullmatch(text, found), found
 
 
 def test_different_runners_are_an_error_in_every_process(reports: list[dict[str, Any]]) -> None:

@@ -215,6 +215,23 @@ def test_exception_names_the_op_and_keeps_the_original_traceback() -> None:
             errors.InferenceTypeError,
             "expected dtype float32 for output 0, as out_dtype says; its function returned 1j",
         ),
+        (
+            {},
+            errors.InferenceTypeError,
+            "its function returned a dict.\nReturn np.asarray(result, np.float32), or mend",
+        ),
+        (
+            (X, X),
+            errors.InferenceValueError,
+            "expected shape (2, 3) for output 0, as out_shape says; its function returned "
+            "(2, 2, 3), of a tuple of 2",
+        ),
+        (
+            (X, X[:1]),
+            errors.InferenceTypeError,
+            "expected an array for output 0; its function returned a tuple, of which numpy makes "
+            "none: ",
+        ),
     ],
 )
 def test_wrong_output_says_which_expected_and_got(
@@ -311,6 +328,17 @@ def test_out_shape_and_out_dtype_are_required() -> None:
         "Custom 'sin': out_shape is required for func_type 'pyfunc'; got None.\n"
         "Pass out_shape as a value or as a function of the inputs', e.g. lambda x: x."
     )
+
+
+def test_loops_without_func_type_are_told_the_one_that_infers() -> None:
+    def doubled(x):
+        y = output_tensor(x.shape, x.dtype)  # noqa: F821
+        for i in range(x.shape[0]):
+            y[i] = x[i] + x[i]
+        return y
+
+    with pytest.raises(errors.ArgumentValueError, match="infers it: pass func_type='akg'"):
+        Custom(doubled)(X)
 
 
 def test_options_of_aot_are_refused() -> None:

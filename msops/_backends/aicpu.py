@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from msops import _jax_seam as seam
 from msops._aicpu_call import AicpuCall, lower_aicpu_call
 from msops._aicpu_libraries import ATTRIBUTE, SEEDS, build_library, find_library
-from msops._backend import Division, Opaque, Options, Request
+from msops._backend import Division, Opaque, Options, Request, require_one_run
 from msops._host_round_trip import lower_through_host
 from msops._logging import warn_once
 from msops._native_call import open_library
@@ -25,7 +25,6 @@ from msops._toolchain import Library, check_allowed, read_path, require_file
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
-    BackendError,
     MsopsError,
     OpInfoValueError,
     explain,
@@ -189,16 +188,7 @@ class AicpuBackend(Opaque):
                 "each way",
             )
             return lower_through_host(request, ctx, operands)
-        if request.options.stateful and seam.is_partitioned(ctx):
-            raise BackendError(
-                explain(
-                    request.who,
-                    "it is stateful, and its inputs lie on several devices, over which XLA does "
-                    "not partition a call with effects",
-                    "Call it inside jax.shard_map, once per device, or move the inputs to one "
-                    "device with jax.device_put.",
-                )
-            )
+        require_one_run(request, ctx)
         return lower_aicpu_call(
             self.native(kernel, request),
             request.inputs,

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from msops import _jax_seam as seam
-from msops._backend import Division, Opaque, Options, Request
+from msops._backend import Division, Opaque, Options, Request, require_one_run
 from msops._dtypes import BY_TYPE_ID
 from msops._host_round_trip import lower_through_host
 from msops._inference import require_numbers
@@ -166,16 +165,7 @@ class AotBackend(Opaque):
                     f"{kernel.symbol} is a host function of that library.",
                 )
             )
-        if request.options.stateful and seam.is_partitioned(ctx):
-            raise BackendError(
-                explain(
-                    request.who,
-                    "it is stateful, and its inputs lie on several devices, over which XLA does "
-                    "not partition a call with effects",
-                    "Call it inside jax.shard_map, once per device, or move the inputs to one "
-                    "device with jax.device_put.",
-                )
-            )
+        require_one_run(request, ctx)
         return lower_native_call(
             _bound_call(kernel, request),
             request.platform,

@@ -141,6 +141,9 @@ class LoopBackend:
         is_raised = _checked(kernel, request).lowering(request.platform, travels) == "xla"
         return "operations" if is_raised else "parts"
 
+    def host_function(self, kernel: Kernels, request: Request) -> None:
+        """Returns None: loops become code, or XLA's operations."""
+
     def library(self, kernel: Kernels, request: Request) -> None:
         """Returns None: other shapes have other libraries."""
 

@@ -85,11 +85,14 @@ class PyfuncBackend(Opaque):
         who: str,
     ) -> NoReturn:
         """Refuses: a Python function is not asked before it runs."""
+        code = getattr(kernel.function, "__code__", None)
+        loops = " A loop kernel infers it: pass func_type='akg'."
         raise ArgumentValueError(
             explain(
                 who,
                 f"out_{half} is required for func_type 'pyfunc'; got None",
-                f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x.",
+                f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x."
+                + (loops if code and "output_tensor" in code.co_names else ""),
             )
         )
 
@@ -102,7 +105,7 @@ class PyfuncBackend(Opaque):
     ) -> Any:
         """Lowers to a custom call on the CPU, to a host callback elsewhere and on request."""
         refuse_export(ctx, "a Python function", request.who)
-        function = HostFunction(kernel.function, kernel, request)
+        function = self.host_function(kernel, request)
         outputs = request.outputs.structs
         has_effect = request.options.stateful or not outputs
         # A program that XLA partitions by itself calls the function once, not on every device.
@@ -113,6 +116,10 @@ class PyfuncBackend(Opaque):
             return call_on_host(function, outputs, arrays, has_effect)
 
         return seam.lower_as(ctx, program, operands)
+
+    def host_function(self, kernel: PyfuncKernel, request: Request) -> HostFunction:
+        """Returns the function with all that the call says of how it is called."""
+        return HostFunction(kernel.function, kernel, request)
 
     def division(self, kernel: PyfuncKernel, request: Request) -> Division:
         """Returns "parts", unless JAX's callback runs, which is called with whole arrays."""

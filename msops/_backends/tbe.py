@@ -125,6 +125,9 @@ class TbeBackend:
         """Returns "operations"."""
         return "operations"
 
+    def host_function(self, kernel: TbeKernel, request: Request) -> None:
+        """Returns None: XLA operations run."""
+
     def library(self, kernel: TbeKernel, request: Request) -> None:
         """Returns None: XLA operations run."""
 

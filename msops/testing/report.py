@@ -68,7 +68,11 @@ class Report:
 
     def __getitem__(self, check: str) -> Finding:
         """Returns the finding of a check."""
-        return {finding.check: finding for finding in self.findings}[check]
+        found = {finding.check: finding for finding in self.findings}
+        if check not in found:
+            names = ", ".join(map(repr, found))
+            raise KeyError(f"opcheck has no finding {check!r}; there are {names}")
+        return found[check]
 
     def __str__(self) -> str:
         width = max((len(finding.check) for finding in self.findings), default=0)

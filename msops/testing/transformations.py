@@ -175,8 +175,8 @@ def check_sharding(subject: Subject) -> Finding:
     for choice in choices:
         try:
             got = _run_divided(subject, choice)
-        except MsopsError as error:
-            if subject.dimensions() is None:
+        except (MsopsError, jax.errors.JaxRuntimeError) as error:
+            if subject.dimensions() is None and isinstance(error, MsopsError):
                 return skipped(check, f"refused: {str(error).splitlines()[0]}")
             lines += [f"{choice}: {line}" for line in str(error).splitlines()]
         else:

@@ -127,9 +127,21 @@ void CallSite::Run(void** parameters, void* stream) {
   if (code != 0) {
     throw std::runtime_error(Explain(Who(),
                                      "kernel returned " + std::to_string(code) + ", expected 0",
-                                     {DescribeCode(code) + Place(spec_.symbol)},
+                                     {DescribeCode(code) + Place(spec_.symbol), DescribeArrays()},
                                      "The value is the kernel's own error code; see its source."));
   }
+}
+
+std::string CallSite::DescribeArrays() const {
+  std::string text;
+  for (size_t i = 0; i < spec_.shapes.size(); ++i) {
+    std::string shape;
+    for (int64_t extent : spec_.shapes[i]) {
+      shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
+    }
+    text += (i == 0 ? "" : ", ") + spec_.dtypes[i] + "[" + shape + "]";
+  }
+  return "inputs and outputs: " + (text.empty() ? "none" : text);
 }
 
 std::string CallSite::DescribeCode(int code) const {

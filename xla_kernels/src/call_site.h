@@ -73,6 +73,7 @@ class CallSite {
   std::string Place(const std::string& symbol) const;
   int Call(void** parameters, void* stream);
   std::string DescribeCode(int code) const;
+  std::string DescribeArrays() const;
 
   const CallSpec spec_;
   Library& library_;

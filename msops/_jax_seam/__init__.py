@@ -1,0 +1,76 @@
+"""The only package that touches `jax.ffi`, `jax.interpreters` and private JAX names.
+
+Each function is a thin verb over one JAX mechanism, so that a JAX upgrade is one diff. Checked on
+JAX 0.10.2 and 0.12. Its module `partitioning` is imported by its own name, by programs over several
+devices alone.
+"""
+
+from msops._jax_seam.ffi import (
+    custom_call,
+    ffi_version,
+    frame_attributes,
+    register_custom_calls,
+)
+from msops._jax_seam.lowering import (
+    devices_of,
+    hold_host_function,
+    is_exported,
+    is_partitioned,
+    lower_as,
+    partition_count,
+)
+from msops._jax_seam.primitives import (
+    PLATFORMS,
+    RunsForEffect,
+    explain_forward_mode,
+    forget_primitive,
+    hold_weakly,
+    new_linear_primitive,
+    new_primitive,
+)
+from msops._jax_seam.processes import (
+    ProcessStore,
+    processes_of,
+)
+from msops._jax_seam.values import (
+    ARRAY_TYPE,
+    array_of_memory,
+    is_tracer,
+    is_zero,
+    shaped_array,
+    used_arguments,
+    vary_alike,
+    x64_enabled,
+    zero_tangent,
+)
+
+__all__ = [
+    "ARRAY_TYPE",
+    "PLATFORMS",
+    "ProcessStore",
+    "RunsForEffect",
+    "array_of_memory",
+    "custom_call",
+    "devices_of",
+    "explain_forward_mode",
+    "ffi_version",
+    "forget_primitive",
+    "frame_attributes",
+    "hold_host_function",
+    "hold_weakly",
+    "is_exported",
+    "is_partitioned",
+    "is_tracer",
+    "is_zero",
+    "lower_as",
+    "new_linear_primitive",
+    "new_primitive",
+    "partition_count",
+    "processes_of",
+    "register_custom_calls",
+    "shaped_array",
+    "used_arguments",
+    "vary_alike",
+    "x64_enabled",
+    "zero_tangent",
+]

@@ -1,0 +1,117 @@
+"""Custom calls of XLA: registering their targets, and calling them."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.ffi
+import numpy as np
+from jax._src import xla_bridge as _xla_bridge
+from jaxlib import xla_client as _xla_client
+
+from msops._dtypes import as_dtype
+
+# What XLA calls a platform when a custom call target is registered.
+_XLA_PLATFORM = {"cpu": "cpu", "cuda": "CUDA", "rocm": "ROCM"}
+
+
+_OPEN = -1
+"""FrameCheck::kOpen of frame_check.h."""
+
+
+def frame_attributes(arrays: Iterable[Any]) -> dict[str, Any]:
+    """Returns the attributes that tell a handler the shapes and dtypes of its operands and results.
+
+    They are what the call was lowered for: the handler checks its frame against them. A size that
+    is no number (a symbolic one of `jax.export`, say) is left open, for the first frame to tell:
+    late_binding.h.
+    """
+    arrays = tuple(arrays)
+    dims = [dim if isinstance(dim, int) else _OPEN for array in arrays for dim in array.shape]
+    return {
+        "ranks": np.array([len(array.shape) for array in arrays], np.int64),
+        "dims": np.array(dims, np.int64),
+        "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
+    }
+
+
+def custom_call(
+    ctx: Any,
+    operands: Sequence[Any],
+    target: str,
+    attributes: Mapping[str, Any],
+    has_side_effect: bool,
+    aliases: Sequence[tuple[int, int]] = (),
+    keeps: Any = None,
+) -> Sequence[Any]:
+    """Lowers an equation to one XLA custom call with typed attributes, row-major operands.
+
+    `aliases` are pairs of an operand and the result that takes over its buffer; `keeps` is an
+    object that lives as long as what is compiled.
+    """
+    if keeps is not None:
+        ctx.module_context.add_keepalive(keeps)
+    rule = jax.ffi.ffi_lowering(
+        target, has_side_effect=has_side_effect, operand_output_aliases=dict(aliases)
+    )
+    return rule(ctx, *operands, **attributes)
+
+
+_registered: set[tuple[str, str]] = set()
+
+
+_registration_lock = threading.Lock()
+
+
+def register_custom_calls(platform: str, rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Registers the custom call types and targets of `rows` with XLA, once per process.
+
+    Args:
+      platform: JAX's platform name.
+      rows: dicts with ``kind`` ("type" or "target"), ``name``, ``platform`` (XLA's name) and
+        ``capsules`` (stage or id to PyCapsule), types before the targets that use them.
+
+    Returns:
+      Whether XLA has them now. False when the platform's backend has not started: XLA would queue
+      them and flush targets before types, and the backend's start would fail.
+    """
+    xla_platform = _XLA_PLATFORM[platform]
+    with _registration_lock:
+        if platform == "cpu":
+            # The CPU client installs these two at its start and tolerates finding them. Doing it
+            # here lets types and targets register at any time without starting a backend.
+            _xla_client.register_custom_call_handler(
+                "cpu", _xla_client._xla.register_custom_call_target
+            )
+            _xla_client.register_custom_type_handler("cpu", _xla_client._xla.register_custom_type)
+        elif platform not in _started_platforms():
+            return False
+        for row in rows:
+            key = (row["name"], row["platform"])
+            if row["platform"] != xla_platform or key in _registered:
+                continue
+            if row["kind"] == "type":
+                jax.ffi.register_ffi_type(row["name"], row["capsules"], platform=xla_platform)
+            else:
+                jax.ffi.register_ffi_target(row["name"], row["capsules"], platform=xla_platform)
+            _registered.add(key)
+        return True
+
+
+def _started_platforms() -> set[str]:
+    """Returns JAX's names of the platforms whose backend runs; starts none."""
+    return set(_xla_bridge.backends()) if _xla_bridge.backends_are_initialized() else set()
+
+
+def ffi_version() -> tuple[int, int]:
+    """Returns the version of XLA's FFI that jaxlib has, as its header tells."""
+    header = pathlib.Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    major, minor = (
+        int(number) for number in re.findall(r"#define XLA_FFI_API_M(?:AJOR|INOR) (\d+)", header)
+    )
+    return major, minor

@@ -1,0 +1,218 @@
+"""Primitives, their rules and effects, and what JAX reports of them."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax._src import core, dispatch, effects, source_info_util
+from jax._src.interpreters import ad as _ad
+from jax._src.interpreters.mlir import _uncacheable_primitives
+from jax._src.util import weakref_cache_key_types
+from jax.interpreters import ad, batching, mlir
+
+from msops._jax_seam.values import shaped_array
+from msops.errors import MsopsError
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+"""JAX's names of the platforms an op has a lowering rule for."""
+
+
+class RunsForEffect(effects.Effect):
+    """Marks an op whose calls may be neither merged, dropped nor recomputed.
+
+    JAX prints it when it refuses the op (inside `jax.checkpoint`, say), so its text is the advice.
+    """
+
+    def __init__(self, advice: str):
+        self._advice = advice
+
+    def __repr__(self) -> str:
+        return self._advice
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunsForEffect) and self._advice == other._advice
+
+    def __hash__(self) -> int:
+        return hash(self._advice)
+
+
+# Not remat_allowed_effects: a recomputed effect would happen twice.
+for _allowed in (
+    effects.lowerable_effects,
+    effects.control_flow_allowed_effects,
+    effects.custom_derivatives_allowed_effects,
+):
+    _allowed.add_type(RunsForEffect)
+
+
+class _NotOurs(logging.Filter):
+    """Keeps errors of ours out of JAX's callback log: they reach the caller as exceptions."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, MsopsError)
+
+
+logging.getLogger("jax._src.callback").addFilter(_NotOurs())
+
+
+# Profilers and XLA's own messages name the line that calls an op, not a line of ours.
+source_info_util.register_exclusion(f"{pathlib.Path(__file__).parent.parent}/")
+
+
+def new_primitive(
+    name: str,
+    *,
+    abstract_eval: Callable[..., tuple[list[Any], set[effects.Effect]]],
+    lower: Callable[..., Sequence[Any]],
+    batch: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
+    jvp: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
+    impl: Callable[..., Sequence[Any]],
+    runs_on_host: bool,
+) -> core.Primitive:
+    """Returns a new primitive with several results and the given rules.
+
+    Args:
+      name: what jaxprs show.
+      abstract_eval: ``(*avals, **params) -> (avals, effects)``.
+      lower: ``(ctx, *operands, platform, **params) -> results``.
+      batch: ``(args, dims, **params) -> (results, dims)``.
+      jvp: ``(primals, tangents, **params) -> (results, tangents)``.
+      impl: ``(*arrays, **params) -> results``, for eager use.
+      runs_on_host: whether it lowers to a host callback, which needs the devices and an own copy
+        of its lowering at each use.
+    """
+    primitive = core.Primitive(name)
+    primitive.multiple_results = True
+    primitive.def_effectful_abstract_eval(abstract_eval)
+
+    primitive.def_impl(impl)
+    for platform in PLATFORMS:
+        mlir.register_lowering(
+            primitive,
+            functools.partial(lower, platform=platform),
+            platform=platform,
+            **({"cacheable": False} if runs_on_host else {}),
+        )
+    if runs_on_host:
+        dispatch.prim_requires_devices_during_lowering.add(primitive)
+    batching.primitive_batchers[primitive] = batch
+    ad.primitive_jvps[primitive] = jvp
+    return primitive
+
+
+def new_linear_primitive(
+    name: str,
+    function: Callable[..., Sequence[Any]],
+    transpose: Callable[..., Sequence[Any]],
+    batch: Callable[..., Any],
+    infer: Callable[..., Sequence[Any]] | None = None,
+) -> core.Primitive:
+    """Makes a primitive that is linear in some of its arguments, with a transpose of its own.
+
+    Args:
+      name: what jaxprs show.
+      function: ``(*args, linear, **params) -> results`` in JAX code; `linear` counts the trailing
+        arguments in which it is linear.
+      transpose: ``(args, cotangents, **params) -> cotangents of the linear arguments``, `args`
+        without those.
+      batch: ``(args, dims, linear, **params) -> (results, dims)``.
+      infer: ``(*args, **params) -> results`` as `jax.ShapeDtypeStruct`s; by default `function` is
+        traced for them.
+    """
+    primitive = core.Primitive(name)
+    primitive.multiple_results = True
+
+    def abstract_eval(*avals: Any, **params: Any) -> Any:
+        args = map(_as_struct, avals)
+        # `jax.eval_shape` takes keywords for arrays, too.
+        structs = (
+            infer(*args, **params)
+            if infer
+            else jax.eval_shape(functools.partial(function, **params), *args)
+        )
+        return [shaped_array(struct, avals, name) for struct in structs]
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return jax.jvp(
+            lambda *args: function(*args, **params),
+            tuple(primals),
+            tuple(map(ad.instantiate_zeros, tangents)),
+        )
+
+    def transpose_rule(
+        cotangents: Sequence[Any], *args: Any, linear: int, **params: Any
+    ) -> Sequence[Any]:
+        known = args[: len(args) - linear]
+        whole = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+        return [None] * len(known) + list(transpose(known, whole, linear=linear, **params))
+
+    @functools.lru_cache(maxsize=256)
+    def compiled(params: tuple[tuple[str, Any], ...]) -> Callable[..., Sequence[Any]]:
+        return jax.jit(functools.partial(function, **dict(params)))
+
+    def impl(*args: Any, **params: Any) -> Sequence[Any]:
+        return compiled(tuple(sorted(params.items())))(*args)
+
+    primitive.def_abstract_eval(abstract_eval)
+    primitive.def_impl(impl)
+    mlir.register_lowering(primitive, mlir.lower_fun(function, multiple_results=True))
+    batching.primitive_batchers[primitive] = batch
+    ad.primitive_jvps[primitive] = jvp
+    ad.primitive_transposes[primitive] = transpose_rule
+    return primitive
+
+
+_FORWARD_ERROR = "msops_forward_error"
+
+
+def explain_forward_mode(bwd: Callable[..., Any], error: Callable[[], Exception]) -> None:
+    """Gives the error for forward mode of the `jax.custom_vjp` whose backward rule is `bwd`."""
+    setattr(bwd, _FORWARD_ERROR, error)
+
+
+def _refuse_forward_mode(*args: Any, bwd: Any, **params: Any) -> Any:
+    """Raises the error an op has for forward mode, or JAX's own.
+
+    JAX linearizes a custom_vjp to this equation, which only transposition can evaluate; its own
+    text names neither the op nor a remedy.
+    """
+    error = getattr(getattr(bwd, "f", None), _FORWARD_ERROR, None)
+    raise _ad.raise_custom_vjp_error_on_jvp() if error is None else error()
+
+
+_ad.custom_lin_p.def_impl(_refuse_forward_mode)
+
+
+batching.primitive_batchers[_ad.custom_lin_p] = _refuse_forward_mode
+
+
+mlir.register_lowering(_ad.custom_lin_p, _refuse_forward_mode)
+
+
+def _as_struct(aval: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
+
+
+def hold_weakly(kind: type) -> None:
+    """Makes JAX's caches not keep alive a parameter of primitives that is of type `kind`."""
+    weakref_cache_key_types.add(kind)
+
+
+def forget_primitive(primitive: core.Primitive) -> None:
+    """Drops `primitive` from JAX's rule tables, which would keep it and its rules forever."""
+    tables: list[dict[core.Primitive, Any]] = [
+        mlir._lowerings,
+        *mlir._platform_specific_lowerings.values(),
+        batching.fancy_primitive_batchers,
+        ad.primitive_jvps,
+    ]
+    for table in tables:
+        table.pop(primitive, None)
+    dispatch.prim_requires_devices_during_lowering.discard(primitive)
+    _uncacheable_primitives.discard(primitive)
