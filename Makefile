@@ -116,8 +116,10 @@ $(STAMPS)/docs: pyproject.toml | $(STAMPS)/venv
 
 # Editable: Python sources are used where they are; C++ ones need this again, and so does a list of
 # Python files that changed, since the installation knows each file by its name. The module lies in
-# .venv and comes before one that another build left in msops/.
-$(STAMPS)/modules: FORCE | $(STAMPS)/venv
+# the environment and comes before one that another build left in msops/.
+$(STAMPS)/modules: | $(STAMPS)/venv
+$(LATEST)/modules: | $(LATEST)/venv
+$(STAMPS)/modules $(LATEST)/modules: FORCE
 	@find msops -name '*.py' | LC_ALL=C sort > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(STAMPS)/package: $(NATIVE_SOURCES) $(STAMPS)/requirements $(STAMPS)/modules
@@ -135,7 +137,7 @@ $(LATEST)/venv:
 	"$(LATEST_PYTHON)" -m venv --clear $(LATEST)
 	touch $@
 
-$(LATEST)/stamp: $(NATIVE_SOURCES) pyproject.toml | $(LATEST)/venv
+$(LATEST)/stamp: $(NATIVE_SOURCES) pyproject.toml $(LATEST)/modules | $(LATEST)/venv
 	$(LATEST)/bin/python -c "$$PRINT_REQUIREMENTS" $(EXTRAS) > $(LATEST)/requirements.txt
 	$(LATEST)/bin/python -m pip install --quiet --upgrade --requirement $(LATEST)/requirements.txt
 	$(LATEST)/bin/python -m pip install --quiet --no-deps --editable .

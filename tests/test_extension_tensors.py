@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -163,6 +165,24 @@ def test_launches_by_runner_and_macro(ops):
         np.testing.assert_allclose(compile(ops.mul)(x, x), A * A)
     np.testing.assert_allclose(jax.grad(lambda x: ops.mul(x, x).sum())(x), 2 * A)
     np.testing.assert_allclose(jax.vmap(lambda x: ops.sum(x, 0))(x), A.sum(1))
+
+
+def test_launches_of_one_runner_wait_for_one_another(ops):
+    shapes, done = [(1,), (2,), (3,), (4,)], []
+
+    def work(shape):
+        x = jnp.zeros(shape)
+        for _ in range(5):
+            ops.take_turn(x)
+            ops.take_turn(x, jnp.zeros((*shape, 5)))  # launches the same runner in its launch
+        done.append(shape)
+
+    threads = [threading.Thread(target=work, args=(shape,), daemon=True) for shape in shapes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(done) == shapes
 
 
 def test_launches_step_by_step(ops):

@@ -9,6 +9,7 @@ import msops
 from msops._loops.choice import Lowering
 from msops._loops.compiled import Compiled
 from msops._loops.parse import parse_kernel
+from msops.errors import BuildError
 
 ADD = """kernel add(a: float32[n, n]) -> (b) {
   buffer b: float32[n, n]
@@ -142,6 +143,18 @@ def sums(a):
         for j in range(a.shape[1] - 1):
             b[i, j + 1] = b[i, j] + a[i, j + 1]
     return b
+
+
+def test_a_malformed_command_of_the_compiler_is_told_before_a_choice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CC", 'gcc "-O2')
+    text = "^CC: expected a command in words of a shell; got 'gcc \"-O2': No closing quotation"
+    for size in (64, 1024):
+        with pytest.raises(BuildError, match=text):
+            msops.Custom(sums, func_type="akg")(np.ones((size, size), np.float32))
+        with pytest.raises(BuildError, match=text):
+            compiled(ADD, size).lowering("cpu")
 
 
 def test_explain_tells_the_choice() -> None:

@@ -496,6 +496,75 @@ def test_what_a_module_does_not_have_is_told_with_what_it_has():
         tbe_op(attribute, op_info(1))(X)
 
 
+def test_what_is_registered_is_called_as_it_is():
+    def entry(x, y, kernel_name):
+        from impl.util.platform_adapter import operation, register_operator, tbe_register
+        from te import tvm
+        from te.lang import cce
+
+        @register_operator("Add3")
+        def entered(text):
+            return text + "1"
+
+        @tbe_register.register_op("Add3", "static")
+        def by_op(text):
+            return entered(text) + "2"
+
+        @operation.register_operator("Add3", pattern="elewise")
+        def by_operation(text):
+            return by_op(text) + "3"
+
+        data = tvm.placeholder(x["shape"], name="x", dtype=x["dtype"])
+        built(kernel_name, [data], [cce.vadds(data, float(by_operation("")))])
+
+    np.testing.assert_array_equal(tbe_op(entry, op_info(1))(X), X + 123)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "joined"),
+    [
+        ((2, 3, 4), (2, 3, 4), 1),
+        ((2, 3, 4), (2, 3, 1), 2),
+        ((4, 5, 2, 3), (1, 1, 2, 3), 3),
+        ((3, 2, 2), (2,), 3),
+        ((2, 1, 2), (2, 3, 2), 3),
+    ],
+)
+def test_refined_shapes_broadcast_to_the_same_elements(one, other, joined):
+    def entry(x, y, z, kernel_name):
+        from te import tvm
+        from te.utils import shape_util
+        from topi.cce import util
+
+        seen.append(shape_util.refine_shapes_for_broadcast(x["shape"], y["shape"]))
+        seen.append(util.shape_simplify_with_broadcast(x["shape"], y["shape"]))
+        data = [tvm.placeholder(arg["shape"], name="x", dtype=arg["dtype"]) for arg in (x, y)]
+        built(kernel_name, data, data[:1])
+
+    seen: list[Any] = []
+    a = np.arange(np.prod(one), dtype=np.float32).reshape(one)
+    b = 100 * np.arange(np.prod(other), dtype=np.float32).reshape(other)
+    np.testing.assert_array_equal(tbe_op(entry, op_info(2))(a, b), a)
+    assert len(seen) == 2
+    for first, second in seen:
+        assert len(first) == len(second) == joined
+        refined = a.reshape(first) + b.reshape(second)
+        np.testing.assert_array_equal(refined.ravel(), (a + b).ravel())
+
+
+def test_the_chip_is_that_of_a_cloud():
+    def entry(x, y, kernel_name):
+        from te import tvm
+        from te.lang import cce
+        from topi.cce import util
+
+        versions = {util.VERSION_CLOUD: 1.0, util.VERSION_MINI: 2.0}
+        data = tvm.placeholder(x["shape"], name="x", dtype=x["dtype"])
+        built(kernel_name, [data], [cce.vadds(data, versions[util.get_product_version()])])
+
+    np.testing.assert_array_equal(tbe_op(entry, op_info(1))(X), X + 1)
+
+
 def test_tik_can_be_imported_and_is_refused_by_name():
     def gather_tik(x, y, kernel_name):
         from te import tik

@@ -472,6 +472,16 @@ def test_a_compiler_that_does_not_run_is_an_error(
     )
 
 
+def test_a_command_with_an_open_quote_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", 'gcc "-DNAME')
+    assert message_of(write(tmp_path / "op.c", "")) == (
+        "CC: expected a command in words of a shell; got 'gcc \"-DNAME': No closing quotation.\n"
+        "Close its quotes, or unset it to use gcc."
+    )
+
+
 def test_a_cache_that_cannot_be_written_is_an_error_with_the_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

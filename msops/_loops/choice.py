@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from msops._loops.costs import CACHE_BYTES
 from msops._loops.ir import Kernel
 from msops._loops.print_c.cost import native_seconds, operations_in_loops
 from msops._loops.raising.cost import (
@@ -38,7 +39,6 @@ SECONDS_PER_FUSED = 1e-6
 0.4 us in a scan; ties shall go to XLA, which compiles in half the time."""
 SECONDS_PER_BYTE = 2e-11
 """Writing or reading an array that no cache near the processor holds."""
-_CACHE_BYTES = 1 << 20
 
 _NAMES = {"xla": "XLA operations", "native": "native code"}
 
@@ -97,7 +97,7 @@ def fusion_seconds(kernel: Kernel) -> float:
     That is at most writing and reading its results once, and reading its inputs.
     """
     sizes = [size_bytes(b) for b in (*kernel.outputs, *kernel.outputs, *kernel.parameters)]
-    return SECONDS_PER_FUSED + SECONDS_PER_BYTE * sum(s for s in sizes if s > _CACHE_BYTES)
+    return SECONDS_PER_FUSED + SECONDS_PER_BYTE * sum(s for s in sizes if s > CACHE_BYTES)
 
 
 def is_quick_as_native(kernel: Kernel, arranged: Kernel) -> bool:

@@ -57,7 +57,8 @@ def find_compiler(language: Language, flags: tuple[str, ...], source: Path, who:
     """Returns the compiler for a source of `language`.
 
     Raises:
-      BuildError: there is none, it does not run, or it is a gcc older than 11.
+      BuildError: there is none, it does not run, it is a gcc older than 11, or the variable that
+        names it is malformed.
     """
     command = _chosen_command(language)
     program = shutil.which(command[0])
@@ -81,7 +82,11 @@ def find_compiler(language: Language, flags: tuple[str, ...], source: Path, who:
 
 
 def has_compiler(suffix: str) -> bool:
-    """Tells whether there is a compiler for sources of some suffix."""
+    """Tells whether there is a compiler for sources of some suffix.
+
+    Raises:
+      BuildError: the variable that names it is malformed.
+    """
     return shutil.which(_chosen_command(LANGUAGES[suffix])[0]) is not None
 
 
@@ -165,10 +170,23 @@ def run_quietly(
 
 
 def _chosen_command(language: Language) -> tuple[str, ...]:
-    """Returns the words of the command that the environment asks for."""
+    """Returns the words of the command that the environment asks for.
+
+    Raises:
+      BuildError: they are no words of a shell.
+    """
     chosen = os.environ.get(language.variable, "").strip()
     if language is not CUDA:
-        return tuple(shlex.split(chosen)) or (language.program,)
+        try:
+            return tuple(shlex.split(chosen)) or (language.program,)
+        except ValueError as error:
+            raise BuildError(
+                explain(
+                    language.variable,
+                    f"expected a command in words of a shell; got {chosen!r}: {error}",
+                    f"Close its quotes, or unset it to use {language.program}.",
+                )
+            ) from error
     bundled = os.path.join(chosen, "bin", language.program)
     return (bundled,) if chosen and os.access(bundled, os.X_OK) else (language.program,)
 

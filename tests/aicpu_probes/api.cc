@@ -2,6 +2,7 @@
 // and prints what is wrong. It runs without msops, as a kernel's own unit test does.
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -144,7 +145,7 @@ bool Throws(T&& call) {
   try {
     call();
     return false;
-  } catch (const std::runtime_error&) {
+  } catch (const std::exception&) {
     return true;
   }
 }
@@ -280,6 +281,11 @@ void CheckRandom() {
   EXPECT(bits == 31);
   distribution.Reset();
   EXPECT(distribution.exec(engine) <= 2);
+  using Limits = std::numeric_limits<int64_t>;
+  DistinctUniformIntDistribution<int64_t> whole(Limits::min(), Limits::max());
+  EXPECT(!Throws([&] { EXPECT(whole.exec(engine) != whole.exec(engine)); }));
+  DistinctUniformIntDistribution<int> one(5, 5);
+  EXPECT(one.exec(engine) == 5 && Throws([&] { one.exec(engine); }));
   CpuKernelContext ctx(HOST);
   float total = 0;
   for (int64_t value = 0; value < 50; ++value) total += LogUniformSampler(50).Probability(value);
@@ -292,6 +298,11 @@ void CheckRandom() {
   EXPECT(extras[0] > 176 && extras[0] < 177 && zeros > 128 && zeros < 224);
   UniformSampler(6).SampleBatchGetExpectedCountAvoid(ctx, true, 7, &distinct, &distinct_counts, {},
                                                      &extras, {3});
+  std::sort(distinct.begin(), distinct.end());
+  EXPECT(distinct == (std::vector<int64_t>{0, 1, 2, 4, 5}));
+  // What cannot be drawn need not be avoided.
+  UniformSampler(6).SampleBatchGetExpectedCountAvoid(ctx, true, 7, &distinct, &distinct_counts, {},
+                                                     &extras, {-1, 6, 7, 3});
   std::sort(distinct.begin(), distinct.end());
   EXPECT(distinct == (std::vector<int64_t>{0, 1, 2, 4, 5}));
   UniformSampler(3).SampleBatchGetExpectedCount(ctx, true, 7, &distinct, &distinct_counts, {},

@@ -1,7 +1,11 @@
 // tensors.cpp: factories, methods and arguments of ms::Tensor, and launches with LAUNCH_ACLNN.
+#include <chrono>
 #include <complex>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ms_extension/all.h"
@@ -93,6 +97,26 @@ ms::Tensor Mul(const ms::Tensor& x, const ms::Tensor& y) {
   return out;
 }
 
+// Finds that its input is its own after other threads had the GIL; a second one it runs itself on.
+class Turn : public ms::pynative::PyboostRunner {
+ public:
+  using PyboostRunner::PyboostRunner;
+  void LaunchKernel() override {
+    const std::vector<int64_t> shape = inputs()[0].shape();
+    {
+      const py::gil_scoped_release release;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    if (inputs().size() == 2) Run({inputs()[1]}, {});
+    if (inputs()[0].shape() != shape) throw std::runtime_error("the inputs are another launch's");
+  }
+};
+
+void TakeTurn(const ms::Tensor& x, const std::optional<ms::Tensor>& next) {
+  static const auto shared = std::make_shared<Turn>("Turn");
+  shared->Run({x, next.value_or(ms::Tensor())}, {});
+}
+
 // x * y as kernels of MindSpore 2.6 launch it: step by step, in a task that is dispatched.
 namespace mindspore {
 using kernel::pyboost::PyBoostUtils;
@@ -163,6 +187,7 @@ PYBIND11_MODULE(MS_EXTENSION_NAME, m) {
   });
   m.def("sum", &Sum);
   m.def("mul", &Mul);
+  m.def("take_turn", &TakeTurn, py::arg("x"), py::arg("next") = std::nullopt);
   m.def("launch", [](const std::string& name, const std::vector<ms::Tensor>& inputs) {
     mindspore::ValuePtrList values;
     for (const auto& input : inputs) values.push_back(input.tensor());

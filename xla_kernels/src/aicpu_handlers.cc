@@ -20,6 +20,7 @@
 #include "message.h"
 #include "parallel_for.h"
 #include "parameters.h"
+#include "platforms.h"
 #include "xla_thread_pool.h"
 
 namespace msops {
@@ -28,8 +29,6 @@ namespace {
 namespace ffi = xla::ffi;
 
 constexpr char kTarget[] = "msops_aicpu";
-constexpr char kPlatform[] = "cpu";
-constexpr char kStateType[] = "msops_aicpu_call";
 
 // A call whose shapes are known.
 struct BoundCall {
@@ -153,7 +152,7 @@ auto ExecuteBinding() {
 FfiHandlers AicpuHandlers() {
   XLA_FFI_DEFINE_HANDLER(instantiate, Instantiate, InstantiateBinding());
   XLA_FFI_DEFINE_HANDLER(execute, Execute, ExecuteBinding());
-  return {kTarget, kPlatform, kStateType, &State::id, &State::kInfo, instantiate, execute};
+  return {kTarget, Cpu::kName, &State::id, &State::kInfo, instantiate, execute};
 }
 
 }  // namespace msops

@@ -19,6 +19,7 @@
 #include "message.h"
 #include "parallel_for.h"
 #include "parameters.h"
+#include "platforms.h"
 #include "workspace_pool.h"
 #include "xla_thread_pool.h"
 
@@ -28,24 +29,6 @@ namespace {
 namespace ffi = xla::ffi;
 
 constexpr char kTarget[] = "msops_aot";
-
-// The platforms. Each has a state type of its own, since a platform in a plugin numbers its types
-// by itself.
-struct Cpu {
-  static constexpr char kName[] = "cpu";
-  static constexpr char kStateType[] = "msops_aot_cpu";
-  static constexpr char kShownName[] = "CPU";
-};
-struct Cuda {
-  static constexpr char kName[] = "CUDA";
-  static constexpr char kStateType[] = "msops_aot_cuda";
-  static constexpr char kShownName[] = "GPU";
-};
-struct Rocm {
-  static constexpr char kName[] = "ROCM";
-  static constexpr char kStateType[] = "msops_aot_rocm";
-  static constexpr char kShownName[] = "GPU";
-};
 
 // A call whose shapes are known.
 struct BoundCall {
@@ -202,13 +185,8 @@ auto DeviceBinding() {
 template <typename Platform>
 FfiHandlers Handlers(XLA_FFI_Handler* execute) {
   XLA_FFI_DEFINE_HANDLER(instantiate, Instantiate<Platform>, InstantiateBinding<Platform>());
-  return {kTarget,
-          Platform::kName,
-          Platform::kStateType,
-          &State<Platform>::id,
-          &State<Platform>::kInfo,
-          instantiate,
-          execute};
+  return {kTarget,     Platform::kName, &State<Platform>::id, &State<Platform>::kInfo,
+          instantiate, execute};
 }
 
 template <typename Platform>

@@ -17,24 +17,22 @@
 #include "cuda_call.h"
 #include "frame_check.h"
 #include "message.h"
+#include "platforms.h"
 
 namespace msops {
 namespace {
 
 namespace ffi = xla::ffi;
 
-constexpr char kPlatform[] = "CUDA";
 // Separates texts in one attribute.
 constexpr char kSeparator = '\x1f';
 
 // The two kinds of calls; see the header.
 struct Recordable {
   static constexpr char kTarget[] = "msops_loops_cuda";
-  static constexpr char kStateType[] = "msops_loops_cuda_call";
 };
 struct UsesScratch {
   static constexpr char kTarget[] = "msops_loops_cuda_scratch";
-  static constexpr char kStateType[] = "msops_loops_cuda_scratch_call";
 };
 
 // What instantiate leaves for execute.
@@ -135,8 +133,7 @@ FfiHandlers Handlers(XLA_FFI_Handler* execute) {
                              .template Attr<Int64s>("ranks")
                              .template Attr<Int64s>("dims")
                              .template Attr<std::string_view>("dtypes"));
-  return {Kind::kTarget,       kPlatform,   Kind::kStateType, &State<Kind>::id,
-          &State<Kind>::kInfo, instantiate, execute};
+  return {Kind::kTarget, Cuda::kName, &State<Kind>::id, &State<Kind>::kInfo, instantiate, execute};
 }
 
 }  // namespace

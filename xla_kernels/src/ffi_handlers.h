@@ -8,9 +8,8 @@ namespace msops {
 
 // The pointers live as long as the module.
 struct FfiHandlers {
-  const char* target;      // part of every lowered program: it never changes
-  const char* platform;    // the platform's name in XLA
-  const char* state_type;  // the name of the state's type; unique in the process
+  const char* target;    // part of every lowered program: it never changes
+  const char* platform;  // the platform's name in XLA
   xla::ffi::TypeId* type_id;
   const XLA_FFI_TypeInfo* type_info;
   XLA_FFI_Handler* instantiate;

@@ -31,13 +31,18 @@ py::capsule Capsule(Pointer pointer) {
   return py::capsule(reinterpret_cast<const void*>(pointer));
 }
 
-py::dict Row(const char* kind, const char* name, const char* platform, py::dict capsules) {
+py::dict Row(const char* kind, const std::string& name, const char* platform, py::dict capsules) {
   py::dict row;
   row["kind"] = kind;
   row["name"] = name;
   row["platform"] = platform;
   row["capsules"] = std::move(capsules);
   return row;
+}
+
+// The state's type has a name that is unique in the process.
+std::string StateName(const FfiHandlers& handlers) {
+  return std::string(handlers.target) + "_state_" + handlers.platform;
 }
 
 // One row per registration. A type stands before the target whose state has it: XLA refuses the
@@ -51,7 +56,7 @@ py::list Registrations() {
     py::dict type;
     type["type_id"] = Capsule(handlers.type_id);
     type["type_info"] = Capsule(handlers.type_info);
-    rows.append(Row("type", handlers.state_type, handlers.platform, std::move(type)));
+    rows.append(Row("type", StateName(handlers), handlers.platform, std::move(type)));
     py::dict target;
     target["instantiate"] = Capsule(handlers.instantiate);
     target["execute"] = Capsule(handlers.execute);

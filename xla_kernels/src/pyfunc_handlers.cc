@@ -13,6 +13,7 @@
 #include "frame_check.h"
 #include "host_function.h"
 #include "late_binding.h"
+#include "platforms.h"
 
 namespace msops {
 namespace {
@@ -20,7 +21,6 @@ namespace {
 namespace ffi = xla::ffi;
 
 constexpr char kTarget[] = "msops_pyfunc";
-constexpr char kStateType[] = "msops_pyfunc_cpu";
 
 using Shapes = std::vector<std::vector<int64_t>>;
 
@@ -98,7 +98,7 @@ auto ExecuteBinding() {
 FfiHandlers CpuPyfuncHandlers() {
   XLA_FFI_DEFINE_HANDLER(instantiate, Instantiate, InstantiateBinding());
   XLA_FFI_DEFINE_HANDLER(execute, Execute, ExecuteBinding());
-  return {kTarget, "cpu", kStateType, &State::id, &kStateInfo, instantiate, execute};
+  return {kTarget, Cpu::kName, &State::id, &kStateInfo, instantiate, execute};
 }
 
 }  // namespace msops

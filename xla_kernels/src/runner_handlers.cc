@@ -16,6 +16,7 @@
 #include "frame_check.h"
 #include "message.h"
 #include "parameters.h"
+#include "platforms.h"
 #include "runner_store.h"
 #include "workspace_pool.h"
 
@@ -26,23 +27,6 @@ namespace ffi = xla::ffi;
 
 constexpr char kTarget[] = "msops_runner";
 constexpr int64_t kNoOutput = -1;
-
-// As in aot_handlers.cc: a state type for each platform.
-struct Cpu {
-  static constexpr char kName[] = "cpu";
-  static constexpr char kStateType[] = "msops_runner_cpu";
-  static constexpr char kShownName[] = "CPU";
-};
-struct Cuda {
-  static constexpr char kName[] = "CUDA";
-  static constexpr char kStateType[] = "msops_runner_cuda";
-  static constexpr char kShownName[] = "GPU";
-};
-struct Rocm {
-  static constexpr char kName[] = "ROCM";
-  static constexpr char kStateType[] = "msops_runner_rocm";
-  static constexpr char kShownName[] = "GPU";
-};
 
 using Int64s = ffi::Span<const int64_t>;
 
@@ -182,13 +166,8 @@ FfiHandlers Handlers(XLA_FFI_Handler* execute) {
                              .template Attr<Int64s>("dims")
                              .template Attr<std::string_view>("dtypes")
                              .template Attr<Int64s>("type_ids"));
-  return {kTarget,
-          Platform::kName,
-          Platform::kStateType,
-          &State<Platform>::id,
-          &State<Platform>::kInfo,
-          instantiate,
-          execute};
+  return {kTarget,     Platform::kName, &State<Platform>::id, &State<Platform>::kInfo,
+          instantiate, execute};
 }
 
 template <typename Platform>

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msops._dtypes import as_dtype
-from msops._loops.costs import UNKNOWN_TRIPS, mean_trips
+from msops._loops.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, mean_trips
 from msops._loops.ir import Call, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.print_c.strides import accesses
 from msops._loops.raising.linear import linear
@@ -39,7 +39,6 @@ BLOCK_SECONDS = 2e-5
 """The work that a thread is worth being asked for: some times what asking takes."""
 _INSTRUCTIONS = ("abs", "ceil", "floor", "nearbyint", "sqrt", "trunc")
 _THREADS = 2
-_CACHE_BYTES = 1 << 20
 # Lines of memory that the first-level cache keeps.
 _LINES = 256
 
@@ -69,7 +68,7 @@ class NativeCosts:
         self._large = {
             buffer.name: as_dtype(buffer.dtype).dtype.itemsize
             for buffer in (*kernel.parameters, *kernel.buffers)
-            if size_bytes(buffer) > _CACHE_BYTES
+            if size_bytes(buffer) > CACHE_BYTES
         }
 
     def loop(self, loop: For, ranges: Ranges) -> float:
@@ -151,19 +150,13 @@ def operations_in_loops(kernel: Kernel) -> float:
         return sum(
             _trips(stmt, ranges) * count(stmt.body, {**ranges, stmt.var: loop_range(stmt, ranges)})
             if isinstance(stmt, For)
-            else _arithmetic(stmt.value)
+            else arithmetic(stmt.value)
             if isinstance(stmt, Store)
             else max(count(inner, ranges) for inner in bodies(stmt))
             for stmt in body
         )
 
     return count(kernel.body, {})
-
-
-def _arithmetic(expr: Expr) -> int:
-    if isinstance(expr, Load):
-        return 0
-    return sum(map(_arithmetic, operands(expr)), not isinstance(expr, Const | Var | Call))
 
 
 class _SharedCosts(NativeCosts):

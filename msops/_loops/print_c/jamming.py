@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.costs import mean_trips
+from msops._loops.costs import fixed_trips, mean_trips
 from msops._loops.intrinsics import is_float
-from msops._loops.ir import Const, Expr, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.names import Names
 from msops._loops.passes.simplify import simplify
 from msops._loops.print_c.blocks import can_swap, constant, index, with_buffer
@@ -64,13 +64,13 @@ class _Jamming:
         if len(rows) != 1 or rows[0] not in loop.body or rows[0].kind != "serial":
             return None
         (row,) = rows
-        is_fixed = isinstance(loop.begin, Const) and isinstance(loop.end, Const)
+        trips = fixed_trips(loop)
         others = [stmt for stmt in loop.body if stmt is not row]
         inside_row = [stmt for stmt in statements(row.body) if not isinstance(stmt, Local)]
         # Operations on integers take a cycle: a chain of them leaves little to overlap.
-        if not is_fixed or not all(map(_stores_float, (*others, *inside_row))):
+        if trips is None or not all(map(_stores_float, (*others, *inside_row))):
             return None
-        if _trips(loop) < 2 * ROWS or mean_trips(row, inside) < _FEWEST_TRIPS:
+        if trips < 2 * ROWS or mean_trips(row, inside) < _FEWEST_TRIPS:
             return None
         is_small = len(others) + len(inside_row) <= _MOST_STATEMENTS
         return row if is_small and can_swap(loop, row) else None
@@ -87,10 +87,11 @@ class _Jamming:
 
     def _jammed(self, loop: For, row: For) -> tuple[Stmt, ...]:
         """Returns the loop over groups of rows, and the one over the rows that are left."""
-        begin, trips = _begin(loop), _trips(loop)
+        trips = fixed_trips(loop)
+        assert trips is not None
         count = trips // ROWS
         group = self._names.fresh(f"{loop.var}_group")
-        first = index("add", constant(begin), index("mul", Var(group), constant(ROWS)))
+        first = index("add", loop.begin, index("mul", Var(group), constant(ROWS)))
         rows = [index("add", first, constant(number)) for number in range(ROWS)]
         body = tuple(
             part
@@ -104,7 +105,8 @@ class _Jamming:
         groups = For(group, constant(0), constant(count), body, loop.kind, location=loop.location)
         if trips == count * ROWS:
             return (groups,)
-        return (groups, dataclasses.replace(loop, begin=constant(begin + count * ROWS)))
+        rest = index("add", loop.begin, constant(count * ROWS))
+        return (groups, dataclasses.replace(loop, begin=rest))
 
     def _side_by_side(self, row: For, outer: str, rows: list[Expr]) -> For:
         var = self._names.fresh(row.var)
@@ -131,13 +133,3 @@ def _with(body: tuple[Stmt, ...], var: str, value: Expr) -> tuple[Stmt, ...]:
 
 def _stores_float(stmt: Stmt) -> bool:
     return isinstance(stmt, Store) and is_float(stmt.value.dtype)
-
-
-def _begin(loop: For) -> int:
-    assert isinstance(loop.begin, Const)
-    return int(loop.begin.value)
-
-
-def _trips(loop: For) -> int:
-    assert isinstance(loop.end, Const)
-    return int(loop.end.value) - _begin(loop)

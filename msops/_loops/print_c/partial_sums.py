@@ -19,6 +19,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 
+from msops._loops.costs import fixed_trips
 from msops._loops.intrinsics import is_float
 from msops._loops.ir import (
     Binary,
@@ -113,11 +114,11 @@ class _Splitting:
 
     def _count(self, loop: For, buffer: Buffer, ranges: dict[str, Range]) -> int:
         """Returns in how many parts a reduction is worth being split."""
-        if not (isinstance(loop.begin, Const) and isinstance(loop.end, Const)):
+        trips = fixed_trips(loop)
+        if trips is None:
             return 0
         seconds = self._costs.loop(loop, ranges)
         per_part = 2 * math.prod(buffer.shape) * cost.SECONDS_PER_SCALAR
-        trips = int(loop.end.value) - int(loop.begin.value)
         return min(
             _MOST_PARTS, trips, int(seconds / cost.BLOCK_SECONDS), int(_SHARE * seconds / per_part)
         )
@@ -128,8 +129,10 @@ class _Splitting:
         """Returns the loop over the parts, and the one that adds them up."""
         shape, dtype = buffer.shape, buffer.dtype
         part = Buffer(self._names.fresh(f"{buffer.name}_part"), shape, dtype)
-        width = -(-_trips(loop) // count)
-        count = -(-_trips(loop) // width)
+        trips = fixed_trips(loop)
+        assert trips is not None
+        width = -(-trips // count)
+        count = -(-trips // width)
         parts = Buffer(self._names.fresh(f"{buffer.name}_parts"), (count, *shape), dtype)
         self._parts.append(parts)
         neutral = _neutral(op, dtype)
@@ -160,12 +163,6 @@ class _Splitting:
         for axis, extent in zip(reversed(axes), reversed(shape), strict=True):
             stmt = For(axis, constant(0), constant(extent), (stmt,), "parallel")
         return stmt
-
-
-def _trips(loop: For) -> int:
-    assert isinstance(loop.begin, Const)
-    assert isinstance(loop.end, Const)
-    return int(loop.end.value) - int(loop.begin.value)
 
 
 def _neutral(op: BinaryOp, dtype: str) -> Const:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msops._loops.costs import fixed_trips
 from msops._loops.intrinsics import is_float
 from msops._loops.ir import (
     INDEX_DTYPE,
@@ -76,7 +77,7 @@ class _Raising:
     def _loop(self, loop: For, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
         least, greatest = loop_range(loop, {axis.var: axis.interval for axis in outer})
         axis = Axis(loop.var, least, greatest + 1)
-        trips = _trips(loop)
+        trips = fixed_trips(loop)
         is_short = trips is not None and trips <= UNROLLED_TRIPS
         if is_short and _written_out((loop,)) <= UNROLLED_STORES:
             return tuple(
@@ -133,13 +134,6 @@ class _Raising:
         return view is not None and placed & set(axes) == set(view.axes)
 
 
-def _trips(loop: For) -> int | None:
-    """Returns the number of iterations of a loop; None if its bounds are not constants."""
-    if isinstance(loop.begin, Const) and isinstance(loop.end, Const):
-        return max(0, int(loop.end.value - loop.begin.value))
-    return None
-
-
 def _written_out(body: tuple[Stmt, ...]) -> int:
     """Returns how many stores there may be once the short loops in a body are written out."""
     total = 0
@@ -147,7 +141,7 @@ def _written_out(body: tuple[Stmt, ...]) -> int:
         repeats = 1
         if isinstance(stmt, For) and stmt.kind == "serial":
             # Bounds that are not constants may become so.
-            trips = UNROLLED_TRIPS if (known := _trips(stmt)) is None else known
+            trips = UNROLLED_TRIPS if (known := fixed_trips(stmt)) is None else known
             repeats = trips if trips <= UNROLLED_TRIPS else 1
         inner = sum(map(_written_out, bodies(stmt))) if bodies(stmt) else 1
         total += repeats * inner

@@ -10,22 +10,10 @@ triangle in each of its iterations.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from msops._loops.costs import UNKNOWN_TRIPS
-from msops._loops.ir import (
-    Binary,
-    Call,
-    Cast,
-    Const,
-    Expr,
-    Kernel,
-    Load,
-    Select,
-    Store,
-    Unary,
-    Var,
-)
+from msops._loops.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, computed
+from msops._loops.ir import Call, Const, Expr, Kernel, Load, Store, Var
 from msops._loops.raising.linear import linear, variables
 from msops._loops.raising.nests import Nest
 from msops._loops.raising.steps import (
@@ -43,7 +31,7 @@ from msops._loops.raising.steps import (
     VectorStep,
 )
 from msops._loops.sizes import size_bytes
-from msops._loops.walk import expressions, loads, operands
+from msops._loops.walk import expressions, loads
 
 SECONDS_PER_OPERATION = 1e-11
 """One operation on one element in vector registers."""
@@ -75,7 +63,6 @@ SECONDS_PER_ITERATION = 1e-8
 """Starting a step in an iteration of a loop."""
 SECONDS_PER_WAKING = 1e-5
 """Handing a program to a thread, and waiting for that."""
-_CACHE_BYTES = 1 << 20
 INLINE_OPERATIONS = 1000
 """Programs of fewer operations XLA runs in the thread that calls them: `cheap_computation_` in
 xla/pjrt/cpu/cpu_client.cc. Copying, also by indices, is none."""
@@ -113,16 +100,10 @@ def operations(steps: Sequence[Step]) -> float:
                 pass
             case Map(nest=nest):
                 values = (nest.store.value, *nest.mask)
-                total += math.prod(nest.extents.values()) * _arithmetic(values)
+                total += math.prod(nest.extents.values()) * sum(map(arithmetic, values))
             case _:
                 total += math.prod(step.nest.extents.values())
     return total
-
-
-def _arithmetic(values: Sequence[Expr]) -> int:
-    """Returns the number of operations in the values of one element."""
-    parts = (part for value in values for part in _computed(value))
-    return sum(isinstance(part, Binary | Cast | Select | Unary) for part in parts)
 
 
 class _Costs:
@@ -131,7 +112,7 @@ class _Costs:
     def __init__(self, kernel: Kernel):
         buffers = (*kernel.parameters, *kernel.buffers)
         self._sizes = {buffer.name: math.prod(buffer.shape) for buffer in buffers}
-        self._large = {b.name: size_bytes(b) for b in buffers if size_bytes(b) > _CACHE_BYTES}
+        self._large = {b.name: size_bytes(b) for b in buffers if size_bytes(b) > CACHE_BYTES}
 
     def steps(self, steps: Sequence[Step], start: float) -> float:
         """Returns the seconds of steps, each of which takes `start` by itself."""
@@ -197,7 +178,7 @@ def _factors_seconds(step: VectorStep) -> float:
     return sum(
         math.prod(extents.get(axis, 1) for axis in variables(part))
         * SECONDS_PER_SCALAR
-        * sum(1 for _ in _computed(part))
+        * sum(1 for _ in computed(part))
         for part in parts
         if not isinstance(part, Load) or step.nest.outer
     )
@@ -227,14 +208,7 @@ def _computing(nest: Nest, operation: float) -> float:
 
     store = nest.store
     total = SECONDS_PER_SCATTERED if _is_indirect(store.indices, nest) else operation
-    return total + sum(seconds(part) for e in (store.value, *nest.mask) for part in _computed(e))
-
-
-def _computed(expr: Expr) -> Iterable[Expr]:
-    """Yields what is computed for an expression; indices are not, where they are slices."""
-    yield expr
-    for part in operands(expr) if not isinstance(expr, Load) else ():
-        yield from _computed(part)
+    return total + sum(seconds(part) for e in (store.value, *nest.mask) for part in computed(e))
 
 
 def _is_indirect(indices: Sequence[Expr], nest: Nest) -> bool:

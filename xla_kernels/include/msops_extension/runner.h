@@ -79,11 +79,11 @@ class PyboostRunner : public std::enable_shared_from_this<PyboostRunner> {
   void Execute(Binding* binding, const MsopsExecution& execution);
   void RunNow();
 
-  // What Run was given, until _Run takes it, under the GIL. A program may be launching the same
-  // object meanwhile, which has _inputs_ and _outputs_ and the mutex.
+  // What Run was given, until _Run takes it, under the GIL. Another launch of the same object may
+  // be under way, which has _inputs_ and _outputs_ and the mutex.
   std::vector<Tensor> run_inputs_;
   std::vector<Tensor> run_outputs_;
-  std::mutex mutex_;
+  std::recursive_mutex mutex_;
   std::atomic<std::thread::id> launching_{};
 
   friend class AclnnOpRunner;
@@ -130,7 +130,7 @@ inline void PyboostRunner::Execute(Binding* binding, const MsopsExecution& execu
   if (launching_ == std::this_thread::get_id()) {
     throw std::runtime_error("LaunchKernel runs its own runner again; make another one for that.");
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
   launching_ = std::this_thread::get_id();
   for (size_t i = 0; i < binding->memory.size(); ++i) {
     binding->memory[i]->set_data(execution.data[i]);
@@ -160,17 +160,25 @@ inline void PyboostRunner::Execute(Binding* binding, const MsopsExecution& execu
   _DispatchLaunchTask();
 }
 
-// Launches operators, which work on the tensors themselves.
+// Launches operators, which work on the tensors themselves. They are Python's, so another thread
+// may run the same object meanwhile, and has to wait; a launch may run its own object again.
 inline void PyboostRunner::RunNow() {
+  std::vector<Tensor> inputs = std::move(run_inputs_);
+  std::vector<Tensor> outputs = std::move(run_outputs_);
+  std::unique_lock<std::recursive_mutex> lock(mutex_, std::try_to_lock);
+  if (!lock) {
+    const py::gil_scoped_release others_need_it;
+    lock.lock();
+  }
+  const auto swap_tensors = [&] {
+    _inputs_.swap(inputs);
+    _outputs_.swap(outputs);
+  };
+  swap_tensors();
   struct Restore {
-    ~Restore() {
-      runner->_inputs_.clear();
-      runner->_outputs_.clear();
-    }
-    PyboostRunner* runner;
-  } const restore{this};
-  _inputs_.swap(run_inputs_);
-  _outputs_.swap(run_outputs_);
+    ~Restore() { again(); }
+    const decltype(swap_tensors)& again;
+  } const restore{swap_tensors};
   CalcWorkspace();
   ProcessWithWorkspace();
   _DispatchLaunchTask();

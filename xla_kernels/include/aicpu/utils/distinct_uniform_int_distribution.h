@@ -2,6 +2,8 @@
 #ifndef MSOPS_AICPU_UTILS_DISTINCT_UNIFORM_INT_DISTRIBUTION_H_
 #define MSOPS_AICPU_UTILS_DISTINCT_UNIFORM_INT_DISTRIBUTION_H_
 
+#include <algorithm>
+#include <cstdint>
 #include <random>
 #include <stdexcept>
 #include <unordered_set>
@@ -15,7 +17,7 @@ class DistinctUniformIntDistribution {
 
   // Draws from [inf, sup].
   DistinctUniformIntDistribution(ResultType inf, ResultType sup)
-      : range_(sup < inf ? 0 : static_cast<size_t>(sup - inf) + 1), distribution_(inf, sup) {}
+      : range_(Count(inf, sup)), distribution_(inf, sup) {}
 
   // From here on numbers drawn before may come again.
   void Reset() {
@@ -36,7 +38,13 @@ class DistinctUniformIntDistribution {
   }
 
  private:
-  const size_t range_;
+  // Of all 2^64 numbers it counts one less, which no one draws either.
+  static uint64_t Count(ResultType inf, ResultType sup) {
+    const uint64_t last = static_cast<uint64_t>(sup) - static_cast<uint64_t>(inf);
+    return sup < inf ? 0 : std::max(last, last + 1);
+  }
+
+  const uint64_t range_;
   std::uniform_int_distribution<ResultType> distribution_;
   std::unordered_set<ResultType> drawn_;
 };

@@ -45,7 +45,10 @@ class RangeSampler {
                                                 std::vector<int64_t> extras,
                                                 std::vector<float>* extras_expected_count,
                                                 std::vector<int64_t> avoided_values) const {
-    std::unordered_set<int64_t> taken(avoided_values.begin(), avoided_values.end());
+    std::unordered_set<int64_t> taken;
+    for (const int64_t value : avoided_values) {
+      if (value >= 0 && value < range_) taken.insert(value);
+    }
     const auto free_count = range_ - static_cast<int64_t>(taken.size());
     if (free_count <= 0 || (unique && static_cast<int64_t>(batch->size()) > free_count)) {
       CUST_KERNEL_LOG_ERROR(ctx, "%zu candidates cannot be drawn from %lld values.", batch->size(),
