@@ -236,7 +236,12 @@ def _name(
     dimensions, call = divided.dimensions, divided.call
     contents = [
         *(divided.operator, divided.platform, divided.wide),
-        *(dimensions.inputs, dimensions.outputs, dimensions.sizes, sorted(dimensions.summed)),
+        *(
+            dimensions.inputs,
+            dimensions.outputs,
+            dimensions.sizes,
+            dimensions.summed and sorted(dimensions.summed),
+        ),
         *(call and (call, call.tensors, call.batch, call.mapped), library and library.hash),
         *(request.op_type, request.attributes, request.prim_attrs),
         *(request.options.reentrant, request.options.inplace),
