@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 Verdict = Literal["passed", "failed", "skipped"]
@@ -69,6 +69,9 @@ class Report:
     def __getitem__(self, check: str) -> Finding:
         """Returns the finding of a check."""
         return {finding.check: finding for finding in self.findings}[check]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
 
     def __str__(self) -> str:
         width = max((len(finding.check) for finding in self.findings), default=0)
