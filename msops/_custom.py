@@ -424,7 +424,7 @@ class Custom:
         if not args:
             return None
         values, tensors = self._read_arguments(args)
-        arrays = jax.tree.map(stand_in, list(values))
+        arrays = jax.tree.map(lambda value: stand_in(value, self._who), list(values))
         return sort_arguments(arrays, next(iter(self._infos), None), tensors, self._who)
 
     def __copy__(self) -> Custom:

@@ -34,8 +34,6 @@ def call_in_explicit_mesh(
     avals = [jax.typeof(value) for value in flat]
     mesh = next(mesh for aval in avals if _explicit(mesh := aval.sharding.mesh))
     divisions = [_division(aval) for aval in avals]
-    if not any(map(any, divisions)):
-        return function(*flat)
     structs = operator.outputs(call, avals).structs
     dimensions = operator.dimensions(call, avals, structs)
     if dimensions is None:

@@ -124,8 +124,22 @@ def _request(operator: Operator, call: Call, inputs: Sequence[jax.ShapeDtypeStru
     return operator.request(call, inputs, platform, operator.outputs(call, inputs))
 
 
-def stand_in(value: Any) -> Any:
-    """Returns an array in place of a `jax.ShapeDtypeStruct`; it takes no memory."""
-    if isinstance(value, jax.ShapeDtypeStruct):
+def stand_in(value: Any, who: str) -> Any:
+    """Returns an array in place of a `jax.ShapeDtypeStruct`; it takes no memory.
+
+    Raises:
+      ArgumentValueError: there is no array of its shape and dtype.
+    """
+    if not isinstance(value, jax.ShapeDtypeStruct):
+        return value
+    try:
         return np.broadcast_to(np.zeros((), value.dtype), value.shape)
-    return value
+    except (TypeError, ValueError) as error:  # symbolic sizes, JAX's keys, more than 2**63 bytes
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected a ShapeDtypeStruct of numbers and of sizes that an array can have; got "
+                f"{value}",
+                "Pass one with the sizes of a call.",
+            )
+        ) from error

@@ -256,7 +256,12 @@ def _identify(
     dimensions, call = divided.dimensions, divided.call
     contents = [
         *(divided.operator, divided.platform, divided.wide),
-        *(dimensions.inputs, dimensions.outputs, dimensions.sizes, sorted(dimensions.summed)),
+        *(
+            dimensions.inputs,
+            dimensions.outputs,
+            dimensions.sizes,
+            dimensions.summed and sorted(dimensions.summed),
+        ),
         *(call and (call, call.tensors, call.batch, call.mapped), kernel),
         *(request.op_type, request.attributes, request.prim_attrs),
         *(request.options.reentrant, request.options.inplace),

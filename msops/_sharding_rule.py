@@ -22,13 +22,15 @@ _EXAMPLE = 'Write sharding="i j, j -> i j": a name per dimension, a comma betwee
 
 
 def _shared(
-    inputs: Sequence[Names], outputs: Sequence[Names], summed: frozenset[str] = frozenset()
+    inputs: Sequence[Names], outputs: Sequence[Names], summed: frozenset[str] | None = None
 ) -> frozenset[str]:
     """Returns the names that are in some input, and in each output that is no sum over them."""
     if not outputs:
         return frozenset()
     in_inputs = frozenset(name for names in inputs for name in names)
-    return in_inputs.intersection(*(summed.union(names) for names in outputs))
+    if summed is not None:
+        return in_inputs & summed
+    return in_inputs.intersection(*outputs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,13 +41,14 @@ class Dimensions:
       inputs: per flat input a name for each dimension.
       outputs: likewise.
       sizes: the length that each name stands for.
-      summed: names along which an output that lacks them is the sum over their parts.
+      summed: of a derivative, the names along which its kernel may be divided: an output that
+        lacks one of them is the sum over its parts. None of a kernel itself.
     """
 
     inputs: tuple[Names, ...]
     outputs: tuple[Names, ...]
     sizes: tuple[tuple[str, int], ...]
-    summed: frozenset[str] = frozenset()
+    summed: frozenset[str] | None = None
 
     @functools.cached_property
     def independent(self) -> frozenset[str]:
@@ -79,7 +82,8 @@ class Dimensions:
             if extent is not None:
                 sizes[front] = extent
         outputs = tuple((name, *names) for names in self.outputs)
-        return Dimensions(tuple(inputs), outputs, tuple(sizes.items()), self.summed)
+        summed = None if self.summed is None else self.summed | {name}
+        return Dimensions(tuple(inputs), outputs, tuple(sizes.items()), summed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,13 +94,14 @@ class ShardingRule:
       inputs: per flat input a name for each dimension.
       outputs: likewise.
       batch_dims: instead of names, the number of leading dimensions that all arrays share.
-      summed: names along which an output that lacks them is the sum over their parts.
+      summed: of a derivative, the names along which its kernel may be divided: an output that
+        lacks one of them is the sum over its parts. None of a kernel itself.
     """
 
     inputs: tuple[Names, ...] = ()
     outputs: tuple[Names, ...] = ()
     batch_dims: int = 0
-    summed: frozenset[str] = frozenset()
+    summed: frozenset[str] | None = None
 
     def __str__(self) -> str:
         if self.batch_dims:
@@ -151,7 +156,8 @@ class ShardingRule:
         """Returns the rule of the kernel's reverse-mode derivative.
 
         With y = f(x, w) independent along a name, each part of y depends on its part of x alone,
-        and so does the gradient of x; that of a w without the name is the sum over all parts.
+        and so does the gradient of x; that of a w without the name is the sum over all parts. Along
+        any other name, as k of "i k -> i", a gradient needs all of x, as y does.
 
         Args:
           floats: the outputs that have cotangents, which follow the inputs.
@@ -162,7 +168,7 @@ class ShardingRule:
         return ShardingRule(
             (*self.inputs, *(self.outputs[index] for index in floats)),
             tuple(self.inputs[index] for index in wanted),
-            summed=_shared(self.inputs, self.outputs),
+            summed=_shared(self.inputs, self.outputs, self.summed),
         )
 
     def _name_batch(

@@ -570,6 +570,47 @@ def _native_gradient() -> None:
     )
 
 
+def last_of_row(x):
+    """The last of a row's steps: it waits for all of the row."""
+    y = output_tensor((x.shape[0],), x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = 0.0
+        for k in range(x.shape[1]):
+            y[i] = y[i] * x[i, k] + 0.5
+    return y
+
+
+def last_of_row_in_jax(x: Any) -> Any:
+    y = x[:, 0] * 0
+    for k in range(x.shape[1]):
+        y = y * x[:, k] + 0.5
+    return y
+
+
+@check("what a kernel needs whole, its gradient gets whole")
+def _contracted_gradient() -> None:
+    def slope(f: Callable[..., Any]) -> Callable[..., Any]:
+        return jax.jit(jax.grad(lambda x: (f(x) * W).sum()))
+
+    op = loops(last_of_row, "native", sharding="i k -> i")
+    expected = slope(last_of_row_in_jax)(X)
+    for spec in ((None, "b"), ("b", "a"), ("a", None)):
+        x = put(X, AUTO, *spec)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Custom 'last_of_row")
+            agree(slope(op)(x), expected)
+    (call,) = kernel_calls(hlo(slope(op), put(X, AUTO, "a")))
+    assert call.startswith("f32[2,8]"), call
+
+
+@check("raised loops of arrays that are whole in an explicit mesh")
+def _whole_in_explicit_mesh() -> None:
+    op = loops(last_of_row, "xla")
+    # The cotangent has no mesh in its type, the kernel's input has one.
+    got = jax.jit(jax.grad(lambda x: (op(x) * W).sum()))(put(X, EXPLICIT))
+    agree(got, jax.grad(lambda x: (last_of_row_in_jax(x) * W).sum())(X))
+
+
 @check("loops, conditions and recomputation")
 def _control_flow() -> None:
     op = scaling("aot", sharding=RULE)

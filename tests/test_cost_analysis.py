@@ -39,6 +39,24 @@ def test_of_a_kernel_that_is_one_call_the_bytes_are_known(op: Custom) -> None:
     assert op.cost_analysis(X, X) == {"bytes accessed": 180.0}
 
 
+@pytest.mark.parametrize("method", ["cost_analysis", "explain"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        (jax.export.symbolic_shape("n"), jnp.float32),
+        ((2**62, 4), jnp.float32),
+        ((2**31, 2**31), jnp.float32),
+        ((4,), jax.random.key(0).dtype),
+    ],
+)
+def test_what_stands_for_no_array_is_refused(method: str, shape: Any, dtype: Any) -> None:
+    struct = jax.ShapeDtypeStruct(shape, dtype)
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        getattr(loops(multiply), method)(struct, struct)
+    assert str(caught.value).startswith("Custom 'multiply': expected a ShapeDtypeStruct of numbers")
+    assert "got ShapeDtypeStruct(" in str(caught.value)
+
+
 def test_lists_outputs_and_wide_types_count() -> None:
     op = Custom(lambda xs: (xs[0], xs[1][:1]), lambda xs: (xs[0], [1]), lambda xs: (xs[0], xs[1]))
     x, y = np.zeros(4, np.float16), np.zeros(6, np.complex64)

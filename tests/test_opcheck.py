@@ -570,6 +570,7 @@ def test_the_report_indexes_and_counts() -> None:
     report = Report("op", (Finding("a", "passed", ""), Finding("b", "skipped", "why")))
     assert report.ok
     assert report["b"].summary == "why"
+    assert [finding.check for finding in report] == ["a", "b"]
     with pytest.raises(KeyError):
         report["c"]
 

@@ -81,6 +81,18 @@ def test_a_gradient_is_divided_as_its_kernel_is() -> None:
     assert sorted(map(sorted, planned.sums[1].tolist())) == [[0, 2, 4, 6], [1, 3, 5, 7]]
 
 
+def test_a_gradient_is_not_divided_where_its_kernel_is_not() -> None:
+    backward = rule("i k -> i").adjoint(floats=[0], wanted=[0])
+    dimensions = backward.name_dimensions([(8, 2), (8,)], [(8, 2)], "op")
+    assert dimensions.independent == {"i"}
+    assert dimensions.with_axis(3, [3, None]).independent == {"i", "axis 2"}
+    total = rule("i ->").adjoint(floats=[0], wanted=[0])
+    assert total.name_dimensions([(8,), ()], [(8,)], "op").independent == set()
+    second = backward.adjoint(floats=[0], wanted=[0, 1])
+    shapes = [(8, 2), (8,), (8, 2)]
+    assert second.name_dimensions(shapes, shapes[:2], "op").independent == {"i"}
+
+
 REFUSED = {
     "i j": "expected one -> in sharding; got 'i j'",
     "i -> i -> i": "expected one -> in sharding",

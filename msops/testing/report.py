@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 Verdict = Literal["passed", "failed", "skipped"]
@@ -73,6 +73,9 @@ class Report:
             names = ", ".join(map(repr, found))
             raise KeyError(f"opcheck has no finding {check!r}; there are {names}")
         return found[check]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
 
     def __str__(self) -> str:
         width = max((len(finding.check) for finding in self.findings), default=0)
