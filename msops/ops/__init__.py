@@ -4,8 +4,9 @@
 # script imports mindspore.ops.op_info_register.
 from msops.ops import op_info_register as _op_info_register_module  # noqa: F401 isort:skip
 
+from typing import TYPE_CHECKING
+
 from msops._custom import Custom
-from msops._extension import CustomOpBuilder
 from msops._gradients import GradOperation, grad, value_and_grad
 from msops._kernel_decorator import kernel, ms_kernel
 from msops._names import missing_names
@@ -25,6 +26,9 @@ from msops._op_info import (
 )
 from msops.ops import composite, functional, operations
 from msops.ops._table import FUNCTIONS, PRIMITIVES, Primitive
+
+if TYPE_CHECKING:
+    from msops._extension import CustomOpBuilder
 
 globals().update(FUNCTIONS)
 globals().update(PRIMITIVES)
@@ -57,4 +61,11 @@ __all__ = [
     *PRIMITIVES,
 ]
 
-__getattr__ = missing_names(__name__)
+# The toolchain comes with it, and takes a quarter of the time of the rest.
+_LATER = {"CustomOpBuilder": "msops._extension"}
+
+__getattr__ = missing_names(__name__, _LATER)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
