@@ -64,11 +64,13 @@ class Other:
     Attributes:
       label: name and version.
       cold_s: seconds of a build in an empty folder, with loading.
+      warm_s: seconds of the same in the next process, which finds the module built.
       times: of eager calls, by number of elements.
     """
 
     label: str
     cold_s: float
+    warm_s: float
     times: dict[int, Times]
 
 
@@ -164,9 +166,6 @@ def _measure_other(
     settings: Settings,
 ) -> Other:
     with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder, "times.json")
-        arguments = (*source, str(settings.rounds), str(result), *map(str, settings.counts))
-        command = [str(python.absolute()), str(FOLDER / script), *arguments]
         path = os.pathsep.join([str(python.absolute().parent), os.environ.get("PATH", "")])
         environment = {
             **os.environ,
@@ -175,17 +174,24 @@ def _measure_other(
             "TORCH_EXTENSIONS_DIR": folder,
         }
         environment.pop("PYTHONPATH", None)
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            sys.exit(
-                f"{variable}: {python} failed with status {done.returncode}:\n{done.stderr}"
-                f"Name a Python that has {title}, or unset the variable."
+
+        def answer(*counts: int) -> dict[str, Any]:
+            result = Path(folder, "times.json")
+            arguments = (*source, str(settings.rounds), str(result), *map(str, counts))
+            command = [str(python.absolute()), str(FOLDER / script), *arguments]
+            done = subprocess.run(
+                command, cwd=folder, env=environment, capture_output=True, text=True, check=False
             )
-        answer = json.loads(result.read_text())
-    times = {int(count): Times(tuple(seconds)) for count, seconds in answer["times"].items()}
-    return Other(f"{title} {answer['version']}", answer["cold_s"], times)
+            if done.returncode != 0:
+                sys.exit(
+                    f"{variable}: {python} failed with status {done.returncode}:\n{done.stderr}"
+                    f"Name a Python that has {title}, or unset the variable."
+                )
+            return json.loads(result.read_text())
+
+        first, second = answer(*settings.counts), answer()
+    times = {int(count): Times(tuple(seconds)) for count, seconds in first["times"].items()}
+    return Other(f"{title} {first['version']}", first["load_s"], second["load_s"], times)
 
 
 def _build_table(cold_s: float, warm_s: float, others: Sequence[Other]) -> Table:
@@ -194,7 +200,7 @@ def _build_table(cold_s: float, warm_s: float, others: Sequence[Other]) -> Table
         ["", "cold", "from the cache"],
         [
             ["msops", f"{cold_s:.2f}", f"{warm_s:.3f}"],
-            *([other.label, f"{other.cold_s:.2f}", ""] for other in others),
+            *([other.label, f"{other.cold_s:.2f}", f"{other.warm_s:.3f}"] for other in others),
         ],
     )
 

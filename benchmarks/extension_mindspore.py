@@ -1,10 +1,10 @@
 """Builds the extension in MindSpore and times its calls; see extension.py.
 
-    python extension_mindspore.py SOURCE ROUNDS RESULT COUNT...
+    python extension_mindspore.py SOURCE ROUNDS RESULT [COUNT...]
 
-Run by a Python that has MindSpore 2.7, in an empty folder. Writes MindSpore's version, the seconds
-of a cold and of a second build with loading, and by number of elements the seconds per call of each
-round.
+Run by a Python that has MindSpore 2.7. Writes MindSpore's version, the seconds of building, unless
+the folder it runs in has the module, and loading, and by number of elements the seconds per call of
+each round.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def make_call(function, count):
 def main(source, rounds, result, *counts):
     """Builds, times and writes."""
     ms.set_context(device_target="CPU", mode=ms.PYNATIVE_MODE)
-    module, cold_s = timed_load(source, "bench_extension")
+    module, load_s = timed_load(source, "bench_extension")
     times = {}
     for count in map(int, counts):
         times[count] = take_turns({"add": make_call(module.add, count)}, int(rounds))["add"].seconds
     with open(result, "w") as file:
-        json.dump({"version": ms.__version__, "cold_s": cold_s, "times": times}, file)
+        json.dump({"version": ms.__version__, "load_s": load_s, "times": times}, file)
 
 
 if __name__ == "__main__":
