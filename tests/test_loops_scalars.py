@@ -318,7 +318,7 @@ def test_casts_are_those_of_xla(source: str, target: str) -> None:
     values = samples(source)
     got = evaluate(lambda a: Cast(a, target), values)
     with jax.enable_x64(True):
-        expected = np.asarray(jax.lax.convert_element_type(values, target))
+        expected = np.asarray(jax.lax.convert_element_type(jax.numpy.asarray(values), target))
     assert got.dtype == expected.dtype
     same(got, expected)
 
