@@ -400,3 +400,11 @@ def test_malformed_op_info_is_refused_with_the_reason(reg_info, error, message):
     with pytest.raises(error) as info:
         read(reg_info)
     assert str(info.value) == f"{WHO}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("inputz", "inputs"), ("attrs", "attr"), ("dtype_formats", "dtype_format")]
+)
+def test_misspelt_key_is_an_error(key: str, meant: str) -> None:
+    with pytest.raises(OpInfoValueError, match=f"to have '{meant}'; got '{key}'"):
+        read_reg_info({"op_name": "add", "target": "CPU", key: []}, None, "aot", "Custom 'add'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
@@ -12,6 +13,10 @@ from msops._op_info.model import Attribute, Kind, OpInfo, Port, Target
 from msops._op_info.rows import as_row, kinds_of_rows, read_rows
 from msops.errors import OpInfoTypeError, OpInfoValueError, explain
 
+_KEYS = (
+    *("op_name", "inputs", "outputs", "attr", "dtype_format"),
+    *("target", "processor", "imply_type"),
+)
 _TARGETS: tuple[Target, ...] = get_args(Target)
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -110,6 +115,7 @@ def _not_op_info(item: Any, who: str) -> OpInfoTypeError:
 
 def read_op_info(item: Mapping[str, Any], func_type: str | None, who: str) -> OpInfo:
     """Returns the `OpInfo` that one dict describes; arguments and errors as `read_reg_info`."""
+    _check_keys(item, who)
     inputs = entries_of(item, "inputs", who)
     outputs = entries_of(item, "outputs", who)
     rows = read_rows(item, inputs, outputs, who)
@@ -125,6 +131,20 @@ def read_op_info(item: Mapping[str, Any], func_type: str | None, who: str) -> Op
     )
     _check_ambiguities(info, who)
     return info
+
+
+def _check_keys(item: Mapping[str, Any], who: str) -> None:
+    """Rejects what seems to be misspelt: it would guard nothing. MindSpore has many other keys."""
+    for key in item:
+        near = difflib.get_close_matches(str(key), _KEYS, n=1, cutoff=0.8)
+        if near and key not in _KEYS:
+            raise OpInfoValueError(
+                explain(
+                    who,
+                    f"expected the op info to have {near[0]!r}; got {key!r}",
+                    "Pass what CustomRegOp(...).get_op_info() returns, or mend the key.",
+                )
+            )
 
 
 def _read_target(item: Mapping[str, Any], func_type: str | None, who: str) -> Target:
