@@ -20,6 +20,7 @@ from msops._backend import Definition
 from msops._backends import BACKENDS
 from msops._call import Call, freeze_attribute, sort_arguments
 from msops._custom_options import (
+    add_side_effects,
     check_op_info,
     check_rules,
     choose_func_type,
@@ -280,7 +281,7 @@ class Custom:
             inference=self._inference,
             infos=self._infos,
             bprop=None if self._bprop is None else ByValue(self._bprop),
-            options=self._options,
+            options=add_side_effects(self._options, self._prim_attrs, self._backend),
             prim_attrs=tuple(self._prim_attrs.items()),
         )
 
@@ -291,7 +292,9 @@ class Custom:
     def add_prim_attr(self, name: str, value: Any) -> Custom:
         """Adds an attribute that every call of the op has, as MindSpore's primitives do.
 
-        An aot kernel reads it through ``AotExtra``; other kernels do not see it.
+        An aot kernel reads it through ``AotExtra``; other kernels do not see it. As in MindSpore,
+        ``side_effect_mem``, ``side_effect_io`` or ``side_effect_hidden`` with True says that the
+        kernel has effects: it is the same as ``Custom(stateful=True)``.
 
         Args:
           name: the attribute's name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -161,6 +162,21 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
                 "Leave the rule out, or call the op inside jax.shard_map.",
             )
         )
+    return options
+
+
+_SIDE_EFFECTS = ("side_effect_mem", "side_effect_io", "side_effect_hidden")
+"""MindSpore's attributes of primitives that are neither merged nor dropped."""
+
+
+def add_side_effects(options: Options, prim_attrs: Mapping[str, Any], backend: Backend) -> Options:
+    """Returns the options with what attributes of ``add_prim_attr`` mean: a stateful op.
+
+    A func_type without the option has no effects but its outputs: the attributes change nothing.
+    """
+    has_effect = any(prim_attrs.get(name) is True for name in _SIDE_EFFECTS)
+    if has_effect and backend.func_type in _FUNC_TYPES_WITH["stateful"]:
+        return dataclasses.replace(options, stateful=True)
     return options
 
 

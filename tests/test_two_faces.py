@@ -142,6 +142,44 @@ def test_attributes_added_to_a_copy_are_its_own() -> None:
     assert (twin(x)[0], op(x)[0]) == (6, 4)
 
 
+@pytest.mark.parametrize("attribute", ["side_effect_mem", "side_effect_io", "side_effect_hidden"])
+def test_a_kernel_with_a_side_effect_runs_though_its_result_is_dropped(
+    mode: int, attribute: str
+) -> None:
+    class Logging(nn.Cell):
+        def __init__(self, op: Any) -> None:
+            super().__init__()
+            self.op = op
+
+        def construct(self, x: Any) -> Any:
+            self.op(x)
+            self.op(x)
+            return x + 1
+
+    def runs(value: bool) -> int:
+        seen: list[int] = []
+        log = lambda x: seen.append(1) or x  # noqa: E731
+        net = Logging(Custom(log, first, first).add_prim_attr(attribute, value))
+        np.testing.assert_array_equal(net(Tensor([1.0, 2.0])).asnumpy(), [2.0, 3.0])
+        jax.effects_barrier()
+        return len(seen)
+
+    assert runs(True) == 2
+    assert runs(False) == (0 if mode == ms.GRAPH_MODE else 2)
+
+
+def test_a_side_effect_is_nothing_to_a_loop_kernel() -> None:
+    def twice(x):  # type: ignore[no-untyped-def]
+        y = output_tensor(x.shape, x.dtype)  # type: ignore[name-defined]  # noqa: F821
+        for i in range(x.shape[0]):
+            y[i] = x[i] * 2.0
+        return y
+
+    op = Custom(twice, func_type="akg").add_prim_attr("side_effect_mem", True)
+    recomputed = jax.grad(jax.checkpoint(lambda x: op(x).sum()))(jnp.array([1.0, 2.0]))
+    np.testing.assert_array_equal(recomputed, [2.0, 2.0])
+
+
 def test_rows_of_the_platform_guard_whatever_the_device_target() -> None:
     def rows(target: str, dtype: Any) -> dict[str, Any]:
         info = CustomRegOp().input(0, "x").input(1, "y").output(0, "out").target(target)
