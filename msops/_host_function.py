@@ -102,8 +102,7 @@ class HostFunction:
         if not outputs or (self._takes_out and result is None):
             return None
         if self._returns_tuple:
-            for index, value in enumerate(self._several(result, len(outputs))):
-                self.store(value, outputs[index], index)
+            self._store_several(self._several(result, len(outputs)), outputs)
             return None
         if result is None:
             self.store(result, outputs[0])
@@ -113,6 +112,19 @@ class HostFunction:
         """Puts a result into an output, if it is what the op declares."""
         if value is not out:
             out[...] = _check_output(value, out, index, self._who)
+
+    def _store_several(self, values: Sequence[Any], outputs: Sequence[np.ndarray]) -> None:
+        """Stores each result in its output, as if all were stored at once."""
+        results = []
+        for index, (value, out) in enumerate(zip(values, outputs, strict=True)):
+            result = out if value is out else _check_output(value, out, index, self._who)
+            # Outputs are written in order: a result in the memory of an earlier one would change.
+            if any(np.may_share_memory(result, earlier) for earlier in outputs[:index]):
+                result = result.copy()
+            results.append(result)
+        for result, out in zip(results, outputs, strict=True):
+            if result is not out:
+                out[...] = result
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
         """Calls the function on the arrays of a host callback."""

@@ -185,6 +185,59 @@ def test_an_input_called_out_is_an_input() -> None:
     np.testing.assert_array_equal(op(X, X, X), 111 * X)
 
 
+def fill(x: Any, out: Any) -> None:
+    out[0][...] = x
+    out[1][...] = -x
+
+
+# Of an input and buffers to fill, that return buffers of other outputs; with what they mean.
+SWAPS: dict[str, tuple[Callable[..., Any], Any]] = {
+    "swapped": (lambda x, out: (fill(x, out), out[::-1])[1], (-X, X)),
+    "one twice": (lambda x, out: (fill(x, out), (out[1], out[1]))[1], (-X, -X)),
+    "the first twice": (lambda x, out: (fill(x, out), (out[0], out[0]))[1], (X, X)),
+    "in reverse, and as it was": (
+        lambda x, out: (fill(x, out), (out[0][::-1], out[0]))[1],
+        (X[::-1], X),
+    ),
+    "columns in reverse": (
+        lambda x, out: (fill(x, out), (x + 1, out[0][:, ::-1]))[1],
+        (X + 1, X[:, ::-1]),
+    ),
+    "a memoryview": (lambda x, out: (fill(x, out), (out[1], memoryview(out[0])))[1], (-X, X)),
+}
+
+
+@pytest.mark.parametrize("attrs", [None, CALLBACK])
+@pytest.mark.parametrize("name", SWAPS)
+def test_outputs_may_be_returned_in_the_memory_of_others(name: str, attrs: Any) -> None:
+    function, expected = SWAPS[name]
+    pair = lambda x: (x, x)  # noqa: E731
+    op = Custom(function, pair, pair, compile_attrs=attrs)
+    for call in (op, jax.jit(op), lambda x: [t.asnumpy() for t in op(Tensor(x))]):
+        np.testing.assert_array_equal(call(X), expected)
+    got = jax.jit(jax.vmap(op))(jnp.stack([X, X]))
+    for batch, one in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(batch, np.stack([one, one]))
+
+
+@pytest.mark.parametrize("attrs", [None, CALLBACK])
+@pytest.mark.parametrize(
+    ("inplace", "function", "expected"),
+    [
+        ({0: 0}, lambda a: (a * 2, a), (2 * X, X)),
+        ({1: 0}, lambda a: (a, a * 2), (X, 2 * X)),
+        ({0: 0}, lambda a: (a[::-1], a), (X[::-1], X)),
+    ],
+)
+def test_an_input_that_holds_an_output_may_be_returned_as_another(
+    inplace: dict[int, int], function: Callable[..., Any], expected: Any, attrs: Any
+) -> None:
+    pair = lambda x: (x, x)  # noqa: E731
+    op = Custom(function, pair, pair, inplace=inplace, compile_attrs=attrs)
+    np.testing.assert_array_equal(op(X), expected)
+    np.testing.assert_array_equal(jax.jit(op)(X), expected)
+
+
 KEPT: list[Any] = []
 
 
