@@ -259,6 +259,72 @@ def test_keeping_a_view_is_an_error(function: Callable[..., Any], what: str) -> 
     assert "Keep a copy, x.copy(), or pass Custom(..., writable=True)" in str(caught.value)
 
 
+def keep_and_raise(x: Any, out: Any = None) -> Any:
+    KEPT.append(x)
+    raise ValueError("by hand")
+
+
+def keep_the_error(x: Any, out: Any = None) -> Any:
+    try:
+        raise ValueError("by hand")
+    except ValueError as error:  # its traceback has this frame, and so x and out
+        KEPT.append(error)
+        raise
+
+
+def keep_out_and_raise(x: Any, out: Any = None) -> Any:
+    KEPT.append(out[1:])
+    raise ValueError("by hand")
+
+
+def keep_and_return_another_shape(x: Any) -> Any:
+    KEPT.append(x)
+    return x[:1]
+
+
+def keep_and_raise_surrogates(x: Any) -> Any:
+    KEPT.append(x)
+    raise ValueError("by hand \ud800")
+
+
+@pytest.mark.parametrize(
+    ("function", "family", "problem", "what"),
+    [
+        (keep_and_raise, errors.KernelError, "raised ValueError: by hand", "input 0"),
+        (keep_the_error, errors.KernelError, "raised ValueError: by hand", "input 0"),
+        (keep_out_and_raise, errors.KernelError, "raised ValueError: by hand", "output 0"),
+        (keep_and_raise_surrogates, errors.KernelError, "by hand \\ud800", "input 0"),
+        (keep_and_return_another_shape, errors.InferenceValueError, "returned (1, 3)", "input 0"),
+    ],
+)
+def test_keeping_a_view_is_reported_of_a_function_that_fails_too(
+    function: Callable[..., Any], family: type[Exception], problem: str, what: str
+) -> None:
+    with pytest.raises(family) as caught:
+        Custom(function, first, first)(X)
+    KEPT.clear()
+    assert problem in str(caught.value)
+    assert f"its function kept {what}, whose memory is the program's" in str(caught.value)
+
+
+@pytest.mark.parametrize("attrs", [None, CALLBACK])
+def test_a_failure_alone_keeps_nothing(attrs: Any) -> None:
+    def fail_in_a_cycle(x: Any) -> Any:
+        def down(depth: int) -> Any:
+            return x[7] if depth == 0 else down(depth - 1)
+
+        try:
+            return down(3)
+        except IndexError as error:
+            raise ValueError("by hand") from error
+
+    for _ in range(5):
+        with pytest.raises(errors.KernelError) as caught:
+            Custom(fail_in_a_cycle, first, first, compile_attrs=attrs)(X)
+        assert "ValueError: by hand" in str(caught.value)
+        assert "kept" not in str(caught.value)
+
+
 def test_what_is_kept_of_a_writable_op_stays_valid() -> None:
     op = Custom(lambda x: (KEPT.append(x), x + 1)[1], first, first, writable=True)
     for i in range(20):

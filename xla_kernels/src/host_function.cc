@@ -133,7 +133,9 @@ int64_t AwaitRelease(const Views& views) {
 
 std::string Text(const py::error_already_set& error) {
   const auto kind = py::str(error.type().attr("__name__")).cast<std::string>();
-  return kind + ": " + py::str(error.value()).cast<std::string>();
+  // A text with lone surrogates, of a file name say, has no UTF-8.
+  const py::object text = py::str(error.value()).attr("encode")("utf-8", "backslashreplace");
+  return kind + ": " + text.cast<std::string>();
 }
 
 }  // namespace
@@ -179,10 +181,10 @@ HostFunction::~HostFunction() {
 
 void HostFunction::Call(void** arrays) const {
   const py::gil_scoped_acquire gil;
-  const py::handle function(static_cast<PyObject*>(function_));
+  std::string problem;
   try {
     Views views(shapes_.size());
-    {
+    try {
       py::tuple inputs(input_count_);
       py::tuple outputs(shapes_.size() - input_count_);
       for (size_t i = 0; i < shapes_.size(); ++i) {
@@ -193,30 +195,37 @@ void HostFunction::Call(void** arrays) const {
         Py_INCREF(view);
         PyTuple_SET_ITEM(side.ptr(), is_input ? i : i - input_count_, view);
       }
-      const auto result = py::reinterpret_steal<py::object>(
-          PyObject_CallFunctionObjArgs(function.ptr(), inputs.ptr(), outputs.ptr(), nullptr));
+      const auto result = py::reinterpret_steal<py::object>(PyObject_CallFunctionObjArgs(
+          static_cast<PyObject*>(function_), inputs.ptr(), outputs.ptr(), nullptr));
       if (!result) throw py::error_already_set();
       if (!result.is_none() && !CopyIfAlike(result.ptr(), PyTuple_GET_ITEM(outputs.ptr(), 0))) {
         py::handle(static_cast<PyObject*>(store_))(result, outputs[0]);
       }
+    } catch (const py::error_already_set& error) {
+      // The text alone leaves this block: the frames of the traceback hold the views.
+      problem = Text(error);
     }
-    if (views.FindHeld() < 0) return;
-    const int64_t held = AwaitRelease(views);
-    if (held < 0) return;
-    const auto position = static_cast<size_t>(held);
-    const bool is_input = position < input_count_;
-    throw std::runtime_error(
-        "KernelError: " +
-        Explain(who_,
-                "its function kept " + std::string(is_input ? "input " : "output ") +
-                    std::to_string(is_input ? position : position - input_count_) +
-                    ", whose memory is the program's and is reused after the call",
-                {},
-                "Keep a copy, x.copy(), or pass Custom(..., writable=True) for inputs of your "
-                "own."));
+    int64_t held = views.FindHeld();
+    if (held >= 0) held = AwaitRelease(views);
+    if (held >= 0) {
+      problem += problem.empty() ? "KernelError: " : "\n";
+      problem += ExplainHeld(static_cast<size_t>(held));
+    }
   } catch (const py::error_already_set& error) {
     throw std::runtime_error(Text(error));
   }
+  if (!problem.empty()) throw std::runtime_error(problem);
+}
+
+std::string HostFunction::ExplainHeld(size_t view) const {
+  const bool is_input = view < input_count_;
+  return Explain(who_,
+                 "its function kept " + std::string(is_input ? "input " : "output ") +
+                     std::to_string(is_input ? view : view - input_count_) +
+                     ", whose memory is the program's and is reused after the call",
+                 {},
+                 "Keep a copy, x.copy(), or pass Custom(..., writable=True) for inputs of your "
+                 "own.");
 }
 
 }  // namespace msops

@@ -28,10 +28,13 @@ class HostFunction {
 
   // Takes the GIL and calls the function on views of these arrays, the inputs read-only. Throws
   // std::runtime_error with a message for the user if the function fails, or if a view is still
-  // held by somebody afterwards: the memory belongs to the program.
+  // held by somebody afterwards, however the function ended: the memory belongs to the program.
   void Call(void** arrays) const;
 
  private:
+  // Returns the error for a view that is still held; inputs are counted first, then outputs.
+  std::string ExplainHeld(size_t view) const;
+
   const std::string who_;
   const std::vector<std::vector<int64_t>> shapes_;
   const size_t input_count_;
