@@ -18,7 +18,7 @@ import msops
 from msops._loops.compiled import Compiled
 from msops._loops.frontends.program import read_kernel
 from msops._loops.frontends.spec import Spec
-from msops._loops.raising.cost import is_order_bound
+from msops._loops.to_jax.raising.cost import is_order_bound
 
 METHOD = (
     "Every kernel of the suite at four sizes, forced to either form by compile_attrs. Microseconds "

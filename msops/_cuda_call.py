@@ -15,7 +15,7 @@ import numpy as np
 
 from msops import _jax_seam as seam
 from msops import _toolchain
-from msops._loops.print_cuda import Clear, Copy, CudaSource, Launch, Repeat, Step
+from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, Repeat, Step
 from msops._native_call import native_module, register_targets
 
 TARGET = "msops_loops_cuda"

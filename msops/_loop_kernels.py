@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from msops._loops.compiled import Compiled
     from msops._loops.frontends.program import Program
     from msops._loops.frontends.spec import Spec
-    from msops._loops.ir import Kernel
+    from msops._loops.ir.nodes import Kernel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +143,7 @@ def case_of(request: Request) -> Case:
 
 
 def _check(spec: Spec, what: str, who: str) -> None:
-    from msops._loops.intrinsics import DTYPES
+    from msops._loops.ir.intrinsics import DTYPES
 
     if spec.dtype not in DTYPES:
         raise InferenceTypeError(

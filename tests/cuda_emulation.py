@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from msops._dtypes import as_dtype
-from msops._loops.ir import Kernel
-from msops._loops.print_cuda import Clear, Copy, CudaSource, Launch, Repeat, Step
-from msops._loops.print_cuda.thread_code import FROM_F16, PREAMBLE, TO_F16
+from msops._loops.ir.nodes import Kernel
+from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, Repeat, Step
+from msops._loops.to_cuda.thread_code import FROM_F16, PREAMBLE, TO_F16
 
 FOLDER = Path(__file__).resolve().parent
 CACHE = Path(os.environ["MSOPS_CACHE_DIR"]) / "cuda-emulation"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
-from msops._loops.interpret import interpret
-from msops._loops.intrinsics import FLOATS
-from msops._loops.ir import Binary, Buffer, Call, Cast, Const, Expr, Kernel, Load, Stmt, Store
-from msops._loops.walk import map_bodies, statements
+from msops._loops.ir.intrinsics import FLOATS
+from msops._loops.ir.nodes import Binary, Buffer, Call, Cast, Const, Expr, Kernel, Load, Stmt, Store
+from msops._loops.ir.walk import map_bodies, statements
+from msops._loops.oracle.interpret import interpret
 
 COUNT = Buffer("count_of_stores", (), "float64")
 LARGEST = Buffer("largest_stored", (), "float64")

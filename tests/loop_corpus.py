@@ -26,7 +26,7 @@ from loop_kernels import (
 from loop_kernels.case import Case as Case
 
 from msops._loops.frontends import Spec, read_kernel
-from msops._loops.ir import Kernel
+from msops._loops.ir.nodes import Kernel
 
 CORPUS: tuple[Case, ...] = (
     *elementwise.CASES,

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from msops._dtypes import as_dtype
-from msops._loops.ir import Buffer, Kernel
+from msops._loops.ir.nodes import Buffer, Kernel
 from msops._loops.passes.check_bounds import check_bounds as find_doubtful
 from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.pipeline import PASSES_COMMON, run
-from msops._loops.print_c import CSource, arrange, print_kernel
+from msops._loops.passes.pipeline import PASSES_COMMON, run
+from msops._loops.to_c import CSource, arrange, print_kernel
 from msops._toolchain.generated import FLAGS
 
 # Runs a parallel loop backwards in blocks as small as allowed: wrong if its iterations depend.

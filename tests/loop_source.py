@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from msops._loops.frontends import Program, Spec, read_kernel
-from msops._loops.interpret import interpret
-from msops._loops.ir import Kernel
-from msops._loops.text import kernel_text
-from msops._loops.verify import verify
+from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.text import kernel_text
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.verify import verify
 
 _count = itertools.count()
 

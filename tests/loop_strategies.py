@@ -33,8 +33,8 @@ from loop_expressions import (
 )
 
 from msops._dtypes import as_dtype
-from msops._loops.intrinsics import FLOATS
-from msops._loops.ir import (
+from msops._loops.ir.intrinsics import FLOATS
+from msops._loops.ir.nodes import (
     Binary,
     Buffer,
     Const,
@@ -48,8 +48,8 @@ from msops._loops.ir import (
     Store,
     Var,
 )
-from msops._loops.verify import verify
-from msops._loops.walk import statements
+from msops._loops.ir.walk import statements
+from msops._loops.oracle.verify import verify
 
 DTYPES = ("float32", "int32", "float16", "bfloat16", "bool", "int8", "uint8", "int16", "uint32")
 """The dtypes of a JAX without x64."""

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from msops._loops import scalars
-from msops._loops.intrinsics import is_float
-from msops._loops.ir import (
+from msops._loops.ir import scalars
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.nodes import (
     Binary,
     Buffer,
     Call,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from msops._loops import scalars
-from msops._loops.ir import (
+from msops._loops.ir import scalars
+from msops._loops.ir.nodes import (
     Binary,
     Call,
     Cast,

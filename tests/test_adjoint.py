@@ -16,17 +16,17 @@ from loop_patterns import patterns
 from loop_strategies import Case, kernels
 from loop_tangents import slope, tangents
 
-from msops._loops.adjoint import adjoint, recording, tape_bytes, transform
-from msops._loops.adjoint.rules import RULES
-from msops._loops.interpret import interpret
-from msops._loops.intrinsics import BINARY, FUNCTIONS, is_float
-from msops._loops.ir import Kernel, Local
-from msops._loops.parse import parse_kernel
-from msops._loops.polyhedral import library
-from msops._loops.sizes import size_bytes
-from msops._loops.text import kernel_text
-from msops._loops.verify import verify
-from msops._loops.walk import statements
+from msops._loops.analysis.polyhedral import library
+from msops._loops.gradient import adjoint, recording, tape_bytes, transform
+from msops._loops.gradient.rules import RULES
+from msops._loops.ir.intrinsics import BINARY, FUNCTIONS, is_float
+from msops._loops.ir.nodes import Kernel, Local
+from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.text import kernel_text
+from msops._loops.ir.walk import statements
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.parse import parse_kernel
+from msops._loops.oracle.verify import verify
 from msops.errors import ArgumentValueError
 
 

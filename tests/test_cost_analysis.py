@@ -14,8 +14,8 @@ import pytest
 from custom_ops import aicpu, aot, first, loops, matmul, multiply, solve_lower, tbe
 
 from msops import Custom, Tensor, errors
-from msops._loops.counts import count_operations
-from msops._loops.parse import parse_kernel
+from msops._loops.analysis.counts import count_operations
+from msops._loops.oracle.parse import parse_kernel
 
 X = jax.ShapeDtypeStruct((3, 5), jnp.float32)
 

@@ -23,17 +23,29 @@ from loop_corpus import CORPUS, Case, specialised
 from loop_strategies import WIDE_DTYPES, kernels
 
 from msops._dtypes import as_dtype
-from msops._loops import pipeline
-from msops._loops.interpret import interpret
-from msops._loops.intrinsics import DTYPES, FUNCTIONS, INTEGERS, result_dtype
-from msops._loops.ir import Binary, Buffer, Call, Cast, Const, Expr, For, Kernel, Load, Store, Var
-from msops._loops.parse import parse_kernel
-from msops._loops.print_cuda import Clear, Copy, CudaSource, Launch, Repeat, costs, cuda_source
-from msops._loops.print_cuda.preparation import prepare
-from msops._loops.print_cuda.thread_code import PREAMBLE
-from msops._loops.rules import _BINARY, _FUNCTIONS
-from msops._loops.text import body_text
-from msops._loops.verify import verify
+from msops._loops.ir.intrinsics import DTYPES, FUNCTIONS, INTEGERS, result_dtype
+from msops._loops.ir.nodes import (
+    Binary,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Store,
+    Var,
+)
+from msops._loops.ir.text import body_text
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.parse import parse_kernel
+from msops._loops.oracle.rules import _BINARY, _FUNCTIONS
+from msops._loops.oracle.verify import verify
+from msops._loops.passes import pipeline
+from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, Repeat, costs, cuda_source
+from msops._loops.to_cuda.preparation import prepare
+from msops._loops.to_cuda.thread_code import PREAMBLE
 from msops._toolchain.nvrtc import find_compiler
 from msops.errors import BuildError
 
@@ -341,7 +353,7 @@ def test_an_array_too_large_for_a_thread_lies_in_a_slot_of_device_memory() -> No
 
 def test_slots_for_many_threads_are_shared_by_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = parse_kernel(LARGE_LOCAL.replace("50", "5000"))
-    monkeypatch.setattr("msops._loops.print_cuda.source._SLOTS_BYTES", 1 << 20)
+    monkeypatch.setattr("msops._loops.to_cuda.source._SLOTS_BYTES", 1 << 20)
     (launch,) = printed(kernel).launches
     assert launch.blocks == 2
     run_everywhere(kernel, random_inputs(kernel))

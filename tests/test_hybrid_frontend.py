@@ -8,9 +8,9 @@ from loop_corpus import CORPUS, Case, specialised
 from loop_source import body, define, matrix, run, specialise, vector
 
 from msops._loops.frontends import Spec
-from msops._loops.interpret import interpret
-from msops._loops.text import kernel_text
-from msops._loops.verify import verify
+from msops._loops.ir.text import kernel_text
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.verify import verify
 
 
 @pytest.mark.parametrize("size", [5, 8])

@@ -13,11 +13,11 @@ from tvm_kernels import built
 
 from msops._loops.frontends.spec import Spec
 from msops._loops.frontends.tvm import MODULES, specialise
-from msops._loops.interpret import interpret
-from msops._loops.ir import Kernel, Local
-from msops._loops.text import body_text
-from msops._loops.verify import verify
-from msops._loops.walk import statements
+from msops._loops.ir.nodes import Kernel, Local
+from msops._loops.ir.text import body_text
+from msops._loops.ir.walk import statements
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.verify import verify
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, MsopsError
 
 tvm = MODULES["tvm"]

@@ -151,7 +151,7 @@ def test_history_without_it_is_no_source(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_real_session_works(tmp_path: Path) -> None:
     lines = [
         "from msops._loops.frontends import Spec, read_kernel",
-        "from msops._loops.text import kernel_text",
+        "from msops._loops.ir.text import kernel_text",
         *K1,
         "",
         *K2,

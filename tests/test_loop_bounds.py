@@ -11,11 +11,11 @@ from cuda_emulation import Emulation
 from loop_native import build_together, call, prepared, printed
 from loop_source import body, define, matrix, specialise, vector
 
-from msops._loops import pipeline
-from msops._loops.interpret import interpret
-from msops._loops.ir import Kernel
-from msops._loops.print_cuda import cuda_source
-from msops._loops.print_jax import build
+from msops._loops.ir.nodes import Kernel
+from msops._loops.oracle.interpret import interpret
+from msops._loops.passes import pipeline
+from msops._loops.to_cuda import cuda_source
+from msops._loops.to_jax.printing import build
 
 LEAST, GREATEST = -(2**31), 2**31 - 1
 STEPS = (1, 2, 3, 7, 2**30, 2**31 - 1, 2**31, 2**32 - 1, 2**40, -1, -2, -5, -(2**31), -(2**33))

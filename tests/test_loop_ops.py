@@ -15,7 +15,7 @@ from loop_corpus import BY_NAME
 
 import msops
 from msops import Custom, ops
-from msops._loops.polyhedral import library
+from msops._loops.analysis.polyhedral import library
 from msops.errors import ArgumentValueError, InferenceValueError, KernelError
 from msops.ops import CustomRegOp, DataType
 

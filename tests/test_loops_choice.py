@@ -8,7 +8,7 @@ import pytest
 import msops
 from msops._loops.choice import Lowering
 from msops._loops.compiled import Compiled
-from msops._loops.parse import parse_kernel
+from msops._loops.oracle.parse import parse_kernel
 from msops.errors import BuildError
 
 ADD = """kernel add(a: float32[n, n]) -> (b) {

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from loop_strategies import Case, inputs_of, kernels
 from loop_trace import Event, trace
 
+from msops._loops.analysis.polyhedral import library
+from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
 from msops._loops.errors import NotRaised
-from msops._loops.ir import For, Kernel
-from msops._loops.parse import parse_kernel
+from msops._loops.ir.nodes import For, Kernel
+from msops._loops.oracle.parse import parse_kernel
 from msops._loops.passes.check_bounds import check_bounds
 from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.pipeline import analyse, to_raised
-from msops._loops.polyhedral import library
-from msops._loops.polyhedral.dependences import Dependence, dependences
+from msops._loops.passes.pipeline import analyse, to_raised
 
 several = settings(max_examples=80, deadline=None)
 

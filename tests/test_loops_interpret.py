@@ -15,11 +15,11 @@ from loop_expressions import LIPSCHITZ
 from loop_strategies import WIDE_DTYPES, Case, kernels
 
 from msops._dtypes import as_dtype
-from msops._loops.interpret import interpret
-from msops._loops.intrinsics import FLOATS
-from msops._loops.ir import Binary, Call, Cast, For, If, Kernel, Local, Select
-from msops._loops.parse import parse_kernel
-from msops._loops.walk import expressions, loads, own_expressions, statements
+from msops._loops.ir.intrinsics import FLOATS
+from msops._loops.ir.nodes import Binary, Call, Cast, For, If, Kernel, Local, Select
+from msops._loops.ir.walk import expressions, loads, own_expressions, statements
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.parse import parse_kernel
 from msops.errors import ArgumentValueError, KernelError
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_strategies import WIDE_DTYPES, Case, kernels
 
-from msops._loops.intrinsics import BINARY, DTYPES, FLOATS, FUNCTIONS, INTEGERS, result_dtype
-from msops._loops.ir import (
+from msops._loops.ir.intrinsics import BINARY, DTYPES, FLOATS, FUNCTIONS, INTEGERS, result_dtype
+from msops._loops.ir.nodes import (
     Binary,
     Buffer,
     Call,
@@ -30,12 +30,12 @@ from msops._loops.ir import (
     Unary,
     Var,
 )
-from msops._loops.parse import parse_body, parse_expr, parse_kernel
-from msops._loops.rules import RULES
-from msops._loops.text import body_text, expr_text, kernel_text
-from msops._loops.tokens import TextError
-from msops._loops.verify import IRError, verify
-from msops._loops.walk import statements
+from msops._loops.ir.text import body_text, expr_text, kernel_text
+from msops._loops.ir.walk import statements
+from msops._loops.oracle.parse import parse_body, parse_expr, parse_kernel
+from msops._loops.oracle.rules import RULES
+from msops._loops.oracle.tokens import TextError
+from msops._loops.oracle.verify import IRError, verify
 
 EXAMPLE = """kernel example(a: float32[4, 8], idx: int64[4]) -> (s, a) {
   buffer s: float32[4]

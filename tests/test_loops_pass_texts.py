@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from msops._loops.ir import Kernel
-from msops._loops.parse import parse_kernel
+from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.text import kernel_text
+from msops._loops.oracle.parse import parse_kernel
+from msops._loops.oracle.verify import verify
 from msops._loops.passes.contract import contract
 from msops._loops.passes.distribute import distribute
 from msops._loops.passes.drop_starts import drop_starts
@@ -20,9 +22,7 @@ from msops._loops.passes.materialise_guards import materialise_guards
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
-from msops._loops.print_c.carrying import carry_elements
-from msops._loops.text import kernel_text
-from msops._loops.verify import verify
+from msops._loops.to_c.carrying import carry_elements
 
 Pass = Callable[[Kernel], Kernel]
 

@@ -16,13 +16,13 @@ from loop_corpus import Case as CorpusCase
 from loop_strategies import Case, kernels
 
 from msops._loops.errors import NotRaised
-from msops._loops.interpret import interpret
-from msops._loops.intrinsics import COMPARISONS
-from msops._loops.ir import Binary, Buffer, Const, Expr, For, Kernel, Select, Stmt, Store, Var
+from msops._loops.ir.intrinsics import COMPARISONS
+from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Kernel, Select, Stmt, Store, Var
+from msops._loops.ir.text import kernel_text
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.verify import verify
+from msops._loops.passes.pipeline import PASSES_COMMON, PASSES_RAISE, Pass, analyse, to_raised
 from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.pipeline import PASSES_COMMON, PASSES_RAISE, Pass, analyse, to_raised
-from msops._loops.text import kernel_text
-from msops._loops.verify import verify
 
 few = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 

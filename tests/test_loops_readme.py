@@ -32,5 +32,5 @@ def importers(name: str) -> set[str]:
 
 
 def test_one_part_knows_jax_and_one_isl() -> None:
-    assert importers("jax") == {"print_jax"}
-    assert importers("islpy") == {"polyhedral"}
+    assert importers("jax") == {"to_jax"}
+    assert importers("islpy") == {"analysis"}

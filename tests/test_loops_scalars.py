@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from msops._dtypes import as_dtype
-from msops._loops.interpret import interpret
-from msops._loops.intrinsics import BINARY, DTYPES, FLOATS, FUNCTIONS, INTEGERS, result_dtype
-from msops._loops.ir import (
+from msops._loops.ir.intrinsics import BINARY, DTYPES, FLOATS, FUNCTIONS, INTEGERS, result_dtype
+from msops._loops.ir.nodes import (
     Binary,
     Buffer,
     Call,
@@ -30,7 +29,8 @@ from msops._loops.ir import (
     Unary,
     Var,
 )
-from msops._loops.verify import verify
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.verify import verify
 
 
 def evaluate(make: Callable[..., Expr], *arrays: np.ndarray) -> np.ndarray:

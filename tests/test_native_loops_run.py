@@ -17,10 +17,10 @@ from loop_native import build_together, call, call_for_code, prepared, printed
 from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, Case, kernels
 
-from msops._loops.interpret import interpret
-from msops._loops.parse import parse_kernel
-from msops._loops.print_c import cost
-from msops._loops.text import kernel_text
+from msops._loops.ir.text import kernel_text
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.parse import parse_kernel
+from msops._loops.to_c import cost
 
 
 def random_cases(

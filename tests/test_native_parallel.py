@@ -14,8 +14,8 @@ import pytest
 from native_harness import PREAMBLE, Call, Library, build, failure, register, run, same
 
 from msops import _native, _toolchain
-from msops._loops.parse import parse_kernel
-from msops._loops.print_c import c_source
+from msops._loops.oracle.parse import parse_kernel
+from msops._loops.to_c import c_source
 
 SOURCE = (
     PREAMBLE

@@ -18,12 +18,12 @@ from loop_tangents import tangents
 from random_examples import on_random
 
 from msops._loops.errors import NotRaised
-from msops._loops.intrinsics import is_float
-from msops._loops.ir import Kernel
-from msops._loops.parse import parse_kernel
-from msops._loops.pipeline import to_raised
-from msops._loops.print_jax import build
-from msops._loops.text import kernel_text
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.text import kernel_text
+from msops._loops.oracle.parse import parse_kernel
+from msops._loops.passes.pipeline import to_raised
+from msops._loops.to_jax.printing import build
 
 
 @pytest.fixture(autouse=True)

@@ -21,11 +21,11 @@ from random_examples import on_random
 from tvm_corpus import TVM_CORPUS, specialised_tvm
 
 from msops._loops.errors import NotRaised
-from msops._loops.interpret import interpret
-from msops._loops.ir import Kernel
-from msops._loops.parse import parse_kernel
-from msops._loops.pipeline import to_raised
-from msops._loops.print_jax import build
+from msops._loops.ir.nodes import Kernel
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.parse import parse_kernel
+from msops._loops.passes.pipeline import to_raised
+from msops._loops.to_jax.printing import build
 
 
 @pytest.fixture(autouse=True)

@@ -11,12 +11,24 @@ import numpy as np
 import pytest
 
 from msops._dtypes import as_dtype
-from msops._loops.interpret import interpret
-from msops._loops.intrinsics import BINARY, FLOATS, FUNCTIONS, INTEGERS, is_float, result_dtype
-from msops._loops.ir import Binary, Buffer, Call, Cast, Const, Expr, For, Kernel, Load, Store, Var
-from msops._loops.pipeline import to_raised
-from msops._loops.print_jax import build
-from msops._loops.verify import verify
+from msops._loops.ir.intrinsics import BINARY, FLOATS, FUNCTIONS, INTEGERS, is_float, result_dtype
+from msops._loops.ir.nodes import (
+    Binary,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Store,
+    Var,
+)
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.verify import verify
+from msops._loops.passes.pipeline import to_raised
+from msops._loops.to_jax.printing import build
 
 DOMAINS = {"number": (*INTEGERS, *FLOATS), "integer": INTEGERS, "float": FLOATS, "bool": ("bool",)}
 

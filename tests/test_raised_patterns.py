@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from loop_agreement import assert_agree
 
-from msops._loops.interpret import interpret
-from msops._loops.ir import Kernel
-from msops._loops.parse import parse_kernel
-from msops._loops.pipeline import to_raised
-from msops._loops.raising.carried import expand_carried
-from msops._loops.raising.classify import raise_kernel
-from msops._loops.raising.describe import describe
-from msops._loops.raising.reductions import rewrite_conditional_reductions
-from msops._loops.raising.steps import Contract, Convolve, Loop, Step
-from msops._loops.text import body_text
-from msops._loops.verify import verify
+from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.text import body_text
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.parse import parse_kernel
+from msops._loops.oracle.verify import verify
+from msops._loops.passes.pipeline import to_raised
+from msops._loops.to_jax.raising.carried import expand_carried
+from msops._loops.to_jax.raising.classify import raise_kernel
+from msops._loops.to_jax.raising.describe import describe
+from msops._loops.to_jax.raising.reductions import rewrite_conditional_reductions
+from msops._loops.to_jax.raising.steps import Contract, Convolve, Loop, Step
 
 
 def kernel_of(parameters: str, results: str, body: str) -> Kernel:

@@ -10,10 +10,10 @@ import pytest
 from topi_cases import NN_ROWS, ROWS, Row, topi, tvm
 
 from msops._loops.frontends.tvm import lower
-from msops._loops.interpret import interpret
-from msops._loops.ir import Kernel
-from msops._loops.text import kernel_text
-from msops._loops.verify import verify
+from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.text import kernel_text
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.verify import verify
 from msops.errors import MsopsError
 
 _EPSILON = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 2**-22, "float64": 2**-45}

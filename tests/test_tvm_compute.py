@@ -12,13 +12,13 @@ import pytest
 from tvm_corpus import specialised_tvm
 from tvm_kernels import computed
 
-from msops._loops import ir
 from msops._loops.frontends.spec import Spec
 from msops._loops.frontends.tvm import MODULES, lower, specialise
-from msops._loops.interpret import interpret
-from msops._loops.text import kernel_text
-from msops._loops.verify import verify
-from msops._loops.walk import loads, statements
+from msops._loops.ir import nodes as ir
+from msops._loops.ir.text import kernel_text
+from msops._loops.ir.walk import loads, statements
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.verify import verify
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, MsopsError
 
 tvm = MODULES["tvm"]

@@ -18,7 +18,7 @@ from tvm_kernels import built, computed
 
 from msops._loops.frontends.spec import Spec
 from msops._loops.frontends.tvm import specialise
-from msops._loops.ir import Kernel
+from msops._loops.ir.nodes import Kernel
 
 TVM_CORPUS: tuple[Case, ...] = (*computed.CASES, *built.CASES, built.LISTED)
 

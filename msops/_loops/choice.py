@@ -16,17 +16,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from msops._loops.costs import CACHE_BYTES
-from msops._loops.ir import Kernel
-from msops._loops.print_c.cost import native_seconds, operations_in_loops
-from msops._loops.raising.cost import (
+from msops._loops.analysis.costs import CACHE_BYTES
+from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.sizes import size_bytes
+from msops._loops.to_c.cost import native_seconds, operations_in_loops
+from msops._loops.to_jax.raising.cost import (
     INLINE_OPERATIONS,
     SECONDS_PER_WAKING,
     is_order_bound,
     raised_seconds,
 )
-from msops._loops.raising.steps import Branch, Contract, Convolve, Loop, Step
-from msops._loops.sizes import size_bytes
+from msops._loops.to_jax.raising.steps import Branch, Contract, Convolve, Loop, Step
 
 Lowering = Literal["xla", "native"]
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msops import _config, _toolchain
-from msops._loops import pipeline
-from msops._loops.adjoint import adjoint
-from msops._loops.batching import batched
+from msops._loops.analysis.counts import count_operations
 from msops._loops.choice import (
     Choice,
     Estimates,
@@ -21,18 +19,20 @@ from msops._loops.choice import (
     forced,
     is_quick_as_native,
 )
-from msops._loops.counts import count_operations
 from msops._loops.diagnostics import point
 from msops._loops.errors import NotRaised
-from msops._loops.ir import Kernel
-from msops._loops.print_c import CSource, arrange, arranged_source, print_kernel
-from msops._loops.print_cuda import CudaSource, cuda_source
-from msops._loops.raising.classify import raise_kernel
-from msops._loops.raising.cost import is_order_bound
-from msops._loops.raising.describe import describe
-from msops._loops.raising.steps import Branch, Loop, Step
-from msops._loops.sizes import check_sizes
-from msops._loops.text import kernel_text
+from msops._loops.gradient import adjoint
+from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.sizes import check_sizes
+from msops._loops.ir.text import kernel_text
+from msops._loops.passes import pipeline
+from msops._loops.passes.batching import batched
+from msops._loops.to_c import CSource, arrange, arranged_source, print_kernel
+from msops._loops.to_cuda import CudaSource, cuda_source
+from msops._loops.to_jax.raising.classify import raise_kernel
+from msops._loops.to_jax.raising.cost import is_order_bound
+from msops._loops.to_jax.raising.describe import describe
+from msops._loops.to_jax.raising.steps import Branch, Loop, Step
 from msops.errors import ArgumentValueError, explain
 
 
@@ -121,7 +121,7 @@ class Compiled:
     def function(self) -> Callable[..., Sequence[Any]]:
         """The raised kernel as a JAX function, of one array per parameter."""
         # The one module of this package that imports JAX.
-        from msops._loops.print_jax import build
+        from msops._loops.to_jax.printing import build
 
         return build(self.raised)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msops._loops.ir import Location
+from msops._loops.ir.nodes import Location
 
 
 class NotRaised(Exception):

@@ -18,7 +18,7 @@ import numpy as np
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tensor import Tensor
 from msops._loops.frontends.tvm.tracing import refusal
-from msops._loops.intrinsics import is_float
+from msops._loops.ir.intrinsics import is_float
 from msops._tbe.operation import DslOperation, apply, check_tensors
 from msops._tbe.session import KernelTypeError
 

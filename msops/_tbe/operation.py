@@ -13,7 +13,7 @@ import numpy as np
 from msops._loops.frontends.tvm.expr import ConstExpr, const
 from msops._loops.frontends.tvm.tensor import Operation, Tensor, as_shape
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
-from msops._loops.intrinsics import is_float
+from msops._loops.ir.intrinsics import is_float
 from msops._tbe.session import KernelTypeError, remember_dtype
 from msops.errors import BuildError
 

@@ -12,7 +12,7 @@ from msops._loops.frontends.hybrid import HybridKernel, read_hybrid
 from msops._loops.frontends.recognise import Kind, recognise
 from msops._loops.frontends.source import Source, read_source, unwrap
 from msops._loops.frontends.spec import Spec
-from msops._loops.ir import Kernel, Location
+from msops._loops.ir.nodes import Kernel, Location
 from msops.errors import ArgumentTypeError, explain
 
 Dialect: TypeAlias = Literal["akg", "hybrid"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msops._loops.diagnostics import point
 from msops._loops.frontends.source import Source
-from msops._loops.ir import Location
+from msops._loops.ir.nodes import Location
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, explain
 
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from msops._loops.frontends.history import history_candidates
-from msops._loops.ir import Location
+from msops._loops.ir.nodes import Location
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 

@@ -1,1 +1,1 @@
-"""The passes of the loop compiler, one a file; ../pipeline.py lists them."""
+"""The passes of the loop compiler, one a file; pipeline.py lists them."""

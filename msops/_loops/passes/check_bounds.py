@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from msops._loops.findings import Finding
-from msops._loops.ir import Expr, For, Kernel, Local, Stmt, Store
-from msops._loops.ranges import Ranges, is_within, loop_range, range_of
-from msops._loops.text import buffer_text, expr_text
-from msops._loops.walk import bodies, loads, own_expressions
+from msops._loops.analysis.findings import Finding
+from msops._loops.analysis.ranges import Ranges, is_within, loop_range, range_of
+from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store
+from msops._loops.ir.text import buffer_text, expr_text
+from msops._loops.ir.walk import bodies, loads, own_expressions
 
 if TYPE_CHECKING:
-    from msops._loops.polyhedral.bounds import Doubt
+    from msops._loops.analysis.polyhedral.bounds import Doubt
 
 Index: TypeAlias = tuple[str, tuple[Expr, ...], int]
 """One index of an access: the buffer, all indices, and the position of this one."""
@@ -45,8 +45,8 @@ def check_bounds(kernel: Kernel) -> Bounds:
     if _is_inside(kernel.body, shapes, {}):
         return Bounds((), frozenset())
     # At the first compile, not with `import msops`.
-    from msops._loops.polyhedral.bounds import doubts
-    from msops._loops.polyhedral.library import TooComplex
+    from msops._loops.analysis.polyhedral.bounds import doubts
+    from msops._loops.analysis.polyhedral.library import TooComplex
 
     try:
         found = doubts(kernel)

@@ -16,11 +16,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, TypeVar
 
-from msops._loops.ir import Expr, Kernel, Load, Stmt, Store, Var
-from msops._loops.walk import expressions, map_bodies, map_expressions, rewrite
+from msops._loops.ir.nodes import Expr, Kernel, Load, Stmt, Store, Var
+from msops._loops.ir.walk import expressions, map_bodies, map_expressions, rewrite
 
 if TYPE_CHECKING:
-    from msops._loops.polyhedral.flow import Flow
+    from msops._loops.analysis.polyhedral.flow import Flow
 
 T = TypeVar("T")
 
@@ -28,8 +28,8 @@ T = TypeVar("T")
 def contract(kernel: Kernel) -> Kernel:
     """Returns the kernel with the smallest temporaries that serve."""
     # At the first compile, not with `import msops`.
-    from msops._loops.polyhedral.flow import flows
-    from msops._loops.polyhedral.library import TooComplex, analysis
+    from msops._loops.analysis.polyhedral.flow import flows
+    from msops._loops.analysis.polyhedral.library import TooComplex, analysis
 
     try:
         with analysis() as context:

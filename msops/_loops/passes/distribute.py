@@ -21,8 +21,10 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msops._loops.analysis.ranges import Ranges, is_known, loop_range
 from msops._loops.errors import NotRaised
-from msops._loops.ir import (
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
     Buffer,
@@ -34,13 +36,11 @@ from msops._loops.ir import (
     Stmt,
     Var,
 )
-from msops._loops.names import Names
+from msops._loops.ir.walk import bodies, expressions
 from msops._loops.passes.graph import components
 from msops._loops.passes.places import Edge, Place, edges_of, places_of, wrapped
 from msops._loops.passes.rename import rename_loops
 from msops._loops.passes.self_orders import last_iterations, read_first
-from msops._loops.ranges import Ranges, is_known, loop_range
-from msops._loops.walk import bodies, expressions
 
 
 def distribute(kernel: Kernel) -> Kernel:
@@ -52,8 +52,8 @@ def distribute(kernel: Kernel) -> Kernel:
       NotRaised: the dependences are too complex to analyse.
     """
     # At the first compile, not with `import msops`.
-    from msops._loops.polyhedral.dependences import dependences
-    from msops._loops.polyhedral.library import TooComplex
+    from msops._loops.analysis.polyhedral.dependences import dependences
+    from msops._loops.analysis.polyhedral.library import TooComplex
 
     try:
         found = dependences(kernel)

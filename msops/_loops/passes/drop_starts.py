@@ -17,12 +17,19 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from msops._loops.intrinsics import is_float
-from msops._loops.ir import Const, Expr, For, Kernel, Stmt, Store, Var
+from msops._loops.analysis.ranges import Range, Ranges, dtype_range, loop_range
+from msops._loops.analysis.updates import update_of
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.nodes import Const, Expr, For, Kernel, Stmt, Store, Var
+from msops._loops.ir.walk import (
+    loads,
+    map_bodies,
+    own_expressions,
+    statements,
+    substitute,
+    with_body,
+)
 from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.ranges import Range, Ranges, dtype_range, loop_range
-from msops._loops.updates import update_of
-from msops._loops.walk import loads, map_bodies, own_expressions, statements, substitute, with_body
 
 
 def drop_starts(kernel: Kernel) -> Kernel:

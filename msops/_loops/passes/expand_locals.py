@@ -14,8 +14,10 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from msops._loops.intrinsics import is_float
-from msops._loops.ir import (
+from msops._loops.analysis.ranges import Range, Ranges, is_known, loop_range
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
     Buffer,
@@ -29,9 +31,7 @@ from msops._loops.ir import (
     Store,
     Var,
 )
-from msops._loops.names import Names
-from msops._loops.ranges import Range, Ranges, is_known, loop_range
-from msops._loops.walk import map_bodies, map_expressions, rewrite
+from msops._loops.ir.walk import map_bodies, map_expressions, rewrite
 
 ELEMENT_LIMIT = 1 << 27
 """Elements an expanded local may have: what would be swapped out is better run in order."""

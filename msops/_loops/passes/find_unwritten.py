@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msops._loops.findings import Finding
-from msops._loops.ir import Kernel
-from msops._loops.text import expr_text
+from msops._loops.analysis.findings import Finding
+from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.text import expr_text
 
 if TYPE_CHECKING:
-    from msops._loops.polyhedral.accesses import Access
+    from msops._loops.analysis.polyhedral.accesses import Access
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Written:
 def find_unwritten(kernel: Kernel) -> Written:
     """Returns which reads of a kernel find what nothing has written."""
     # At the first compile, not with `import msops`.
-    from msops._loops.polyhedral.flow import flows
-    from msops._loops.polyhedral.library import TooComplex, analysis
+    from msops._loops.analysis.polyhedral.flow import flows
+    from msops._loops.analysis.polyhedral.library import TooComplex, analysis
 
     try:
         with analysis() as context:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msops._loops.ir import Expr, Kernel, Load, Local, Stmt, Store
-from msops._loops.walk import (
+from msops._loops.ir.nodes import Expr, Kernel, Load, Local, Stmt, Store
+from msops._loops.ir.walk import (
     expressions,
     loads,
     map_bodies,

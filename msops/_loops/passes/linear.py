@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from msops._loops.ir import Binary, BinaryOp, Const, Expr
-from msops._loops.ranges import Range, Ranges, dtype_range, is_within, range_of
+from msops._loops.analysis.ranges import Range, Ranges, dtype_range, is_within, range_of
+from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msops._loops.findings import Finding
-from msops._loops.ir import For, Kernel, Location, LoopKind, Stmt, Store
-from msops._loops.text import expr_text
-from msops._loops.updates import sum_of
-from msops._loops.walk import map_bodies, statements, with_body
+from msops._loops.analysis.findings import Finding
+from msops._loops.analysis.updates import sum_of
+from msops._loops.ir.nodes import For, Kernel, Location, LoopKind, Stmt, Store
+from msops._loops.ir.text import expr_text
+from msops._loops.ir.walk import map_bodies, statements, with_body
 
 if TYPE_CHECKING:
-    from msops._loops.polyhedral.accesses import Access
-    from msops._loops.polyhedral.dependences import Dependence
+    from msops._loops.analysis.polyhedral.accesses import Access
+    from msops._loops.analysis.polyhedral.dependences import Dependence
 
 _PROMISES = ("parallel", "vectorize")
 
@@ -50,8 +50,8 @@ class Marked:
 def mark_loops(kernel: Kernel) -> Marked:
     """Returns the kernel with the kind of each loop set, and why."""
     # At the first compile, not with `import msops`.
-    from msops._loops.polyhedral.dependences import dependences
-    from msops._loops.polyhedral.library import TooComplex
+    from msops._loops.analysis.polyhedral.dependences import dependences
+    from msops._loops.analysis.polyhedral.library import TooComplex
 
     loops = [stmt for stmt in statements(kernel.body) if isinstance(stmt, For)]
     try:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.ir import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store
-from msops._loops.names import Names
-from msops._loops.walk import loads, map_bodies, statements, with_body
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store
+from msops._loops.ir.walk import loads, map_bodies, statements, with_body
 
 
 def materialise_guards(kernel: Kernel) -> Kernel:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from msops._loops.ir import For, If, Kernel, Stmt, Store, Unary
+from msops._loops.ir.nodes import For, If, Kernel, Stmt, Store, Unary
 
 if TYPE_CHECKING:
-    from msops._loops.polyhedral.dependences import Dependence
+    from msops._loops.analysis.polyhedral.dependences import Dependence
 
 
 @dataclass(frozen=True)

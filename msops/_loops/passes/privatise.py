@@ -17,18 +17,18 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from msops._loops.ir import Buffer, For, Kernel, Local, Stmt
-from msops._loops.walk import map_bodies
+from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt
+from msops._loops.ir.walk import map_bodies
 
 if TYPE_CHECKING:
-    from msops._loops.polyhedral.flow import Flow
+    from msops._loops.analysis.polyhedral.flow import Flow
 
 
 def privatise(kernel: Kernel) -> Kernel:
     """Returns the kernel with temporaries as locals of the innermost loops they can live in."""
     # At the first compile, not with `import msops`.
-    from msops._loops.polyhedral.flow import flows
-    from msops._loops.polyhedral.library import TooComplex, analysis
+    from msops._loops.analysis.polyhedral.flow import flows
+    from msops._loops.analysis.polyhedral.library import TooComplex, analysis
 
     try:
         with analysis() as context:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.ir import Expr, For, Kernel, Stmt, Var
-from msops._loops.names import Names
-from msops._loops.walk import map_bodies, map_expressions, substitute, with_body
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import Expr, For, Kernel, Stmt, Var
+from msops._loops.ir.walk import map_bodies, map_expressions, substitute, with_body
 
 
 def rename_loops(kernel: Kernel) -> Kernel:

@@ -21,12 +21,23 @@ import dataclasses
 import math
 from collections.abc import Collection
 
-from msops._loops.ir import INDEX_DTYPE, Binary, Buffer, Const, Expr, For, If, Load, Store, Var
-from msops._loops.names import Names
+from msops._loops.analysis.ranges import Ranges
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    Store,
+    Var,
+)
+from msops._loops.ir.walk import expressions, loads, substitute
 from msops._loops.passes.expand_locals import ELEMENT_LIMIT
 from msops._loops.passes.places import Edge, Place
-from msops._loops.ranges import Ranges
-from msops._loops.walk import expressions, loads, substitute
 
 
 def last_iterations(place: Place, edges: Collection[Edge]) -> Place | None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.ir import Expr, For, Kernel, Load, Local, Stmt, Store, Var
-from msops._loops.ranges import Ranges, is_within, loop_range, range_of
-from msops._loops.walk import (
+from msops._loops.analysis.ranges import Ranges, is_within, loop_range, range_of
+from msops._loops.ir.nodes import Expr, For, Kernel, Load, Local, Stmt, Store, Var
+from msops._loops.ir.walk import (
     expressions,
     loads,
     map_bodies,

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.ir import Const, Expr, For, If, Kernel, Local, Stmt, Store, Unary
-from msops._loops.passes.simplify_expressions import difference, narrowed, simplified
-from msops._loops.ranges import Ranges, loop_range
-from msops._loops.walk import (
+from msops._loops.analysis.ranges import Ranges, loop_range
+from msops._loops.ir.nodes import Const, Expr, For, If, Kernel, Local, Stmt, Store, Unary
+from msops._loops.ir.walk import (
     loads,
     map_bodies,
     map_expressions,
@@ -23,6 +22,7 @@ from msops._loops.walk import (
     substitute,
     with_body,
 )
+from msops._loops.passes.simplify_expressions import difference, narrowed, simplified
 
 
 def simplify(kernel: Kernel) -> Kernel:

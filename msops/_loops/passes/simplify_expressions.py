@@ -12,12 +12,12 @@ from functools import cache
 
 import numpy as np
 
-from msops._loops import scalars
-from msops._loops.intrinsics import COMPARISONS, INTEGERS, LOGICAL, is_float
-from msops._loops.ir import Binary, BinaryOp, Cast, Const, Expr, Load, Select, Unary, Var
+from msops._loops.analysis.ranges import Range, Ranges, range_of
+from msops._loops.ir import scalars
+from msops._loops.ir.intrinsics import COMPARISONS, INTEGERS, LOGICAL, is_float
+from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Const, Expr, Load, Select, Unary, Var
+from msops._loops.ir.walk import expressions, map_operands
 from msops._loops.passes.linear import Linear
-from msops._loops.ranges import Range, Ranges, range_of
-from msops._loops.walk import expressions, map_operands
 
 _INDEX_DTYPES = ("int32", "int64")
 _FLOORING: dict[BinaryOp, BinaryOp] = {"truncdiv": "floordiv", "truncmod": "mod"}

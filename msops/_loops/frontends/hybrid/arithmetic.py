@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from msops._loops import intrinsics
 from msops._loops.frontends.hybrid.typing import Typing, is_literal, wider_literal
 from msops._loops.frontends.hybrid.values import literal
-from msops._loops.intrinsics import FUNCTIONS, INTEGERS, is_float, result_dtype
-from msops._loops.ir import Binary, BinaryOp, Call, Cast, Const, Expr, Unary, UnaryOp
+from msops._loops.ir import intrinsics
+from msops._loops.ir.intrinsics import FUNCTIONS, INTEGERS, is_float, result_dtype
+from msops._loops.ir.nodes import Binary, BinaryOp, Call, Cast, Const, Expr, Unary, UnaryOp
 
 OPERATORS: dict[type[ast.operator], tuple[str, BinaryOp]] = {
     ast.Add: ("+", "add"),

@@ -10,7 +10,7 @@ from msops._loops.frontends.hybrid.indexing import element, part
 from msops._loops.frontends.hybrid.language import FUNCTIONS, INTRINSICS
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.values import EXPR, Tensor, Value, describe, literal
-from msops._loops.ir import BinaryOp, Const, Expr, Load, Select
+from msops._loops.ir.nodes import BinaryOp, Const, Expr, Load, Select
 
 _OPERATIONS: dict[str, BinaryOp] = {"power": "pow", "min": "min", "max": "max"}
 

@@ -6,8 +6,8 @@ import ast
 
 from msops._loops.frontends.hybrid.values import EXPR, Tensor, Value, describe
 from msops._loops.frontends.reporting import Reporter
-from msops._loops.intrinsics import INTEGERS
-from msops._loops.ir import Const, Expr
+from msops._loops.ir.intrinsics import INTEGERS
+from msops._loops.ir.nodes import Const, Expr
 
 
 def element(

@@ -22,7 +22,7 @@ from msops._loops.frontends.hybrid.values import Tensor, Value
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.frontends.source import Source
 from msops._loops.frontends.spec import Spec
-from msops._loops.ir import Buffer, Kernel
+from msops._loops.ir.nodes import Buffer, Kernel
 
 
 @dataclass(frozen=True, eq=False)

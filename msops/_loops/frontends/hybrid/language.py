@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from msops._loops.ir import LoopHint
+from msops._loops.ir.nodes import LoopHint
 
 Role: TypeAlias = Literal["math", "cast", "special", "buffer", "loop", "scope"]
 

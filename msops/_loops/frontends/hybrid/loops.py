@@ -6,14 +6,15 @@ import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from msops._loops.analysis.ranges import dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.frontends.bounds import as_bound
 from msops._loops.frontends.hybrid import arithmetic
 from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, scalar, value_of
 from msops._loops.frontends.hybrid.language import LOOP_HINTS
 from msops._loops.frontends.hybrid.translation import Block, Translation
 from msops._loops.frontends.hybrid.values import describe, literal
-from msops._loops.intrinsics import INTEGERS
-from msops._loops.ir import (
+from msops._loops.ir.intrinsics import INTEGERS
+from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
     BinaryOp,
@@ -28,8 +29,7 @@ from msops._loops.ir import (
     Store,
     Var,
 )
-from msops._loops.ranges import dtype_range, is_within, range_of, unwrapped_range
-from msops._loops.walk import loads
+from msops._loops.ir.walk import loads
 
 MOST_COPIES = 1 << 14
 """How often `const_range` may write out a body: the compiler reads every copy."""

@@ -19,8 +19,8 @@ from msops._loops.frontends.hybrid.names import Symbol
 from msops._loops.frontends.hybrid.translation import Block, Translation
 from msops._loops.frontends.hybrid.typing import convert, is_literal, promoted
 from msops._loops.frontends.hybrid.values import EXPR, Tensor, Value, describe
-from msops._loops.intrinsics import DTYPES, is_float
-from msops._loops.ir import (
+from msops._loops.ir.intrinsics import DTYPES, is_float
+from msops._loops.ir.nodes import (
     Buffer,
     Call,
     Const,
@@ -31,7 +31,7 @@ from msops._loops.ir import (
     Store,
     Unary,
 )
-from msops._loops.walk import expressions, loads
+from msops._loops.ir.walk import expressions, loads
 
 
 def run(t: Translation, statements: list[ast.stmt]) -> None:

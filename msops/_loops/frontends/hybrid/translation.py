@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from msops._loops.analysis.ranges import Range
 from msops._loops.frontends.hybrid.names import Names, Path, Symbol
 from msops._loops.frontends.hybrid.typing import Typing
 from msops._loops.frontends.hybrid.values import Value
 from msops._loops.frontends.reporting import Reporter
-from msops._loops.ir import Buffer, Local, Location, Stmt
-from msops._loops.ranges import Range
+from msops._loops.ir.nodes import Buffer, Local, Location, Stmt
 
 # Words of the IR's text form that a name may not be.
 _RESERVED = ("true", "false", "inf", "nan")

@@ -18,9 +18,9 @@ import numpy as np
 from msops._loops.frontends.hybrid.names import Symbol
 from msops._loops.frontends.hybrid.values import named
 from msops._loops.frontends.reporting import Reporter
-from msops._loops.intrinsics import INTEGERS, is_float
-from msops._loops.ir import Binary, Call, Cast, Const, Expr, Load, Select, Unary
-from msops._loops.walk import operands
+from msops._loops.ir.intrinsics import INTEGERS, is_float
+from msops._loops.ir.nodes import Binary, Call, Cast, Const, Expr, Load, Select, Unary
+from msops._loops.ir.walk import operands
 
 
 class Retype(Exception):

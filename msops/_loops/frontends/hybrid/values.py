@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from msops._loops.ir import (
+from msops._loops.ir.nodes import (
     Binary,
     Buffer,
     Call,

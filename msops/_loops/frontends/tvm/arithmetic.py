@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from msops._loops import ir
 from msops._loops.frontends.tvm.dtypes import common_dtype, fold
 from msops._loops.frontends.tvm.expr import NOTHING, ConstExpr, Expr, Sources, as_expr, cast, const
 from msops._loops.frontends.tvm.tracing import refusal
-from msops._loops.intrinsics import INTEGERS, is_float, result_dtype
+from msops._loops.ir import nodes as ir
+from msops._loops.ir.intrinsics import INTEGERS, is_float, result_dtype
 from msops.errors import ArgumentValueError
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msops._loops import ir
 from msops._loops.frontends.tvm.tracing import fresh_key
-from msops._loops.walk import loads
+from msops._loops.ir import nodes as ir
+from msops._loops.ir.walk import loads
 
 
 def assign(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from msops._loops import ir
 from msops._loops.frontends.tvm.arithmetic import as_index, union_of
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import NOTHING, Expr, Sources, as_expr, const
 from msops._loops.frontends.tvm.tensor import Shape, as_shape, unravelled
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
-from msops._loops.intrinsics import INTEGERS, is_float
+from msops._loops.ir import nodes as ir
+from msops._loops.ir.intrinsics import INTEGERS, is_float
 from msops.errors import ArgumentValueError
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msops._loops import ir
 from msops._loops.frontends.tvm.arithmetic import union_of
 from msops._loops.frontends.tvm.assign import assign
 from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
 from msops._loops.frontends.tvm.reduce import Reduce, Reduction
 from msops._loops.frontends.tvm.tensor import Operation, Shape, Tensor, as_shape, by_age
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
+from msops._loops.ir import nodes as ir
 from msops.errors import ArgumentTypeError, ArgumentValueError
 
 

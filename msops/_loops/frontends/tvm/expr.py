@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from msops._loops import ir
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tracing import fresh_key, refusal
-from msops._loops.intrinsics import is_float
-from msops._loops.text import expr_text
+from msops._loops.ir import nodes as ir
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.text import expr_text
 from msops.errors import ArgumentTypeError, ArgumentValueError
 
 Sources: TypeAlias = frozenset[Any]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msops._loops import ir
 from msops._loops.frontends.tvm.buffer import Buffer, Statement
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tensor import (
@@ -18,6 +17,7 @@ from msops._loops.frontends.tvm.tensor import (
     by_age,
 )
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
+from msops._loops.ir import nodes as ir
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from msops._loops import ir
 from msops._loops.frontends.tvm.arithmetic import (
     as_condition,
     binary,
@@ -21,7 +20,8 @@ from msops._loops.frontends.tvm.arithmetic import (
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import Expr, as_expr, cast, const
 from msops._loops.frontends.tvm.tracing import refusal
-from msops._loops.intrinsics import FUNCTIONS, INTEGERS, is_float
+from msops._loops.ir import nodes as ir
+from msops._loops.ir.intrinsics import FUNCTIONS, INTEGERS, is_float
 from msops.errors import ArgumentValueError, BackendError
 
 _ROUNDING = ("floor", "ceil", "trunc", "round", "nearbyint")

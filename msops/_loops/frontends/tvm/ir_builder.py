@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from msops._loops import ir
 from msops._loops.frontends.bounds import as_bound
 from msops._loops.frontends.tvm.arithmetic import as_condition, as_index
 from msops._loops.frontends.tvm.buffer import Buffer, Statement
@@ -16,7 +15,8 @@ from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
 from msops._loops.frontends.tvm.intrin import likely, refuse_call
 from msops._loops.frontends.tvm.tensor import as_shape
 from msops._loops.frontends.tvm.tracing import author_location, refusal
-from msops._loops.intrinsics import INTEGERS
+from msops._loops.ir import nodes as ir
+from msops._loops.ir.intrinsics import INTEGERS
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, BuildError
 
 _HINTS: dict[str, ir.LoopHint] = {

@@ -6,10 +6,10 @@ import dataclasses
 import re
 from collections.abc import Iterable, Sequence, Set
 
-from msops._loops import ir
 from msops._loops.frontends.tvm.tensor import Operation, PlaceholderOp, Tensor
 from msops._loops.frontends.tvm.tracing import age, refusal
-from msops._loops.walk import map_expressions, rewrite
+from msops._loops.ir import nodes as ir
+from msops._loops.ir.walk import map_expressions, rewrite
 from msops.errors import ArgumentValueError
 
 

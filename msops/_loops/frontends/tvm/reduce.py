@@ -11,7 +11,7 @@ from msops._loops.frontends.tvm.arithmetic import as_condition, binary, select, 
 from msops._loops.frontends.tvm.expr import ConstExpr, Expr, IterVar, Sources, as_expr, cast, const
 from msops._loops.frontends.tvm.intrin import max_value, min_value
 from msops._loops.frontends.tvm.tracing import refusal
-from msops._loops.intrinsics import is_float
+from msops._loops.ir.intrinsics import is_float
 from msops.errors import ArgumentTypeError, ArgumentValueError
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from msops._loops import ir
 from msops._loops.frontends.hybrid import read_hybrid
 from msops._loops.frontends.source import read_source, unwrap
 from msops._loops.frontends.spec import Spec
@@ -16,7 +15,8 @@ from msops._loops.frontends.tvm.compute import nest
 from msops._loops.frontends.tvm.expr import ConstExpr, IterVar
 from msops._loops.frontends.tvm.tensor import Operation, Tensor, as_shape, by_age
 from msops._loops.frontends.tvm.tracing import author_location, current_op, fresh_key, refusal
-from msops._loops.walk import statements
+from msops._loops.ir import nodes as ir
+from msops._loops.ir.walk import statements
 from msops.errors import ArgumentTypeError
 
 

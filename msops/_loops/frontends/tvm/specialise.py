@@ -15,7 +15,7 @@ from msops._loops.frontends.tvm.rebinding import rebound
 from msops._loops.frontends.tvm.references import global_names, reachable
 from msops._loops.frontends.tvm.tensor import Tensor, as_tensors, placeholder
 from msops._loops.frontends.tvm.tracing import tracing
-from msops._loops.ir import Kernel, Location
+from msops._loops.ir.nodes import Kernel, Location
 
 
 def specialise(

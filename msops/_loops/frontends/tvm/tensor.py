@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from msops._loops import ir
 from msops._loops.frontends.tvm.arithmetic import as_index, binary, union_of
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import Expr, as_expr
 from msops._loops.frontends.tvm.tracing import age, author_location, fresh_key, refusal
+from msops._loops.ir import nodes as ir
 from msops.errors import ArgumentTypeError, ArgumentValueError
 
 

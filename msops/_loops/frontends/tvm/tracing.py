@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TypeVar
 
 from msops._loops.diagnostics import point
-from msops._loops.ir import Location
+from msops._loops.ir.nodes import Location
 from msops.errors import BackendError, MsopsError, explain
 
 # Between the author's line and ours stands contextlib where the author opens a with-block.

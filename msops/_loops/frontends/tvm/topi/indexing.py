@@ -12,7 +12,7 @@ from msops._loops.frontends.tvm.expr import Expr, cast
 from msops._loops.frontends.tvm.tensor import Tensor, unravelled
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
 from msops._loops.frontends.tvm.tracing import refusal
-from msops._loops.intrinsics import INTEGERS
+from msops._loops.ir.intrinsics import INTEGERS
 from msops.errors import ArgumentValueError
 
 _MODES = ("clip", "wrap", "fast")

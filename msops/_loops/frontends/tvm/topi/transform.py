@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msops._loops import ir
 from msops._loops.frontends.tvm.arithmetic import binary
 from msops._loops.frontends.tvm.compute import compute, nest
 from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
@@ -23,6 +22,7 @@ from msops._loops.frontends.tvm.tensor import (
 )
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
+from msops._loops.ir import nodes as ir
 from msops.errors import ArgumentValueError
 
 

@@ -1,4 +1,0 @@
-"""Reverse-mode differentiation of loop kernels, from loop IR to loop IR."""
-
-from msops._loops.adjoint.transform import adjoint as adjoint
-from msops._loops.adjoint.transform import tape_bytes as tape_bytes

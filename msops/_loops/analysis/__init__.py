@@ -1,0 +1,9 @@
+"""What is known of a kernel without changing it.
+
+ranges.py    values an index can have
+updates.py   statements that update an element
+polyhedral/  exact dependences between statements, by isl
+costs.py     operations and trips, estimated
+counts.py    operations, counted
+findings.py  what the author should know
+"""

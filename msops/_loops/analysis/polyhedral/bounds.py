@@ -1,0 +1,75 @@
+"""Which indices may be out of range, and which certainly are in some iteration."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from msops._loops.analysis.polyhedral.accesses import Access, accesses
+from msops._loops.analysis.polyhedral.library import analysis, isl
+from msops._loops.analysis.ranges import is_within, range_of
+from msops._loops.ir.nodes import Kernel
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """An index that is not proven to be in range.
+
+    Attributes:
+      access: the access.
+      axis: the position of the index.
+      iteration: values of the loop variables for which it certainly is out of range; None if no
+        such iteration is known.
+      value: the index there.
+      wraps: the index may leave the range of its dtype and wrap.
+    """
+
+    access: Access
+    axis: int
+    iteration: dict[str, int] | None = None
+    value: int = 0
+    wraps: bool = False
+
+
+def doubts(kernel: Kernel) -> tuple[Doubt, ...]:
+    """Returns the indices of a kernel that are not proven to be in range.
+
+    Raises:
+      TooComplex: isl did not finish within its limit.
+    """
+    with analysis() as context:
+        return tuple(doubt for access in accesses(kernel, context) for doubt in _doubts(access))
+
+
+def _doubts(access: Access) -> Iterator[Doubt]:
+    scope = access.scope
+    for axis, (index, size) in enumerate(
+        zip(access.node.indices, access.declared.shape, strict=True)
+    ):
+        if is_within(range_of(index, scope.ranges), (0, size - 1)):
+            continue
+        # Only where being out of range is an error does it matter how an index wraps.
+        value = scope.expression(index, wraps=scope.is_exact)
+        if value is None:
+            yield Doubt(access, axis)
+            continue
+        outside = value.lt_set(scope.constant(0)).union(value.ge_set(scope.constant(size)))
+        wrong = outside.intersect(scope.domain)
+        if wrong.is_empty():
+            continue
+        if not scope.is_exact:
+            yield Doubt(access, axis)
+            continue
+        example = _example(access, axis, value, wrong)
+        yield dataclasses.replace(example, wraps=scope.expression(index) is None)
+
+
+def _example(access: Access, axis: int, value: isl.PwAff, wrong: isl.Set) -> Doubt:
+    """Returns a doubt with the first iteration in which the index is out of range."""
+    first = wrong.lexmin().sample_point()
+    iteration = {
+        loop.var: first.get_coordinate_val(isl.dim_type.set, depth).to_python()
+        for depth, loop in enumerate(access.loops)
+    }
+    return Doubt(access, axis, iteration, value.eval(first).to_python())

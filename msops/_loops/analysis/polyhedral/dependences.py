@@ -1,0 +1,131 @@
+"""Memory-based dependences between the accesses of a kernel, exact for quasi-affine ones.
+
+Two accesses of one element depend on each other if one writes. Which loop carries the dependence is
+asked of isl loop by loop: the outer variables equal, this one less in the source than in the target
+(or, at the end, all common variables equal and the source first in the text).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from msops._loops.analysis.polyhedral.accesses import Access, accesses
+from msops._loops.analysis.polyhedral.library import analysis, isl
+from msops._loops.analysis.updates import Update, update_of
+from msops._loops.ir.nodes import Kernel, Store
+
+IN, OUT = isl.dim_type.in_, isl.dim_type.out
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """Iterations of `target` that must run after iterations of `source`.
+
+    Attributes:
+      source: the access that happens first.
+      target: the access that happens second.
+      carrier: the variable of the common loop whose iterations it orders; None if the common loops
+        are in the same iteration.
+      is_exact: it certainly exists, unless what is not exact leaves it out.
+      is_reduction: both accesses belong to updates by one operation that may be reordered.
+    """
+
+    source: Access
+    target: Access
+    carrier: str | None
+    is_exact: bool
+    is_reduction: bool
+
+    @property
+    def kind(self) -> Literal["flow", "anti", "output"]:
+        """What meets what: write and read, read and write, write and write."""
+        if self.source.is_write:
+            return "output" if self.target.is_write else "flow"
+        return "anti"
+
+
+def dependences(kernel: Kernel) -> tuple[Dependence, ...]:
+    """Returns the dependences between different instances of the statements of a kernel.
+
+    Raises:
+      TooComplex: isl did not finish within its limit.
+    """
+    with analysis() as context:
+        return dependences_between(accesses(kernel, context))
+
+
+def dependences_between(all_accesses: tuple[Access, ...]) -> tuple[Dependence, ...]:
+    """Returns the dependences among accesses given in the order of the text."""
+    by_buffer: dict[str, list[Access]] = defaultdict(list)
+    for access in _without_repetitions(all_accesses):
+        by_buffer[access.buffer].append(access)
+    updates = _Updates()
+    found: list[Dependence] = []
+    for group in by_buffer.values():
+        for position, first in enumerate(group):
+            for second in group[position:]:
+                if first.is_write or second.is_write:
+                    found.extend(_between(first, second, updates))
+    return tuple(found)
+
+
+def _without_repetitions(all_accesses: tuple[Access, ...]) -> list[Access]:
+    """Leaves out a load that its statement has already."""
+    kept: dict[tuple[object, ...], Access] = {}
+    for access in all_accesses:
+        # Scopes are equal only if they are the same, guards in an expression make new ones.
+        scope, node = id(access.scope), access.node
+        key = (access.order, scope, access.is_write, node.buffer, node.indices)
+        kept.setdefault(key, access)
+    return list(kept.values())
+
+
+def _between(first: Access, second: Access, updates: _Updates) -> Iterator[Dependence]:
+    """Yields the dependences of two accesses, `first` not after `second` in the text."""
+    is_reduction = updates.commute(first, second)
+    is_exact = first.is_exact and second.is_exact
+    both = first.relation.apply_range(second.relation.reverse())
+    for depth, loop in enumerate(common_loops(first, second)):
+        if both.is_empty():
+            return
+        if not both.order_lt(IN, depth, OUT, depth).is_empty():
+            yield Dependence(first, second, loop, is_exact, is_reduction)
+        if first is not second and not both.order_gt(IN, depth, OUT, depth).is_empty():
+            yield Dependence(second, first, loop, is_exact, is_reduction)
+        both = both.equate(IN, depth, OUT, depth)
+    if first.order < second.order and not both.is_empty():
+        yield Dependence(first, second, None, is_exact, is_reduction)
+
+
+def common_loops(first: Access, second: Access) -> list[str]:
+    """Returns the variables of the loops around both accesses, outermost first."""
+    common = []
+    for a, b in zip(first.loops, second.loops, strict=False):
+        if a.var != b.var:
+            break
+        common.append(a.var)
+    return common
+
+
+class _Updates:
+    """The updates that the stores of a kernel are, each recognised once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Update | None] = {}
+
+    def commute(self, first: Access, second: Access) -> bool:
+        """Tells whether both accesses are the element of updates by the same operation."""
+        a, b = self._update(first), self._update(second)
+        return a is not None and b is not None and a.op == b.op
+
+    def _update(self, access: Access) -> Update | None:
+        store = access.statement
+        if not isinstance(store, Store):
+            return None
+        if access.order not in self._known:
+            self._known[access.order] = update_of(store)
+        # The target is the only load of the stored buffer.
+        return self._known[access.order] if access.buffer == store.buffer else None

@@ -1,0 +1,112 @@
+"""Whether what is read has been written before: which elements, in which iterations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from msops._loops.analysis.polyhedral.accesses import Access, accesses, box
+from msops._loops.analysis.polyhedral.dependences import common_loops
+from msops._loops.analysis.polyhedral.library import isl
+from msops._loops.ir.nodes import Buffer, Kernel
+
+IN, OUT = isl.dim_type.in_, isl.dim_type.out
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The accesses of one buffer that is zero at the start, or of a local.
+
+    Attributes:
+      reads: the loads, in the order of the text.
+      writes: the stores, in the order of the text.
+    """
+
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+
+    @property
+    def declared(self) -> Buffer:
+        """The buffer."""
+        return (*self.reads, *self.writes)[0].declared
+
+    def unwritten_reads(self) -> list[tuple[Access, dict[str, int]]]:
+        """Returns the reads that certainly find an element unwritten, and where one does."""
+        return [
+            (read, _first_iteration(read, missing))
+            for read in self.reads
+            if read.is_exact and (missing := _unwritten(read, self.writes)) is not None
+        ]
+
+    def is_covered(self, together: int = 0) -> bool:
+        """Tells whether each element read certainly has been written before.
+
+        Args:
+          together: in the same iteration of that many outer loops.
+        """
+        certain = [write for write in self.writes if write.is_exact]
+        return all(_unwritten(read, certain, together) is None for read in self.reads)
+
+    def fills(self) -> bool:
+        """Tells whether each element of a buffer of the kernel certainly is written."""
+        certain = [write.relation.range() for write in self.writes if write.is_exact]
+        if not certain:
+            return False
+        missing = box(certain[0].get_ctx(), self.declared.shape)
+        for filled in certain:
+            missing = missing.subtract(filled)
+        return bool(missing.is_empty())
+
+
+def flows(kernel: Kernel, context: isl.Context) -> Mapping[str, Flow]:
+    """Returns the accesses of each buffer of a kernel that is not a parameter."""
+    parameters = {buffer.name for buffer in kernel.parameters}
+    by_buffer: dict[str, list[Access]] = defaultdict(list)
+    for access in accesses(kernel, context):
+        if access.buffer not in parameters:
+            by_buffer[access.buffer].append(access)
+    return {
+        name: Flow(
+            tuple(access for access in group if not access.is_write),
+            tuple(access for access in group if access.is_write),
+        )
+        for name, group in by_buffer.items()
+    }
+
+
+def _unwritten(read: Access, writes: Iterable[Access], together: int = 0) -> isl.Map | None:
+    """Returns what a read may find unwritten, from its iterations to elements; None: nothing."""
+    missing = read.relation
+    # The write in the same innermost loops most likely is the one that matters.
+    for write in sorted(writes, key=lambda w: -len(common_loops(w, read))):
+        for before in _before(write, read, together):
+            if missing.is_empty():
+                return None
+            missing = missing.subtract(before.apply_range(write.relation))
+    return None if missing.is_empty() else missing
+
+
+def _before(write: Access, read: Access, together: int) -> Sequence[isl.Map]:
+    """Returns, from iterations of the read, the iterations of the write that happen before.
+
+    One map for equal variables of all common loops, and one per common loop with those in which it
+    is the outermost one that differs; innermost first.
+    """
+    same = isl.Map.from_domain_and_range(read.scope.domain, write.scope.domain)
+    found = []
+    for loop in range(len(common_loops(write, read))):
+        if loop >= together:
+            found.append(same.order_gt(IN, loop, OUT, loop))
+        same = same.equate(IN, loop, OUT, loop)
+    if write.order < read.order:
+        found.append(same)
+    return found[::-1]
+
+
+def _first_iteration(read: Access, missing: isl.Map) -> dict[str, int]:
+    first = missing.domain().lexmin().sample_point()
+    return {
+        loop.var: first.get_coordinate_val(isl.dim_type.set, depth).to_python()
+        for depth, loop in enumerate(read.loops)
+    }

@@ -1,0 +1,150 @@
+"""Intervals of integer expressions, from the intervals of loop variables.
+
+Cheap and always an answer, where isl is exact and costs more: an expression whose interval could
+leave its dtype's range may wrap, and gets the whole range of the dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+
+from msops._loops.ir.intrinsics import INTEGERS
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    For,
+    Select,
+    Unary,
+    Var,
+)
+
+Range: TypeAlias = tuple[int, int]
+"""Least and greatest value, both included."""
+
+Ranges: TypeAlias = Mapping[str, Range]
+"""The range of each loop variable in scope."""
+
+
+@cache
+def dtype_range(dtype: str) -> Range:
+    """Returns the range of an integer dtype or bool."""
+    if dtype == "bool":
+        return (0, 1)
+    info = np.iinfo(dtype)
+    return (int(info.min), int(info.max))
+
+
+def range_of(expr: Expr, ranges: Ranges) -> Range:
+    """Returns an interval that holds every value of an integer expression."""
+    whole = dtype_range(expr.dtype)
+    exact = unwrapped_range(expr, ranges)
+    return exact if exact is not None and is_within(exact, whole) else whole
+
+
+def unwrapped_range(expr: Expr, ranges: Ranges) -> Range | None:
+    """Returns an interval of an integer expression whose last operation does not wrap.
+
+    Operands are taken as they are, wrapped. None if nothing is known; a result outside the range of
+    the dtype says that the operation may wrap.
+    """
+    match expr:
+        case Const(value=value):
+            return (int(value), int(value))
+        case Var(name=name):
+            return ranges.get(name)
+        case Binary(op=op, left=left, right=right) if op in _BINARY and left.dtype in INTEGERS:
+            return _BINARY[op](range_of(left, ranges), range_of(right, ranges))
+        case Unary(op="neg", operand=operand):
+            low, high = range_of(operand, ranges)
+            return (-high, -low)
+        case Call(function="abs", args=(operand,)):
+            low, high = range_of(operand, ranges)
+            return (max(low, -high, 0), max(-low, high))
+        case Cast(operand=operand) if operand.dtype in INTEGERS or operand.dtype == "bool":
+            return range_of(operand, ranges)
+        case Select(then=then, otherwise=otherwise):
+            return _hull(range_of(then, ranges), range_of(otherwise, ranges))
+    return None
+
+
+def loop_range(loop: For, ranges: Ranges) -> Range:
+    """Returns the range of a loop's variable inside the loop; low > high if it never runs."""
+    return (range_of(loop.begin, ranges)[0], range_of(loop.end, ranges)[1] - 1)
+
+
+def is_known(limits: Range) -> bool:
+    """Tells whether a range of a loop variable is narrower than what is assumed of any value."""
+    first, last = dtype_range(INDEX_DTYPE)
+    return first < limits[0] and limits[1] + 1 < last
+
+
+def is_within(inner: Range, outer: Range) -> bool:
+    """Tells whether one range lies in another."""
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _hull(a: Range, b: Range) -> Range:
+    return (min(a[0], b[0]), max(a[1], b[1]))
+
+
+def _corners(exact: Callable[[int, int], int]) -> Callable[[Range, Range], Range]:
+    """Returns the interval form of an operation that is monotonous in each operand."""
+
+    def apply(a: Range, b: Range) -> Range:
+        values = [exact(x, y) for x in a for y in b]
+        return (min(values), max(values))
+
+    return apply
+
+
+def _floordiv(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0:
+        return None
+    return _corners(lambda x, y: x // y)(a, b)
+
+
+def _mod(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0:
+        return None
+    if b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
+        return (a[0] % b[0], a[1] % b[0])
+    return (0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1)
+
+
+def _if_natural(
+    floored: Callable[[Range, Range], Range | None],
+) -> Callable[[Range, Range], Range | None]:
+    """Returns the truncating form of a division: the flooring one where nothing is negative."""
+    return lambda a, b: floored(a, b) if a[0] >= 0 else None
+
+
+def _and(a: Range, b: Range) -> Range | None:
+    naturals = [x for x in (a, b) if x[0] >= 0]
+    return (0, min(x[1] for x in naturals)) if naturals else None
+
+
+def _shr(a: Range, b: Range) -> Range | None:
+    return _corners(lambda x, y: x >> y)(a, b) if is_within(b, (0, 31)) else None
+
+
+_BINARY: dict[str, Callable[[Range, Range], Range | None]] = {
+    "add": _corners(lambda x, y: x + y),
+    "sub": _corners(lambda x, y: x - y),
+    "mul": _corners(lambda x, y: x * y),
+    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "truncdiv": _if_natural(_floordiv),
+    "truncmod": _if_natural(_mod),
+    "and": _and,
+    "shr": _shr,
+}

@@ -1,0 +1,88 @@
+"""Recognises stores that update an element: ``s[i] = s[i] + a[i, j]``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msops._loops.ir.intrinsics import REDUCIBLE
+from msops._loops.ir.nodes import Binary, BinaryOp, Expr, Load, Store
+from msops._loops.ir.walk import expressions, loads
+
+
+@dataclass(frozen=True)
+class Update:
+    """``target = target op term``, where repeated updates may run in any order.
+
+    Attributes:
+      op: of `intrinsics.REDUCIBLE`; that of ``s - x`` is "add", see `is_negated`.
+      target: the load of the element that the store writes.
+      term: what it is combined with; it does not read the target's buffer.
+      is_negated: the store subtracts its term.
+    """
+
+    op: BinaryOp
+    target: Load
+    term: Expr
+    is_negated: bool = False
+
+
+def update_of(store: Store) -> Update | None:
+    """Returns the update that a store is, or None if it is none.
+
+    The target may stand deeper, ``(s + x) - y`` has the term ``x - y``. Its indices must not read
+    its buffer: the element would move with the updates.
+    """
+    value = store.value
+    if not isinstance(value, Binary) or value.op not in (*REDUCIBLE, "sub"):
+        return None
+    if any(load.buffer == store.buffer for index in store.indices for load in loads(index)):
+        return None
+    target = Load(store.buffer, store.indices, value.dtype)
+    op: BinaryOp = "add" if value.op == "sub" else value.op
+    others = _beside(value, target, op)
+    if others is None or any(load.buffer == store.buffer for _, e in others for load in loads(e)):
+        return None
+    is_negated = all(negated for negated, _ in others)
+    # A term that is added comes first, so that the term begins without a sign.
+    first, *rest = sorted(others, key=lambda other: other[0])
+    term = first[1]
+    for negated, expr in rest:
+        sign: BinaryOp = "sub" if negated != is_negated else op
+        term = Binary(sign, term, expr, value.dtype)
+    return Update(op, target, term, is_negated)
+
+
+def sum_of(store: Store) -> Update | None:
+    """Returns the update that a store is, also if its term reads other elements of the buffer.
+
+    Such updates, ``b[i, j] = b[i, j] - b[i, k] * b[j, k]``, may be reordered as long as nothing
+    else writes what their terms read.
+    """
+    strict = update_of(store)
+    value = store.value
+    if strict is not None or not isinstance(value, Binary) or value.op not in (*REDUCIBLE, "sub"):
+        return strict
+    if any(load.buffer == store.buffer for index in store.indices for load in loads(index)):
+        return None
+    target = Load(store.buffer, store.indices, value.dtype)
+    if value.left == target and target not in expressions(value.right):
+        is_negated = value.op == "sub"
+        return Update("add" if is_negated else value.op, target, value.right, is_negated)
+    if value.right == target and value.op != "sub" and target not in expressions(value.left):
+        return Update(value.op, target, value.left)
+    return None
+
+
+def _beside(expr: Expr, target: Load, op: BinaryOp) -> list[tuple[bool, Expr]] | None:
+    """Returns what the target is combined with, and whether it is subtracted; None: not only so."""
+    if expr == target:
+        return []
+    if not isinstance(expr, Binary) or (expr.op != op and (expr.op, op) != ("sub", "add")):
+        return None
+    found = _beside(expr.left, target, op)
+    if found is not None:
+        return [*found, (expr.op == "sub", expr.right)]
+    if expr.op == "sub":
+        return None
+    found = _beside(expr.right, target, op)
+    return None if found is None else [*found, (False, expr.left)]

@@ -1,0 +1,118 @@
+"""Building expressions that leave out what is trivial: products with 1, sums with 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msops._dtypes import as_dtype
+from msops._loops.ir.intrinsics import FLOATS, result_dtype
+from msops._loops.ir.nodes import Binary, BinaryOp, Call, Cast, Const, Expr, Unary, Var
+
+
+def number(value: float, dtype: str) -> Const:
+    """Returns a constant of a float dtype."""
+    return Const(float(value), dtype)
+
+
+def integer(value: int) -> Const:
+    """Returns a constant of the index dtype."""
+    return Const(value, Var("").dtype)
+
+
+def is_number(expr: Expr, value: float) -> bool:
+    """Tells whether an expression is a certain constant."""
+    return isinstance(expr, Const) and expr.value == value
+
+
+def binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
+    """Returns an operation on two expressions of one dtype, as it stands."""
+    return Binary(op, left, right, result_dtype(op, left.dtype))
+
+
+def call(function: str, *args: Expr) -> Expr:
+    """Returns a function of expressions of one dtype."""
+    return Call(function, args, args[0].dtype)
+
+
+def neg(expr: Expr) -> Expr:
+    """Returns -x; a minus already there is taken away."""
+    match expr:
+        case Const(value=value, dtype=dtype):
+            return Const(-value, dtype)
+        case Unary(op="neg", operand=operand):
+            return operand
+    return Unary("neg", expr, expr.dtype)
+
+
+def add(left: Expr, right: Expr) -> Expr:
+    """Returns x + y."""
+    if is_number(left, 0):
+        return right
+    if is_number(right, 0):
+        return left
+    if isinstance(right, Unary) and right.op == "neg":
+        return sub(left, right.operand)
+    return binary("add", left, right)
+
+
+def sub(left: Expr, right: Expr) -> Expr:
+    """Returns x - y."""
+    if is_number(right, 0):
+        return left
+    if is_number(left, 0):
+        return neg(right)
+    if isinstance(right, Unary) and right.op == "neg":
+        return add(left, right.operand)
+    return binary("sub", left, right)
+
+
+def mul(left: Expr, right: Expr) -> Expr:
+    """Returns x * y; a minus sign moves outwards, where a sum may absorb it."""
+    if is_number(left, 1):
+        return right
+    if is_number(right, 1):
+        return left
+    if isinstance(left, Unary) and left.op == "neg":
+        return neg(mul(left.operand, right))
+    if isinstance(right, Unary) and right.op == "neg":
+        return neg(mul(left, right.operand))
+    return binary("mul", left, right)
+
+
+def div(left: Expr, right: Expr) -> Expr:
+    """Returns x / y."""
+    if is_number(right, 1):
+        return left
+    if isinstance(left, Unary) and left.op == "neg":
+        return neg(div(left.operand, right))
+    return binary("div", left, right)
+
+
+def square(expr: Expr) -> Expr:
+    """Returns x * x."""
+    return mul(expr, expr)
+
+
+def cast(expr: Expr, dtype: str) -> Expr:
+    """Returns the expression in a dtype."""
+    if expr.dtype == dtype:
+        return expr
+    if isinstance(expr, Const) and expr.dtype in FLOATS:
+        # Rules look for constants: a power of 2 is no power.
+        return number(as_dtype(expr.dtype).dtype.type(expr.value), dtype)
+    return Cast(expr, dtype)
+
+
+def both(conditions: Iterable[Expr]) -> Expr:
+    """Returns the conjunction of conditions; of none, true."""
+    result: Expr | None = None
+    for condition in conditions:
+        result = condition if result is None else binary("land", result, condition)
+    return Const(True, "bool") if result is None else result
+
+
+def negation(condition: Expr) -> Expr:
+    """Returns the opposite of a condition."""
+    if isinstance(condition, Unary) and condition.op == "not":
+        return condition.operand
+    return Unary("not", condition, "bool")

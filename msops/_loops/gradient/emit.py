@@ -1,0 +1,103 @@
+"""The statements that reverse one assignment.
+
+    b[i] = sin(a[i]) * c        ->      d_a[i] = d_a[i] + d_b[i] * c * cos(a[i])
+                                        d_b[i] = 0.0
+
+The adjoint of the assigned element is spent: it becomes what the assignment hands to the element's
+own old value, or 0. It is updated last, or read into a scalar first if the assignment reads
+another element of the same buffer, which might be the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msops._loops.analysis.ranges import Ranges, is_within, range_of
+from msops._loops.gradient.algebra import add, both, number
+from msops._loops.gradient.relations import Derivative
+from msops._loops.gradient.share import share
+from msops._loops.ir.nodes import Buffer, Expr, If, Load, Local, Select, Stmt, Store
+from msops._loops.ir.walk import map_bodies, map_expressions, rewrite
+
+
+def reversal(
+    store: Store,
+    derivative: Derivative,
+    adjoints: Mapping[str, Buffer],
+    clears: bool,
+    ranges: Ranges,
+    fresh: Callable[[str], str],
+) -> tuple[Stmt, ...]:
+    """Returns what reverses a store.
+
+    Args:
+      store: the store.
+      derivative: what it contributes.
+      adjoints: the adjoint of each active buffer.
+      clears: the adjoint of the stored element matters before the store too.
+      ranges: those of the loop variables around it.
+      fresh: gives names.
+    """
+    seed = derivative.seed
+    own = [p for p in derivative.contributions if _is_own(p.element, store)]
+    others = [p for p in derivative.contributions if not _is_own(p.element, store)]
+    values = [part.value for part in others]
+    handed: Expr = number(0, seed.dtype)
+    for part in own:
+        handed = add(handed, _guarded(part.value, part.guards))
+    updates = handed != seed and (clears or bool(own))
+    is_first = any(part.element.buffer == store.buffer for part in others)
+
+    named, (handed, *values) = share([handed, *values], fresh)
+    update = (Store(seed.buffer, seed.indices, handed),) if updates else ()
+    stmts = tuple(
+        _accumulation(Load(adjoints[p.element.buffer].name, p.element.indices, value.dtype),
+                      value, p.guards, adjoints[p.element.buffer].shape, ranges)
+        for p, value in zip(others, values, strict=True)
+    )  # fmt: skip
+    stmts = (*update, *stmts) if is_first else (*stmts, *update)
+    for buffer, value in reversed(named):
+        stmts = (Local(buffer, (Store(buffer.name, (), value), *stmts)),)
+    return _read_first(stmts, seed, fresh) if is_first else stmts
+
+
+def _is_own(element: Load, store: Store) -> bool:
+    return element.buffer == store.buffer and element.indices == store.indices
+
+
+def _guarded(value: Expr, guards: tuple[Expr, ...]) -> Expr:
+    if not guards:
+        return value
+    return Select(both(guards), value, number(0, value.dtype), value.dtype)
+
+
+def _accumulation(
+    element: Load,
+    value: Expr,
+    guards: tuple[Expr, ...],
+    shape: tuple[int, ...],
+    ranges: Ranges,
+) -> Stmt:
+    """Returns ``if (guards) element += value``, without a branch if the element exists anyway."""
+    exists = all(
+        is_within(range_of(index, ranges), (0, size - 1))
+        for index, size in zip(element.indices, shape, strict=True)
+    )
+    if guards and not exists:
+        total = add(element, value)
+        return If(both(guards), (Store(element.buffer, element.indices, total),))
+    return Store(element.buffer, element.indices, add(element, _guarded(value, guards)))
+
+
+def _read_first(
+    stmts: tuple[Stmt, ...], seed: Load, fresh: Callable[[str], str]
+) -> tuple[Stmt, ...]:
+    """Returns the statements with the adjoint that they spend read into a scalar before them."""
+    scalar = Buffer(fresh("w"), (), seed.dtype)
+    load = Load(scalar.name, (), seed.dtype)
+
+    def change(stmt: Stmt) -> Stmt:
+        inner = map_bodies(stmt, lambda body: tuple(map(change, body)))
+        return map_expressions(inner, lambda e: rewrite(e, lambda p: load if p == seed else p))
+
+    return (Local(scalar, (Store(scalar.name, (), seed), *map(change, stmts))),)

@@ -1,0 +1,124 @@
+"""Brings a kernel into the form that can be reversed.
+
+1. No index is out of range: a load that may be is given the index it is clamped to, a store that
+   may be stands under the condition that it is not.
+2. What decides where a statement goes still has its value after the statement: a condition, loop
+   bound or index of a store that reads what the statement writes is kept in a local.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Set
+
+from msops._loops.analysis.ranges import dtype_range
+from msops._loops.gradient.algebra import binary, both
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import Buffer, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store
+from msops._loops.ir.walk import (
+    loads,
+    map_bodies,
+    map_expressions,
+    map_operands,
+    statements,
+    with_body,
+)
+from msops._loops.passes.check_bounds import check_bounds
+
+
+def make_indices_explicit(kernel: Kernel) -> Kernel:
+    """Returns the kernel with every index in range, by a clamp or a condition where need be."""
+    shapes = {b.name: b.shape for b in (*kernel.parameters, *kernel.buffers)}
+    shapes |= {s.buffer.name: s.buffer.shape for s in statements(kernel.body)
+               if isinstance(s, Local)}  # fmt: skip
+    unproven = check_bounds(kernel).unproven
+
+    def doubtful(access: Load | Store) -> list[tuple[int, int]]:
+        """Returns the axes whose index may be out of range, with their sizes."""
+        return [
+            (axis, size)
+            for axis, size in enumerate(shapes[access.buffer])
+            if unproven is None or (access.buffer, access.indices, axis) in unproven
+        ]
+
+    def clamp(expr: Expr, guarded: Set[tuple[Expr, int]]) -> Expr:
+        # The indices are looked up as the author wrote them.
+        axes = doubtful(expr) if isinstance(expr, Load) else []
+        expr = map_operands(expr, lambda part: clamp(part, guarded))
+        if not isinstance(expr, Load):
+            return expr
+        indices = list(expr.indices)
+        for axis, size in axes:
+            if (indices[axis], size) not in guarded:
+                indices[axis] = _clamped(indices[axis], size)
+        return dataclasses.replace(expr, indices=tuple(indices))
+
+    def change(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Store):
+            return changed_store(stmt)
+        stmt = map_expressions(stmt, lambda expr: clamp(expr, frozenset()))
+        return map_bodies(stmt, lambda body: tuple(map(change, body)))
+
+    def changed_store(store: Store) -> Stmt:
+        axes = doubtful(store)
+        indices = tuple(clamp(index, frozenset()) for index in store.indices)
+        guarded = {(indices[axis], size) for axis, size in axes}
+        value = clamp(store.value, guarded)
+        store = dataclasses.replace(store, indices=indices, value=value)
+        if not axes:
+            return store
+        return If(both(c for axis, size in axes for c in _limits(indices[axis], size)), (store,))
+
+    return with_body(kernel, tuple(map(change, kernel.body)))
+
+
+def _limits(index: Expr, size: int) -> list[Expr]:
+    """Returns the conditions under which an index is in range, without those that always hold."""
+    low, high = dtype_range(index.dtype)
+    conditions = []
+    if low < 0:
+        conditions.append(binary("ge", index, Const(0, index.dtype)))
+    if high >= size:
+        conditions.append(binary("lt", index, Const(size, index.dtype)))
+    return conditions
+
+
+def _clamped(index: Expr, size: int) -> Expr:
+    """Returns the nearest index in range."""
+    low, high = dtype_range(index.dtype)
+    last = max(size - 1, 0)
+    if high > last:
+        index = binary("min", index, Const(last, index.dtype))
+    return binary("max", index, Const(0, index.dtype)) if low < 0 else index
+
+
+def keep_decisions(kernel: Kernel) -> Kernel:
+    """Returns the kernel with what decides over a statement untouched by the statement."""
+    names = Names(kernel)
+
+    def change(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(kept(map_bodies(stmt, change)) for stmt in body)
+
+    def kept(stmt: Stmt) -> Stmt:
+        written = {s.buffer for s in statements((stmt,)) if isinstance(s, Store)}
+        values: list[tuple[Buffer, Expr]] = []
+
+        def keep(expr: Expr) -> Expr:
+            if not any(load.buffer in written for load in loads(expr)):
+                return expr
+            scalar = Buffer(names.fresh("kept"), (), expr.dtype)
+            values.append((scalar, expr))
+            return Load(scalar.name, (), scalar.dtype)
+
+        match stmt:
+            case Store(indices=indices):
+                stmt = dataclasses.replace(stmt, indices=tuple(map(keep, indices)))
+            case For(begin=begin, end=end):
+                stmt = dataclasses.replace(stmt, begin=keep(begin), end=keep(end))
+            case If(condition=condition):
+                stmt = dataclasses.replace(stmt, condition=keep(condition))
+        for scalar, expr in reversed(values):
+            stmt = Local(scalar, (Store(scalar.name, (), expr), stmt))
+        return stmt
+
+    return with_body(kernel, change(kernel.body))

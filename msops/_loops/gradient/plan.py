@@ -1,0 +1,186 @@
+"""Decides what the backward sweep finds again by running code again, and what by the tape.
+
+The values of the forward sweep come back in three ways:
+
+- A store that overwrites what an earlier statement's derivative still needs saves the old value on
+  a tape, and the backward sweep puts it back (Griewank & Walther, section 4.2; "to be recorded":
+  Hascoet, Naumann and Pascual, TBR analysis in reverse-mode AD, FGCS 21, 2005).
+- A local buffer is gone at the end of its scope. Its values are computed again at the start of the
+  scope's reversal, if what they are computed from is still there. The statement that declares it
+  is its *home*.
+- Otherwise an enclosing local, or in the end the kernel, is its home: where that runs, the last
+  values of the local are saved on a tape.
+
+What runs again in a home is only what some use may see. In the kernel this is the forward sweep,
+which is empty where the derivatives need nothing but unchanged parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from msops._loops.gradient.recording import Recording, Saved, homes_around, recording_of
+from msops._loops.gradient.relations import (
+    Derivative,
+    Relations,
+    Use,
+    derivative_reads,
+    reads,
+    relations,
+)
+from msops._loops.gradient.tree import Node, Tree
+from msops._loops.ir.nodes import For, If, Local
+from msops._loops.ir.walk import loads
+
+
+@dataclass
+class Plan:
+    """What is run again where, and what is on the tape.
+
+    Attributes:
+      homes: for each local needed, the statement where its values are computed again; None is the
+        whole kernel.
+      rerun: the stores to run again in each home.
+      recording: who records what is saved.
+      cleared: the stores whose element's adjoint matters before them.
+    """
+
+    homes: dict[str, Node | None] = field(default_factory=dict)
+    rerun: dict[Node | None, set[Node]] = field(default_factory=dict)
+    recording: Recording = field(default_factory=lambda: Recording({}, {}))
+    cleared: set[Node] = field(default_factory=set)
+
+    def home(self, buffer: str) -> Node | None:
+        """Returns where a buffer's values are computed again."""
+        return self.homes.get(buffer)
+
+
+def make_plan(tree: Tree, derivatives: Mapping[Node, Derivative]) -> Plan:
+    """Returns the plan for the derivatives of a kernel's active stores."""
+    planner = _Planner(tree, derivatives, relations(tree, derivatives))
+    size = None
+    while size != (size := (len(planner.uses), len(planner.saving))):
+        planner.grow()
+    plan = planner.plan
+    plan.cleared = {node for node in derivatives if planner.matters_before(node)}
+    return plan
+
+
+@dataclass
+class _Planner:
+    """Finds a plan as the least one that implies no more: what is needed only ever grows."""
+
+    tree: Tree
+    derivatives: Mapping[Node, Derivative]
+    relations: Relations
+    plan: Plan = field(default_factory=Plan)
+    uses: set[Use] = field(default_factory=set)
+    saving: set[Node] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.declared = self.tree.locals()
+        self.reads = {node: reads(node.stmt) for node in self.tree.nodes()}
+        for node, derivative in self.derivatives.items():
+            self.uses |= {(node, "derivative", name) for name in derivative_reads(derivative)}
+            if derivative.result:
+                self.uses.add((node, "result", node.store.buffer))
+
+    def grow(self) -> None:
+        """Adds what the present plan implies."""
+        for node in {*self.derivatives, *self.saving}:
+            self.uses |= set(self._places(node))
+        plan = self.plan
+        # What is found here has a home in the next round only.
+        known = frozenset(self.uses)
+        needed = sorted({name for _, _, name in known if name in self.declared})
+        plan.homes = {name: self._home(name) for name in needed}
+        plan.rerun = {}
+        for region in dict.fromkeys((None, *plan.homes.values())):
+            own = [use for use in known if self._belongs(use[2], region)]
+            plan.rerun[region], outside = self._slice(region, own)
+            self.uses |= outside
+        self.saving |= {
+            store
+            for use in known
+            for store in self.relations.killed[use]
+            if store in plan.rerun.get(plan.home(use[2]), ())
+        }
+        plan.recording = recording_of(set(self._saved()), plan.homes, plan.rerun, self.declared)
+        for loop, changed in plan.recording.restarted.items():
+            self.uses |= {use for use in self._restart(loop) if use[2] not in changed}
+
+    def matters_before(self, node: Node) -> bool:
+        """Tells whether the adjoint of a store's element is used before the store."""
+        name = node.store.buffer
+        if any(name == buffer.name for buffer in self.tree.kernel.parameters):
+            return True
+        if any(other in self.derivatives for other in self.relations.overwritten[node]):
+            return True
+        return any(
+            node in self.relations.killed[other, "forward", name] for other in self.derivatives
+        )
+
+    def _belongs(self, name: str, region: Node | None) -> bool:
+        if name in self.declared:
+            return self.plan.homes[name] is region
+        return region is None
+
+    def _saved(self) -> Iterator[Saved]:
+        """Yields what is saved: by stores, and at the end of locals whose home is another one."""
+        yield from ((node, node.store.buffer) for node in self.saving)
+        for name, home in self.plan.homes.items():
+            if home is not self.declared[name]:
+                yield self.declared[name], name
+
+    def _places(self, node: Node) -> Iterator[Use]:
+        """Yields what tells which iterations and elements the reversal of a store goes through."""
+        for outer in node.ancestors:
+            if isinstance(outer.stmt, For | If):
+                yield from self._read_by(outer)
+        for index in node.store.indices:
+            yield from ((node, "forward", load.buffer) for load in loads(index))
+
+    def _restart(self, loop: Node) -> Iterator[Use]:
+        """Yields what is read from outside when a loop runs again in its own reversal."""
+        for home in homes_around(loop, self.plan.rerun):
+            for store in self.plan.rerun[home]:
+                if store.is_in(loop):
+                    for node in (store, *(o for o in store.ancestors if o.is_in(loop))):
+                        yield from (use for use in self._read_by(node)
+                                    if not self._is_declared_in(use[2], loop))  # fmt: skip
+
+    def _read_by(self, node: Node) -> Iterator[Use]:
+        return ((node, "forward", name) for name in self.reads[node])
+
+    def _home(self, name: str) -> Node | None:
+        """Returns the innermost statement whose start has all that a local is computed from."""
+        node = self.declared[name]
+        uses = [use for use in self.uses if use[2] == name]
+        around = [outer for outer in node.ancestors if isinstance(outer.stmt, Local)]
+        for region in (node, *reversed(around)):
+            outside = {use[2] for use in self._slice(region, uses)[1]}
+            if not any(store.store.buffer in outside for store in self.tree.stores(region)):
+                return region
+        return None
+
+    def _slice(self, region: Node | None, uses: list[Use]) -> tuple[set[Node], set[Use]]:
+        """Returns the stores in a region that uses may see, and what these read from outside."""
+        stores: set[Node] = set()
+        outside: set[Use] = set()
+        work = list(uses)
+        while work:
+            use = work.pop()
+            if region is not None and not self._is_declared_in(use[2], region):
+                outside.add(use)
+                continue
+            for store in self.relations.seen[use] - stores:
+                stores.add(store)
+                around = [outer for outer in store.ancestors if outer.is_in(region)]
+                for node in (store, *around):
+                    work += self._read_by(node)
+        return stores, outside
+
+    def _is_declared_in(self, name: str, region: Node) -> bool:
+        node = self.declared.get(name)
+        return node is not None and (node is region or node.is_in(region))

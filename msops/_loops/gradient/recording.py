@@ -1,0 +1,107 @@
+"""Where what is saved is recorded: in its home, or in one iteration of a loop of unknown length.
+
+A tape has an entry for each iteration, so it needs bounds of the loops around what it saves. Where
+a loop's bounds are read from data it has none: then the values that the loop starts with are saved
+instead, and each iteration is brought back by running the loop again up to it. The tape holds that
+one iteration. This takes quadratic time and constant memory (the simplest of the checkpointing
+schedules in Griewank & Walther, chapter 12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from msops._loops.gradient.tapes import ranges_of
+from msops._loops.gradient.tree import Node
+from msops._loops.ir.nodes import For
+from msops._loops.ir.walk import loads
+
+LONGEST = 2**24
+"""The most iterations a tape has entries for: far more than a loop whose bounds are known runs, and
+far less than the range of an int32 that is read from data."""
+
+Saved: TypeAlias = tuple[Node, str]
+"""A buffer saved at a statement: the element a store overwrites, a local at the end of its scope,
+or a whole buffer at the start of a loop that is restarted."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Who records what.
+
+    Attributes:
+      recorders: the home, or the loop in it, that records something; None is the kernel.
+      restarted: the loops that are restarted, with the buffers they change.
+    """
+
+    recorders: dict[Saved, Node | None]
+    restarted: dict[Node, frozenset[str]]
+
+
+def recording_of(
+    saved: Set[Saved],
+    homes: dict[str, Node | None],
+    rerun: dict[Node | None, set[Node]],
+    declared: dict[str, Node],
+) -> Recording:
+    """Returns who records what is saved, and what restarted loops need saved besides.
+
+    Args:
+      saved: by stores and at the ends of locals.
+      homes: of the locals; that of other buffers is the kernel.
+      rerun: the stores that are run again in each home.
+      declared: the statement of each local.
+    """
+    found = Recording({}, {})
+    work = sorted(saved, key=lambda item: item[1])
+    while work:
+        node, name = work.pop()
+        if (node, name) in found.recorders:
+            continue
+        home = homes.get(name)
+        recorder = next(_unbounded(node, home), home)
+        found.recorders[node, name] = recorder
+        if recorder is not home and recorder not in found.restarted:
+            assert recorder is not None
+            changed = _changed(recorder, rerun, declared)
+            found.restarted[recorder] = changed
+            work += [(recorder, buffer) for buffer in sorted(changed)]
+    return found
+
+
+def homes_around(node: Node, rerun: dict[Node | None, set[Node]]) -> list[Node | None]:
+    """Returns the homes that a statement is in."""
+    return [home for home in rerun if node.is_in(home)]
+
+
+def _unbounded(node: Node, home: Node | None) -> Iterator[Node]:
+    """Yields the loops between a statement and a home that have no bounds, innermost first."""
+    ranges = ranges_of(node.loops)
+    entries = 1
+    for outer in reversed(node.ancestors):
+        if isinstance(outer.stmt, For) and outer.is_in(home):
+            low, high = ranges[outer.stmt.var]
+            # Two loops over 16-bit lengths from data are as bad as one over a 32-bit length.
+            entries *= max(1, high - low) if _reads(outer.stmt) else 1
+            if max(entries, high - low) >= LONGEST:
+                yield outer
+
+
+def _reads(loop: For) -> bool:
+    """Tells whether a bound of a loop is data."""
+    return any(True for bound in (loop.begin, loop.end) for _ in loads(bound))
+
+
+def _changed(
+    loop: Node, rerun: dict[Node | None, set[Node]], declared: dict[str, Node]
+) -> frozenset[str]:
+    """Returns the buffers from outside a loop that change when it is run again."""
+    return frozenset(
+        store.store.buffer
+        for home in homes_around(loop, rerun)
+        for store in rerun[home]
+        if store.is_in(loop)
+        and not (store.store.buffer in declared and declared[store.store.buffer].is_in(loop))
+    )

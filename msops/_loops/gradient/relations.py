@@ -1,0 +1,188 @@
+"""Which assignments a read may see, and which ones overwrite what it has seen.
+
+The dependences are asked of a kernel in which the reads of the backward sweep stand where their
+values are those of the forward sweep: those of an assignment's derivative before the assignment,
+a read of its result after it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from msops._loops.gradient.algebra import both
+from msops._loops.gradient.contributions import Contribution
+from msops._loops.gradient.tree import Body, Node, Tree
+from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Load, Stmt, Store
+from msops._loops.ir.walk import loads, map_bodies, own_expressions, statements, with_body
+
+Role: TypeAlias = Literal["forward", "derivative", "result"]
+Use: TypeAlias = tuple[Node, Role, str]
+"""The reads of one buffer by a statement, by the derivative of a store, or of what it stored."""
+
+_USE = "<use>"
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """What the reversal of an active store computes.
+
+    Attributes:
+      seed: the adjoint of the element.
+      contributions: what the adjoints of the elements read receive.
+      result: stands for the stored value in them, if they use it.
+    """
+
+    seed: Load
+    contributions: tuple[Contribution, ...]
+    result: Load | None
+
+
+@dataclass(frozen=True)
+class Relations:
+    """How reads and stores meet.
+
+    Attributes:
+      seen: the stores whose value a use may see.
+      killed: the stores that may overwrite, after a use, an element that it has seen.
+      overwritten: the stores whose value a store may overwrite.
+    """
+
+    seen: dict[Use, set[Node]] = field(default_factory=lambda: defaultdict(set))
+    killed: dict[Use, set[Node]] = field(default_factory=lambda: defaultdict(set))
+    overwritten: dict[Node, set[Node]] = field(default_factory=lambda: defaultdict(set))
+
+
+def relations(tree: Tree, derivatives: Mapping[Node, Derivative]) -> Relations:
+    """Returns how the reads and stores of a kernel and of its derivatives meet."""
+    joint, origins = _joined(tree, derivatives)
+    primal = {b.name for b in (*tree.kernel.parameters, *tree.kernel.buffers)} | set(tree.locals())
+    found = Relations()
+    for buffer, source, target, source_writes, target_writes in _meetings(joint, primal):
+        first, second = origins[source], origins[target]
+        if source_writes and target_writes:
+            found.overwritten[second[0]].add(first[0])
+        elif source_writes:
+            found.seen[(*second, buffer)].add(first[0])
+        else:
+            found.killed[(*first, buffer)].add(second[0])
+    return found
+
+
+def reads(stmt: Stmt) -> set[str]:
+    """Returns the buffers that a statement reads itself."""
+    return {load.buffer for expr in own_expressions(stmt) for load in loads(expr)}
+
+
+def stored(store: Store) -> Load:
+    """Returns the load of what a store writes."""
+    return Load(store.buffer, store.indices, store.value.dtype)
+
+
+def touched(body: tuple[Stmt, ...]) -> set[str]:
+    """Returns the buffers that statements read or write."""
+    names: set[str] = set()
+    for stmt in statements(body):
+        names |= reads(stmt)
+        if isinstance(stmt, Store):
+            names.add(stmt.buffer)
+    return names
+
+
+def derivative_reads(derivative: Derivative) -> set[str]:
+    """Returns the buffers that a derivative reads; adjoints are among them."""
+    return {
+        load.buffer
+        for stmt in _uses(derivative)
+        for inner in statements((stmt,))
+        for expr in own_expressions(inner)
+        for load in loads(expr)
+    }
+
+
+def _uses(derivative: Derivative) -> tuple[Stmt, ...]:
+    """Returns statements that read what the derivative reads, where it does."""
+    return tuple(
+        If(both(part.guards), (_use(part.value), *map(_use, part.element.indices)))
+        if part.guards
+        else _use(part.value)
+        for part in derivative.contributions
+    ) + tuple(
+        _use(index)
+        for part in derivative.contributions
+        if not part.guards
+        for index in part.element.indices
+    )
+
+
+def _use(expr: Expr) -> Stmt:
+    return Store(_USE, (), expr)
+
+
+def _joined(
+    tree: Tree, derivatives: Mapping[Node, Derivative]
+) -> tuple[Kernel, list[tuple[Node, Role]]]:
+    """Returns the kernel with the derivatives' reads, and where each statement comes from."""
+    origins: list[tuple[Node, Role]] = []
+
+    def added(node: Node, role: Role, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        origins.extend((node, role) for _ in statements(stmts))
+        return stmts
+
+    def change(body: Body) -> Iterator[Stmt]:
+        for node in body:
+            derivative = derivatives.get(node)
+            if derivative:
+                yield from added(node, "derivative", _uses(derivative))
+            origins.append((node, "forward"))
+            yield rebuilt(node, *(tuple(change(inner)) for inner in node.bodies))
+            if derivative and derivative.result:
+                yield from added(node, "result", (_use(stored(node.store)),))
+
+    body = tuple(change(tree.body))
+    seeds = {d.seed.buffer: d.seed for d in derivatives.values()}
+    stand_ins = [Buffer(_USE, (), "int32")]
+    stand_ins += [Buffer(n, (0,) * len(seed.indices), seed.dtype) for n, seed in seeds.items()]
+    stand_ins += [Buffer(d.result.buffer, (), d.result.dtype) for d in derivatives.values()
+                  if d.result]  # fmt: skip
+    kernel = dataclasses.replace(tree.kernel, buffers=(*tree.kernel.buffers, *stand_ins))
+    return with_body(kernel, body), origins
+
+
+def rebuilt(node: Node, *inner: tuple[Stmt, ...]) -> Stmt:
+    """Returns the statement of a node with other bodies."""
+    remaining = iter(inner)
+    return map_bodies(node.stmt, lambda _: next(remaining))
+
+
+def _meetings(joint: Kernel, primal: set[str]) -> Iterator[tuple[str, int, int, bool, bool]]:
+    """Yields buffer, places in the text and writes of accesses that meet, the first one first."""
+    # At the first gradient, not with `import msops`.
+    from msops._loops.analysis.polyhedral.accesses import accesses
+    from msops._loops.analysis.polyhedral.dependences import dependences_between
+    from msops._loops.analysis.polyhedral.library import TooComplex, isl, limited
+
+    context = isl.Context()
+    try:
+        with limited(context):
+            every = [access for access in accesses(joint, context) if access.buffer in primal]
+            for found in dependences_between(tuple(every)):
+                a, b = found.source, found.target
+                yield a.buffer, a.order, b.order, a.is_write, b.is_write
+    except TooComplex:
+        touched = [touch for touch in _touches(joint) if touch[1] in primal]
+        for first, name, writes in touched:
+            for second, other, writes_too in touched:
+                if name == other and (writes or writes_too):
+                    yield name, first, second, writes, writes_too
+
+
+def _touches(kernel: Kernel) -> Iterator[tuple[int, str, bool]]:
+    """Yields the place in the text of each access, its buffer, and whether it writes."""
+    for order, stmt in enumerate(statements(kernel.body)):
+        yield from ((order, name, False) for name in reads(stmt))
+        if isinstance(stmt, Store):
+            yield order, stmt.buffer, True

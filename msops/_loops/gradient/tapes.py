@@ -1,0 +1,61 @@
+"""Tapes: buffers with an element for each iteration of the loops around what is saved.
+
+A tape is dense over the bounding box of the iterations, so the backward sweep finds its entry by
+the loop variables alone: no counter orders the iterations, and loops that were parallel stay so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msops._loops.analysis.ranges import Range, loop_range
+from msops._loops.gradient.algebra import integer, sub
+from msops._loops.ir.nodes import Buffer, Expr, For, Load, Store, Var
+
+
+@dataclass(frozen=True)
+class Tape:
+    """Where the values of one place of a kernel are saved.
+
+    Attributes:
+      buffer: the tape.
+      entry: shape and dtype of what is saved at a time.
+      indices: the entry of an iteration, in terms of the loops around the place.
+    """
+
+    buffer: Buffer
+    entry: Buffer
+    indices: tuple[Expr, ...]
+
+    def save(self, value: Load, rest: tuple[Expr, ...] = ()) -> Store:
+        """Returns what writes a value, of an element if a whole array is saved."""
+        return Store(self.buffer.name, (*self.indices, *rest), value)
+
+    def saved(self, rest: tuple[Expr, ...] = ()) -> Load:
+        """Returns the value saved."""
+        return Load(self.buffer.name, (*self.indices, *rest), self.buffer.dtype)
+
+
+def tape_for(name: str, entry: Buffer, loops: Sequence[For], around: Sequence[For]) -> Tape:
+    """Returns a tape with an entry for each iteration of some loops.
+
+    Args:
+      name: of the tape.
+      entry: shape and dtype of an entry.
+      loops: those between where the tape is declared and where it is written, outermost first.
+      around: all loops around where it is written.
+    """
+    ranges = ranges_of(around)
+    extents = tuple(max(0, ranges[loop.var][1] - ranges[loop.var][0] + 1) for loop in loops)
+    indices = tuple(sub(Var(loop.var), integer(ranges[loop.var][0])) for loop in loops)
+    return Tape(Buffer(name, (*extents, *entry.shape), entry.dtype), entry, indices)
+
+
+def ranges_of(loops: Sequence[For]) -> dict[str, Range]:
+    """Returns the ranges of the variables of nested loops, outermost first."""
+    ranges: dict[str, Range] = {}
+    for loop in loops:
+        low, high = loop_range(loop, ranges)
+        ranges[loop.var] = (low, max(low, high))
+    return ranges

@@ -1,0 +1,135 @@
+"""The adjoint of a kernel: a kernel that computes the gradients of its parameters.
+
+For results y = K(x) and cotangents w of y it computes w^T dK/dx, by running K forwards as far as
+its values are needed and then each assignment backwards: after ``v = f(u)``,
+
+    du += dv * f'(u);  dv = 0        (with du = dv * f'(u) where u is v itself)
+
+Source: Griewank and Walther, Evaluating Derivatives, 2nd ed. (SIAM 2008), chapters 3, 4 and 6.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from msops._loops.gradient.activity import active_buffers
+from msops._loops.gradient.ascend import ascend
+from msops._loops.gradient.contributions import contributions, operation
+from msops._loops.gradient.ends import make_ends
+from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
+from msops._loops.gradient.plan import make_plan
+from msops._loops.gradient.relations import Derivative, reads, touched
+from msops._loops.gradient.rename import rename_copies
+from msops._loops.gradient.reverse import Sweeps, make_tapes
+from msops._loops.gradient.rules import BY_RESULT
+from msops._loops.gradient.tree import Node, Tree, tree_of
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import Buffer, Kernel, Load
+from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.walk import loads
+from msops._loops.passes.simplify import simplify
+from msops.errors import ArgumentValueError, explain
+
+_RESULT = "<result>"
+
+
+def adjoint(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
+    """Returns the kernel that computes the gradients of a kernel.
+
+    Args:
+      kernel: any kernel.
+      wanted: for each parameter, whether its gradient is; None wants all. Parameters that are not
+        floats have none.
+
+    Returns:
+      A kernel whose parameters are those of `kernel`, then a cotangent per float result, of the
+      result's shape and dtype; its results are the gradients wanted, in the order of the
+      parameters, each of its parameter's shape and dtype. A parameter that the kernel writes
+      stands for its value before.
+
+    Raises:
+      ArgumentValueError: no gradient is wanted, or no result is a float.
+    """
+    return _adjoint(kernel, wanted).kernel
+
+
+def tape_bytes(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> int:
+    """Returns how much memory the adjoint of a kernel takes for saved values.
+
+    Tapes inside locals are as small as scratch memory, and are not counted.
+    """
+    return sum(map(size_bytes, _adjoint(kernel, wanted).tapes))
+
+
+@dataclass(frozen=True)
+class _Adjoint:
+    kernel: Kernel
+    tapes: tuple[Buffer, ...]
+
+
+@functools.lru_cache(maxsize=64)
+def _adjoint(kernel: Kernel, wanted: tuple[bool, ...] | None) -> _Adjoint:
+    chosen = wanted or (True,) * len(kernel.parameters)
+    inputs = [buffer for buffer, is_wanted in zip(kernel.parameters, chosen, strict=True)
+              if is_wanted and is_float(buffer.dtype)]  # fmt: skip
+    if not inputs or not any(is_float(buffer.dtype) for buffer in kernel.outputs):
+        raise ArgumentValueError(
+            explain(
+                f"the adjoint of kernel '{kernel.name}'",
+                "expected a float result and a float parameter whose gradient is wanted; got "
+                f"({_dtypes(inputs)}) -> ({_dtypes(kernel.outputs)})",
+                "Ask for gradients of float parameters only.",
+            )
+        )
+    tree = tree_of(keep_decisions(make_indices_explicit(kernel)))
+    names = Names(tree.kernel)
+    active = active_buffers(tree.kernel, {buffer.name for buffer in inputs})
+    ends = make_ends(tree, inputs, active, names)
+    derivatives = _derivatives(tree, ends.adjoints)
+    plan = make_plan(tree, derivatives)
+    tapes = make_tapes(tree, plan, names.fresh)
+    sweeps = Sweeps(tree, plan, derivatives, ends.adjoints, tapes, names.fresh)
+    body = (*sweeps.forward(), *ends.before, *sweeps.backward(), *ends.after)
+    parameters = (*kernel.parameters, *ends.cotangents)
+    kernel_tapes = tuple(sweeps.tapes_of(None))
+    results = tuple(gradient.name for gradient in ends.gradients)
+    top = (*tree.kernel.buffers, *kernel_tapes, *ends.top_adjoints(tree), *ends.gradients)
+    used = touched(body) | set(results)
+    buffers = {buffer.name: buffer for buffer in top if buffer.name in used}
+    for parameter in parameters:
+        buffers.pop(parameter.name, None)
+    taken = {parameter.name for parameter in parameters} | set(buffers)
+    body = rename_copies(body, names, taken)
+    name = f"{kernel.name}_adjoint"
+    result = Kernel(
+        name, parameters, results, tuple(buffers.values()), body, location=kernel.location
+    )
+    return _Adjoint(simplify(ascend(simplify(result), sweeps.mirrored)), kernel_tapes)
+
+
+def _dtypes(buffers: Sequence[Buffer]) -> str:
+    return ", ".join(buffer.dtype for buffer in buffers)
+
+
+def _derivatives(tree: Tree, adjoints: Mapping[str, Buffer]) -> dict[Node, Derivative]:
+    """Returns what the reversal of each active store computes."""
+    read = set().union(*(reads(node.stmt) for node in tree.nodes()))
+    written = {node.store.buffer for node in tree.stores()}
+    found: dict[Node, Derivative] = {}
+    for node in tree.stores():
+        store = node.store
+        target = adjoints.get(store.buffer)
+        if target is None:
+            continue
+        seed = Load(target.name, store.indices, target.dtype)
+        costs_more = store.buffer in read or any(
+            load.buffer in written for load in loads(store.value)
+        )
+        result = Load(_RESULT, (), target.dtype)
+        uses_result = costs_more and operation(store.value) in BY_RESULT
+        parts = contributions(store.value, seed, set(adjoints), result if uses_result else None)
+        found[node] = Derivative(seed, tuple(parts), result if uses_result else None)
+    return found

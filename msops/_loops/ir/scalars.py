@@ -1,0 +1,246 @@
+"""What every operation of the loop IR means on single values: the rules of meaning, executable.
+
+Values are Python's: `bool`, `int` within the dtype's range, and for floats a numpy scalar of the
+type that does the arithmetic: float64, or float32 for float32 and for the two 16-bit types, whose
+results are rounded to 16 bits after each operation. The interpreter and constant folding use the
+same table, so they cannot disagree. Callers silence numpy's warnings (`np.errstate`).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from msops._dtypes import as_dtype
+from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
+
+Value: TypeAlias = Any
+"""A bool, an int or a numpy float32 or float64 scalar."""
+
+
+def zero(dtype: str) -> Value:
+    """Returns what an element of a dtype is before it is written."""
+    return constant(0, dtype)
+
+
+def constant(value: bool | int | float, dtype: str) -> Value:
+    """Returns a number as a value of a dtype."""
+    return _rounding(dtype)(value) if is_float(dtype) else bool(value) if dtype == "bool" else value
+
+
+def arithmetic_dtype(dtype: str) -> np.dtype[Any]:
+    """Returns the numpy dtype whose scalars stand for values of a dtype."""
+    if is_float(dtype):
+        return np.dtype("float64" if dtype == "float64" else "float32")
+    return as_dtype(dtype).dtype
+
+
+def unary(op: str, dtype: str) -> Callable[[Value], Value]:
+    """Returns the function of a `Unary` operation on an operand of a dtype."""
+    if op == "not":
+        return operator.not_
+    if op == "invert":
+        return _wrapped(operator.invert, dtype)
+    return operator.neg if is_float(dtype) else _wrapped(operator.neg, dtype)
+
+
+def binary(op: str, dtype: str) -> Callable[[Value, Value], Value]:
+    """Returns the function of a `Binary` operation on operands of a dtype.
+
+    `land` and `lor` are here as functions of two values; who runs programs must not evaluate the
+    right one where the left one decides.
+    """
+    if op in LOGICAL:
+        return {"land": lambda a, b: a and b, "lor": lambda a, b: a or b}[op]
+    if op in COMPARISONS:
+        compare = getattr(operator, op)
+        return (lambda a, b: bool(compare(a, b))) if is_float(dtype) else compare
+    if is_float(dtype):
+        return _rounded(_FLOAT_BINARY[op], dtype)
+    if op in ("shl", "shr"):
+        return _shift(op, dtype)
+    return _INTEGER_BINARY[op] if dtype == "bool" else _wrapped(_INTEGER_BINARY[op], dtype)
+
+
+def call(function: str, dtype: str) -> Callable[..., Value]:
+    """Returns a function of `intrinsics.FUNCTIONS` on arguments of a dtype."""
+    if function in _TESTS:
+        return _TESTS[function]
+    if is_float(dtype):
+        exact = _FLOAT_FUNCTIONS[function]
+        # In float64, rounded once: what a kernel computes is compared with the exact result.
+        return _rounded(lambda *args: exact(*map(np.float64, args)), dtype)
+    if function == "popcount":
+        mask = (1 << _bits(dtype)) - 1
+        return lambda a: (a & mask).bit_count()
+    return _wrapped({"abs": abs, "sign": lambda a: (a > 0) - (a < 0)}[function], dtype)
+
+
+def cast(source: str, target: str) -> Callable[[Value], Value]:
+    """Returns the conversion from one dtype to another."""
+    if target == "bool":
+        return lambda a: bool(a != 0)
+    if is_float(target):
+        rounding = _rounding(target)
+        if is_float(source):
+            return rounding
+        # numpy converts a 64-bit integer to float32 at once; by way of a Python int it would
+        # round to float64 before.
+        integer, arithmetic = as_dtype(source).dtype.type, arithmetic_dtype(target)
+        return lambda a: rounding(integer(a).astype(arithmetic))
+    return _saturate(target) if is_float(source) else _wrapped(int, target)
+
+
+# Integers.
+
+
+def _bits(dtype: str) -> int:
+    return as_dtype(dtype).dtype.itemsize * 8
+
+
+def _limits(dtype: str) -> tuple[int, int]:
+    info = np.iinfo(as_dtype(dtype).dtype)
+    return int(info.min), int(info.max)
+
+
+def _wrapped(exact: Callable[..., int], dtype: str) -> Callable[..., int]:
+    """Returns a function of integers with its result wrapped into the range of a dtype."""
+    low, mask = _limits(dtype)[0], (1 << _bits(dtype)) - 1
+    return lambda *args: ((exact(*args) - low) & mask) + low
+
+
+def _shift(op: str, dtype: str) -> Callable[[int, int], int]:
+    # A distance counts as unsigned, so a negative one is beyond the width.
+    width = _bits(dtype)
+    if op == "shl":
+        return _wrapped(lambda a, b: a << b if 0 <= b < width else 0, dtype)
+    return lambda a, b: a >> (b if 0 <= b < width else width)
+
+
+def _saturate(dtype: str) -> Callable[[Value], int]:
+    low, high = _limits(dtype)
+
+    def convert(a: Value) -> int:
+        if a != a:
+            return 0
+        return low if a <= low else high if a >= high else int(a)
+
+    return convert
+
+
+def _truncated_quotient(a: int, b: int) -> int:
+    if b == 0:
+        return 0
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _truncated_remainder(a: int, b: int) -> int:
+    return a - b * _truncated_quotient(a, b) if b else 0
+
+
+def _integer_power(a: int, b: int) -> int:
+    """Returns the power modulo 2**64; a negative exponent gives the quotient truncated."""
+    if b >= 0:
+        return pow(a, b, 1 << 64)
+    return {1: 1, -1: -1 if b % 2 else 1}.get(a, 0)
+
+
+_INTEGER_BINARY: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": lambda a, b: a // b if b else 0,
+    "mod": lambda a, b: a % b if b else 0,
+    "truncdiv": _truncated_quotient,
+    "truncmod": _truncated_remainder,
+    "pow": _integer_power,
+    "min": min,
+    "max": max,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+}
+
+
+# Floats.
+
+
+def _rounding(dtype: str) -> Callable[[Value], Value]:
+    """Returns the conversion of any number to a value of a float dtype."""
+    if dtype in ("float32", "float64"):
+        return as_dtype(dtype).dtype.type
+    narrow = as_dtype(dtype).dtype.type
+    return lambda a: np.float32(narrow(a))
+
+
+def _rounded(function: Callable[..., Value], dtype: str) -> Callable[..., Value]:
+    rounding = _rounding(dtype)
+    if dtype == "float64":
+        return function
+    return lambda *args: rounding(function(*args))
+
+
+def _round_half_away(a: Value) -> Value:
+    whole = np.trunc(a)
+    return whole + np.copysign(1.0, a) if abs(a - whole) >= 0.5 else whole
+
+
+_FLOAT_BINARY: dict[str, Callable[[Value, Value], Value]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    # `np.power` takes the root for an exponent of 1/2, which makes a NaN of -inf.
+    "pow": operator.pow,
+    "min": lambda a, b: a if a != a or a < b else b,
+    "max": lambda a, b: a if a != a or a > b else b,
+}
+
+_FLOAT_FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "sqrt": np.sqrt,
+    "rsqrt": lambda a: 1.0 / np.sqrt(a),
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "exp10": lambda a: np.power(10.0, a),
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": lambda a: np.float64(math.erf(a)),
+    "sigmoid": lambda a: 1.0 / (1.0 + np.exp(-a)),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "nearbyint": np.rint,
+    "round": _round_half_away,
+    "abs": abs,
+    "sign": np.sign,
+    "atan2": np.arctan2,
+    "fmod": np.fmod,
+}
+
+_TESTS: dict[str, Callable[[Value], bool]] = {
+    "isnan": lambda a: bool(np.isnan(a)),
+    "isinf": lambda a: bool(np.isinf(a)),
+    "isfinite": lambda a: bool(np.isfinite(a)),
+}

@@ -1,0 +1,44 @@
+"""How much memory an array takes, and how much is more than there can be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from msops._dtypes import as_dtype
+from msops._loops.diagnostics import point
+from msops._loops.ir.nodes import Buffer, Kernel, Local, Location
+from msops._loops.ir.walk import statements
+from msops.errors import ArgumentValueError, explain
+
+_MOST_BYTES = 2**47
+"""What a process can address. XLA ends the process on shapes whose sizes overflow 64 bits."""
+
+
+def size_bytes(buffer: Buffer) -> int:
+    """Returns the size of a buffer as an array."""
+    return math.prod(buffer.shape) * as_dtype(buffer.dtype).dtype.itemsize
+
+
+def check_sizes(kernel: Kernel, who: str) -> None:
+    """Raises ArgumentValueError if no process can hold an array of the kernel."""
+    for buffer, location in _arrays(kernel):
+        if size_bytes(buffer) > _MOST_BYTES:
+            raise ArgumentValueError(
+                explain(
+                    who,
+                    f"expected arrays of at most {_MOST_BYTES} bytes, all that a process can "
+                    f"address; got {size_bytes(buffer)} bytes for {buffer.name}, "
+                    f"{buffer.dtype}{list(buffer.shape)}",
+                    "Make it smaller.",
+                    point(location),
+                )
+            )
+
+
+def _arrays(kernel: Kernel) -> Iterator[tuple[Buffer, Location | None]]:
+    for buffer in (*kernel.parameters, *kernel.buffers):
+        yield buffer, None
+    for stmt in statements(kernel.body):
+        if isinstance(stmt, Local):
+            yield stmt.buffer, stmt.location

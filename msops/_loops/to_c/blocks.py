@@ -1,0 +1,92 @@
+"""Loops in blocks: a loop over the blocks of another's iterations, and that one over a block."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    BinaryOp,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.walk import expressions, map_bodies, rewrite_all
+
+
+def in_blocks(
+    loop: For, width: int, names: Names, inside: Callable[[For, Var], tuple[Stmt, ...]]
+) -> For:
+    """Returns the loop over the blocks of a loop.
+
+    Args:
+      loop: a loop of any kind, which that over its blocks has, too.
+      width: iterations of a block; the last one may have fewer.
+      names: of the kernel.
+      inside: returns what a block runs, for the loop over its iterations and its number.
+    """
+    block = names.fresh(f"{loop.var}_block")
+    begin = index("add", loop.begin, index("mul", Var(block), constant(width)))
+    end = index("add", begin, constant(width))
+    match loop:
+        case For(begin=Const(value=first), end=Const(value=last)):
+            count: Expr = constant(max(0, -(-(int(last) - int(first)) // width)))
+            is_even = (int(last) - int(first)) % width == 0
+        case _:
+            span = index("add", index("sub", loop.end, loop.begin), constant(width - 1))
+            count, is_even = index("floordiv", span, constant(width)), False
+    end = end if is_even else index("min", end, loop.end)
+    body = inside(dataclasses.replace(loop, begin=begin, end=end), Var(block))
+    return For(block, constant(0), count, body, loop.kind, location=loop.location)
+
+
+def can_swap(outer: For, inner: For) -> bool:
+    """Tells whether the bounds of a loop are the same in all iterations of one around it."""
+    parts = [part for bound in (inner.begin, inner.end) for part in expressions(bound)]
+    return not any(part == Var(outer.var) or isinstance(part, Load) for part in parts)
+
+
+def index(op: BinaryOp, left: Expr, right: Expr) -> Expr:
+    """Returns an operation on indices; nothing is added to 0."""
+    match op, left, right:
+        case "add", Const(value=0), _:
+            return right
+        case "add", _, Const(value=0):
+            return left
+    return Binary(op, left, right, INDEX_DTYPE)
+
+
+def constant(value: int) -> Const:
+    """Returns an index."""
+    return Const(value, INDEX_DTYPE)
+
+
+def with_buffer(body: tuple[Stmt, ...], name: str, new: str) -> tuple[Stmt, ...]:
+    """Returns a body with another name for a buffer, also where the body declares it."""
+
+    def expression(expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.buffer == name:
+            return dataclasses.replace(expr, buffer=new)
+        return expr
+
+    def change(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(map_bodies(statement(stmt), change) for stmt in stmts)
+
+    def statement(stmt: Stmt) -> Stmt:
+        match stmt:
+            case Store(buffer=buffer) if buffer == name:
+                return dataclasses.replace(stmt, buffer=new)
+            case Local(buffer=Buffer(name=buffer)) if buffer == name:
+                return dataclasses.replace(stmt, buffer=dataclasses.replace(stmt.buffer, name=new))
+        return stmt
+
+    return change(rewrite_all(body, expression))

@@ -1,0 +1,135 @@
+"""Rows that each run in order go side by side, so that their chains of operations overlap.
+
+    serial i in 0 .. 512 {                      serial i_block in 0 .. 128 {
+      serial j in 0 .. 512 {                      serial j in 0 .. 512 {
+        b[i + 1, j + 1] = ...          ->           b[4 * i_block + 1, j + 1] = ...
+      }                                             b[4 * i_block + 2, j + 1] = ...
+    }                                               ...
+
+A processor waits in such a row of floats for one result before it starts the next; of several rows
+it works on all. Rows of a parallel loop always may go so, others if no dependence forbids it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from msops._loops.analysis.costs import fixed_trips, mean_trips
+from msops._loops.analysis.ranges import Range, loop_range
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.walk import map_bodies, rewrite_all, statements, substitute, with_body
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.blocks import can_swap, constant, index, with_buffer
+
+ROWS = 4
+"""Rows that run side by side."""
+_FEWEST_TRIPS = 8
+_MOST_STATEMENTS = 4
+
+
+def jam_serial_loops(kernel: Kernel) -> Kernel:
+    """Returns the kernel with loops around innermost serial ones unrolled into them."""
+    jamming = _Jamming(kernel)
+    body = jamming.body(kernel.body, {})
+    return simplify(with_body(kernel, body)) if jamming.is_done else kernel
+
+
+class _Jamming:
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._names = Names(kernel)
+        self.is_done = False
+
+    def body(self, body: tuple[Stmt, ...], ranges: dict[str, Range]) -> tuple[Stmt, ...]:
+        """Returns a body with the loops in it jammed."""
+        return tuple(new for stmt in body for new in self._statement(stmt, ranges))
+
+    def _statement(self, stmt: Stmt, ranges: dict[str, Range]) -> tuple[Stmt, ...]:
+        if isinstance(stmt, For):
+            inside = {**ranges, stmt.var: loop_range(stmt, ranges)}
+            row = self._row(stmt, inside)
+            if row is not None and self._may_be_jammed(stmt, row):
+                self.is_done = True
+                return self._jammed(stmt, row)
+            ranges = inside
+        return (map_bodies(stmt, lambda body: self.body(body, ranges)),)
+
+    # Whether.
+
+    def _row(self, loop: For, inside: dict[str, Range]) -> For | None:
+        """Returns the one serial loop in a loop, if it is worth it."""
+        rows = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
+        if len(rows) != 1 or rows[0] not in loop.body or rows[0].kind != "serial":
+            return None
+        (row,) = rows
+        trips = fixed_trips(loop)
+        others = [stmt for stmt in loop.body if stmt is not row]
+        inside_row = [stmt for stmt in statements(row.body) if not isinstance(stmt, Local)]
+        # Operations on integers take a cycle: a chain of them leaves little to overlap.
+        if trips is None or not all(map(_stores_float, (*others, *inside_row))):
+            return None
+        if trips < 2 * ROWS or mean_trips(row, inside) < _FEWEST_TRIPS:
+            return None
+        is_small = len(others) + len(inside_row) <= _MOST_STATEMENTS
+        return row if is_small and can_swap(loop, row) else None
+
+    def _may_be_jammed(self, loop: For, row: For) -> bool:
+        if loop.kind == "parallel":
+            return True
+        # At the first compile, not with `import msops`.
+        from msops._loops.analysis.polyhedral.side_by_side import may_run_side_by_side
+
+        return len(loop.body) == 1 and may_run_side_by_side(self._kernel, loop, row)
+
+    # How.
+
+    def _jammed(self, loop: For, row: For) -> tuple[Stmt, ...]:
+        """Returns the loop over groups of rows, and the one over the rows that are left."""
+        trips = fixed_trips(loop)
+        assert trips is not None
+        count = trips // ROWS
+        group = self._names.fresh(f"{loop.var}_group")
+        first = index("add", loop.begin, index("mul", Var(group), constant(ROWS)))
+        rows = [index("add", first, constant(number)) for number in range(ROWS)]
+        body = tuple(
+            part
+            for stmt in loop.body
+            for part in (
+                (self._side_by_side(row, loop.var, rows),)
+                if stmt is row
+                else self._repeated((stmt,), loop.var, rows)
+            )
+        )
+        groups = For(group, constant(0), constant(count), body, loop.kind, location=loop.location)
+        if trips == count * ROWS:
+            return (groups,)
+        rest = index("add", loop.begin, constant(count * ROWS))
+        return (groups, dataclasses.replace(loop, begin=rest))
+
+    def _side_by_side(self, row: For, outer: str, rows: list[Expr]) -> For:
+        var = self._names.fresh(row.var)
+        body = self._repeated(_with(row.body, row.var, Var(var)), outer, rows)
+        return dataclasses.replace(row, var=var, body=body)
+
+    def _repeated(self, body: tuple[Stmt, ...], var: str, values: list[Expr]) -> tuple[Stmt, ...]:
+        """Returns a body for each value of a variable, each with locals of its own."""
+        copies = []
+        for value in values:
+            copy = _with(body, var, value)
+            for stmt in statements(body):
+                if isinstance(stmt, Local):
+                    name = stmt.buffer.name
+                    copy = with_buffer(copy, name, self._names.fresh(name))
+            copies.append(copy)
+        return tuple(stmt for copy in copies for stmt in copy)
+
+
+def _with(body: tuple[Stmt, ...], var: str, value: Expr) -> tuple[Stmt, ...]:
+    """Returns a body for one value of a variable."""
+    return rewrite_all(body, lambda expr: substitute(expr, {var: value}))
+
+
+def _stores_float(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store) and is_float(stmt.value.dtype)

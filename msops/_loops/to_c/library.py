@@ -1,0 +1,47 @@
+"""What generated C uses of the C library, declared without its headers.
+
+Reading the headers would take a fifth of a build's time, and looking after them in the build cache
+some more.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msops._loops.to_c.text.names import LIBRARY
+
+_TYPES = "\n".join(
+    f"typedef __{sign.upper()}INT{bits}_TYPE__ {sign}int{bits}_t;"
+    for bits in (8, 16, 32, 64)
+    for sign in ("", "u")
+)
+_MEMORY = {
+    "memcpy": "void* memcpy(void* to, const void* from, __SIZE_TYPE__ size);",
+    "memset": "void* memset(void* to, int byte, __SIZE_TYPE__ size);",
+    "aligned_alloc": "void* aligned_alloc(__SIZE_TYPE__ alignment, __SIZE_TYPE__ size);",
+    "free": "void free(void* memory);",
+}
+_BINARY = ("atan2", "copysign", "fmod", "pow")
+_CALL = re.compile(r"\b([a-z]\w*)\(")
+
+
+def _prototypes() -> dict[str, str]:
+    """Returns the declaration of each function by its name."""
+    found = dict(_MEMORY)
+    for name in (*LIBRARY.values(), "copysign"):
+        for suffix, kind in (("", "double"), ("f", "float")):
+            arguments = ", ".join([kind] * (2 if name in _BINARY else 1))
+            found[f"{name}{suffix}"] = f"{kind} {name}{suffix}({arguments});"
+    return found
+
+
+_PROTOTYPES = _prototypes()
+
+
+def declarations(text: str) -> str:
+    """Returns the types of <stdint.h>, and the functions that C code calls."""
+    called = dict.fromkeys(_CALL.findall(text))
+    functions = [_PROTOTYPES[name] for name in called if name in _PROTOTYPES]
+    # For __GLIBC_PREREQ.
+    headers = ["#include <features.h>"] if "__GLIBC_PREREQ" in text else []
+    return "\n".join((*headers, _TYPES, *functions))

@@ -1,0 +1,33 @@
+"""Stores that both branches of a condition make become one store of a chosen value.
+
+    if (c) { d[i] = x } else { d[i] = y }   ->   d[i] = (c ? x : y)
+
+A compiler then knows that the element is written, and can keep it in a register.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from msops._loops.ir.nodes import If, Kernel, Select, Stmt, Store
+from msops._loops.ir.walk import map_bodies, with_body
+
+
+def merge_branches(kernel: Kernel) -> Kernel:
+    """Returns the kernel with such conditions turned into expressions."""
+    return with_body(kernel, _merged(kernel.body))
+
+
+def _merged(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return tuple(_select(map_bodies(stmt, _merged)) for stmt in body)
+
+
+def _select(stmt: Stmt) -> Stmt:
+    match stmt:
+        case If(condition=condition, then=(Store() as then,), otherwise=(Store() as other,)) if (
+            then.buffer,
+            then.indices,
+        ) == (other.buffer, other.indices):
+            value = Select(condition, then.value, other.value, then.value.dtype)
+            return dataclasses.replace(then, value=value)
+    return stmt

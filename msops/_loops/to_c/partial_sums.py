@@ -1,0 +1,176 @@
+"""Long reductions become sums of partial ones, which threads can take.
+
+    reduction i in 0 .. 4096 {              parallel i_block in 0 .. 16 {
+      s[] = s[] + a[i]                        local part: float32[] {
+    }                             ->            reduction i in 256 * i_block .. {
+                                                  part[] = part[] + a[i]
+                                                }
+                                                parts[i_block] = part[]
+                                            }}
+                                            reduction j in 0 .. 16 { s[] = s[] + parts[j] }
+
+The number of parts depends on the kernel alone, so that a sum has the same bits however many
+threads there are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.ranges import Range, dtype_range, loop_range
+from msops._loops.analysis.updates import update_of
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    Binary,
+    BinaryOp,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.walk import map_bodies, statements
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c import cost
+from msops._loops.to_c.blocks import constant, in_blocks, with_buffer
+from msops._loops.to_c.reductions import NARROW
+from msops._loops.to_c.strides import accesses, stride
+
+_MOST_PARTS = 16
+# Clearing and adding up the parts may take this share of the reduction.
+_SHARE = 0.25
+
+
+def split_reductions(kernel: Kernel) -> Kernel:
+    """Returns the kernel with long reductions outside of parallel loops in parts."""
+    return _Splitting(kernel).kernel()
+
+
+class _Splitting:
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._names = Names(kernel)
+        self._costs = cost.NativeCosts(kernel)
+        self._parts: list[Buffer] = []
+        self._buffers = {b.name: b for b in (*kernel.parameters, *kernel.buffers)}
+        self._shapes = {b.name: b.shape for b in self._buffers.values()} | {
+            stmt.buffer.name: stmt.buffer.shape
+            for stmt in statements(kernel.body)
+            if isinstance(stmt, Local)
+        }
+
+    def kernel(self) -> Kernel:
+        """Returns the kernel, with the buffers of the parts."""
+        body = self._body(self._kernel.body, {})
+        if not self._parts:
+            return self._kernel
+        buffers = (*self._kernel.buffers, *self._parts)
+        return simplify(dataclasses.replace(self._kernel, body=body, buffers=buffers))
+
+    def _body(self, body: tuple[Stmt, ...], ranges: dict[str, Range]) -> tuple[Stmt, ...]:
+        return tuple(new for stmt in body for new in self._statement(stmt, ranges))
+
+    def _statement(self, stmt: Stmt, ranges: dict[str, Range]) -> tuple[Stmt, ...]:
+        if isinstance(stmt, For):
+            if stmt.kind == "parallel":
+                return (stmt,)
+            update = self._update(stmt)
+            count = self._count(stmt, update[0], ranges) if update else 0
+            if update and count >= 2:
+                return self._split(stmt, *update, count)
+            ranges = {**ranges, stmt.var: loop_range(stmt, ranges)}
+        return (map_bodies(stmt, lambda body: self._body(body, ranges)),)
+
+    # Whether.
+
+    def _update(self, loop: For) -> tuple[Buffer, BinaryOp] | None:
+        """Returns the buffer that all of a reduction updates, and how; None if that is not all."""
+        if loop.kind != "reduction":
+            return None
+        stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+        updates = [update_of(store) for store in stores]
+        buffer = self._buffers.get(stores[0].buffer) if stores else None
+        if buffer is None or buffer.dtype in NARROW:
+            return None
+        ops = {update.op for update in updates if update}
+        if None in updates or len(ops) != 1 or {store.buffer for store in stores} != {buffer.name}:
+            return None
+        (op,) = ops
+        if op not in ("add", "mul", "min", "max"):
+            return None
+        touched = [access for access in accesses(loop) if access.buffer == buffer.name]
+        is_fixed = all(stride(access, loop.var, self._shapes) == 0 for access in touched)
+        # A store and a load for each update, and no load beside them.
+        return (buffer, op) if is_fixed and len(touched) == 2 * len(stores) else None
+
+    def _count(self, loop: For, buffer: Buffer, ranges: dict[str, Range]) -> int:
+        """Returns in how many parts a reduction is worth being split."""
+        trips = fixed_trips(loop)
+        if trips is None:
+            return 0
+        seconds = self._costs.loop(loop, ranges)
+        per_part = 2 * math.prod(buffer.shape) * cost.SECONDS_PER_SCALAR
+        return min(
+            _MOST_PARTS, trips, int(seconds / cost.BLOCK_SECONDS), int(_SHARE * seconds / per_part)
+        )
+
+    # How.
+
+    def _split(self, loop: For, buffer: Buffer, op: BinaryOp, count: int) -> tuple[Stmt, ...]:
+        """Returns the loop over the parts, and the one that adds them up."""
+        shape, dtype = buffer.shape, buffer.dtype
+        part = Buffer(self._names.fresh(f"{buffer.name}_part"), shape, dtype)
+        trips = fixed_trips(loop)
+        assert trips is not None
+        width = -(-trips // count)
+        count = -(-trips // width)
+        parts = Buffer(self._names.fresh(f"{buffer.name}_parts"), (count, *shape), dtype)
+        self._parts.append(parts)
+        neutral = _neutral(op, dtype)
+
+        def inside(block: For, number: Var) -> tuple[Stmt, ...]:
+            reduction = dataclasses.replace(
+                block, body=with_buffer(block.body, buffer.name, part.name)
+            )
+            clear = self._nest(shape, lambda at: Store(part.name, at, neutral))
+            keep = self._nest(
+                shape, lambda at: Store(parts.name, (number, *at), Load(part.name, at, dtype))
+            )
+            return (Local(part, (clear, reduction, keep)),)
+
+        def total(at: tuple[Expr, ...]) -> Store:
+            last = Load(parts.name, (Var(block), *at), dtype)
+            return Store(buffer.name, at, Binary(op, Load(buffer.name, at, dtype), last, dtype))
+
+        blocks = in_blocks(loop, width, self._names, inside)
+        block = self._names.fresh(f"{loop.var}_block")
+        adding = For(block, constant(0), constant(count), (self._nest(shape, total),), "reduction")
+        return (dataclasses.replace(blocks, kind="parallel"), adding)
+
+    def _nest(self, shape: tuple[int, ...], store: Callable[[tuple[Expr, ...]], Store]) -> Stmt:
+        """Returns a store for each element of an array."""
+        axes = [self._names.fresh("element") for _ in shape]
+        stmt: Stmt = store(tuple(map(Var, axes)))
+        for axis, extent in zip(reversed(axes), reversed(shape), strict=True):
+            stmt = For(axis, constant(0), constant(extent), (stmt,), "parallel")
+        return stmt
+
+
+def _neutral(op: BinaryOp, dtype: str) -> Const:
+    """Returns what combines with any value to that value."""
+    if op in ("add", "mul"):
+        value: float = int(op == "mul")
+    elif is_float(dtype):
+        value = -math.inf if op == "max" else math.inf
+    else:
+        value = dtype_range(dtype)[0 if op == "max" else 1]
+    return Const(float(value) if is_float(dtype) else int(value), dtype)

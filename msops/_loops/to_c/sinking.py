@@ -1,0 +1,120 @@
+"""Parallel loops go innermost where memory is then read and written in its order.
+
+    parallel i { parallel j {                parallel i {
+      c[i, j] = 0                              parallel j { c[i, j] = 0 }
+      reduction k {                    ->      reduction k {
+        c[i, j] = c[i, j] + a[i, k] * b[k, j]    parallel j_1 { c[i, j_1] = ... }
+
+The iterations of a parallel loop have no dependences on each other, wherever they stand inside it,
+so the loop may be split into one for each statement of its body, and each may change places with
+the loops inside it that do not depend on its variable.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from msops._loops.analysis.costs import mean_trips
+from msops._loops.analysis.ranges import Range, loop_range
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.walk import map_bodies, rewrite_all, statements, substitute, with_body
+from msops._loops.to_c.blocks import can_swap, in_blocks
+from msops._loops.to_c.strides import accesses, stride
+
+_FEWEST_TRIPS = 8
+# Iterations of a sunk loop that are kept together: their results stay in the first-level cache.
+_BLOCK = 1024
+
+
+def sink_parallel_loops(kernel: Kernel) -> Kernel:
+    """Returns the kernel with parallel loops moved inwards where that helps vector units."""
+    return with_body(kernel, _Sinking(kernel).body(kernel.body, {}, False))
+
+
+class _Sinking:
+    def __init__(self, kernel: Kernel) -> None:
+        self._names = Names(kernel)
+        self._shapes = {b.name: b.shape for b in (*kernel.parameters, *kernel.buffers)}
+
+    def body(
+        self, body: tuple[Stmt, ...], ranges: dict[str, Range], is_parallel: bool
+    ) -> tuple[Stmt, ...]:
+        """Returns a body with the loops in it sunk; `is_parallel` inside of a parallel loop."""
+        return tuple(new for stmt in body for new in self._statement(stmt, ranges, is_parallel))
+
+    def _statement(
+        self, stmt: Stmt, ranges: dict[str, Range], is_parallel: bool
+    ) -> tuple[Stmt, ...]:
+        if not isinstance(stmt, For):
+            if isinstance(stmt, Local):
+                self._shapes[stmt.buffer.name] = stmt.buffer.shape
+            return (map_bodies(stmt, lambda body: self.body(body, ranges, is_parallel)),)
+        inner_ranges = ranges | {stmt.var: loop_range(stmt, ranges)}
+        inner = self.body(stmt.body, inner_ranges, is_parallel or stmt.kind == "parallel")
+        loop = dataclasses.replace(stmt, body=inner)
+        if loop.kind != "parallel" or mean_trips(loop, ranges) < _FEWEST_TRIPS:
+            return (loop,)
+        if not self._is_better_inside(loop):
+            return (loop,)
+        if is_parallel or mean_trips(loop, ranges) < 2 * _BLOCK:
+            return self._sunk(loop)
+        return (self._in_blocks(loop),)
+
+    # Whether.
+
+    def _is_better_inside(self, loop: For) -> bool:
+        """Tells whether inner loops jump through memory where this one would not."""
+        leaves = [leaf for leaf in _leaves(loop) if leaf is not loop]
+        jumps = any(
+            stride(access, leaf.var, self._shapes) not in (0, 1)
+            for leaf in leaves
+            for access in accesses(leaf)
+        )
+        if not jumps or not _can_sink(loop):
+            return False
+        steps = [
+            (stride(access, loop.var, self._shapes), isinstance(access, Store))
+            for leaf in leaves
+            for access in accesses(leaf)
+        ]
+        return all(step in (0, 1) for step, _ in steps) and (1, True) in steps
+
+    # How.
+
+    def _sunk(self, loop: For) -> tuple[Stmt, ...]:
+        """Returns a loop over several statements as one innermost loop for each."""
+        return tuple(self._around(loop, stmt, first=i == 0) for i, stmt in enumerate(loop.body))
+
+    def _around(self, loop: For, stmt: Stmt, first: bool) -> Stmt:
+        if isinstance(stmt, For) and can_swap(loop, stmt):
+            inner = tuple(
+                self._around(loop, part, first=first and i == 0) for i, part in enumerate(stmt.body)
+            )
+            return dataclasses.replace(stmt, body=inner)
+        if first:
+            return dataclasses.replace(loop, body=(stmt,))
+        var = self._names.fresh(loop.var)
+        values: dict[str, Expr] = {loop.var: Var(var)}
+        body = rewrite_all((stmt,), lambda expr: substitute(expr, values))
+        return dataclasses.replace(loop, var=var, body=body)
+
+    def _in_blocks(self, loop: For) -> Stmt:
+        """Returns a loop sunk inside of blocks of it, which threads can take."""
+        return in_blocks(loop, _BLOCK, self._names, lambda block, _: self._sunk(block))
+
+
+def _can_sink(loop: For) -> bool:
+    """Tells whether some loop inside lets this one in, and no local has to be shared on the way."""
+    return all(not isinstance(stmt, Local) for stmt in loop.body) and any(
+        isinstance(stmt, For) and can_swap(loop, stmt) for stmt in loop.body
+    )
+
+
+def _leaves(loop: For) -> Iterator[For]:
+    """Yields the innermost loops in a loop, itself if there are none inside."""
+    inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
+    for stmt in (loop, *inner):
+        if not any(isinstance(part, For) for part in statements(stmt.body)):
+            yield stmt

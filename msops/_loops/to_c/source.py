@@ -1,0 +1,192 @@
+"""Loop IR as C: a function with MindSpore's aot signature, for the toolchain to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.sizes import size_bytes
+from msops._loops.passes.check_bounds import check_bounds as find_doubtful
+from msops._loops.passes.find_unwritten import find_unwritten
+from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.functions import CMath
+from msops._loops.to_c.jamming import jam_serial_loops
+from msops._loops.to_c.library import declarations
+from msops._loops.to_c.merging import merge_branches
+from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.sinking import sink_parallel_loops
+from msops._loops.to_c.storage import Place, Storage, place_buffers
+from msops._loops.to_c.text import Unproven, indented
+from msops._loops.to_c.text.names import plain_name
+from msops._loops.to_c.threads import PARALLEL_FOR
+from msops._loops.to_c.tiling import tile_crossing_loops
+from msops._loops.to_c.unrolling import unroll_short_loops
+
+
+@dataclass(frozen=True)
+class CSource:
+    """A kernel as C.
+
+    Attributes:
+      text: the translation unit.
+      symbol: the function in it; `<symbol>Message` tells what its error codes mean.
+      workspaces: sizes of the memory it wants beside inputs and outputs, in bytes.
+    """
+
+    text: str
+    symbol: str
+    workspaces: tuple[int, ...]
+
+
+def c_source(kernel: Kernel, *, check_bounds: bool = False) -> CSource:
+    """Prints a kernel as fast C.
+
+    Args:
+      kernel: what to print; its loops have their kinds.
+      check_bounds: an index out of range is an error of the run; else loads take the nearest
+        element, and stores are dropped.
+    """
+    return arranged_source(arrange(kernel), check_bounds=check_bounds)
+
+
+def arranged_source(arranged: Kernel, *, check_bounds: bool = False) -> CSource:
+    """Prints a kernel that `arrange` returned; see `c_source`."""
+    return print_kernel(
+        arranged,
+        unproven=find_doubtful(arranged).unproven,
+        overwritten=find_unwritten(arranged).overwritten,
+        check_bounds=check_bounds,
+    )
+
+
+def arrange(kernel: Kernel) -> Kernel:
+    """Returns the kernel with its loops in the form that suits caches and vector units."""
+    for change in CHANGES:
+        kernel = change(kernel)
+    return kernel
+
+
+def print_kernel(
+    kernel: Kernel,
+    *,
+    unproven: Unproven | None = None,
+    overwritten: Collection[str] = (),
+    check_bounds: bool = False,
+    symbol: str | None = None,
+) -> CSource:
+    """Prints a kernel loop by loop.
+
+    Args:
+      kernel: what to print; its loops have their kinds.
+      unproven: the indices that may be out of range; None if nobody looked, then only the ranges
+        of loops are asked.
+      overwritten: names of buffers and locals that need not be zero at the start.
+      check_bounds: an index out of range is an error of the run; else loads take the nearest
+        element, and stores are dropped.
+      symbol: name of the function; None takes the kernel's name with an ending.
+    """
+    symbol = symbol or f"{plain_name(kernel.name)}_kernel"
+    storage = place_buffers(kernel, overwritten)
+    printer = CMath(kernel, unproven, overwritten, check_bounds)
+    on_stack = [place.buffer for place in storage.places if place.position is None]
+    for buffer in on_stack:
+        printer.declare(buffer)
+    body = [*map(printer.definition, on_stack), *printer.statements(kernel.body)]
+    workspaces = (*storage.workspaces, *map(size_bytes, printer.large_locals))
+    first = len(kernel.parameters) + len(kernel.results) + len(storage.workspaces)
+    pointers = {
+        **{p.buffer.name: p.position for p in storage.places if p.position is not None},
+        **{buffer.name: first + i for i, buffer in enumerate(printer.large_locals)},
+    }
+    body_function = _body_function(printer, list(pointers), body)
+    parts = [
+        *printer.helpers.values(),
+        *([PARALLEL_FOR.strip()] if printer.functions else []),
+        *printer.functions,
+        body_function,
+        _entry(symbol, storage, list(pointers.values())),
+        *([_messages(symbol, printer.checks)] if printer.checks else []),
+    ]
+    text = "\n\n".join(parts)
+    return CSource(f"{declarations(text)}\n\n{text}\n", symbol, workspaces)
+
+
+CHANGES = (
+    merge_branches,
+    unroll_short_loops,
+    sink_parallel_loops,
+    tile_crossing_loops,
+    split_reductions,
+    jam_serial_loops,
+    carry_elements,
+)
+"""What is done to a kernel before it is printed as C."""
+
+
+def _body_function(printer: CMath, names: list[str], body: list[str]) -> str:
+    """Returns the function that runs the kernel; `restrict` counts on parameters only."""
+    parameters = ", ".join(f"{printer.capture_type(name)} {printer.names[name]}" for name in names)
+    lines = [f"static int ms_body({parameters}) {{", *indented(printer.function_body(body)), "}"]
+    return "\n".join(lines)
+
+
+def _entry(symbol: str, storage: Storage, positions: list[int]) -> str:
+    """Returns the function that is called: it fills buffers, runs the body, copies results."""
+    arguments = ", ".join(f"params[{position}]" for position in positions)
+    lines = [
+        *(line for place in storage.places for line in _preparation(place)),
+        f"const int code = ms_body({arguments});",
+        *(_copy(to, source, size) for to, source, size in storage.repeats),
+        "return code;",
+    ]
+    head = f"int {symbol}("
+    return "\n".join(
+        [
+            f"{head}int nparam, void** params, int* ndims, int64_t** shapes,",
+            f"{' ' * len(head)}const char** dtypes, void* stream, void* extra) {{",
+            *indented(lines),
+            "}",
+        ]
+    )
+
+
+def _preparation(place: Place) -> list[str]:
+    """Returns what is done to a buffer before the body runs."""
+    size = size_bytes(place.buffer)
+    if place.position is None or size == 0:
+        return []
+    if place.start == "copy":
+        # A result that is a parameter may lie in that one's buffer.
+        copy = _copy(place.position, place.source, size)
+        return [f"if (params[{place.position}] != params[{place.source}]) {copy}"]
+    return [f"memset(params[{place.position}], 0, {size});"] if place.start == "zero" else []
+
+
+def _copy(to: int, source: int, size: int) -> str:
+    return f"memcpy(params[{to}], params[{source}], {size});"
+
+
+def _messages(symbol: str, checks: list[str]) -> str:
+    """Returns the function that tells what the error codes mean."""
+    texts = [f"  {_literal(text)}," for text in checks]
+    return "\n".join(
+        [
+            "static const char* const ms_messages[] = {",
+            *texts,
+            "};",
+            "",
+            f"const char* {symbol}Message(int code) {{",
+            f"  return code > 0 && code <= {len(checks)} ? ms_messages[code - 1] : 0;",
+            "}",
+        ]
+    )
+
+
+def _literal(text: str) -> str:
+    """Returns a text as a C string; bytes beyond ASCII in octal, which ends after three digits."""
+    escaped = "".join(
+        chr(byte) if 32 <= byte < 127 and byte not in b'"\\?' else f"\\{byte:03o}"
+        for byte in text.encode("utf-8", "replace")
+    )
+    return f'"{escaped}"'

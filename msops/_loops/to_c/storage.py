@@ -1,0 +1,103 @@
+"""Where each buffer of a kernel lives in generated C, and what is done to it before the body runs.
+
+Inputs, outputs and workspaces come as pointers, in this order, as MindSpore's aot kernels get them.
+A parameter that is written, or returned, is copied first, unless the result has its buffer; small
+temporaries go on the stack. What a local array takes comes on top, see loops.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from msops._loops.ir.nodes import Buffer, Kernel, Store
+from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.walk import statements
+
+STACK_BYTES = 16384
+"""What the temporaries of one function may take of the stack, in all."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one buffer of the kernel lives.
+
+    Attributes:
+      buffer: the buffer.
+      position: of its pointer among the function's parameters; None on the stack.
+      start: what it must hold before the body runs: "given" is there already, "copy" is a copy of
+        the parameter at `source`, "zero" is zeros, "any" is whatever is there.
+      source: position of the parameter that is copied.
+    """
+
+    buffer: Buffer
+    position: int | None
+    start: Literal["given", "copy", "zero", "any"]
+    source: int = -1
+
+
+@dataclass(frozen=True)
+class Storage:
+    """All places of a kernel.
+
+    Attributes:
+      places: one per parameter and buffer that the body may name.
+      workspaces: sizes in bytes.
+      repeats: outputs that equal an earlier one: (position, the earlier one's, size in bytes).
+    """
+
+    places: tuple[Place, ...]
+    workspaces: tuple[int, ...]
+    repeats: tuple[tuple[int, int, int], ...]
+
+
+def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Storage:
+    """Decides where the buffers of a kernel live.
+
+    Args:
+      kernel: the kernel.
+      overwritten: names of buffers that need not be zero at the start.
+    """
+    inputs = len(kernel.parameters)
+    written = {stmt.buffer for stmt in statements(kernel.body) if isinstance(stmt, Store)}
+    outputs: dict[str, int] = {}
+    repeats = []
+    for position, name in enumerate(kernel.results, inputs):
+        if name in outputs:
+            repeats.append((position, outputs[name], size_bytes(kernel.buffer(name))))
+        else:
+            outputs[name] = position
+    on_stack = _small(buffer for buffer in kernel.buffers if buffer.name not in outputs)
+    workspaces: list[int] = []
+
+    def find(buffer: Buffer) -> int | None:
+        if buffer.name in outputs:
+            return outputs[buffer.name]
+        if buffer.name in on_stack:
+            return None
+        workspaces.append(size_bytes(buffer))
+        return inputs + len(kernel.results) + len(workspaces) - 1
+
+    places = []
+    for source, buffer in enumerate(kernel.parameters):
+        if buffer.name in written or buffer.name in outputs:
+            places.append(Place(buffer, find(buffer), "copy", source))
+        else:
+            places.append(Place(buffer, source, "given"))
+    for buffer in kernel.buffers:
+        start: Literal["any", "zero"] = "any" if buffer.name in overwritten else "zero"
+        places.append(Place(buffer, find(buffer), start))
+    return Storage(tuple(places), tuple(workspaces), tuple(repeats))
+
+
+def _small(buffers: Iterable[Buffer]) -> set[str]:
+    """Returns the names of the buffers that go on the stack: the smallest, while they fit."""
+    left = STACK_BYTES // 2
+    chosen = set()
+    for buffer in sorted(buffers, key=size_bytes):
+        left -= size_bytes(buffer)
+        if left < 0:
+            break
+        chosen.add(buffer.name)
+    return chosen

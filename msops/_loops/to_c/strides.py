@@ -1,0 +1,51 @@
+"""How far apart in memory the elements are that the iterations of a loop touch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from msops._loops.ir.nodes import Binary, Const, Expr, For, Load, Store, Var
+from msops._loops.ir.walk import expressions, own_expressions, statements
+
+
+def accesses(loop: For) -> Iterator[Load | Store]:
+    """Yields the loads and stores in a loop's body."""
+    for stmt in statements(loop.body):
+        if isinstance(stmt, Store):
+            yield stmt
+        for expr in own_expressions(stmt):
+            for part in expressions(expr):
+                if isinstance(part, Load):
+                    yield part
+
+
+def stride(access: Load | Store, var: str, shapes: Mapping[str, tuple[int, ...]]) -> int | None:
+    """Returns by how many elements an access moves with a variable; None if not evenly."""
+    shape = shapes[access.buffer]
+    total = 0
+    for axis, index in enumerate(access.indices):
+        step = _coefficient(index, var)
+        if step is None:
+            return None
+        total += step * math.prod(shape[axis + 1 :])
+    return total
+
+
+def _coefficient(expr: Expr, var: str) -> int | None:
+    """Returns what an index is multiplied by, if it is affine in a variable."""
+    match expr:
+        case Var(name=name):
+            return int(name == var)
+        case Binary(op="add" | "sub" as op, left=left, right=right):
+            one, other = _coefficient(left, var), _coefficient(right, var)
+            if one is None or other is None:
+                return None
+            return one + other if op == "add" else one - other
+        case (
+            Binary(op="mul", left=Const(value=factor), right=operand)
+            | Binary(op="mul", left=operand, right=Const(value=factor))
+        ):
+            inner = _coefficient(operand, var)
+            return None if inner is None else inner * int(factor)
+    return None if any(part == Var(var) for part in expressions(expr)) else 0

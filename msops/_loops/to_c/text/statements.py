@@ -1,0 +1,122 @@
+"""Statements of the loop IR in C's syntax: what C and CUDA C have in common.
+
+The printers of the two languages derive from `CLike` and say where they differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from msops._loops.analysis.ranges import loop_range
+from msops._loops.ir.nodes import Buffer, For, If, Local, Stmt, Store
+from msops._loops.ir.walk import loads
+from msops._loops.to_c.text.syntax import bare
+from msops._loops.to_c.text.values import CLikeValues
+
+INDENT = "  "
+
+
+class CLike(CLikeValues):
+    """Prints statements of one kernel, each as a list of lines.
+
+    With `check_bounds`, the function around the lines has an ``int* ms_failed`` that takes the code
+    of the first index out of range.
+    """
+
+    def statements(self, body: tuple[Stmt, ...]) -> list[str]:
+        """Returns the lines of a body."""
+        return [line for stmt in body for line in self.statement(stmt)]
+
+    def statement(self, stmt: Stmt) -> list[str]:
+        """Returns the lines of one statement."""
+        match stmt:
+            case Store():
+                return self.store(stmt)
+            case For():
+                return self.loop(stmt)
+            case If():
+                return self.branch(stmt)
+            case Local():
+                return self.local(stmt)
+
+    def store(self, stmt: Store) -> list[str]:
+        """Returns an assignment; dropped at run time where an index is out of range."""
+        buffer = self.buffers[stmt.buffer]
+        if 0 in buffer.shape:
+            return []
+        conditions = [
+            self._inside(stmt, axis, size)
+            for axis, size in enumerate(buffer.shape)
+            if self.may_be_outside(stmt, axis, size)
+        ]
+        value = self.value(stmt.value)
+        if stmt.buffer not in self.variables:
+            value = self.to_storage(value, buffer.dtype)
+        line = f"{self.element(stmt.buffer, map(self.index, stmt.indices))} = {bare(value)};"
+        return [f"if ({' && '.join(conditions)}) {line}"] if conditions else [line]
+
+    def _inside(self, stmt: Store, axis: int, size: int) -> str:
+        index = self.index(stmt.indices[axis])
+        if not self.check_bounds:
+            return f"(uint64_t)({index}) < {size}"
+        code = self.check(stmt, axis)
+        return f"{self.helper('inside_checked')}({index}, {size}, {code}, ms_failed)"
+
+    def branch(self, stmt: If) -> list[str]:
+        """Returns an if statement."""
+        lines = [f"if ({bare(self.value(stmt.condition))}) {{"]
+        lines += indented(self.statements(stmt.then))
+        if stmt.otherwise:
+            lines += ["} else {", *indented(self.statements(stmt.otherwise))]
+        return [*lines, "}"]
+
+    def loop(self, stmt: For) -> list[str]:
+        """Returns a loop that runs in order."""
+        return [self.loop_head(stmt), *indented(self.loop_body(stmt)), "}"]
+
+    def loop_head(self, stmt: For) -> str:
+        """Returns the line that opens a loop."""
+        name = self.names[stmt.var]
+        begin, end = bare(self.index(stmt.begin)), bare(self.index(stmt.end))
+        if any(True for _ in loads(stmt.end)):
+            # The body may write what the bound reads, which counts as it was before.
+            return (
+                f"for (int64_t {name} = {begin}, ms_end_{name} = {end}; {name} < ms_end_{name}; "
+                f"++{name}) {{"
+            )
+        return f"for (int64_t {name} = {begin}; {name} < {end}; ++{name}) {{"
+
+    def loop_body(self, stmt: For) -> list[str]:
+        """Returns the lines inside a loop, where the range of its variable is known."""
+        self.ranges[stmt.var] = loop_range(stmt, self.ranges)
+        return self.statements(stmt.body)
+
+    def local(self, stmt: Local) -> list[str]:
+        """Returns a block with a zeroed variable or array of its own."""
+        self.declare(stmt.buffer)
+        return ["{", *indented([self.definition(stmt.buffer), *self.statements(stmt.body)]), "}"]
+
+    def declare(self, buffer: Buffer) -> None:
+        """Makes a local known; one of shape () is a variable."""
+        self.buffers[buffer.name] = buffer
+        if not buffer.shape:
+            self.variables.add(buffer.name)
+
+    def definition(self, buffer: Buffer) -> str:
+        """Returns the definition of a local, zeroed where that can be seen."""
+        name = self.names[buffer.name]
+        if not buffer.shape:
+            return f"{self.value_types[buffer.dtype]} {name} = 0;"
+        size = max(1, math.prod(buffer.shape))
+        start = "" if buffer.name in self.overwritten else " = {0}"
+        return f"{self.storage_type(buffer)} {name}[{size}]{start};"
+
+    def storage_type(self, buffer: Buffer) -> str:
+        """Returns the C type of an array's elements."""
+        return self.storage_types[buffer.dtype]
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """Returns the lines one level further in."""
+    return [f"{INDENT}{line}" for line in lines]

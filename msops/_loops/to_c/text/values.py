@@ -1,0 +1,411 @@
+"""Expressions of the loop IR in C's syntax: what C and CUDA C have in common.
+
+A value of the IR is a C value of its dtype's type; float16 and bfloat16 are held in float, rounded
+after each operation. Loop variables are int64_t, and so is index arithmetic where it cannot leave
+int32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from msops._dtypes import as_dtype
+from msops._loops.analysis.ranges import Range, dtype_range, is_within, range_of, unwrapped_range
+from msops._loops.diagnostics import point
+from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
+from msops._loops.ir.nodes import (
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Kernel,
+    Load,
+    Select,
+    Store,
+    Unary,
+    Var,
+)
+from msops._loops.ir.walk import expressions
+from msops._loops.passes.check_bounds import Index
+from msops._loops.to_c.text.helpers import fill
+from msops._loops.to_c.text.names import LIBRARY, choose_names
+from msops._loops.to_c.text.syntax import (
+    ROUNDED,
+    SIGNS,
+    bare,
+    compares_indices,
+    computed,
+    division_sign,
+    float32_text,
+    has_variable,
+    offset,
+    short_name,
+    signedness,
+    width,
+    wrapping,
+)
+
+Unproven: TypeAlias = Collection[Index]
+"""Indices that may be out of range."""
+
+_EXPENSIVE = ("div", "floordiv", "mod", "truncdiv", "truncmod", "pow")
+
+_POWERS = {0.5: "root", 2.0: "square", -1.0: "reciprocal"}
+"""Exponents of floats for which there is a helper; the one for 1/2 minds -inf and -0."""
+
+
+class CLikeValues:
+    """Prints expressions of one kernel.
+
+    Attributes:
+      helpers: the helper functions used so far, by name, in an order that declares before use.
+      checks: what the error codes 1, 2, ... of the bounds check mean.
+      ranges: the ranges of the loop variables met so far.
+      buffers: the parameters, buffers and locals met so far.
+      variables: names of the locals that are C variables, not arrays.
+      overwritten: names of buffers and locals that need not be zero at the start.
+      check_bounds: an index out of range is an error of the run.
+    """
+
+    inline = "static inline"
+    reserved: frozenset[str] = frozenset()
+    value_types: ClassVar[dict[str, str]] = {
+        "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t",
+        "int64": "int64_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t",
+        "uint64": "uint64_t", "float16": "float", "bfloat16": "float", "float32": "float",
+        "float64": "double",
+    }  # fmt: skip
+    storage_types: ClassVar[dict[str, str]] = value_types | {
+        "bfloat16": "uint16_t",
+        "float16": "uint16_t",
+    }
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        unproven: Unproven | None,
+        overwritten: Collection[str] = (),
+        check_bounds: bool = False,
+    ) -> None:
+        """Prepares to print.
+
+        Args:
+          kernel: what to print.
+          unproven: the indices that may be out of range; None if nobody looked, then only the
+            ranges of loops are asked.
+          overwritten: names of buffers and locals that need not be zero at the start.
+          check_bounds: such an index is an error of the run.
+        """
+        self.kernel = kernel
+        self.helpers: dict[str, str] = {}
+        self.checks: list[str] = []
+        self.ranges: dict[str, Range] = {}
+        self.buffers = {buffer.name: buffer for buffer in (*kernel.parameters, *kernel.buffers)}
+        self.variables: set[str] = set()
+        self.names = choose_names(kernel, self.reserved)
+        self.overwritten = overwritten
+        self._unproven = unproven
+        self.check_bounds = check_bounds
+
+    def helper(self, template: str, dtype: str | None = None, **words: str) -> str:
+        """Returns the name of a helper function, which is printed with the kernel from now on."""
+        suffix = [] if dtype is None else [short_name(dtype)]
+        suffix += [short_name(words.pop("source"))] if "source" in words else []
+        name = "_".join(["ms", template.partition("__")[0], *suffix])
+        if name not in self.helpers:
+            self.helpers[name] = fill(template, name, self.inline, dtype, **words)
+        return name
+
+    # Values.
+
+    def value(self, expr: Expr) -> str:
+        """Returns an expression as a C value of its dtype's type."""
+        match expr:
+            case Const(value=value, dtype=dtype):
+                return self.constant(value, dtype)
+            case Var(name=name):
+                return f"(int32_t){self.names[name]}"
+            case Load():
+                return self._load(expr)
+            case Unary():
+                return self._unary(expr)
+            case Binary():
+                return self._binary(expr)
+            case Call(function=function, args=args, dtype=dtype):
+                return self._call(function, args, dtype)
+            case Cast(operand=operand, dtype=dtype):
+                return self._cast(operand, dtype)
+            case Select(condition=condition, then=then, otherwise=otherwise):
+                parts = tuple(map(self.value, (condition, then, otherwise)))
+                if self._is_cheap(then) and self._is_cheap(otherwise):
+                    return f"{self.helper('select', expr.dtype)}({', '.join(map(bare, parts))})"
+                return "({} ? {} : {})".format(*parts)
+
+    def constant(self, value: bool | int | float, dtype: str) -> str:
+        """Returns a number as a C literal."""
+        if is_float(dtype):
+            return self._float_constant(float(value), dtype)
+        value = int(value)
+        suffix = {"int64": "ll", "uint32": "u", "uint64": "ull"}.get(dtype, "")
+        if value >= 0:
+            return f"{value}{suffix}"
+        least = value == dtype_range(dtype)[0]
+        return f"({value + 1}{suffix} - 1)" if least else f"({value}{suffix})"
+
+    def _float_constant(self, value: float, dtype: str) -> str:
+        with np.errstate(over="ignore"):
+            value = float(as_dtype(dtype).dtype.type(value))
+        if not math.isfinite(value):
+            return self.not_finite(value, dtype)
+        text = repr(value) if dtype == "float64" else f"{float32_text(value)}f"
+        return f"({text})" if text.startswith("-") else text
+
+    def not_finite(self, value: float, dtype: str) -> str:
+        """Returns a NaN or an infinity of a dtype."""
+        suffix = "" if dtype == "float64" else "f"
+        if math.isnan(value):
+            return f'__builtin_nan{suffix}("")'
+        return f"({'-' if value < 0 else ''}__builtin_inf{suffix}())"
+
+    def _unary(self, expr: Unary) -> str:
+        operand = self.value(expr.operand)
+        if expr.op == "not":
+            return f"(!{operand})"
+        kind = self.value_types[expr.dtype]
+        if expr.op == "invert":
+            return f"(({kind})~{operand})"
+        if is_float(expr.dtype) or self._never_wraps(expr):
+            return f"(-{operand})"
+        return f"(({kind})(0 - {wrapping(operand, expr.dtype)}))"
+
+    def _binary(self, expr: Binary) -> str:
+        op, dtype = expr.op, expr.left.dtype
+        if op in COMPARISONS and compares_indices(expr):
+            return f"({self.index(expr.left)} {SIGNS[op]} {self.index(expr.right)})"
+        if (
+            op == "pow"
+            and is_float(dtype)
+            and isinstance(expr.right, Const)
+            and expr.right.value in _POWERS
+        ):
+            power = (
+                f"{self.helper(_POWERS[expr.right.value], dtype)}({bare(self.value(expr.left))})"
+            )
+            return self.rounded(power, dtype)
+        left, right = self.value(expr.left), self.value(expr.right)
+        if op in (*COMPARISONS, *LOGICAL, "and", "or", "xor"):
+            return f"({left} {SIGNS[op]} {right})"
+        if is_float(dtype):
+            return self.rounded(self._float_binary(op, left, right, computed(dtype)), dtype)
+        return self._integer_binary(expr, left, right)
+
+    def _float_binary(self, op: str, left: str, right: str, dtype: str) -> str:
+        if op in SIGNS:
+            return f"({left} {SIGNS[op]} {right})"
+        if op == "pow":
+            return self.math("pow", (left, right), dtype)
+        return f"{self.helper(f'{op}__float', dtype)}({left}, {right})"
+
+    def _integer_binary(self, expr: Binary, left: str, right: str) -> str:
+        op, dtype = expr.op, expr.dtype
+        if op in ("add", "sub", "mul"):
+            if dtype in ("uint32", "uint64") or self._never_wraps(expr):
+                return f"({left} {SIGNS[op]} {right})"
+            text = f"{wrapping(left, dtype)} {SIGNS[op]} {wrapping(right, dtype)}"
+            return f"(({self.value_types[dtype]})({text}))"
+        if op in ("floordiv", "mod", "truncdiv", "truncmod"):
+            return self._quotient(expr, left, right)
+        if op == "shr" and is_within(self._range(expr.right), (0, width(dtype) - 1)):
+            return f"(({self.value_types[dtype]})({left} >> {right}))"
+        signed = "" if op in ("min", "max", "shl") else f"__{signedness(dtype)}"
+        return f"{self.helper(f'{op}{signed}', dtype)}({left}, {right})"
+
+    def _quotient(self, expr: Binary, left: str, right: str) -> str:
+        """Prints a division or a remainder; plainly where C's is the same."""
+        kind = signedness(expr.dtype)
+        truncates = expr.op.startswith("trunc") or kind == "unsigned"
+        if self._range(expr.right)[0] > 0 and (truncates or self._range(expr.left)[0] >= 0):
+            return f"({left} {division_sign(expr.op)} {right})"
+        op = expr.op.replace("floor", "trunc") if kind == "unsigned" else expr.op
+        op = op.replace("truncmod", "mod") if kind == "unsigned" else op
+        return f"{self.helper(f'{op}__{kind}', expr.dtype)}({left}, {right})"
+
+    def _range(self, expr: Expr) -> Range:
+        return range_of(expr, self.ranges)
+
+    def _never_wraps(self, expr: Expr) -> bool:
+        """Tells whether an integer operation stays in the range of its dtype."""
+        exact = unwrapped_range(expr, self.ranges)
+        return exact is not None and is_within(exact, dtype_range(expr.dtype))
+
+    def _call(self, function: str, args: tuple[Expr, ...], dtype: str) -> str:
+        operand_dtype = args[0].dtype
+        values = tuple(map(self.value, args))
+        if not is_float(operand_dtype):
+            return self._integer_call(function, values[0], dtype)
+        text = self.math(function, values, computed(operand_dtype))
+        return text if dtype == "bool" else self.rounded(text, dtype)
+
+    def _integer_call(self, function: str, value: str, dtype: str) -> str:
+        if function == "popcount":
+            return f"(({self.value_types[dtype]}){self.popcount(f'(uint{width(dtype)}_t){value}')})"
+        if function == "abs":
+            if signedness(dtype) == "unsigned":
+                return value
+            return f"{self.helper('abs', dtype)}({value})"
+        return f"{self.helper('sign', dtype)}({value})"
+
+    def popcount(self, value: str) -> str:
+        """Returns the number of bits that are set in an unsigned value."""
+        return f"__builtin_popcountll({value})"
+
+    def math(self, function: str, args: tuple[str, ...], dtype: str) -> str:
+        """Returns a function, or `pow`, of float32 or float64 values."""
+        f = "f" if dtype == "float32" else ""
+        one = self.constant(1.0, dtype)
+        match function:
+            case "isnan":
+                return f"{self.helper('isnan', dtype)}({args[0]})"
+            case "isinf":
+                return f"(fabs{f}({args[0]}) == {self.not_finite(math.inf, dtype)})"
+            case "isfinite":
+                return f"(fabs{f}({args[0]}) < {self.not_finite(math.inf, dtype)})"
+            case "sign":
+                return f"{self.helper('sign__float', dtype)}({args[0]})"
+            case "rsqrt":
+                return f"({one} / {self.math('sqrt', args, dtype)})"
+            case "sigmoid":
+                return f"({one} / ({one} + {self.math('exp', (f'(-{args[0]})',), dtype)}))"
+            case "exp10":
+                return self.math("pow", (self.constant(10.0, dtype), args[0]), dtype)
+        return f"{LIBRARY[function]}{f}({', '.join(args)})"
+
+    def _cast(self, operand: Expr, dtype: str) -> str:
+        source, text = operand.dtype, self.value(operand)
+        if source == dtype:
+            return text
+        if dtype == "bool":
+            return f"({text} != 0)"
+        if dtype in ROUNDED:
+            if source == "float64":
+                text = f"{self.helper('round_to_odd')}({text})"
+            return self.rounded(text if is_float(source) else f"(float){text}", dtype)
+        if is_float(source) and not is_float(dtype):
+            return f"{self._saturating(computed(source), dtype)}({text})"
+        return f"(({self.value_types[dtype]}){text})"
+
+    def _saturating(self, source: str, dtype: str) -> str:
+        """Returns the helper that converts float32 or float64 to an integer dtype."""
+        least, greatest = dtype_range(dtype)
+        above, below = (self.constant(float(edge), source) for edge in (greatest + 1, least))
+        return self.helper(
+            "saturate", dtype, source=source, S=self.value_types[source], above=above, below=below
+        )
+
+    # What the dtypes that are computed in float are in arrays.
+
+    def rounded(self, text: str, dtype: str) -> str:
+        """Returns a value rounded to float16 or bfloat16 and held in float; others as they are."""
+        if dtype not in ROUNDED:
+            return text
+        return self.from_storage(self.to_storage(text, dtype), dtype)
+
+    def from_storage(self, text: str, dtype: str) -> str:
+        """Returns the value that an element of an array stands for; float16 is the dialect's."""
+        return f"{self.helper('from_bf16')}({text})" if dtype == "bfloat16" else text
+
+    def to_storage(self, text: str, dtype: str) -> str:
+        """Returns what is written into an array for a value; float16 is the dialect's."""
+        return f"{self.helper('to_bf16')}({text})" if dtype == "bfloat16" else text
+
+    def _is_cheap(self, expr: Expr) -> bool:
+        """Tells whether an expression may as well be evaluated where its value is not used."""
+        return not any(
+            isinstance(part, Call | Select)
+            or (isinstance(part, Load) and not self._is_always_inside(part))
+            or (isinstance(part, Binary) and part.op in _EXPENSIVE)
+            for part in expressions(expr)
+        )
+
+    def _is_always_inside(self, load: Load) -> bool:
+        """Tells whether an element exists whatever conditions stand around its load."""
+        return all(
+            is_within(self._range(index), (0, size - 1))
+            for index, size in zip(load.indices, self.buffers[load.buffer].shape, strict=True)
+        )
+
+    # Indices.
+
+    def index(self, expr: Expr) -> str:
+        """Returns an integer expression as an int64_t of the same value."""
+        match expr:
+            case Const(value=value):
+                return f"{value}" if value >= 0 else f"({value})"
+            case Var(name=name):
+                return self.names[name]
+            case Cast(operand=operand) if not is_float(operand.dtype) and is_within(
+                self._range(operand), dtype_range(expr.dtype)
+            ):
+                return self.index(operand)
+            case Binary(op="add" | "sub" | "mul" as op, left=left, right=right) if has_variable(
+                expr
+            ) and self._never_wraps(expr):
+                return f"({self.index(left)} {SIGNS[op]} {self.index(right)})"
+            case Binary(
+                op="floordiv" | "truncdiv" | "mod" | "truncmod" as op, left=left, right=right
+            ) if has_variable(expr) and self._range(left)[0] >= 0 and self._range(right)[0] > 0:
+                return f"({self.index(left)} {division_sign(op)} {self.index(right)})"
+            case Binary(op="min" | "max" as op, left=left, right=right) if has_variable(expr):
+                return f"{self.helper(op, 'int64')}({self.index(left)}, {self.index(right)})"
+        text = self.value(expr)
+        if expr.dtype == "uint64":
+            # What int64_t cannot hold is beyond the end of any array.
+            return f"{self.helper('signed')}({bare(text)})"
+        return f"(int64_t){text}"
+
+    def element(self, buffer: str, indices: Iterable[str]) -> str:
+        """Returns the C lvalue of an element, its indices given as int64_t."""
+        name = self.names[buffer]
+        if buffer in self.variables:
+            return name
+        return f"{name}[{offset(tuple(indices), self.buffers[buffer].shape)}]"
+
+    def _load(self, load: Load) -> str:
+        shape = self.buffers[load.buffer].shape
+        if 0 in shape:
+            # An empty array has no nearest element.
+            return self.constant(0, load.dtype)
+        indices = [self._clamped(load, axis, size) for axis, size in enumerate(shape)]
+        text = self.element(load.buffer, indices)
+        return text if load.buffer in self.variables else self.from_storage(text, load.dtype)
+
+    def _clamped(self, load: Load, axis: int, size: int) -> str:
+        text = self.index(load.indices[axis])
+        if not self.may_be_outside(load, axis, size):
+            return text
+        if not self.check_bounds:
+            return f"{self.helper('clamp')}({text}, {size})"
+        return (
+            f"{self.helper('clamp_checked')}({text}, {size}, {self.check(load, axis)}, ms_failed)"
+        )
+
+    def may_be_outside(self, access: Load | Store, axis: int, size: int) -> bool:
+        """Tells whether an index has to be guarded."""
+        if is_within(self._range(access.indices[axis]), (0, size - 1)):
+            return False
+        place = (access.buffer, access.indices, axis)
+        return self._unproven is None or place in self._unproven
+
+    def check(self, access: Load | Store, axis: int) -> int:
+        """Returns the error code of an index that is out of range."""
+        size = self.buffers[access.buffer].shape[axis]
+        problem = f"index {axis} of {access.buffer!r} is outside of 0 .. {size - 1}"
+        text = "\n".join((problem, *point(access.location)))
+        if text not in self.checks:
+            self.checks.append(text)
+        return self.checks.index(text) + 1

@@ -1,0 +1,5 @@
+"""Loop IR as JAX operations.
+
+raising/   from distributed loop nests to the array operations that compute them; knows no JAX
+printing/  from these to JAX operations, the one part of the compiler that imports JAX
+"""

@@ -1,0 +1,48 @@
+"""Raised kernels as JAX functions: the one part of the loop compiler that imports JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from msops._dtypes import as_dtype
+from msops._loops.ir.nodes import Buffer, Kernel, Local
+from msops._loops.ir.walk import statements
+from msops._loops.to_jax.printing.run import run
+from msops._loops.to_jax.printing.scope import Machine
+from msops._loops.to_jax.printing.values import Contents, Uniform, contents_array
+from msops._loops.to_jax.raising.classify import raise_kernel
+
+
+def build(kernel: Kernel) -> Callable[..., list[Any]]:
+    """Returns the pure JAX function that a kernel is.
+
+    Args:
+      kernel: best a distributed one; any legal kernel is computed, what is not distributed by
+        loops over scalars.
+
+    Returns:
+      A function of one array per parameter, of its shape and dtype, that returns a list with one
+      array per result. It works under every transformation of JAX; 64-bit dtypes need
+      `jax.enable_x64` around it.
+    """
+    steps = raise_kernel(kernel)
+    local = [stmt.buffer for stmt in statements(kernel.body) if isinstance(stmt, Local)]
+    zeros = {buffer.name: _zero(buffer) for buffer in (*kernel.buffers, *local)}
+
+    def function(*arrays: Any) -> list[Any]:
+        contents: dict[str, Contents] = {
+            buffer.name: lax.convert_element_type(array, as_dtype(buffer.dtype).dtype)
+            for buffer, array in zip(kernel.parameters, arrays, strict=True)
+        }
+        machine = run(steps, Machine({**zeros, **contents}, {}, {}))
+        return [contents_array(machine.contents[name]) for name in kernel.results]
+
+    return function
+
+
+def _zero(buffer: Buffer) -> Uniform:
+    return Uniform(np.zeros((), as_dtype(buffer.dtype).dtype)[()], buffer.shape)

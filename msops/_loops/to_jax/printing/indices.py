@@ -1,0 +1,108 @@
+"""Indices that are only known when the program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jax import lax
+
+from msops._loops.ir.nodes import Expr
+from msops._loops.to_jax.printing.scope import Scope, ValueOf
+from msops._loops.to_jax.printing.values import Array, Value
+from msops._loops.to_jax.raising.linear import linear, variables
+
+
+def scalar_sum(
+    terms: Sequence[tuple[Expr, int]], start: int, size: int, value_of: ValueOf
+) -> Array:
+    """Returns start + the sum of coefficient * scalar, an int32 scalar.
+
+    Args:
+      terms: scalars with their coefficients; one of an unsigned dtype stands alone.
+      start: the constant.
+      size: of the dimension; a wide sum beyond -1 or `size` may become one of them.
+      value_of: evaluates the scalars.
+    """
+    is_wide = any(expr.dtype == "int64" for expr, _ in terms)
+    dtype = np.dtype("int64" if is_wide else "int32")
+    total: Array = dtype.type(start)
+    for expr, coefficient in terms:
+        value = _clamped(value_of(expr).array, size) if not is_wide else value_of(expr).array
+        value = lax.convert_element_type(value, dtype)
+        if coefficient != 1:
+            value = lax.mul(value, dtype.type(coefficient))
+        is_first = isinstance(total, np.generic) and total == 0
+        total = value if is_first else lax.add(total, value)
+    return _clamped(total, size)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Index tuples for a gather or a scatter.
+
+    Attributes:
+      indices: int32[batch..., indexed dimensions].
+      batch: the axes that the index tuples vary with.
+      indexed: the dimensions that they index.
+      windows: the axes that run along the other dimensions, by dimension.
+    """
+
+    indices: Array
+    batch: tuple[str, ...]
+    indexed: tuple[int, ...]
+    windows: dict[int, str]
+
+
+def find_windows(
+    indices: Sequence[Expr], shape: Sequence[int], apart: set[str], scope: Scope
+) -> dict[int, str]:
+    """Returns the dimensions along which an axis runs alone, with step 1 and inside.
+
+    Args:
+      indices: an expression a dimension.
+      shape: of the buffer.
+      apart: axes that may not run along a dimension.
+      scope: what the indices are evaluated in.
+    """
+    found = {}
+    for position, (index, size) in enumerate(zip(indices, shape, strict=True)):
+        function = linear(index, scope.axis_ranges)
+        if function is None or function.rest or len(function.terms) != 1:
+            continue
+        ((axis, coefficient),) = function.terms
+        bounds = function.bounds(scope.axis_ranges)
+        others = [*indices[:position], *indices[position + 1 :]]
+        if (
+            coefficient == 1
+            and axis not in apart
+            and bounds is not None
+            and bounds[0] >= 0
+            and bounds[1] < size
+            and all(axis not in variables(other) for other in others)
+        ):
+            found[position] = axis
+    return found
+
+
+def as_index(value: Value, size: int, scope: Scope) -> Value:
+    """Returns an index as int32; one beyond -1 or `size` may become one of them."""
+    return scope.apply(lambda x: _clamped(x, size), value)
+
+
+def _clamped(x: Array, size: int) -> Array:
+    dtype = np.dtype(x.dtype)
+    if dtype == np.int32:
+        return x
+    if dtype.itemsize >= 4:
+        low = 0 if dtype.kind == "u" else -1
+        x = lax.clamp(dtype.type(low), x, dtype.type(size))
+    return lax.convert_element_type(x, np.int32)
+
+
+def stacked(columns: Sequence[Array]) -> Array:
+    """Returns int32 arrays of one shape along a new last dimension."""
+    rank = np.ndim(columns[0])
+    expanded = [lax.expand_dims(column, (rank,)) for column in columns]
+    return expanded[0] if len(expanded) == 1 else lax.concatenate(expanded, rank)

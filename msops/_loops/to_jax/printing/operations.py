@@ -1,0 +1,323 @@
+"""The operations and functions of the loop IR as `jax.lax` operations on equal shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+from msops._dtypes import as_dtype
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.to_jax.printing.values import Array
+
+
+def like(x: Array, value: float) -> Array:
+    """Returns a constant of the shape and dtype of an array."""
+    return lax.full(x.shape, value, x.dtype)
+
+
+# Integers: by 0 gives 0, and XLA's own quotient of INT_MIN by -1 wraps as wanted.
+
+
+def _nonzero(y: Array) -> Array:
+    return lax.select(lax.eq(y, like(y, 0)), like(y, 1), y)
+
+
+def _unless_zero(y: Array, result: Array) -> Array:
+    return lax.select(lax.eq(y, like(y, 0)), like(y, 0), result)
+
+
+def _truncdiv(x: Array, y: Array) -> Array:
+    return _unless_zero(y, lax.div(x, _nonzero(y)))
+
+
+def _truncmod(x: Array, y: Array) -> Array:
+    return _unless_zero(y, lax.rem(x, _nonzero(y)))
+
+
+def _differ_in_sign(remainder: Array, y: Array) -> Array:
+    """Where a truncated remainder is not the floored one."""
+    zero = like(y, 0)
+    differs = lax.ne(lax.lt(remainder, zero), lax.lt(y, zero))
+    return lax.bitwise_and(lax.ne(remainder, zero), differs)
+
+
+def _floordiv(x: Array, y: Array) -> Array:
+    if _is_unsigned(x):
+        return _truncdiv(x, y)
+    safe = _nonzero(y)
+    quotient = lax.div(x, safe)
+    lower = _differ_in_sign(lax.rem(x, safe), safe)
+    return _unless_zero(y, lax.select(lower, lax.sub(quotient, like(x, 1)), quotient))
+
+
+def _mod(x: Array, y: Array) -> Array:
+    if _is_unsigned(x):
+        return _truncmod(x, y)
+    safe = _nonzero(y)
+    remainder = lax.rem(x, safe)
+    wrong = _differ_in_sign(remainder, safe)
+    return _unless_zero(y, lax.select(wrong, lax.add(remainder, safe), remainder))
+
+
+def _is_unsigned(x: Array) -> bool:
+    return np.dtype(x.dtype).kind == "u"
+
+
+def _integer_pow(x: Array, y: Array) -> Array:
+    """Squares and multiplies; below 0 only the powers of 1 and -1 are whole."""
+    one, zero = like(x, 1), like(x, 0)
+    result, base, left = one, x, y
+    bits = np.dtype(x.dtype).itemsize * 8
+    for _ in range(bits - (not _is_unsigned(x))):
+        odd = lax.eq(lax.bitwise_and(left, one), one)
+        result = lax.select(odd, lax.mul(result, base), result)
+        base = lax.mul(base, base)
+        left = lax.shift_right_logical(left, one)
+    if _is_unsigned(x):
+        return result
+    odd = lax.eq(lax.bitwise_and(y, one), one)
+    minus = lax.select(odd, like(x, -1), one)
+    inverse = lax.select(lax.eq(x, one), one, lax.select(lax.eq(x, like(x, -1)), minus, zero))
+    return lax.select(lax.lt(y, zero), inverse, result)
+
+
+# Floats.
+
+
+@jax.custom_jvp
+def _float_mod(x: Array, y: Array) -> Array:
+    """Returns x - y * (x // y).
+
+    That is how it is differentiated, too. The derivative of lax.rem takes the floor of x / y, which
+    is off by one where the quotient is rounded up to a whole number.
+    """
+    remainder = lax.rem(x, y)
+    wrong = _differ_in_sign(remainder, y)
+    return lax.select(wrong, lax.add(remainder, y), remainder)
+
+
+@_float_mod.defjvp
+def _float_mod_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
+    slope = lax.neg(_float_floordiv(*primals))
+    return _float_mod(*primals), lax.add(tangents[0], lax.mul(slope, tangents[1]))
+
+
+def _float_floordiv(x: Array, y: Array) -> Array:
+    """As numpy: from the remainder, which is exact where the quotient is not."""
+    # Constant between its steps: nothing infinite may pass, not even times 0.
+    x, y = lax.stop_gradient(x), lax.stop_gradient(y)
+    zero, one = like(x, 0), like(x, 1)
+    remainder = lax.rem(x, y)
+    quotient = lax.div(lax.sub(x, remainder), y)
+    lower = _differ_in_sign(remainder, y)
+    quotient = lax.select(lower, lax.sub(quotient, one), quotient)
+    return lax.select(lax.eq(y, zero), lax.div(x, y), lax.round(quotient))
+
+
+def _rounded_half_even(x: Array) -> Array:
+    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+
+
+def _trunc(x: Array) -> Array:
+    return lax.select(lax.lt(x, like(x, 0)), lax.ceil(x), lax.floor(x))
+
+
+def _isnan(x: Array) -> Array:
+    return lax.ne(x, x)
+
+
+def _isinf(x: Array) -> Array:
+    return lax.eq(lax.abs(x), like(x, math.inf))
+
+
+_INTEGER_BINARY: dict[str, Callable[[Array, Array], Array]] = {
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "truncdiv": _truncdiv,
+    "truncmod": _truncmod,
+    "pow": _integer_pow,
+}
+
+_FLOAT_BINARY: dict[str, Callable[[Array, Array], Array]] = {
+    "floordiv": _float_floordiv,
+    "mod": _float_mod,
+    "pow": lax.pow,
+}
+
+_BINARY: dict[str, Callable[[Array, Array], Array]] = {
+    "add": lax.add,
+    "sub": lax.sub,
+    "mul": lax.mul,
+    "div": lax.div,
+    "min": lax.min,
+    "max": lax.max,
+    "and": lax.bitwise_and,
+    "or": lax.bitwise_or,
+    "xor": lax.bitwise_xor,
+    "shl": lax.shift_left,
+    "land": lax.bitwise_and,
+    "lor": lax.bitwise_or,
+    "eq": lax.eq,
+    "ne": lax.ne,
+    "lt": lax.lt,
+    "le": lax.le,
+    "gt": lax.gt,
+    "ge": lax.ge,
+}
+
+_FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "sqrt": lax.sqrt,
+    "rsqrt": lax.rsqrt,
+    "exp": lax.exp,
+    # lax.exp2 is off by as many roundings as its argument is large.
+    "exp2": lambda x: lax.pow(like(x, 2), x),
+    "exp10": lambda x: lax.pow(like(x, 10), x),
+    "expm1": lax.expm1,
+    "log": lax.log,
+    "log2": lambda x: lax.div(lax.log(x), like(x, math.log(2))),
+    "log10": lambda x: lax.div(lax.log(x), like(x, math.log(10))),
+    "log1p": lax.log1p,
+    "sin": lax.sin,
+    "cos": lax.cos,
+    "tan": lax.tan,
+    "asin": lax.asin,
+    "acos": lax.acos,
+    "atan": lax.atan,
+    "sinh": lax.sinh,
+    "cosh": lax.cosh,
+    "tanh": lax.tanh,
+    "asinh": lax.asinh,
+    "acosh": lax.acosh,
+    "atanh": lax.atanh,
+    "erf": lax.erf,
+    "sigmoid": lax.logistic,
+    "floor": lax.floor,
+    "ceil": lax.ceil,
+    "trunc": _trunc,
+    "nearbyint": _rounded_half_even,
+    "round": lax.round,
+    "sign": lax.sign,
+    "atan2": lax.atan2,
+    "fmod": lax.rem,
+    "isnan": _isnan,
+    "isinf": _isinf,
+    "isfinite": lax.is_finite,
+    "popcount": lax.population_count,
+}
+
+_COMPOSED = ("exp2", "exp10", "log2", "log10", "sigmoid")
+
+_REDUCTIONS: dict[str, Callable[[Array, Any], Array]] = {
+    "add": lax.reduce_sum,
+    "mul": lax.reduce_prod,
+    "min": lax.reduce_min,
+    "max": lax.reduce_max,
+    "land": lax.reduce_and,
+    "lor": lax.reduce_or,
+    "and": lax.reduce_and,
+    "or": lax.reduce_or,
+    "xor": lax.reduce_xor,
+}
+
+SAFE_ARGUMENTS: dict[str, tuple[float, ...]] = {
+    **dict.fromkeys(
+        (
+            "sqrt", "rsqrt", "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p",
+            "tan", "asin", "acos", "sinh", "cosh", "atanh",
+        ),
+        (0.5,),
+    ),
+    "acosh": (2.0,),
+    "atan2": (1.0, 1.0),
+    "fmod": (0.5, 1.0),
+    "div": (1.0, 1.0),
+    "pow": (1.0, 1.0),
+    "floordiv": (0.5, 1.0),
+    "mod": (0.5, 1.0),
+}  # fmt: skip
+"""Operands that operations get where their result is not chosen.
+
+A gradient through the branch that is not taken is 0 times a derivative, which must be finite."""
+
+
+def unary(op: str) -> Callable[[Array], Array]:
+    """Returns the lax function of a `Unary`."""
+    return lax.neg if op == "neg" else lax.bitwise_not
+
+
+def binary(op: str, dtype: str) -> Callable[[Array, Array], Array]:
+    """Returns the lax function of a `Binary` on operands of a dtype."""
+    if op == "shr":
+        unsigned = dtype.startswith("uint")
+        return lax.shift_right_logical if unsigned else lax.shift_right_arithmetic
+    own = _FLOAT_BINARY if is_float(dtype) else _INTEGER_BINARY
+    return own.get(op) or _BINARY[op]
+
+
+def call(function: str, dtype: str) -> Callable[..., Array]:
+    """Returns the lax function of a `Call` on arguments of a dtype."""
+    if function == "abs":
+        return (lambda x: x) if dtype.startswith("uint") else lax.abs
+    if function in _COMPOSED and dtype in ("float16", "bfloat16"):
+        return _widened(_FUNCTIONS[function])
+    return _FUNCTIONS[function]
+
+
+def _widened(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Returns a function of several operations without the roundings of 16 bits between them."""
+
+    def run(x: Array) -> Array:
+        wide = function(lax.convert_element_type(x, np.float32))
+        return lax.convert_element_type(wide, x.dtype)
+
+    return run
+
+
+def cast(source: str, target: str) -> Callable[[Array], Array]:
+    """Returns the conversion between two dtypes: floats saturate to integers, NaN becomes 0."""
+    wanted = as_dtype(target).dtype
+    if not is_float(source) or is_float(target) or target == "bool":
+        return lambda x: lax.convert_element_type(x, wanted)
+
+    def saturate(x: Array) -> Array:
+        info = np.iinfo(wanted)
+        # In float32 at least: 16-bit floats do not reach the limits of the integers.
+        x = lax.convert_element_type(x, np.promote_types(np.float32, x.dtype))
+        result = lax.convert_element_type(lax.select(_isnan(x), like(x, 0), x), wanted)
+        above, below = lax.ge(x, like(x, float(info.max))), lax.le(x, like(x, float(info.min)))
+        result = lax.select(above, lax.full(x.shape, info.max, wanted), result)
+        return lax.select(below, lax.full(x.shape, info.min, wanted), result)
+
+    return saturate
+
+
+def identity(op: str, dtype: str) -> Any:
+    """Returns the neutral element of a reduction, a numpy scalar."""
+    kind = as_dtype(dtype).dtype
+    if op in ("add", "or", "xor", "lor"):
+        return kind.type(0)
+    if op in ("mul", "land"):
+        return kind.type(1)
+    if op == "and":
+        return kind.type(-1) if kind.kind == "i" else np.array(0, kind)[()] ^ np.iinfo(kind).max \
+            if kind.kind == "u" else kind.type(1)  # fmt: skip
+    if is_float(dtype):
+        return kind.type(-math.inf if op == "max" else math.inf)
+    info = np.iinfo(kind)
+    return kind.type(info.min if op == "max" else info.max)
+
+
+def reduce(op: str, x: Array, dimensions: tuple[int, ...]) -> Array:
+    """Returns a reduction over dimensions; 16-bit floats are summed in float32."""
+    if not dimensions:
+        return x
+    dtype = np.dtype(x.dtype)
+    if op in ("add", "mul") and dtype.itemsize == 2 and dtype.kind not in "iu":
+        wide = _REDUCTIONS[op](lax.convert_element_type(x, np.float32), dimensions)
+        return lax.convert_element_type(wide, dtype)
+    return _REDUCTIONS[op](x, dimensions)

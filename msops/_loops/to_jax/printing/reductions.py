@@ -1,0 +1,33 @@
+"""Reductions of expressions over axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msops._loops.ir.nodes import Expr
+from msops._loops.to_jax.printing import operations
+from msops._loops.to_jax.printing.evaluate import evaluate
+from msops._loops.to_jax.printing.scope import Scope
+from msops._loops.to_jax.printing.values import Value, spread
+
+
+def reduce_expression(op: str, expr: Expr, over: Sequence[str], scope: Scope) -> Value:
+    """Returns the reduction of an expression over axes, where the scope's conditions hold."""
+    value = evaluate(expr, scope)
+    if scope.mask is not None:
+        neutral = Value(operations.identity(op, expr.dtype), ())
+        value = scope.choose(scope.mask, value, neutral)
+    return reduce_value(op, value, over, scope)
+
+
+def reduce_value(op: str, value: Value, over: Sequence[str], scope: Scope) -> Value:
+    """Returns the reduction of a value over axes; it may be constant along some."""
+    if not over:
+        return value
+    axes = tuple(axis for axis in scope.order if axis in value.axes or axis in over)
+    if op in ("min", "max", "land", "lor", "and", "or"):
+        axes = value.axes  # Repetition changes nothing.
+    array = spread(value, axes, scope.extents)
+    dimensions = tuple(i for i, axis in enumerate(axes) if axis in over)
+    kept = tuple(axis for axis in axes if axis not in over)
+    return Value(operations.reduce(op, array, dimensions), kept)

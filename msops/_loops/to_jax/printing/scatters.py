@@ -1,0 +1,157 @@
+"""Stores through indices that are no slices, with derivatives for those JAX has none of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+from msops._loops.analysis.ranges import range_of
+from msops._loops.ir.nodes import INDEX_DTYPE, Const, Store
+from msops._loops.to_jax.printing import operations
+from msops._loops.to_jax.printing.gathers import elements
+from msops._loops.to_jax.printing.indices import Places, as_index, find_windows, stacked
+from msops._loops.to_jax.printing.scope import Scope, ValueOf
+from msops._loops.to_jax.printing.values import Array, Value
+
+_MODES = lax.GatherScatterMode
+
+
+def scatter(
+    buffer: Array,
+    target: Store,
+    value: Value,
+    op: str | None,
+    scope: Scope,
+    value_of: ValueOf,
+    *,
+    once: bool,
+) -> Array:
+    """Returns a buffer with elements replaced or combined.
+
+    Args:
+      buffer: the old contents.
+      target: what is stored to.
+      value: what is stored.
+      op: what it is combined with the old elements by; None replaces them, and no two iterations
+        then store to the same element.
+      scope: what is evaluated where; nothing is stored where its masks do not hold.
+      value_of: evaluates the indices.
+      once: no element is combined twice.
+    """
+    if not target.indices:
+        # A scalar has no dimension to index.
+        places, updates = _places((1,), target, value, scope, value_of)
+        return lax.reshape(_scatter(lax.reshape(buffer, (1,)), places, updates, op), ())
+    places, updates = _places(buffer.shape, target, value, scope, value_of)
+    if op is not None and once:
+        # JAX has scatters for few operations, and derivatives for fewer.
+        old = _cut_elements(buffer, places, updates)
+        updates = operations.binary(op, str(buffer.dtype))(old, updates)
+        op = None
+    return _scatter(buffer, places, updates, op)
+
+
+def _places(
+    shape: tuple[int, ...], target: Store, value: Value, scope: Scope, value_of: ValueOf
+) -> tuple[Places, Array]:
+    """Returns where the iterations store, and what."""
+    indices = target.indices or (Const(0, INDEX_DTYPE),)
+    mask = scope.mask
+    moving = set(mask.axes) if mask else set()
+    windows = {
+        position: axis
+        for position, axis in find_windows(indices, shape, moving, scope).items()
+        if range_of(indices[position], scope.ranges)[0] == 0
+    }
+    if len(windows) == len(shape):
+        del windows[0]  # There must be an index.
+    indexed = tuple(p for p in range(len(shape)) if p not in windows)
+    values = [as_index(value_of(indices[p]), shape[p], scope) for p in indexed]
+    used = set(value.axes).union(moving, *(index.axes for index in values))
+    batch = scope.ordered(used - set(windows.values()))
+    columns = [scope.spread(index, batch) for index in values]
+    if mask is not None:
+        where = scope.spread(mask, batch)
+        beyond = lax.full(where.shape, np.int32(shape[indexed[0]]))
+        first = columns[0] if np.ndim(columns[0]) else lax.full(where.shape, columns[0])
+        columns[0] = lax.select(where, first, beyond)
+    updates = scope.spread(value, (*batch, *windows.values()))
+    updates = lax.full((), np.asarray(updates)) if isinstance(updates, np.generic) else updates
+    return Places(stacked(columns), batch, indexed, windows), updates
+
+
+def _scatter(buffer: Array, places: Places, updates: Array, op: str | None) -> Array:
+    if op in ("land", "lor"):
+        wide, new = (lax.convert_element_type(x, np.int32) for x in (buffer, updates))
+        result = _plain("min" if op == "land" else "max", wide, places, new)
+        return lax.convert_element_type(result, np.bool_)
+    if op in ("min", "max") and np.dtype(buffer.dtype).kind not in "iub":
+        return _extreme(op, places)(buffer, updates, places.indices)
+    return _plain(op, buffer, places, updates)
+
+
+def _plain(op: str | None, buffer: Array, places: Places, updates: Array) -> Array:
+    first = len(places.batch)
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=tuple(range(first, first + len(places.windows))),
+        inserted_window_dims=places.indexed,
+        scatter_dims_to_operand_dims=places.indexed,
+    )
+    return _SCATTERS[op](
+        buffer,
+        places.indices,
+        updates,
+        numbers,
+        mode=_MODES.FILL_OR_DROP,
+        unique_indices=op is None,
+    )
+
+
+_SCATTERS: dict[str | None, Callable[..., Array]] = {
+    None: lax.scatter,
+    "add": lax.scatter_add,
+    "mul": lax.scatter_mul,
+    "min": lax.scatter_min,
+    "max": lax.scatter_max,
+}
+
+
+def _extreme(op: str, places: Places) -> Callable[[Array, Array, Array], Array]:
+    """Returns a scatter of minima or maxima.
+
+    Its derivative is that of the elements which equal the result, their mean where several do, as
+    JAX has it for reductions.
+    """
+
+    @jax.custom_jvp
+    def run(buffer: Array, updates: Array, indices: Array) -> Array:
+        return _plain(op, buffer, dataclasses.replace(places, indices=indices), updates)
+
+    @run.defjvp
+    def run_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
+        buffer, updates, indices = primals
+        result = run(buffer, updates, indices)
+        here = dataclasses.replace(places, indices=indices)
+        found = _cut_elements(result, here, updates)
+        kept, taken = (
+            lax.convert_element_type(lax.eq(*pair), result.dtype)
+            for pair in ((buffer, result), (updates, found))
+        )
+        count = _plain("add", kept, here, taken)
+        total = _plain("add", lax.mul(kept, tangents[0]), here, lax.mul(taken, tangents[1]))
+        # NaN equals nothing, not even itself.
+        return result, lax.div(total, lax.max(count, lax.full(count.shape, 1, count.dtype)))
+
+    return run
+
+
+def _cut_elements(buffer: Array, places: Places, updates: Array) -> Array:
+    """Returns the elements at places; anything for those that are dropped."""
+    sizes = dict(zip(places.windows, updates.shape[len(places.batch) :], strict=True))
+    ends = [sizes.get(p, size) for p, size in enumerate(buffer.shape)]
+    return elements(lax.slice(buffer, [0] * buffer.ndim, ends), places, _MODES.CLIP)

@@ -1,0 +1,104 @@
+"""Convolutions, and reductions over sliding windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jax import lax
+
+from msops._loops.to_jax.printing import operations
+from msops._loops.to_jax.printing.contractions import precision
+from msops._loops.to_jax.printing.evaluate import evaluate
+from msops._loops.to_jax.printing.reductions import reduce_value
+from msops._loops.to_jax.printing.scope import Scope
+from msops._loops.to_jax.printing.values import Array, Value, spread
+from msops._loops.to_jax.raising.steps import Convolve, Pool
+from msops._loops.to_jax.raising.windows import Window
+
+
+def convolve(step: Convolve, image: Value, kernel: Value, scope: Scope, wide: Scope) -> Value:
+    """Returns a convolution.
+
+    Args:
+      step: the convolution.
+      image: the factor that slides, over `wide`.
+      kernel: the other factor.
+      scope: of the nest.
+      wide: the same with the windows' own axes.
+    """
+    taps = [window.tap for window in step.windows]
+    outputs = [window.output for window in step.windows]
+    slides = [window.axis for window in step.windows]
+    over = set(step.over)
+    image = reduce_value("add", image, _only(image, kernel, over - set(taps)), wide)
+    kernel = reduce_value("add", kernel, _only(kernel, image, over - set(taps)), scope)
+    shared = [a for a in scope.order if a in image.axes and a in kernel.axes]
+    groups = [axis for axis in shared if axis not in over]
+    features = [axis for axis in shared if axis in over]
+    batch = [axis for axis in image.axes if axis not in {*shared, *slides}]
+    filters = [axis for axis in kernel.axes if axis not in {*shared, *taps}]
+    extents = {**scope.extents, **wide.extents}
+
+    def flat(value: Value, *parts: Sequence[str]) -> Array:
+        array = spread(value, [axis for part in parts for axis in part], extents)
+        return lax.reshape(array, [math.prod(extents[a] for a in part) for part in parts])
+
+    lhs = flat(image, batch, [*groups, *features], *([axis] for axis in slides))
+    rhs = flat(kernel, [*groups, *filters], features, *([axis] for axis in taps))
+    backwards = [2 + i for i, window in enumerate(step.windows) if window.dilation < 0]
+    result = _conv(
+        lhs, lax.rev(rhs, backwards) if backwards else rhs, step.windows,
+        math.prod(extents[axis] for axis in groups),
+    )  # fmt: skip
+    axes = (*batch, *groups, *filters, *outputs)
+    result = lax.reshape(result, [extents[axis] for axis in axes])
+    value = Value(result, axes)
+    return scope.apply(lax.neg, value) if step.turned else value
+
+
+def _only(value: Value, other: Value, over: set[str]) -> list[str]:
+    return [axis for axis in value.axes if axis in over and axis not in other.axes]
+
+
+def _conv(lhs: Array, rhs: Array, windows: Sequence[Window], groups: int) -> Array:
+    narrow = np.dtype(lhs.dtype).itemsize == 2 and np.dtype(lhs.dtype).kind not in "iu"
+    kind = lhs.dtype
+    if narrow:
+        lhs, rhs = (lax.convert_element_type(x, np.float32) for x in (lhs, rhs))
+    result = lax.conv_general_dilated(
+        lhs, rhs,
+        window_strides=[window.stride for window in windows],
+        padding=[(0, 0)] * len(windows),
+        rhs_dilation=[abs(window.dilation) for window in windows],
+        feature_group_count=groups,
+        precision=precision(),
+    )  # fmt: skip
+    return lax.convert_element_type(result, kind) if narrow else result
+
+
+def pool(step: Pool, scope: Scope, wide: Scope) -> Value:
+    """Returns a reduction over sliding windows."""
+    value = evaluate(step.value, wide)
+    taps = {window.tap for window in step.windows}
+    value = reduce_value(step.op, value, [a for a in step.over if a not in taps], wide)
+    by_axis = {window.axis: window for window in step.windows}
+    lengths = [scope.extents[by_axis[a].tap] if a in by_axis else 1 for a in value.axes]
+    strides = [by_axis[a].stride if a in by_axis else 1 for a in value.axes]
+    dilations = [by_axis[a].dilation if a in by_axis else 1 for a in value.axes]
+    array = _reduce_window(step.op, value.array, lengths, strides, dilations)
+    axes = tuple(by_axis[a].output if a in by_axis else a for a in value.axes)
+    return Value(array, axes)
+
+
+def _reduce_window(
+    op: str, array: Array, lengths: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> Array:
+    kind = np.dtype(array.dtype)
+    function = {"add": lax.add, "max": lax.max, "min": lax.min}[op]
+    start = operations.identity(op, kind.name)
+    return lax.reduce_window(
+        array, start, function, tuple(lengths), tuple(strides), "VALID",
+        window_dilation=tuple(dilations),
+    )  # fmt: skip

@@ -1,0 +1,246 @@
+"""Gives an element that a serial loop carries along a place of its own per iteration.
+
+    serial j in 0 .. n {        serial j in 0 .. n {
+      s[] = s[] + a[j]            s_each[j] = ((j == 0) ? s[] : s_each[j - 1]) + a[j]
+      c[j] = s[]          ->    }
+    }                           parallel j_1 in 0 .. n { c[j_1] = s_each[j_1] }
+                                s[] = s_each[n - 1]
+
+The first loop is then a scan, and nothing else is order-bound. The pass works on distributed
+kernels and leaves alone what it would not turn into scans.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msops._loops.analysis.ranges import Range, is_within, loop_range, range_of
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Select,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.walk import (
+    loads,
+    map_bodies,
+    map_expressions,
+    own_expressions,
+    rewrite,
+    statements,
+    substitute,
+)
+from msops._loops.to_jax.raising.linear import variables
+from msops._loops.to_jax.raising.nests import Chain, chain
+from msops._loops.to_jax.raising.recurrences import find_recurrence
+
+
+def expand_carried(kernel: Kernel) -> Kernel:
+    """Returns the kernel with carried elements expanded where that makes a scan of a loop."""
+    names = Names(kernel)
+    buffers = {buffer.name: buffer for buffer in (*kernel.parameters, *kernel.buffers)}
+    added: list[Buffer] = []
+
+    def change(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        result: list[Stmt] = []
+        for stmt in body:
+            expanded = _expand(stmt, buffers, names) if isinstance(stmt, For) else None
+            if expanded is None:
+                result.append(map_bodies(stmt, change))
+            else:
+                added.append(expanded[0])
+                result += expanded[1]
+        return tuple(result)
+
+    body = change(kernel.body)
+    return dataclasses.replace(kernel, buffers=(*kernel.buffers, *added), body=body)
+
+
+def _expand(
+    loop: For, buffers: dict[str, Buffer], names: Names
+) -> tuple[Buffer, tuple[Stmt, ...]] | None:
+    if loop.kind != "serial" or not _is_constant(loop) or len(loop.body) < 2:
+        return None
+    for position, stmt in enumerate(loop.body):
+        parts = chain(stmt)
+        if parts is None:
+            return None
+        carried = buffers[parts.store.buffer]
+        if (
+            _reads(stmt, carried.name)
+            and _is_apart(loop, position, carried.name)
+            and _are_all_carried(loop, parts)
+        ):
+            return _split(loop, position, parts, carried, names)
+    return None
+
+
+def _is_constant(loop: For) -> bool:
+    return isinstance(loop.begin, Const) and isinstance(loop.end, Const)
+
+
+def _reads(stmt: Stmt, name: str) -> bool:
+    return any(
+        load.buffer == name
+        for inner in statements((stmt,))
+        for expr in own_expressions(inner)
+        for load in loads(expr)
+    )
+
+
+def _is_apart(loop: For, position: int, carried: str) -> bool:
+    """Tells whether the loop's other nests could run at once, given the carried elements.
+
+    Each must store to a buffer of its own that no nest of the loop reads, at a place of its own
+    per iteration.
+    """
+    stores = [parts.store for stmt in loop.body if (parts := chain(stmt))]
+    written = [store.buffer for store in stores]
+    if len(stores) < len(loop.body) or len(set(written)) < len(written):
+        return False
+    for index, store in enumerate(stores):
+        if index == position:
+            if any(loop.var in variables(place) for place in store.indices):
+                return False
+        elif Var(loop.var) not in store.indices or any(
+            _reads(stmt, store.buffer) for stmt in loop.body
+        ):
+            return False
+    return True
+
+
+def _are_all_carried(loop: For, parts: Chain) -> bool:
+    """Tells whether each iteration leaves every element of the buffer that the loop reads."""
+    if parts.guards or not all(_is_constant(inner) for inner in parts.loops):
+        return False
+    stored: list[Expr | Range] = []
+    free = {inner.var: loop_range(inner, {}) for inner in parts.loops}
+    for index in parts.store.indices:
+        if isinstance(index, Var) and index.name in free:
+            stored.append(free.pop(index.name))
+        elif not variables(index) & set(free):
+            stored.append(index)
+        else:
+            return False
+    nests = [found for stmt in loop.body if (found := chain(stmt))]
+    return all(
+        _is_one_of(read, stored, nest.loops)
+        for nest in nests
+        for expr in (*nest.guards, *nest.store.indices, nest.store.value)
+        for read in loads(expr)
+        if read.buffer == parts.store.buffer
+    )
+
+
+def _is_one_of(read: Load, stored: Sequence[Expr | Range], loops: Sequence[For]) -> bool:
+    """Tells whether an element is among those stored: the same index, or one in a range."""
+    ranges: dict[str, Range] = {}
+    for loop in loops:
+        ranges[loop.var] = loop_range(loop, ranges)
+    return all(
+        is_within(range_of(index, ranges), place) if isinstance(place, tuple) else index == place
+        for index, place in zip(read.indices, stored, strict=True)
+    )
+
+
+def _split(
+    loop: For, position: int, parts: Chain, carried: Buffer, names: Names
+) -> tuple[Buffer, tuple[Stmt, ...]] | None:
+    begin, end = (int(bound.value) for bound in (loop.begin, loop.end))  # type: ignore[union-attr]
+    if end <= begin:
+        return None
+    each = Buffer(names.fresh(f"{carried.name}_each"), (*carried.shape, end - begin), carried.dtype)
+    places = _Places(carried.name, each.name, loop.var, begin)
+    scan = _moved(loop, loop.body[position], places, after=False)
+    if not find_recurrence(scan, ()):
+        return None
+    rest = [
+        _renamed(_moved(loop, stmt, places, after=i > position), names)
+        for i, stmt in enumerate(loop.body)
+        if i != position
+    ]
+    return each, (scan, *rest, _last(parts, each, carried, names))
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the carried elements are: `each[..., var - begin]` is what an iteration leaves."""
+
+    carried: str
+    each: str
+    var: str
+    begin: int
+
+    def load(self, old: Load, after: bool) -> Expr:
+        """Returns what a load of the carried buffer reads, before or after the update."""
+        here = Load(self.each, (*old.indices, self._at(self.begin)), old.dtype)
+        if after:
+            return here
+        before = dataclasses.replace(here, indices=(*old.indices, self._at(self.begin + 1)))
+        is_first = Binary("eq", Var(self.var), Const(self.begin, INDEX_DTYPE), "bool")
+        return Select(is_first, old, before, old.dtype)
+
+    def store(self, old: Store) -> Store:
+        """Returns the store that leaves the element."""
+        return dataclasses.replace(
+            old, buffer=self.each, indices=(*old.indices, self._at(self.begin))
+        )
+
+    def _at(self, shift: int) -> Expr:
+        var = Var(self.var)
+        return Binary("sub", var, Const(shift, INDEX_DTYPE), INDEX_DTYPE) if shift else var
+
+
+def _moved(loop: For, stmt: Stmt, places: _Places, after: bool) -> For:
+    """Returns the loop over one of its nests, with the carried elements in their places."""
+
+    def load(expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.buffer == places.carried:
+            return places.load(expr, after)
+        return expr
+
+    def move(inner: Stmt) -> Stmt:
+        inner = map_expressions(inner, lambda expr: rewrite(expr, load))
+        if isinstance(inner, Store) and inner.buffer == places.carried:
+            return places.store(inner)
+        return map_bodies(inner, lambda body: tuple(map(move, body)))
+
+    return dataclasses.replace(loop, body=(move(stmt),))
+
+
+def _renamed(loop: For, names: Names) -> For:
+    """Returns a loop with a variable of its own, and in any order."""
+    var = names.fresh(loop.var)
+
+    def change(expr: Expr) -> Expr:
+        return Var(var) if expr == Var(loop.var) else expr
+
+    def move(stmt: Stmt) -> Stmt:
+        stmt = map_expressions(stmt, lambda expr: rewrite(expr, change))
+        return map_bodies(stmt, lambda inner: tuple(map(move, inner)))
+
+    return dataclasses.replace(loop, var=var, body=tuple(map(move, loop.body)), kind="parallel")
+
+
+def _last(parts: Chain, each: Buffer, carried: Buffer, names: Names) -> Stmt:
+    """Returns the loops that leave the last elements in the carried buffer."""
+    fresh: dict[str, Expr] = {loop.var: Var(names.fresh(loop.var)) for loop in parts.loops}
+    indices = tuple(substitute(index, fresh) for index in parts.store.indices)
+    last = Const(each.shape[-1] - 1, INDEX_DTYPE)
+    stmt: Stmt = Store(carried.name, indices, Load(each.name, (*indices, last), carried.dtype))
+    for loop in reversed(parts.loops):
+        var = fresh[loop.var]
+        assert isinstance(var, Var)
+        stmt = dataclasses.replace(loop, var=var.name, body=(stmt,), kind="parallel")
+    return stmt

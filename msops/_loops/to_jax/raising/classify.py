@@ -1,0 +1,165 @@
+"""Chooses the array operation for every nest of a distributed kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.ranges import loop_range
+from msops._loops.analysis.updates import update_of
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Local,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+)
+from msops._loops.ir.walk import bodies, rewrite_all
+from msops._loops.to_jax.raising.linear import variables
+from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, chain, is_known, nest
+from msops._loops.to_jax.raising.pools import find_pool
+from msops._loops.to_jax.raising.products import find_product
+from msops._loops.to_jax.raising.recurrences import find_recurrence, without_choices
+from msops._loops.to_jax.raising.steps import Branch, Clear, Loop, Map, Reduce, Step
+from msops._loops.to_jax.raising.views import find_view
+
+UNROLLED_TRIPS = 4
+"""Serial loops of at most so many iterations are written out: their indices become constants."""
+UNROLLED_STORES = 32
+"""Stores that loops written out within one another may become; the outer ones stay beyond."""
+
+
+def raise_kernel(kernel: Kernel) -> tuple[Step, ...]:
+    """Returns the steps that compute a kernel.
+
+    Every legal kernel has some: what is not distributed becomes loops over scalar steps.
+    """
+    shapes = {buffer.name: buffer.shape for buffer in (*kernel.parameters, *kernel.buffers)}
+    return _Raising(shapes).body(kernel.body, ())
+
+
+class _Raising:
+    """Raises statements; knows the shapes of buffers."""
+
+    def __init__(self, shapes: dict[str, tuple[int, ...]]):
+        self._shapes = shapes
+
+    def body(self, body: Sequence[Stmt], outer: tuple[Axis, ...]) -> tuple[Step, ...]:
+        """Returns the steps of statements; `outer` are the serial loops around them."""
+        return tuple(step for stmt in body for step in self._statement(stmt, outer))
+
+    def _statement(self, stmt: Stmt, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
+        parts = chain(stmt)
+        steps = self._nest(parts, outer) if parts is not None else None
+        if steps is not None:
+            return steps
+        match stmt:
+            case For():
+                return self._loop(stmt, outer)
+            case If(then=then, otherwise=otherwise):
+                first, second = self.body(then, outer), self.body(otherwise, outer)
+                return (Branch(stmt, first, second),) if first or second else ()
+            case Local(buffer=buffer, body=body):
+                self._shapes[buffer.name] = buffer.shape
+                return (Clear(buffer.name), *self.body(body, outer))
+            case Store():
+                raise AssertionError("a store is a vector nest without loops")
+
+    # Loops that stay.
+
+    def _loop(self, loop: For, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
+        least, greatest = loop_range(loop, {axis.var: axis.interval for axis in outer})
+        axis = Axis(loop.var, least, greatest + 1)
+        trips = fixed_trips(loop)
+        is_short = trips is not None and trips <= UNROLLED_TRIPS
+        if is_short and _written_out((loop,)) <= UNROLLED_STORES:
+            return tuple(
+                step
+                for value in range(axis.begin, axis.end)
+                for step in self.body(_at(loop, value), outer)
+            )
+        if trips is not None:
+            found = self._scan(loop, axis, outer)
+            if found:
+                return found
+        steps = self.body(loop.body, (*outer, axis))
+        hull = axis if is_known(loop, axis.interval) else None
+        return (Loop(loop, hull, steps),) if steps and axis.extent else ()
+
+    def _scan(self, loop: For, axis: Axis, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
+        """Returns the scan that a loop is, if it is one, perhaps after its first iteration."""
+        found = find_recurrence(loop, outer)
+        if found:
+            return found
+        rest = without_choices(loop, Axis(axis.var, axis.begin + 1, axis.end))
+        found = find_recurrence(rest, outer) if rest else ()
+        return (*self.body(_at(loop, axis.begin), outer), *found) if found else ()
+
+    # Vector nests.
+
+    def _nest(self, parts: Chain, outer: tuple[Axis, ...]) -> tuple[Step, ...] | None:
+        box = nest(parts, outer)
+        if box is None:
+            return None
+        if any(axis.extent == 0 for axis in box.axes):
+            return ()
+        return self._reduction(box) if box.reduced else (Map(box),)
+
+    def _reduction(self, box: Nest) -> tuple[Step, ...] | None:
+        update = update_of(box.store)
+        if update is None:
+            return None
+        placed = {name for index in box.store.indices for name in variables(index)}
+        over = tuple(axis.var for axis in box.axes if axis.var not in placed)
+        if not self._is_view(box, placed) and not _can_scatter(update.op, box.store):
+            return None
+        value = _negative(update.term) if update.is_negated else update.term
+        whole = Reduce(box, update.op, value, over)
+        if not over:
+            return (whole,)
+        step = find_product(whole) if update.op == "add" else None
+        return (step or find_pool(whole) or whole,)
+
+    def _is_view(self, box: Nest, placed: set[str]) -> bool:
+        """Tells whether the store is a view, so that every element is written once."""
+        axes = box.axis_ranges()
+        view = find_view(box.store.indices, self._shapes[box.store.buffer], axes)
+        return view is not None and placed & set(axes) == set(view.axes)
+
+
+def _written_out(body: tuple[Stmt, ...]) -> int:
+    """Returns how many stores there may be once the short loops in a body are written out."""
+    total = 0
+    for stmt in body:
+        repeats = 1
+        if isinstance(stmt, For) and stmt.kind == "serial":
+            # Bounds that are not constants may become so.
+            trips = UNROLLED_TRIPS if (known := fixed_trips(stmt)) is None else known
+            repeats = trips if trips <= UNROLLED_TRIPS else 1
+        inner = sum(map(_written_out, bodies(stmt))) if bodies(stmt) else 1
+        total += repeats * inner
+    return total
+
+
+def _at(loop: For, value: int) -> tuple[Stmt, ...]:
+    constant = Const(value, INDEX_DTYPE)
+    return rewrite_all(loop.body, lambda part: constant if part == Var(loop.var) else part)
+
+
+def _can_scatter(op: str, store: Store) -> bool:
+    """Tells whether JAX can combine elements by an operation, with a derivative."""
+    dtype = store.value.dtype
+    if is_float(dtype):
+        return op in ("add", "min", "max")
+    return op in (("land", "lor") if dtype == "bool" else ("add", "mul", "min", "max"))
+
+
+def _negative(value: Expr) -> Expr:
+    return Unary("neg", value, value.dtype)

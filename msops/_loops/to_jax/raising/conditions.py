@@ -1,0 +1,140 @@
+"""What a condition that holds says about loop variables."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+
+from msops._loops.analysis.ranges import Range
+from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr, Unary
+from msops._loops.to_jax.raising.linear import INDEX_DTYPES, Linear, linear
+
+_NEGATED: dict[str, BinaryOp] = {
+    "eq": "ne",
+    "ne": "eq",
+    "lt": "ge",
+    "ge": "lt",
+    "le": "gt",
+    "gt": "le",
+}
+
+
+def conjuncts(condition: Expr, holds: bool = True) -> tuple[Expr, ...]:
+    """Returns conditions that all hold where `condition` does, or where it does not.
+
+    Together they say the same as the condition.
+    """
+    match condition:
+        case Binary(op="land", left=left, right=right) if holds:
+            return (*conjuncts(left), *conjuncts(right))
+        case Binary(op="lor", left=left, right=right) if not holds:
+            return (*conjuncts(left, False), *conjuncts(right, False))
+        case Unary(op="not", operand=operand):
+            return conjuncts(operand, not holds)
+        case Const(value=True) if holds:
+            return ()
+        case Binary(op=op, left=left, right=right) if (
+            not holds and op in _NEGATED and left.dtype in INDEX_DTYPES
+        ):
+            return (Binary(_NEGATED[op], left, right, "bool"),)
+    return (condition,) if holds else (Unary("not", condition, "bool"),)
+
+
+def inequalities(condition: Expr, axes: Collection[str]) -> tuple[Linear, ...] | None:
+    """Returns linear functions that are at least 0 exactly where a condition holds.
+
+    None: the condition is no linear comparison, or one with `!=`.
+    """
+    if not isinstance(condition, Binary) or condition.left.dtype not in INDEX_DTYPES:
+        return None
+    left, right = linear(condition.left, axes), linear(condition.right, axes)
+    if left is None or right is None:
+        return None
+    one = Linear((), (), 1)
+    match condition.op:
+        case "le":
+            return (right - left,)
+        case "lt":
+            return (right - left - one,)
+        case "ge":
+            return (left - right,)
+        case "gt":
+            return (left - right - one,)
+        case "eq":
+            return (left - right, right - left)
+    return None
+
+
+def narrow(function: Linear, ranges: dict[str, Range]) -> bool:
+    """Shrinks the ranges of axes to where `function >= 0` can hold.
+
+    Returns:
+      Whether it then holds everywhere in the ranges.
+    """
+    bounds = function.bounds(ranges)
+    if bounds is None:
+        return False
+    for axis, coefficient in function.terms:
+        least, greatest = ranges[axis]
+        # The most that everything but this term can add.
+        others = bounds[1] - max(coefficient * least, coefficient * greatest)
+        if coefficient > 0:
+            least = max(least, -(others // coefficient))
+        else:
+            greatest = min(greatest, others // -coefficient)
+        ranges[axis] = (least, greatest)
+        bounds = function.bounds(ranges)
+        assert bounds is not None
+    return bounds[0] >= 0
+
+
+def decide(condition: Expr, ranges: Mapping[str, Range]) -> bool | None:
+    """Tells whether a condition holds everywhere in the ranges of variables, or nowhere."""
+    holds = True
+    for part in conjuncts(condition):
+        functions = inequalities(part, ranges) or ()
+        bounds = [f.bounds(ranges) for f in functions if not f.rest]
+        if any(limits is not None and limits[1] < 0 for limits in bounds):
+            return False
+        holds = holds and bool(functions) and len(bounds) == len(functions)
+        holds = holds and all(limits is not None and limits[0] >= 0 for limits in bounds)
+    return holds or None
+
+
+def narrow_unequal(condition: Expr, axes: Collection[str], ranges: dict[str, Range]) -> bool:
+    """Does the same as `narrow` for `axis != value`, which can only cut off an end."""
+    if not isinstance(condition, Binary) or condition.op != "ne":
+        return False
+    functions = inequalities(dataclasses.replace(condition, op="eq"), axes)
+    if functions is None or functions[0].rest or len(functions[0].terms) != 1:
+        return False
+    ((axis, coefficient),) = functions[0].terms
+    value, left = divmod(-functions[0].const, coefficient)
+    least, greatest = ranges[axis]
+    if left or not least <= value <= greatest:
+        return True
+    if value not in (least, greatest):
+        return False
+    ranges[axis] = (least + 1, greatest) if value == least else (least, greatest - 1)
+    return True
+
+
+def implied(
+    function: Linear, conditions: Iterable[Expr], axes: Collection[str],
+    ranges: Mapping[str, Range],
+) -> bool:  # fmt: skip
+    """Tells whether `function >= 0` follows from the ranges and the conditions."""
+    bounds = function.bounds(ranges)
+    if bounds is not None and bounds[0] >= 0:
+        return True
+    narrowed = dict(ranges)
+    known = [part for c in conditions for part in inequalities(c, axes) or ()]
+    for part in known:
+        narrow(part, narrowed)
+    if any(least > greatest for least, greatest in narrowed.values()):
+        return True
+    for part in (Linear((), (), 0), *known):
+        bounds = (function - part).bounds(narrowed)
+        if bounds is not None and bounds[0] >= 0:
+            return True
+    return False

@@ -1,0 +1,215 @@
+"""Estimates what raised steps cost on a CPU, to choose between them and native code.
+
+The constants are those of ``benchmarks/loops_choice.py`` on two processors, rounded: they are right
+within a factor of about two, which is enough where the alternatives differ by more. XLA runs an
+elementwise operation over a whole buffer in vector registers; what writes a part of a buffer, is
+masked, or stands in a loop, it runs element by element. An order-bound loop pays for the hull of a
+triangle in each of its iterations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, computed
+from msops._loops.ir.nodes import Call, Const, Expr, Kernel, Load, Store, Var
+from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.walk import expressions, loads
+from msops._loops.to_jax.raising.linear import linear, variables
+from msops._loops.to_jax.raising.nests import Nest
+from msops._loops.to_jax.raising.steps import (
+    Accumulate,
+    Branch,
+    Clear,
+    Contract,
+    Convolve,
+    Loop,
+    Map,
+    Pool,
+    Recur,
+    Reduce,
+    Step,
+    VectorStep,
+)
+
+SECONDS_PER_OPERATION = 1e-11
+"""One operation on one element in vector registers."""
+SECONDS_PER_ROW_ADDED = 3e-11
+"""One operation on one element of a reduction over rows, whose sums go through memory."""
+SECONDS_PER_STREAMED = 2.5e-11
+"""One byte of an array that no cache near the processor holds."""
+SECONDS_PER_CROSSED = 7e-10
+"""One element of such an array that is read along another axis than it is written."""
+SECONDS_PER_SCALAR = 2e-10
+"""One operation on one element by itself."""
+SECONDS_PER_FUNCTION = 2e-10
+"""One call of a mathematical function on one element."""
+SECONDS_PER_GATHERED = 1.5e-10
+"""One element read from where an index says."""
+SECONDS_PER_SCATTERED = 1e-9
+"""One element written to where an index says."""
+SECONDS_PER_POOLED = 1e-9
+"""One element in one window of a pooling."""
+SECONDS_PER_SCANNED = 5e-9
+"""One element of a cumulative operation or an associative scan."""
+SECONDS_PER_PRODUCT = 1.2e-11
+"""One multiplication with addition in a matrix product."""
+SECONDS_PER_CONVOLVED = 5e-11
+"""One multiplication with addition in a convolution."""
+SECONDS_PER_STEP = 1e-7
+"""Starting a step that is not in a loop."""
+SECONDS_PER_ITERATION = 1e-8
+"""Starting a step in an iteration of a loop."""
+SECONDS_PER_WAKING = 1e-5
+"""Handing a program to a thread, and waiting for that."""
+INLINE_OPERATIONS = 1000
+"""Programs of fewer operations XLA runs in the thread that calls them: `cheap_computation_` in
+xla/pjrt/cpu/cpu_client.cc. Copying, also by indices, is none."""
+
+
+def is_order_bound(steps: Sequence[Step]) -> bool:
+    """Tells whether something in the steps runs in an order, so that XLA fuses little of it."""
+    for step in steps:
+        match step:
+            case Loop() | Accumulate() | Recur():
+                return True
+            case Branch(then=then, otherwise=otherwise):
+                if is_order_bound((*then, *otherwise)):
+                    return True
+    return False
+
+
+def raised_seconds(kernel: Kernel, steps: Sequence[Step]) -> float:
+    """Returns the estimated seconds of the steps of a kernel, beside those of the call."""
+    is_inline = operations(steps) < INLINE_OPERATIONS
+    waking = 0.0 if is_inline else SECONDS_PER_WAKING
+    return waking + _Costs(kernel).steps(steps, SECONDS_PER_STEP)
+
+
+def operations(steps: Sequence[Step]) -> float:
+    """Returns how many arithmetic operations steps have, as XLA counts them."""
+    total = 0.0
+    for step in steps:
+        match step:
+            case Loop(axis=axis, body=body):
+                total += (UNKNOWN_TRIPS if axis is None else axis.extent) * operations(body)
+            case Branch(then=then, otherwise=otherwise):
+                total += max(operations(then), operations(otherwise))
+            case Clear():
+                pass
+            case Map(nest=nest):
+                values = (nest.store.value, *nest.mask)
+                total += math.prod(nest.extents.values()) * sum(map(arithmetic, values))
+            case _:
+                total += math.prod(step.nest.extents.values())
+    return total
+
+
+class _Costs:
+    """Adds up steps; knows the sizes of the buffers."""
+
+    def __init__(self, kernel: Kernel):
+        buffers = (*kernel.parameters, *kernel.buffers)
+        self._sizes = {buffer.name: math.prod(buffer.shape) for buffer in buffers}
+        self._large = {b.name: size_bytes(b) for b in buffers if size_bytes(b) > CACHE_BYTES}
+
+    def steps(self, steps: Sequence[Step], start: float) -> float:
+        """Returns the seconds of steps, each of which takes `start` by itself."""
+        return sum(self._step(step, start) for step in steps)
+
+    def _step(self, step: Step, start: float) -> float:
+        match step:
+            case Loop(axis=axis, body=body):
+                trips = UNKNOWN_TRIPS if axis is None else axis.extent
+                return start + trips * self.steps(body, SECONDS_PER_ITERATION)
+            case Branch(then=then, otherwise=otherwise):
+                return start + max(self.steps(then, start), self.steps(otherwise, start))
+            case Clear():
+                return 0.0
+            case _:
+                elements = math.prod(step.nest.extents.values())
+                return start + elements * self._element(step) + _factors_seconds(step)
+
+    def _element(self, step: VectorStep) -> float:
+        match step:
+            case Contract():
+                return SECONDS_PER_PRODUCT
+            case Convolve():
+                return SECONDS_PER_CONVOLVED
+            case Pool():
+                return SECONDS_PER_POOLED
+            case Accumulate() | Recur():
+                return SECONDS_PER_SCANNED
+            case Reduce(nest=nest, value=value, over=over):
+                if nest.mask or nest.outer:
+                    return _computing(nest, SECONDS_PER_SCALAR)
+                lasts = [load.indices[-1] for load in loads(value) if load.indices]
+                is_along = any(Var(axis) in expressions(last) for last in lasts for axis in over)
+                operation = SECONDS_PER_OPERATION if is_along else SECONDS_PER_ROW_ADDED
+                return _computing(nest, operation) + self._moving(nest)
+            case Map(nest=nest):
+                elements = math.prod(nest.extents.values())
+                is_part = elements < self._sizes.get(nest.store.buffer, elements)
+                if is_part or nest.mask or nest.outer:
+                    return _computing(nest, SECONDS_PER_SCALAR)
+                return _computing(nest, SECONDS_PER_OPERATION) + self._moving(nest)
+
+    def _moving(self, nest: Nest) -> float:
+        """Returns the seconds that one element's part in moving large arrays takes."""
+        store = nest.store
+        read = {load.buffer: load for load in loads(store.value) if load.buffer in self._large}
+        if not nest.reduced and any(_crosses(load, store, nest) for load in read.values()):
+            return SECONDS_PER_CROSSED
+        moved = sum(self._large.get(name, 0) for name in {*read, store.buffer})
+        return SECONDS_PER_STREAMED * moved / max(1, math.prod(nest.extents.values()))
+
+
+def _factors_seconds(step: VectorStep) -> float:
+    """Returns the seconds of the factors of a product that are not buffers as they are."""
+    match step:
+        case Contract(factors=factors):
+            parts = factors
+        case Convolve(image=image, filter=kernel):
+            parts = (image, kernel)
+        case _:
+            return 0.0
+    extents = step.nest.extents
+    return sum(
+        math.prod(extents.get(axis, 1) for axis in variables(part))
+        * SECONDS_PER_SCALAR
+        * sum(1 for _ in computed(part))
+        for part in parts
+        if not isinstance(part, Load) or step.nest.outer
+    )
+
+
+def _crosses(load: Load, store: Store, nest: Nest) -> bool:
+    """Tells whether the axis along which a store walks is an outer one of a load."""
+    if not store.indices:
+        return False
+    along = variables(store.indices[-1])
+    *outer, last = (variables(index) for index in load.indices)
+    return any(axis in nest.extents and axis not in last for part in outer for axis in part & along)
+
+
+def _computing(nest: Nest, operation: float) -> float:
+    """Returns the seconds of one element's value and store, by those of an operation."""
+
+    def seconds(part: Expr) -> float:
+        match part:
+            case Const() | Var():
+                return 0.0
+            case Call():
+                return SECONDS_PER_FUNCTION
+            case Load(indices=indices) if _is_indirect(indices, nest):
+                return SECONDS_PER_GATHERED
+        return operation
+
+    store = nest.store
+    total = SECONDS_PER_SCATTERED if _is_indirect(store.indices, nest) else operation
+    return total + sum(seconds(part) for e in (store.value, *nest.mask) for part in computed(e))
+
+
+def _is_indirect(indices: Sequence[Expr], nest: Nest) -> bool:
+    return any(linear(index, nest.extents) is None for index in indices)

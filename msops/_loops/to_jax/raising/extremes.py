@@ -1,0 +1,79 @@
+"""Conditions under which an element is replaced by a greater, or smaller, value."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from functools import reduce
+
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.nodes import Binary, BinaryOp, Call, Const, Expr, Load, Select, Store
+from msops._loops.ir.walk import loads
+from msops._loops.to_jax.raising.conditions import conjuncts
+
+_MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
+
+
+def is_element(expr: Expr, store: Store) -> bool:
+    """Tells whether an expression is the old value of what a store replaces."""
+    return isinstance(expr, Load) and expr.buffer == store.buffer and expr.indices == store.indices
+
+
+def reads(expr: Expr, buffers: set[str]) -> bool:
+    """Tells whether an expression reads one of the buffers."""
+    return any(load.buffer in buffers for load in loads(expr))
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """A condition under which an element is replaced by a greater, or smaller, value.
+
+    Attributes:
+      op: "max" or "min".
+      is_strict: an equal value does not replace the element.
+      guard: what else must hold; None for nothing.
+    """
+
+    op: BinaryOp
+    is_strict: bool
+    guard: Expr | None
+
+    def update(self, store: Store) -> Store:
+        """Returns the store of the value as an update."""
+        dtype = store.value.dtype
+        old = Load(store.buffer, store.indices, dtype)
+        value = store.value
+        if is_float(dtype):
+            worst = Const(-math.inf if self.op == "max" else math.inf, dtype)
+            value = Select(Call("isnan", (value,), "bool"), worst, value, dtype)
+        return dataclasses.replace(store, value=Binary(self.op, old, value, dtype))
+
+
+def find_extreme(condition: Expr, store: Store) -> Extreme | None:
+    """Returns what a condition says about a store under it: that its value is more extreme."""
+    if reads(store.value, {store.buffer}):
+        return None
+    parts = conjuncts(condition)
+    for position, part in enumerate(parts):
+        op = _comparison(part, store)
+        rest = parts[:position] + parts[position + 1 :]
+        if op and not any(reads(other, {store.buffer}) for other in rest):
+            guard = reduce(_both, rest) if rest else None
+            return Extreme("max" if op[0] == "g" else "min", op in ("gt", "lt"), guard)
+    return None
+
+
+def _both(one: Expr, other: Expr) -> Expr:
+    return Binary("land", one, other, "bool")
+
+
+def _comparison(condition: Expr, store: Store) -> str | None:
+    """Returns the operation if a condition compares a store's value with the old element."""
+    match condition:
+        case Binary(op="gt" | "ge" | "lt" | "le" as op, left=left, right=right):
+            if left == store.value and is_element(right, store):
+                return op
+            if right == store.value and is_element(left, store):
+                return _MIRRORED[op]
+    return None

@@ -1,0 +1,157 @@
+"""Serial loops that XLA can run as scans: cumulative operations and linear recurrences."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from msops._loops.analysis.ranges import Range
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Const, Expr, For, Load, Select, Store, Unary
+from msops._loops.ir.walk import loads, rewrite, rewrite_all, substitute
+from msops._loops.to_jax.raising.conditions import decide
+from msops._loops.to_jax.raising.linear import Linear, linear
+from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, chain, nest
+from msops._loops.to_jax.raising.steps import Accumulate, Recur, Step
+
+ACCUMULATED = ("add", "mul", "min", "max")
+_LAST = 2**31 - 1
+
+
+def find_recurrence(loop: For, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
+    """Returns the scan that a serial loop with constant bounds is; nothing if it is none."""
+    parts = chain(loop.body[0]) if len(loop.body) == 1 else None
+    if parts is None:
+        return ()
+    within = Chain((_parallel(loop), *parts.loops), parts.guards, parts.store)
+    box = nest(within, outer)
+    if box is None or box.mask or box.reduced or loop.var not in box.extents:
+        return ()
+    first = box.ranges[loop.var][0]
+    store, initial = _without_first(box.store, loop.var, first)
+    before = _element_before(store, loop.var, set(box.extents))
+    if before is None:
+        return ()
+    if initial is None:
+        initial = before
+    elif any(load.buffer == store.buffer for load in loads(initial)):
+        return ()
+    box = dataclasses.replace(box, store=store)
+    at_first: dict[str, Expr] = {loop.var: Const(first, INDEX_DTYPE)}
+    step = _scan(box, before, loop.var, substitute(initial, at_first))
+    return (step,) if step else ()
+
+
+def _without_first(store: Store, var: str, first: int) -> tuple[Store, Expr | None]:
+    """Returns the store as it is after the first iteration, and what the first one begins with.
+
+    `(i == 0 ? s : h[i - 1]) + a[i]` begins with s, and continues with h[i - 1].
+    """
+    found: list[Expr] = []
+
+    def unwrap(expr: Expr) -> Expr:
+        if not isinstance(expr, Select):
+            return expr
+        begins = _choice(expr, {var: (first, first)})
+        continues = _choice(expr, {var: (first + 1, _LAST)})
+        if begins is None or not isinstance(continues, Load) or continues.buffer != store.buffer:
+            return expr
+        found.append(begins)
+        return continues
+
+    value = rewrite(store.value, unwrap)
+    if len(found) != 1:
+        return store, None
+    return dataclasses.replace(store, value=value), found[0]
+
+
+def without_choices(loop: For, axis: Axis) -> For | None:
+    """Returns a loop over part of its range, without the choices that are the same for all of it.
+
+    None: there are none.
+    """
+
+    def unwrap(expr: Expr) -> Expr:
+        chosen = _choice(expr, {axis.var: axis.interval}) if isinstance(expr, Select) else None
+        return chosen or expr
+
+    body = rewrite_all(loop.body, unwrap)
+    begin, end = (Const(bound, INDEX_DTYPE) for bound in (axis.begin, axis.end))
+    return None if body == loop.body else dataclasses.replace(loop, begin=begin, end=end, body=body)
+
+
+def _choice(expr: Select, ranges: Mapping[str, Range]) -> Expr | None:
+    """Returns the branch of a choice that is taken everywhere in the ranges of variables."""
+    truth = decide(expr.condition, ranges)
+    return None if truth is None else expr.then if truth else expr.otherwise
+
+
+def _parallel(loop: For) -> For:
+    return For(loop.var, loop.begin, loop.end, loop.body, "parallel")
+
+
+def _element_before(store: Store, var: str, axes: set[str]) -> Load | None:
+    """Returns the load of what the previous iteration stored; None if other elements are read."""
+    stored = [linear(index, axes) for index in store.indices]
+    known = [function for function in stored if function is not None]
+    if len(known) < len(stored) or sum(var in dict(f.terms) for f in known) != 1:
+        return None
+    found: Load | None = None
+    for load in loads(store.value):
+        if load.buffer != store.buffer or load.indices == store.indices:
+            continue
+        if found not in (None, load) or not _is_one_before(load, known, var, axes):
+            return None
+        found = load
+    return found
+
+
+def _is_one_before(load: Load, stored: Sequence[Linear], var: str, axes: set[str]) -> bool:
+    for index, function in zip(load.indices, stored, strict=True):
+        read = linear(index, axes)
+        step = Linear((), (), dict(function.terms).get(var, 0))
+        if read is None or function - read != step:
+            return False
+    return True
+
+
+def _scan(box: Nest, before: Load, var: str, initial: Expr) -> Accumulate | Recur | None:
+    value = box.store.value
+    if isinstance(value, Binary) and value.op in ACCUMULATED:
+        for one, other in ((value.left, value.right), (value.right, value.left)):
+            if one == before and before not in loads(other):
+                return Accumulate(box, value.op, other, var, initial)
+    if not is_float(value.dtype):
+        return None
+    split = _linear_in(value, before)
+    return split and Recur(box, split[0], split[1], var, initial)
+
+
+def _linear_in(expr: Expr, before: Load) -> tuple[Expr, Expr] | None:
+    """Returns a and b of a * before + b; None if the expression is not linear in it."""
+    dtype = expr.dtype
+    if expr == before:
+        return Const(1.0, dtype), Const(0.0, dtype)
+    if before not in loads(expr):
+        return Const(0.0, dtype), expr
+    match expr:
+        case Unary(op="neg", operand=operand):
+            inner = _linear_in(operand, before)
+            return inner and (Unary("neg", inner[0], dtype), Unary("neg", inner[1], dtype))
+        case Binary(op="add" | "sub" as op, left=left, right=right):
+            one, other = _linear_in(left, before), _linear_in(right, before)
+            if one is None or other is None:
+                return None
+            return Binary(op, one[0], other[0], dtype), Binary(op, one[1], other[1], dtype)
+        case Binary(op="mul" | "div" as op, left=left, right=right):
+            if before not in loads(right):
+                inner = _linear_in(left, before)
+                if inner is None:
+                    return None
+                return Binary(op, inner[0], right, dtype), Binary(op, inner[1], right, dtype)
+            if op == "mul" and before not in loads(left):
+                inner = _linear_in(right, before)
+                if inner is None:
+                    return None
+                return Binary(op, left, inner[0], dtype), Binary(op, left, inner[1], dtype)
+    return None

@@ -1,0 +1,122 @@
+"""Finds reductions that are written as conditions: ``if a[i] > m: m = a[i]``.
+
+    if (a[i] > m[]) {            m[] = max(m[], (isnan(a[i]) ? -inf : a[i]))
+      m[] = a[i]            ->
+    }
+
+A comparison with NaN does not hold, so what is not a number must not enter the maximum. Where other
+elements are stored under the same condition (the index of the maximum), search.py splits the loop.
+The pass comes before the loops are distributed, which then sees plain updates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    Binary,
+    BinaryOp,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+)
+from msops._loops.ir.walk import map_bodies, with_body
+from msops._loops.to_jax.raising.extremes import find_extreme, is_element, reads
+from msops._loops.to_jax.raising.search import split_search
+
+
+def rewrite_conditional_reductions(kernel: Kernel) -> Kernel:
+    """Returns the kernel with conditional updates in loops as plain ones."""
+    names = Names(kernel)
+    return with_body(kernel, _body(kernel.body, names, in_loop=False))
+
+
+def _body(body: Sequence[Stmt], names: Names, in_loop: bool) -> tuple[Stmt, ...]:
+    return tuple(new for stmt in body for new in _statement(stmt, names, in_loop))
+
+
+def _statement(stmt: Stmt, names: Names, in_loop: bool) -> tuple[Stmt, ...]:
+    inside = in_loop or isinstance(stmt, For)
+    stmt = map_bodies(stmt, lambda body: _body(body, names, inside))
+    if not in_loop and not isinstance(stmt, For):
+        return (stmt,)
+    match stmt:
+        case Store():
+            return (_from_choice(stmt),)
+        case If(then=(Store(),), otherwise=()):
+            return (_from_condition(stmt),)
+        case For():
+            return split_search(stmt, names) or (stmt,)
+    return (stmt,)
+
+
+# Updates of one element.
+
+
+def _from_choice(store: Store) -> Stmt:
+    """Turns `m = (c ? e : m)` into `if c: m = e`, and chains of one operation into updates."""
+    match store.value:
+        case Select(condition=condition, then=then, otherwise=otherwise):
+            if is_element(otherwise, store):
+                kept = dataclasses.replace(store, value=then)
+            elif is_element(then, store):
+                kept = dataclasses.replace(store, value=otherwise)
+                condition = Unary("not", condition, "bool")
+            else:
+                return store
+            return _from_condition(If(condition, (kept,), location=store.location))
+    return _isolated(store)
+
+
+def _from_condition(stmt: If) -> Stmt:
+    """Turns `if e > m: m = e` into `m = max(m, e)`."""
+    (store,) = stmt.then
+    assert isinstance(store, Store)
+    found = find_extreme(stmt.condition, store)
+    if found is None:
+        return stmt
+    update = found.update(store)
+    return If(found.guard, (update,), location=stmt.location) if found.guard else update
+
+
+# Chains.
+
+
+def _isolated(store: Store) -> Store:
+    """Turns `s = (s + a) - b` into `s = s + (a - b)`."""
+    value = store.value
+    if not isinstance(value, Binary) or is_element(value.left, store):
+        return store
+    op = "add" if value.op == "sub" else value.op
+    if op not in ("add", "mul", "min", "max", "land", "lor", "and", "or", "xor"):
+        return store
+    rest = _without(value, op, store)
+    if rest is None or reads(rest, {store.buffer}):
+        return store
+    old = Load(store.buffer, store.indices, value.dtype)
+    return dataclasses.replace(store, value=Binary(op, old, rest, value.dtype))
+
+
+def _without(expr: Expr, op: BinaryOp, store: Store) -> Expr | None:
+    """Returns what a chain of one operation combines the stored element with."""
+    if not isinstance(expr, Binary) or expr.op not in (op, "sub" if op == "add" else op):
+        return None
+    left, right, dtype = expr.left, expr.right, expr.dtype
+    is_difference = expr.op == "sub"
+    if is_element(left, store):
+        return Unary("neg", right, dtype) if is_difference else right
+    if is_element(right, store) and not is_difference:
+        return left
+    rest = _without(left, op, store)
+    if rest is not None:
+        return Binary(expr.op, rest, right, dtype)
+    rest = None if is_difference else _without(right, op, store)
+    return None if rest is None else Binary(op, left, rest, dtype)

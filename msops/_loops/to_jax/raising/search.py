@@ -1,0 +1,209 @@
+"""Loops that remember where the greatest, or smallest, element was.
+
+    for j:                            for j: m = max(m, a[j])
+      if a[j] > m:                    for j: at = min(at, j if a[j] == m and a[j] > before else END)
+        m = a[j]            ->        if at != END:
+        where = j                       where = at
+
+`before` is m before the loop. With `>` the first place counts, with `>=` the last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+import numpy as np
+
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    BinaryOp,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    Local,
+    Select,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.walk import loads, own_expressions, rewrite, statements, substitute
+from msops._loops.to_jax.raising.conditions import conjuncts
+from msops._loops.to_jax.raising.extremes import Extreme, find_extreme, reads
+from msops._loops.to_jax.raising.linear import variables
+
+_NOWHERE = int(np.iinfo(INDEX_DTYPE).max)
+
+
+def split_search(loop: For, names: Names) -> tuple[Stmt, ...] | None:
+    """Returns plain reductions that do what a loop does, if it is such a search."""
+    for position, stmt in enumerate(loop.body):
+        others = loop.body[:position] + loop.body[position + 1 :]
+        if isinstance(stmt, If) and not stmt.otherwise and len(stmt.then) == 1:
+            through = _with_value(loop, stmt, names)
+            if through is not None:
+                best, first, changed = through
+                body = (*loop.body[:position], changed, *loop.body[position + 1 :])
+                inside = split_search(dataclasses.replace(loop, body=body), names)
+                return (Local(best, (first, *inside)),) if inside else None
+        if isinstance(stmt, If) and not stmt.otherwise and _are_stores(stmt.then):
+            found = _search(loop, stmt, others, names)
+            if found is not None:
+                rest = (dataclasses.replace(loop, body=others),) if others else ()
+                return (*rest, *found)
+    return None
+
+
+def _with_value(loop: For, stmt: If, names: Names) -> tuple[Buffer, Store, If] | None:
+    """Turns `if a[j] > a[where]: where = j` into a search that keeps the element as well.
+
+    Returns:
+      A scalar for the element, its first value, and the condition with both stores under it.
+    """
+    (store,) = stmt.then
+    if not isinstance(store, Store) or store.value != Var(loop.var):
+        return None
+    there: dict[str, Expr] = {loop.var: Load(store.buffer, store.indices, INDEX_DTYPE)}
+    for part in conjuncts(stmt.condition):
+        if not isinstance(part, Binary):
+            continue
+        for here, other in ((part.left, part.right), (part.right, part.left)):
+            if loop.var in variables(here) and substitute(here, there) == other:
+                best = Buffer(names.fresh(f"{store.buffer}_best"), (), here.dtype)
+                kept = Load(best.name, (), here.dtype)
+
+                def change(expr: Expr, old: Expr = other, new: Expr = kept) -> Expr:
+                    return new if expr == old else expr
+
+                stores = (Store(best.name, (), here), store)
+                condition = rewrite(stmt.condition, change)
+                changed = dataclasses.replace(stmt, condition=condition, then=stores)
+                return best, Store(best.name, (), other), changed
+    return None
+
+
+def _are_stores(body: Sequence[Stmt]) -> bool:
+    return len(body) > 1 and all(isinstance(stmt, Store) for stmt in body)
+
+
+def _search(loop: For, stmt: If, others: Sequence[Stmt], names: Names) -> tuple[Stmt, ...] | None:
+    stores = [inner for inner in stmt.then if isinstance(inner, Store)]
+    written = {store.buffer for store in stores}
+    if len(written) < len(stores) or not _is_independent(loop, stmt, written, others):
+        return None
+    for store in stores:
+        extreme = find_extreme(stmt.condition, store)
+        payload = [other for other in stores if other is not store]
+        if extreme is not None and _is_remembered(loop, extreme, store, payload, written):
+            return _split(loop, extreme, store, payload, names)
+    return None
+
+
+def _is_independent(loop: For, stmt: If, written: set[str], others: Sequence[Stmt]) -> bool:
+    """Tells whether the rest of the loop and the condition leave each other's buffers alone."""
+    inside = list(statements(tuple(others)))
+    if any(isinstance(other, Local) for other in inside):
+        return False
+    touched = {other.buffer for other in inside if isinstance(other, Store)}
+    read = _read(inside)
+    own = _read(statements((stmt,)))
+    bounds = _read([dataclasses.replace(loop, body=())])
+    return not (written & (touched | read | bounds) or touched & (own | bounds))
+
+
+def _read(stmts: Iterable[Stmt]) -> set[str]:
+    """Returns the buffers that statements read, apart from those in their bodies."""
+    own = (expr for stmt in stmts for expr in own_expressions(stmt))
+    return {load.buffer for expr in own for load in loads(expr)}
+
+
+def _is_remembered(
+    loop: For, extreme: Extreme, store: Store, payload: Sequence[Store], written: set[str]
+) -> bool:
+    """Tells whether the elements are the same for all iterations, and what is kept is fresh."""
+    places = [index for each in (store, *payload) for index in each.indices]
+    values = [store.value, *(each.value for each in payload), *places]
+    values += [extreme.guard] if extreme.guard else []
+    return all(loop.var not in variables(index) for index in places) and not any(
+        reads(value, written) for value in values
+    )
+
+
+def _split(
+    loop: For, extreme: Extreme, store: Store, payload: Sequence[Store], names: Names
+) -> tuple[Stmt, ...]:
+    dtype = store.value.dtype
+    before = Buffer(names.fresh(f"{store.buffer}_before"), (), dtype)
+    place = Buffer(names.fresh(f"{store.buffer}_at"), (), INDEX_DTYPE)
+    nowhere = Const(_NOWHERE if extreme.is_strict else -_NOWHERE - 1, INDEX_DTYPE)
+    found = Load(place.name, (), INDEX_DTYPE)
+    first = _guarded(extreme.guard, extreme.update(store))
+    second = _guarded(extreme.guard, _place_update(loop, extreme, store, before, place, nowhere))
+    kept = tuple(_at(each, loop.var, found) for each in payload)
+    return (
+        Local(
+            before,
+            (
+                Store(before.name, (), Load(store.buffer, store.indices, dtype)),
+                dataclasses.replace(loop, body=(first,)),
+                Local(
+                    place,
+                    (
+                        Store(place.name, (), nowhere),
+                        _renamed(loop, second, names),
+                        If(Binary("ne", found, nowhere, "bool"), kept),
+                    ),
+                ),
+            ),
+        ),
+    )
+
+
+def _place_update(
+    loop: For, extreme: Extreme, store: Store, before: Buffer, place: Buffer, nowhere: Expr
+) -> Store:
+    """Returns the reduction that finds the first, or last, place of the extreme element."""
+    value, dtype = store.value, store.value.dtype
+    signs: dict[tuple[str, bool], BinaryOp] = {
+        ("max", True): "gt", ("max", False): "ge", ("min", True): "lt", ("min", False): "le",
+    }  # fmt: skip
+    better = signs[extreme.op, extreme.is_strict]
+    conditions = (
+        Binary("eq", value, Load(store.buffer, store.indices, dtype), "bool"),
+        Binary(better, value, Load(before.name, (), dtype), "bool"),
+    )
+    is_it = reduce(lambda one, other: Binary("land", one, other, "bool"), conditions)
+    here = Select(is_it, Var(loop.var), nowhere, INDEX_DTYPE)
+    op: BinaryOp = "min" if extreme.is_strict else "max"
+    old = Load(place.name, (), INDEX_DTYPE)
+    return Store(place.name, (), Binary(op, old, here, INDEX_DTYPE), location=store.location)
+
+
+def _guarded(guard: Expr | None, stmt: Stmt) -> Stmt:
+    return If(guard, (stmt,)) if guard else stmt
+
+
+def _at(store: Store, var: str, place: Expr) -> Store:
+    return dataclasses.replace(store, value=substitute(store.value, {var: place}))
+
+
+def _renamed(loop: For, stmt: Stmt, names: Names) -> For:
+    """Returns the loop with another variable, around one guarded store."""
+    var = names.fresh(loop.var)
+    values: dict[str, Expr] = {loop.var: Var(var)}
+
+    def change(inner: Stmt) -> Stmt:
+        match inner:
+            case If(condition=condition, then=then):
+                return If(substitute(condition, values), tuple(map(change, then)))
+            case Store(value=value):
+                return dataclasses.replace(inner, value=substitute(value, values))
+        raise AssertionError(inner)
+
+    return dataclasses.replace(loop, var=var, body=(change(stmt),))

@@ -1,0 +1,162 @@
+"""Index tuples as views of a buffer: reshapes, strided slices, reversals and transposes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from msops._loops.analysis.ranges import Range
+from msops._loops.ir.nodes import Binary, Const, Expr
+from msops._loops.to_jax.raising.linear import Linear, linear, variables
+
+
+@dataclass(frozen=True)
+class Level:
+    """An axis along a dimension: position p of it is `step * p` further."""
+
+    axis: str
+    step: int
+    extent: int
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """What of one dimension a view shows.
+
+    Attributes:
+      size: of the buffer's dimension.
+      index: the index, a linear function.
+      start: where the view begins, apart from `rest`.
+      rest: the scalar part of where it begins.
+      levels: the axes that run along it, steps descending, ranges not overlapping.
+    """
+
+    size: int
+    index: Linear
+    start: int
+    rest: tuple[tuple[Expr, int], ...]
+    levels: tuple[Level, ...]
+
+    @property
+    def length(self) -> int:
+        """How many elements lie between the first and the last that is shown, both included."""
+        return 1 + sum(level.step * (level.extent - 1) for level in self.levels)
+
+
+@dataclass(frozen=True)
+class View:
+    """A buffer seen through an index tuple.
+
+    Attributes:
+      dimensions: the dimensions of the buffer, once neighbours are merged.
+      reversed: axes that run backwards.
+    """
+
+    dimensions: tuple[Dimension, ...]
+    reversed: frozenset[str]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The buffer's shape with neighbours merged."""
+        return tuple(dimension.size for dimension in self.dimensions)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes, in the order of memory."""
+        return tuple(level.axis for d in self.dimensions for level in d.levels)
+
+
+def find_view(
+    indices: Sequence[Expr], shape: Sequence[int], axes: Mapping[str, Range]
+) -> View | None:
+    """Returns the view an access with these indices is, if it is one.
+
+    Args:
+      indices: one expression a dimension.
+      shape: of the buffer.
+      axes: the vector axes, each with its least and greatest value.
+    """
+    merged = _merge_quotients(list(zip(indices, shape, strict=True)), axes)
+    functions = [(linear(index, axes), size) for index, size in merged]
+    known = [(function, size) for function, size in functions if function is not None]
+    if len(known) < len(functions):
+        return None
+    return _view(known, axes) or _flat_view(known, axes)
+
+
+def _merge_quotients(
+    dimensions: list[tuple[Expr, int]], axes: Collection[str]
+) -> list[tuple[Expr, int]]:
+    """Merges neighbours indexed by x // n and x % n, n being the inner one's size.
+
+    Not those of a scalar, which may be out of range: the nearest element is another one then.
+    """
+    merged: list[tuple[Expr, int]] = []
+    for index, size in dimensions:
+        merged.append((index, size))
+        while len(merged) > 1 and (joint := _joint(merged[-2], merged[-1])):
+            if variables(joint[0]).isdisjoint(axes):
+                break
+            merged[-2:] = [joint]
+    return merged
+
+
+def _joint(outer: tuple[Expr, int], inner: tuple[Expr, int]) -> tuple[Expr, int] | None:
+    size = outer[1] * inner[1]
+    match outer[0], inner[0]:
+        case (
+            Binary(op="floordiv", left=one, right=Const(value=divisor)),
+            Binary(op="mod", left=other, right=Const(value=modulus)),
+        ) if one == other and divisor == modulus == inner[1]:
+            return one, size
+        case (
+            Binary(
+                op="mod",
+                left=Binary(op="floordiv", left=one, right=Const(value=divisor)),
+                right=Const(value=outer_modulus),
+            ),
+            Binary(op="mod", left=other, right=Const(value=modulus)),
+        ) if one == other and divisor == modulus == inner[1]:
+            whole = Const(int(outer_modulus) * int(modulus), one.dtype)
+            return Binary("mod", one, whole, one.dtype), size
+    return None
+
+
+def _view(dimensions: Sequence[tuple[Linear, int]], axes: Mapping[str, Range]) -> View | None:
+    used = [axis for function, _ in dimensions for axis, _ in function.terms]
+    if len(used) != len(set(used)):
+        return None
+    parts = [_dimension(function, size, axes) for function, size in dimensions]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
+        return None
+    backwards = {axis for function, _ in dimensions for axis, c in function.terms if c < 0}
+    return View(tuple(found), frozenset(backwards))
+
+
+def _dimension(function: Linear, size: int, axes: Mapping[str, Range]) -> Dimension | None:
+    start = function.const
+    levels = []
+    for axis, coefficient in function.terms:
+        least, greatest = axes[axis]
+        start += coefficient * (least if coefficient > 0 else greatest)
+        levels.append(Level(axis, abs(coefficient), greatest - least + 1))
+    levels.sort(key=lambda level: -level.step)
+    reach = 0
+    for level in reversed(levels):
+        if level.step <= reach:
+            return None
+        reach += level.step * (level.extent - 1)
+    return Dimension(size, function, start, function.rest, tuple(levels))
+
+
+def _flat_view(dimensions: Sequence[tuple[Linear, int]], axes: Mapping[str, Range]) -> View | None:
+    """The view of the flattened buffer; only where no index leaves its dimension."""
+    flat = Linear((), (), 0)
+    for function, size in dimensions:
+        bounds = function.bounds(axes) if not function.rest else None
+        if bounds is None or bounds[0] < 0 or bounds[1] >= size:
+            return None
+        flat = flat.scaled(size) + function
+    return _view([(flat, math.prod(size for _, size in dimensions))], axes)
