@@ -404,8 +404,9 @@ def test_a_source_that_does_not_compile_shows_command_and_first_errors(tmp_path:
     assert "missing_name" in lines[1]
     assert lines[-3:-1] == [
         f"Correct the source or the flags. The command was, in {source.parent}:",
-        f"  {shutil.which('g++')} -O3 -std=c++17 -shared -fPIC -fvisibility-inlines-hidden "
-        "-fno-gnu-unique --param=ggc-min-heapsize=524288 -I. op.cc -Wall",
+        f"  {shutil.which('g++')} -O3 -std=c++17 -fPIC -fvisibility-inlines-hidden "
+        "-fno-semantic-interposition -fno-gnu-unique --param=ggc-min-heapsize=524288 "
+        "-shared -Wl,-Bsymbolic -I. op.cc -Wall",
     ]
     assert lines[-1] == "All that the compiler said is in the attribute 'output' of this error."
     assert "missing_name" in caught.value.output

@@ -175,7 +175,8 @@ def make_plan(
 ) -> Plan:
     """Returns how `source` would be built; runs nothing but ``--version``."""
     units = tuple(
-        make_plan(unit, (*flags, "-c"), include_dirs, who) for unit in dict.fromkeys(more_sources)
+        make_plan(unit, flags, include_dirs, who, suffix=".o")
+        for unit in dict.fromkeys(more_sources)
     )
     source = source.absolute()
     language = LANGUAGES.get(source.suffix)
@@ -193,9 +194,7 @@ def make_plan(
     headers = tuple(os.fspath(folder.absolute()) for folder in include_dirs)
     # A name that starts with a dash or an at sign would be read as an option.
     name = source.name if source.name[0] not in "-@" else f"./{source.name}"
-    command = compilers.command_line(compiler, language, name, flags, headers)
-    if suffix == ".o":
-        command = tuple("-c" if word == "-shared" else word for word in command)
+    command = compilers.command_line(compiler, language, name, flags, headers, suffix)
     identity = (
         _KEY_FORMAT,
         os.fspath(source),

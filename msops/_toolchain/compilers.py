@@ -96,8 +96,9 @@ def command_line(
     source_name: str,
     flags: tuple[str, ...],
     include_dirs: tuple[str, ...],
+    suffix: str,
 ) -> tuple[str, ...]:
-    """Returns the command that compiles `source_name`, run in the folder of the source.
+    """Returns the command that makes a ".so" or ".o" of a source, run in the source's folder.
 
     The caller's flags come last: there they override ours, and libraries they name are linked.
     """
@@ -106,6 +107,7 @@ def command_line(
         *language.standard_flags,
         *(language.gcc_flags if compiler.is_gcc else ()),
         *(_architecture_flags() if language is CUDA else ()),
+        *(language.link_flags if suffix == ".so" else ("-c",)),
         "-I.",
         *(f"-I{folder}" for folder in include_dirs),
         source_name,

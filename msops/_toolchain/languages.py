@@ -17,9 +17,14 @@ class Language:
       program: its compiler, unless `variable` names another.
       variable: the environment variable that does; for CUDA, of the toolkit's folder.
       standard_flags: what every compiler of the language gets.
-      gcc_flags: what only gcc knows. Without the first, two libraries with an inline static of the
-        same name share one variable (STB_GNU_UNIQUE). The second lets it use 512 MiB before it
-        collects garbage, which a module with pybind11 or a kernel with Eigen needs anyway.
+      gcc_flags: what only gcc knows. `_OWN_NAMES_GCC` goes with `link_flags`. Without
+        -fno-gnu-unique, two libraries with an inline static of the same name share one variable
+        (STB_GNU_UNIQUE). The last lets it use 512 MiB before it collects garbage, which a module
+        with pybind11 or a kernel with Eigen needs anyway.
+      link_flags: what makes a shared library. -Bsymbolic binds a library's uses of its own global
+        functions and variables to them. Without it the dynamic linker looks for each name in the
+        program and its libraries first, and libc and libm define names such as error, index, time,
+        gamma, y1 and environ.
       remedy: how to get the compiler.
     """
 
@@ -28,15 +33,21 @@ class Language:
     variable: str
     standard_flags: tuple[str, ...]
     gcc_flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
     remedy: str
 
+
+# Lets gcc inline and call directly what -Bsymbolic binds, as clang does without being asked.
+_OWN_NAMES_GCC = "-fno-semantic-interposition"
+_LINK = ("-shared", "-Wl,-Bsymbolic")
 
 C = Language(
     "C",
     "gcc",
     "CC",
-    ("-O3", "-shared", "-fPIC"),
-    (),
+    ("-O3", "-fPIC"),
+    (_OWN_NAMES_GCC,),
+    _LINK,
     "Install it (Debian, Ubuntu: apt-get install gcc; Fedora: dnf install gcc; conda: conda "
     "install gcc), or name another C compiler with CC.",
 )
@@ -44,8 +55,9 @@ CXX = Language(
     "C++",
     "g++",
     "CXX",
-    ("-O3", "-std=c++17", "-shared", "-fPIC", "-fvisibility-inlines-hidden"),
-    ("-fno-gnu-unique", "--param=ggc-min-heapsize=524288"),
+    ("-O3", "-std=c++17", "-fPIC", "-fvisibility-inlines-hidden"),
+    (_OWN_NAMES_GCC, "-fno-gnu-unique", "--param=ggc-min-heapsize=524288"),
+    _LINK,
     "Install it (Debian, Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++; conda: conda "
     "install gxx), or name another C++ compiler with CXX.",
 )
@@ -56,11 +68,11 @@ CUDA = Language(
     (
         "-O3",
         "-std=c++17",
-        "-shared",
         "-Xcompiler",
-        "-fPIC,-fvisibility-inlines-hidden,-fno-gnu-unique",
+        f"-fPIC,-fvisibility-inlines-hidden,{_OWN_NAMES_GCC},-fno-gnu-unique",
     ),
     (),
+    ("-shared", "-Xlinker", "-Bsymbolic"),
     "Install the CUDA toolkit, and put its bin folder on PATH or set CUDA_HOME to the toolkit.",
 )
 LANGUAGES = {".c": C, ".cc": CXX, ".cpp": CXX, ".cxx": CXX, ".cu": CUDA}

@@ -67,7 +67,7 @@ def build_module(module: ModuleSources, who: str, report: Report) -> Built:
     objects = _compile_all(module, who, report)
     language = CUDA if module.uses_cuda else CXX
     compiler = compilers.find_compiler(language, module.link_flags, module.sources[0], who)
-    flags = ("-shared",) if module.uses_cuda else ("-shared", "-fPIC")
+    flags = language.link_flags if module.uses_cuda else (*language.link_flags, "-fPIC")
     command = (*compiler.command, *flags, *(str(path) for path, _ in objects), *module.link_flags)
     identity = (
         "module",

@@ -1,0 +1,78 @@
+"""A kernel may give its globals any name: those of libc and libm, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from aicpu_harness import DOUBLE, info
+
+from msops import Custom
+from msops.ops import CustomOpBuilder
+
+# Global names of libc or libm. The last is a variable there, the others are functions.
+NAMES = ("error", "index", "time", "gamma", "signal", "step", "y1", "environ")
+FUNCTION = "float {name}(float a) {{ return a + {value}; }}\n"
+VARIABLE = "float {name}[2] = {{0, 2 + {value}}};\n"
+KERNEL = """
+int F(int n, void **p, int *nd, long **shapes, const char **dt, void *stream, void *extra) {{
+  float *x = (float *)p[0], *y = (float *)p[1];
+  {statements}
+  return 0;
+}}
+"""
+
+SUM = " + ".join(f"own::{name}" for name in NAMES)
+
+
+def variables(kind: str) -> str:
+    """Returns C++ that defines a variable of each name; their `SUM` is 28."""
+    # In a namespace headers of libc may declare the names, too; C linkage keeps them as they are.
+    text = "".join(f" {kind} {name} = {i};" for i, name in enumerate(NAMES))
+    return f'namespace own {{ extern "C" {{{text} }} }}\n'
+
+
+def kernel(definition: str, use: str, linkage: str) -> str:
+    """Returns a source whose kernel puts 2 + i into y[i], by a global that has the i-th name."""
+    globals_ = [definition.format(name=name, value=i) for i, name in enumerate(NAMES)]
+    uses = [f"y[{i}] = {use.format(name=name)};" for i, name in enumerate(NAMES)]
+    text = "".join(globals_) + KERNEL.format(statements="\n  ".join(uses))
+    return f"{linkage} {{\n{text}}}\n" if linkage else text
+
+
+@pytest.mark.parametrize(("suffix", "linkage"), [(".c", ""), (".cc", 'extern "C"')])
+@pytest.mark.parametrize(
+    ("definition", "use"), [(FUNCTION, "{name}(x[0])"), (VARIABLE, "{name}[(int)x[0] - 1]")]
+)
+def test_an_aot_kernel_uses_its_own(
+    tmp_path: Path, suffix: str, linkage: str, definition: str, use: str
+) -> None:
+    source = tmp_path / f"own{suffix}"
+    source.write_text(kernel(definition, use, linkage))
+    op = Custom(f"{source}:F", [len(NAMES)], np.float32)
+    np.testing.assert_array_equal(op(jnp.full(1, 2.0)), 2 + np.arange(len(NAMES)))
+
+
+def test_an_aicpu_kernel_uses_its_own(tmp_path: Path) -> None:
+    source = tmp_path / "own.cc"
+    text = DOUBLE.replace("FACTOR", f"({SUM})")
+    source.write_text(text.replace("namespace", f"{variables('float')}namespace", 1))
+    op = Custom(str(source), lambda x: x, lambda x: x, "aicpu", reg_info=info("Times"))
+    np.testing.assert_array_equal(op(jnp.array([1.0, 2.0])), [28, 56])
+
+
+def test_an_extension_uses_its_own(tmp_path: Path) -> None:
+    source = tmp_path / "own.cpp"
+    source.write_text(
+        "#include <Python.h>\n"
+        f"{variables('int')}"
+        f"static PyObject* Value(PyObject*, PyObject*) {{ return PyLong_FromLong({SUM}); }}\n"
+        'static PyMethodDef methods[] = {{"value", Value, METH_NOARGS, nullptr}, {}};\n'
+        'static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "own", nullptr, -1, methods};\n'
+        "PyMODINIT_FUNC PyInit_own() { return PyModule_Create(&definition); }\n"
+    )
+    # Else the globals of an extension are hidden, and nothing can take their names.
+    module = CustomOpBuilder("own", str(source), cflags="-fvisibility=default").load()
+    assert module.value() == 28
