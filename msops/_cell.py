@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Self
 
 import jax
 
 from msops import _context
+from msops._cell_bprop import with_bprop
 from msops._compiled import Compiled
 from msops._parameter import Parameter, is_compiling
 from msops._tensor import Tensor
@@ -24,6 +25,10 @@ class Cell:
     once per signature (shapes and dtypes of the arrays, values of everything else), nested Cells
     within the outer one. Parameters are inputs of the compiled program; what ``construct`` assigns
     to them comes back out. Two threads must not make the first call of one Cell at the same time.
+
+    A subclass may define ``bprop(self, *inputs, out, dout)``. What it returns is the gradient of
+    the Cell: a tuple with one entry per input, None for zero. The gradient by Parameters that
+    ``construct`` reads is zero then, as in MindSpore.
 
     Args:
       auto_prefix: whether sub-Cells' Parameters are named after the attributes they are under.
@@ -73,12 +78,18 @@ class Cell:
         if _context.is_graph_mode():
             return self._program()(*args, **kwargs)
         with _context.scope():
-            return self.construct(*args, **kwargs)
+            return self._computation()(*args, **kwargs)
+
+    def _computation(self) -> Callable[..., Any]:
+        """Returns `construct`, differentiated by the class's `bprop` if it has one."""
+        if not hasattr(type(self), "bprop"):
+            return self.construct
+        return with_bprop(self.construct, self.bprop, f"Cell {self.cls_name!r}")
 
     def _program(self) -> Compiled:
         if self._compiled is None:
             vars(self)["_compiled"] = Compiled(
-                self.construct, self.get_parameters, self._compile_state
+                self._computation(), self.get_parameters, self._compile_state
             )
         return self._compiled
 

@@ -84,6 +84,16 @@ def is_compiling() -> bool:
     return False
 
 
+def traced_values() -> dict[Parameter, Any]:
+    """Returns the values that Parameters have as arguments of what is being traced."""
+    values: dict[Parameter, Any] = {}
+    frame = _thread.frame
+    while frame is not None:
+        values = frame._values | values
+        frame = frame._outer
+    return {p: value for p, value in values.items() if isinstance(value, jax.core.Tracer)}
+
+
 class Parameter(Tensor):
     """A named Tensor that a Cell trains; its value changes by assignment.
 

@@ -30,6 +30,7 @@ LAYERS: dict[int, tuple[str, ...]] = {
         "_differentiation",
         "_cell_containers",
         "_cell",
+        "_cell_bprop",
         "_compiled",
         "_extension",
         "_custom",
