@@ -2,7 +2,8 @@
 
 Each gets ``bind`` (a call and flat arrays to flat results), the call, the flat arguments and the
 axis each is mapped over (None for none), and returns results with their axes, as a batching rule of
-JAX does. "expand_dims" and "broadcast_all" mean what they mean in `jax.pure_callback`.
+JAX does. "expand_dims" and "broadcast_all" mean what they mean in `jax.pure_callback`, but for an
+input that only some of several nested `jax.vmap` map: see `batch_by_expanding`.
 """
 
 from __future__ import annotations
@@ -62,15 +63,34 @@ def map_elements(bind: Bind, call: Call, flat: Sequence[Any]) -> Sequence[Any]:
     return batch_sequentially(bind, dataclasses.replace(call, mapped=tuple(inner)), flat, dims)[0]
 
 
-def batch_by_expanding(
+def batch_by_rewriting(
     bind: Bind, call: Call, args: Sequence[Any], dims: Sequence[int | None]
 ) -> Batched:
-    """Runs the kernel once; each input has a leading axis, of size 1 where it is not mapped."""
+    """Has the compiler add a leading axis to the kernel, of size 1 to inputs not mapped."""
     arrays = [
         jnp.expand_dims(arg, 0) if dim is None else jnp.moveaxis(arg, dim, 0)
         for arg, dim in zip(args, dims, strict=True)
     ]
     return _run_once(bind, call, arrays, _axis_size(args, dims))
+
+
+def batch_by_expanding(
+    bind: Bind, call: Call, args: Sequence[Any], dims: Sequence[int | None]
+) -> Batched:
+    """Runs the kernel once; each input has the whole leading axis, or 1 where it is not mapped.
+
+    Of nested `jax.vmap` an input has all the axes whole if one of them maps it. With some of size 1
+    it would hold neither one element nor all, and a kernel that handles both, by counting elements
+    say, would silently combine the wrong ones.
+    """
+    whole = (_axis_size(args, dims), *call.batch)
+    arrays = []
+    for arg, dim in zip(args, dims, strict=True):
+        array = jnp.expand_dims(arg, 0) if dim is None else jnp.moveaxis(arg, dim, 0)
+        axes, element = array.shape[: len(whole)], array.shape[len(whole) :]
+        is_mapped = any(size != 1 for size in axes)
+        arrays.append(jnp.broadcast_to(array, (*whole, *element)) if is_mapped else array)
+    return _run_once(bind, call, arrays, whole[0])
 
 
 def batch_by_broadcasting(
@@ -206,15 +226,30 @@ def batch(
     dims: Sequence[int | None],
     inplace: Sequence[tuple[int, int]],
     is_divisible: bool,
+    is_rewritten: bool,
     who: str,
 ) -> Batched:
-    """Batches one call in the way `vmap` says; `is_divisible` if it may be divided over devices."""
+    """Batches one call in the way `vmap` says.
+
+    Args:
+      bind: binds a call to arrays.
+      outputs: infers the outputs of a call.
+      call: the call of one element.
+      args: its arrays, with the axis where they have one.
+      dims: where that is, None for an array that is not mapped.
+      inplace: pairs of an output and an input that share a buffer.
+      is_divisible: whether the call may be divided over devices.
+      is_rewritten: whether "expand_dims" adds the axis to the kernel's own code.
+      who: the op, for messages.
+    """
     if isinstance(vmap, ByValue):
         return batch_by_rule(vmap.function, outputs, call, args, dims, who)
     if vmap == "expand_dims":
         args, dims = _enlarge(call, args, dims, [argument for _, argument in inplace])
     if vmap == "sequential" and is_divisible:
         return batch_by_mapping(bind, call, args, dims)
+    if vmap == "expand_dims" and is_rewritten:
+        return batch_by_rewriting(bind, call, args, dims)
     return BATCHERS[vmap](bind, call, args, dims)
 
 

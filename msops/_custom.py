@@ -79,7 +79,8 @@ class Custom:
       vmap: how the kernel batches under `jax.vmap`. None: akg, hybrid and tbe kernels are rewritten
         for a leading axis, others are "sequential", called once per element. "expand_dims" and
         "broadcast_all" call it once, with a leading axis in every input (of size 1 where an input
-        is not mapped, for the former) and in every output; or a rule
+        is not mapped, for the former) and in every output. Nested `jax.vmap` add an axis each, the
+        outermost first, and an input has all of them in full if one maps it; or a rule
         ``vmap(axis_size, in_batched, *inputs) -> (result, is_batched)``, as
         `jax.custom_batching.custom_vmap` takes. Shapes are inferred without the added axes.
       forward: gives forward mode (`jax.jvp`, `jax.jacfwd`, `jax.hessian`) besides reverse mode, by

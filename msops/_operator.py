@@ -262,8 +262,9 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call
         dims,
         options.inplace,
         # A kernel that is traced is differentiated for one element.
-        options.sharding is not None and backend.vmap == "sequential",
-        operator.who,
+        is_divisible=options.sharding is not None and backend.vmap == "sequential",
+        is_rewritten=backend.vmap == "expand_dims",
+        who=operator.who,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import jax
@@ -57,6 +58,51 @@ def test_nested_and_differentiated_batches_agree_with_numpy(vmap: str) -> None:
     np.testing.assert_allclose(total, X.sum(0))
     moved = jax.vmap(op, in_axes=(1, None), out_axes=1)(X.T, Y)
     np.testing.assert_allclose(moved, (X * Y).T)
+
+
+def multiply_rule(size: int, has: Any, x: Any, y: Any) -> Any:
+    return (x if has[0] else x[None]) * (y if has[1] else y[None]), True
+
+
+AXES = [(0, None), (None, 0), (None, 1), (0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("vmap", "levels", "axes_of_a_level"),
+    [
+        ("expand_dims", 2, AXES),
+        ("expand_dims", 3, AXES[:2]),
+        ("sequential", 2, AXES[:2]),
+        ("broadcast_all", 2, AXES[:2]),
+        (multiply_rule, 2, AXES[:2]),
+    ],
+)
+def test_kernel_that_counts_elements_is_right_in_nested_batches(
+    vmap: Any, levels: int, axes_of_a_level: Any
+) -> None:
+    op = aot("MultiplyRepeated", vmap=vmap)
+    rng = np.random.default_rng(levels)
+    for axes in itertools.product(axes_of_a_level, repeat=levels):
+        ours, theirs = op, jnp.multiply
+        arrays = [rng.random(4, np.float32) for _ in range(2)]
+        # Innermost first: each level gives the arrays that it maps one axis more.
+        for size, in_axes in zip((3, 2, 5), axes, strict=False):
+            arrays = [
+                array if axis is None else np.stack([array + i for i in range(size)], axis)
+                for array, axis in zip(arrays, in_axes, strict=True)
+            ]
+            ours, theirs = (jax.vmap(function, in_axes) for function in (ours, theirs))
+        np.testing.assert_allclose(ours(*arrays), theirs(*arrays), rtol=1e-6, err_msg=str(axes))
+
+
+def test_an_input_has_all_leading_axes_or_none_of_them() -> None:
+    kernel = Recorder()
+    op = kernel.op(vmap="expand_dims")
+    pairs = jax.vmap(jax.vmap(op, in_axes=(None, 0)), in_axes=(0, None))
+    np.testing.assert_allclose(pairs(X[:2], X), X[:2, None] * X)
+    twice = jax.vmap(jax.vmap(op, in_axes=(0, None)), in_axes=(0, None))
+    np.testing.assert_allclose(twice(X[None], Y), X[None] * Y)
+    assert kernel.shapes == [((2, 3, 4), (2, 3, 4)), ((1, 3, 4), (1, 1, 4))]
 
 
 @pytest.mark.parametrize("vmap", ["expand_dims", "broadcast_all"])

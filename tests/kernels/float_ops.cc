@@ -35,6 +35,20 @@ extern "C" int Multiply(int nparam, void** params, int* ndims, int64_t** shapes,
   return 0;
 }
 
+// out = a * b with each repeated as often as it takes to fill out, whatever the ranks
+extern "C" int MultiplyRepeated(int nparam, void** params, int* ndims, int64_t** shapes,
+                                const char** dtypes, void* stream, void* extra) {
+  if (nparam != 3) return 1;
+  if (!AllAre("float32", 3, dtypes)) return 2;
+  const float* a = static_cast<const float*>(params[0]);
+  const float* b = static_cast<const float*>(params[1]);
+  float* out = static_cast<float*>(params[2]);
+  const int64_t a_size = Size(0, ndims, shapes);
+  const int64_t b_size = Size(1, ndims, shapes);
+  for (int64_t i = 0; i < Size(2, ndims, shapes); ++i) out[i] = a[i % a_size] * b[i % b_size];
+  return 0;
+}
+
 // total, maximum = a + b, max(a, b)
 extern "C" int SumAndMax(int nparam, void** params, int* ndims, int64_t** shapes,
                          const char** dtypes, void* stream, void* extra) {
