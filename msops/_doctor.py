@@ -11,7 +11,8 @@ import importlib.metadata
 import platform
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,13 @@ from msops._extension import CustomOpBuilder
 from msops._kernel_decorator import kernel
 from msops._native_call import native_module
 from msops._op_info.builders import CustomRegOp
-from msops._toolchain import contents
+from msops._toolchain import BIND_OWN_SYMBOLS, contents, read_elf, taken_names
 from msops._toolchain.compilers import find_compiler
 from msops._toolchain.cuda import device_architectures
 from msops._toolchain.languages import CUDA, CXX, C, Language
 from msops._toolchain.nvrtc import find_compiler as find_nvrtc
 from msops._version import __version__
-from msops.errors import MsopsError
+from msops.errors import BuildError, MsopsError, explain
 
 _AOT = """
 extern "C" int Negate(int nparam, void **params, int *ndims, long **shapes, const char **dtypes,
@@ -102,11 +103,19 @@ def _negate_by_loops(x):  # type: ignore[no-untyped-def]
 _NO_DEVICE = "no device; to compile for one elsewhere, set MSOPS_CUDA_ARCH, sm_90 say"
 
 
-def main() -> int:
-    """Prints what was found; returns how many things that every kernel needs are amiss."""
+def main(libraries: Sequence[Path] = ()) -> int:
+    """Prints what was found; returns how many things that every kernel needs are amiss.
+
+    Args:
+      libraries: shared libraries of kernels that are looked at, too; each counts if it is amiss.
+    """
     amiss = 0
     with tempfile.TemporaryDirectory(prefix="msops-doctor-") as folder:
-        for name, (probe, is_needed) in _probes(Path(folder)).items():
+        probes: list[tuple[str, Callable[[], str], bool]] = [
+            *((name, probe, needed) for name, (probe, needed) in _probes(Path(folder)).items()),
+            *(("library", partial(_library, path), True) for path in libraries),
+        ]
+        for name, probe, is_needed in probes:
             try:
                 print(f"{name:12} {probe()}")
             except Exception as error:
@@ -202,6 +211,21 @@ def _compiler(language: Language) -> str:
     compiler = find_compiler(language, (), Path("a kernel"), "msops")
     lines = compiler.identity.splitlines()
     return next((line for line in lines if re.search(r"\d\.\d", line)), lines[0])
+
+
+def _library(path: Path) -> str:
+    taken = taken_names(read_elf(path).preemptible)
+    if taken:
+        raise BuildError(
+            explain(
+                str(path),
+                "the program, libc or libm define names of the library, which uses theirs instead "
+                "of its own",
+                BIND_OWN_SYMBOLS,
+                taken,
+            )
+        )
+    return f"{path}: uses its own functions and variables"
 
 
 def _nvrtc() -> str:

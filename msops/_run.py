@@ -164,12 +164,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     actions = cache.add_subparsers(dest="action", metavar="action", required=True)
     for name, (text, _) in _cache_command.COMMANDS.items():
         actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    commands.add_parser(
+    doctor = commands.add_parser(
         "doctor",
         help="tell whether this machine has what each kind of kernel needs",
         description="Looks at Python, JAX, devices, compilers and the cache, and runs one tiny op "
-        "per func_type; exits with 1 if something is amiss that every kernel needs.",
+        "per func_type, then at the libraries named; exits with 1 if something is amiss that every "
+        "kernel needs, or with a library.",
     )
+    doctor.add_argument("libraries", nargs="*", type=Path, help="shared libraries of kernels")
     if given and given[0] not in commands.choices and any(name.endswith(".py") for name in given):
         parser.error(f"no command; did you mean: {parser.prog} run {shlex.join(given)}")
     options = parser.parse_args(given)
@@ -183,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Here, as it imports all of msops.
         from msops import _doctor
 
-        raise SystemExit(min(_doctor.main(), 1))
+        raise SystemExit(min(_doctor.main(options.libraries), 1))
     if not options.script.is_file():
         run.error(f"no such script: {options.script}")
     if options.device is not None:

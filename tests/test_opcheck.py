@@ -42,6 +42,7 @@ X = np.linspace(1, 2, 15, dtype=np.float32).reshape(3, 5)
 Y = X[::-1] + 1
 ALL = (
     "shapes and dtypes",
+    "own symbols",
     "return code",
     "memory bounds",
     "outputs written",
@@ -551,8 +552,9 @@ def test_the_report_is_a_table_that_says_what_to_do() -> None:
     assert (
         str(report)
         == """\
-opcheck of aot op 'SkipsLast' on float32[3,5]: 6 passed, 1 failed
+opcheck of aot op 'SkipsLast' on float32[3,5]: 7 passed, 1 failed
   shapes and dtypes  passed   float32[3,5]
+  own symbols        passed   the library uses its own functions and variables
   return code        passed   no error
   memory bounds      passed   no access outside of its buffers
   outputs written    failed   kernel SkipsLast leaves elements of its outputs as they were

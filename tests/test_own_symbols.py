@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 from aicpu_harness import DOUBLE, info
 
-from msops import Custom
+from msops import Custom, _run
+from msops._toolchain import read_elf
 from msops.ops import CustomOpBuilder
+from msops.testing import Finding, opcheck
 
 # Global names of libc or libm. The last is a variable there, the others are functions.
 NAMES = ("error", "index", "time", "gamma", "signal", "step", "y1", "environ")
@@ -76,3 +79,63 @@ def test_an_extension_uses_its_own(tmp_path: Path) -> None:
     # Else the globals of an extension are hidden, and nothing can take their names.
     module = CustomOpBuilder("own", str(source), cflags="-fvisibility=default").load()
     assert module.value() == 28
+
+
+def given(folder: Path, name: str, *flags: str) -> Path:
+    """Returns a library with a kernel and a function that libc has, built without msops."""
+    source = "int index(int a) { return a; }\n" + KERNEL.format(statements="y[0] = index(2);")
+    library = folder / name
+    command = ["gcc", "-x", "c", "-", "-shared", "-fPIC", "-fno-builtin", "-o", library, *flags]
+    subprocess.run(command, input=source.encode(), check=True)
+    return library
+
+
+def test_opcheck_names_the_symbols_that_libc_takes_from_a_given_library(tmp_path: Path) -> None:
+    def finding(library: Path) -> Finding:
+        op = Custom(f"{library}:F", lambda x: x, lambda x: x)
+        skip = ["memory bounds", "two threads", "sizes", "refusals", "vmap", "eager and jit"]
+        return opcheck(op, jnp.zeros(1), skip=skip)["own symbols"]
+
+    taken = finding(given(tmp_path, "libtaken.so"))
+    assert taken.verdict == "failed"
+    assert taken.details == ("index: libtaken.so does not use its own",)
+    assert "-Wl,-Bsymbolic" in taken.remedy
+    assert finding(given(tmp_path, "libown.so", "-Wl,-Bsymbolic")).verdict == "passed"
+
+
+def test_the_doctor_names_the_symbols_that_libc_takes_from_a_given_library(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken, own = given(tmp_path, "libtaken.so"), given(tmp_path, "libown.so", "-Wl,-Bsymbolic")
+    with pytest.raises(SystemExit) as ended:
+        _run.main(["doctor", str(own), str(taken)])
+    assert ended.value.code == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert f"library      {own}: uses its own functions and variables" in lines
+    start = lines.index(next(line for line in lines if f"AMISS: {taken}: " in line))
+    assert lines[start + 1].strip() == "index"
+
+
+@pytest.mark.parametrize(
+    ("flag", "names"),
+    [
+        ("-O0", {"index", "table", "weak"}),
+        ("-Wl,-Bsymbolic", set()),
+        ("-Wl,-Bsymbolic-functions", {"table"}),
+        ("-fvisibility=protected", set()),
+    ],
+)
+def test_preemptible_names_are_those_with_relocations_of_their_own(
+    tmp_path: Path, flag: str, names: set[str]
+) -> None:
+    source = """
+    int index(int a) { return a; }
+    int table[2] = {1, 2};
+    __attribute__((weak)) int weak(void) { return 1; }
+    static int unseen(void) { return 1; }
+    int unused(void) { return index(table[0]) + weak() + unseen(); }
+    """
+    library = tmp_path / "lib.so"
+    command = ["gcc", "-x", "c", "-", "-shared", "-fPIC", "-fno-builtin", "-o", library, flag]
+    subprocess.run(command, input=source.encode(), check=True)
+    assert read_elf(library).preemptible == names

@@ -19,7 +19,8 @@
     contents.py      what is in the cache folder, and how to empty it
     private_copy.py  a user's library under a name that cannot change, with its $ORIGIN
     elf.py           the ELF reader
-    symbols.py       exported names: missing ones, and the std::string ABI they tell
+    symbols.py       a library's names: missing ones, the std::string ABI they tell, and those that
+                     libc takes
 
 Nothing here imports JAX, starts a device or opens a library, but for NVRTC.
 """
@@ -36,9 +37,16 @@ from msops._toolchain.modules import ModuleSources, build_module, store_source
 from msops._toolchain.nvrtc import Cubin, build_cubins, index_cubins
 from msops._toolchain.private_copy import open_copy
 from msops._toolchain.store import Built
-from msops._toolchain.symbols import near_names, require_symbol, uses_old_strings
+from msops._toolchain.symbols import (
+    BIND_OWN_SYMBOLS,
+    near_names,
+    require_symbol,
+    taken_names,
+    uses_old_strings,
+)
 
 __all__ = [
+    "BIND_OWN_SYMBOLS",
     "LANGUAGES",
     "OTHER_ABI",
     "Built",
@@ -63,5 +71,6 @@ __all__ = [
     "require_symbol",
     "resolve",
     "store_source",
+    "taken_names",
     "uses_old_strings",
 ]

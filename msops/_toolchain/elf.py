@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,7 @@ _DEFAULT, _PROTECTED = 0, 3
 # Tags of the dynamic segment, as in <elf.h>.
 _NEEDED, _HASH, _STRTAB, _SYMTAB, _RELA, _RELASZ = 1, 4, 5, 6, 7, 8
 _STRSZ, _SONAME, _RPATH, _JMPREL, _PLTRELSZ, _RUNPATH = 10, 14, 15, 23, 2, 29
+_SYMBOLIC, _FLAGS, _FLAG_SYMBOLIC = 16, 30, 2
 _GNU_HASH, _FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFFB
 _FLAG_PIE = 0x08000000
 
@@ -49,6 +51,8 @@ class ElfInfo:
     Attributes:
       machine: as ``uname -m`` names it, e.g. ``"x86_64"``.
       exports: names of the dynamic symbols it defines for others, without versions.
+      preemptible: names of those exports that its own code looks up by name: a library that the
+        dynamic linker searches earlier, and that defines the name too, takes them from it.
       imports: names of those it takes from others.
       needed: libraries it is linked with, in order.
       runpath: folders its own needs are searched in (DT_RUNPATH).
@@ -59,6 +63,7 @@ class ElfInfo:
 
     machine: str
     exports: frozenset[str]
+    preemptible: frozenset[str]
     imports: frozenset[str]
     needed: tuple[str, ...]
     runpath: tuple[str, ...]
@@ -112,14 +117,19 @@ class _Reader:
         """Returns the facts; to be called once."""
         if self.dynamic.get(_FLAGS_1, [0])[0] & _FLAG_PIE:
             raise _Damaged("a program (position-independent)")
-        exports, imports = set(), set()
-        for name_offset, info, other, section, _, _ in self._symbols():
+        exports, preemptible, imports = set(), set(), set()
+        looked_up = frozenset() if self._is_symbolic() else frozenset(self._relocated_symbols())
+        for index, symbol in enumerate(self._symbols(), start=1):
+            name_offset, info, other, section, _, _ = symbol
             if info >> 4 not in (_GLOBAL, _WEAK, _GNU_UNIQUE):
                 continue
+            name = self._string(name_offset)
             if section == 0:
-                imports.add(self._string(name_offset))
+                imports.add(name)
             elif other & 3 in (_DEFAULT, _PROTECTED):
-                exports.add(self._string(name_offset))
+                exports.add(name)
+                if index in looked_up and other & 3 == _DEFAULT:
+                    preemptible.add(name)
         sonames = self._texts(_SONAME)
         needed = self._texts(_NEEDED)
         # Section names are looked for as bytes: they stand once, in the table of names.
@@ -129,6 +139,7 @@ class _Reader:
         return ElfInfo(
             machine=self.machine,
             exports=frozenset(exports),
+            preemptible=frozenset(preemptible),
             imports=frozenset(imports),
             needed=needed,
             runpath=tuple(part for text in self._texts(_RUNPATH) for part in text.split(":")),
@@ -203,7 +214,7 @@ class _Reader:
                     return int(section[5]) // _SYMBOL.size
         if _HASH in self.dynamic:
             return int(self._unpack("<II", self._one(_HASH))[1])
-        return max(1, self._count_in_gnu_hash(), self._count_in_relocations())
+        return max(self._count_in_gnu_hash(), max(self._relocated_symbols(), default=0) + 1)
 
     def _count_in_gnu_hash(self) -> int:
         """Returns one more than the highest symbol that GNU's hash table knows."""
@@ -221,17 +232,19 @@ class _Reader:
             last += 1
         return last + 1
 
-    def _count_in_relocations(self) -> int:
-        """Returns one more than the highest symbol that a relocation names."""
-        highest = 0
+    def _relocated_symbols(self) -> Iterator[int]:
+        """Yields the index of each symbol that a relocation names; 0 is none."""
         for table_tag, size_tag in ((_RELA, _RELASZ), (_JMPREL, _PLTRELSZ)):
             if table_tag in self.dynamic:
                 start = self._offset(self._one(table_tag))
                 table = self._slice(start, self._one(size_tag) // 24 * 24)
-                highest = max(
-                    highest, *(info >> 32 for _, info, _ in struct.iter_unpack("<QQq", table)), 0
-                )
-        return highest + 1
+                yield from (info >> 32 for _, info, _ in struct.iter_unpack("<QQq", table))
+
+    def _is_symbolic(self) -> bool:
+        """Returns whether the dynamic linker searches the library itself first."""
+        return _SYMBOLIC in self.dynamic or any(
+            flags & _FLAG_SYMBOLIC for flags in self.dynamic.get(_FLAGS, ())
+        )
 
     def _one(self, tag: int) -> int:
         """Returns the value of a tag that must be there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import difflib
 import re
 from collections.abc import Iterable
@@ -14,6 +15,12 @@ from msops.errors import BuildError, explain
 _MANGLED_STEP = re.compile(r"(?P<count>\d+)|(?P<old_string>Ss)|S[0-9A-Z]*_|S[a-z]|.", re.DOTALL)
 # In these a letter S belongs to an operator's or a table's own name: _ZlSR1As is f(A&, short).
 _NAMES_ENDING_IN_S = re.compile(r"_Z(?:TS|aS|lS|rS)")
+
+BIND_OWN_SYMBOLS = (
+    "Link the library with -Wl,-Bsymbolic, make these names static or hidden, or name the source "
+    "instead of the library."
+)
+"""What to do about names that `taken_names` finds."""
 
 
 class Exporting(Protocol):
@@ -52,6 +59,19 @@ def _mentions_old_string(name: str) -> bool:
             return True
         position = step.end() + int(step["count"] or 0)
     return False
+
+
+def taken_names(preemptible: Iterable[str]) -> tuple[str, ...]:
+    """Returns those of a library's preemptible names that this process defines elsewhere, sorted.
+
+    The dynamic linker searches the program and the libraries it was started with (libc and libm are
+    among them) before a library that is opened later. What such a library defines under one of
+    their names is never called or read; theirs is.
+    """
+    program = ctypes.CDLL(None)
+    # Names that C++ mangled are templates and inline functions, equal wherever they are defined.
+    plain = (name for name in preemptible if not name.startswith("_Z") and name.isascii())
+    return tuple(sorted(name for name in plain if hasattr(program, name)))
 
 
 def near_names(symbol: str, exports: Iterable[str]) -> tuple[str, ...]:

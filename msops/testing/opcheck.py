@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
-from msops.testing import gradients, memory, sanitizers, sizes, transformations
+from msops.testing import gradients, memory, sanitizers, sizes, symbols, transformations
 from msops.testing.memory import MemoryRuns
 from msops.testing.report import Finding, Report, failed, passed, skipped
 from msops.testing.subject import Subject
@@ -35,6 +35,7 @@ _CALL_CHECKS: dict[str, Callable[[Subject], Finding]] = {
 }
 _CHECKS = (
     "shapes and dtypes",
+    "own symbols",
     *_MEMORY_CHECKS,
     *_GUARDED_CHECKS,
     *_CALL_CHECKS,
@@ -51,6 +52,7 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
 
     - "shapes and dtypes": what is inferred is what comes, and what the library's own
       ``InferShape`` and ``InferType`` say.
+    - "own symbols": the library uses its own functions and variables, not libc's of the same name.
     - "return code": the kernel returns 0.
     - "memory bounds": no access before or beyond a buffer.
     - "outputs written": every element, found by poisoning.
@@ -127,6 +129,8 @@ def _findings(subject: Subject, wanted: Sequence[str]) -> Iterator[Finding]:
     if shapes.verdict == "failed":
         yield from (skipped(check, "shapes are wrong") for check in wanted if check != shapes.check)
         return
+    if "own symbols" in wanted:
+        yield _guarded("own symbols", symbols.check_symbols, subject)
     runs = memory.run_on_guarded_memory(subject)
     in_python = memory.run_in_python(subject)
     for check, examine in _MEMORY_CHECKS.items():
