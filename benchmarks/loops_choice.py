@@ -15,9 +15,9 @@ from settings import Settings
 from timing import Times, take_turns
 
 import msops
-from msops._loops.compiled import Compiled
 from msops._loops.frontends.program import read_kernel
 from msops._loops.frontends.spec import Spec
+from msops._loops.specialisation import Specialisation
 from msops._loops.to_jax.raising.cost import is_order_bound
 
 METHOD = (
@@ -99,7 +99,7 @@ def _measure(case: Case, length: int, rounds: int) -> Measured:
     inputs = make_inputs(case.name, case.shapes_of(length))
     program = read_kernel(case.kernel, "akg", case.name)
     specs = [Spec(array.shape, array.dtype.name) for array in inputs]
-    compiled = Compiled(program.specialise(specs, {}, case.name), None, case.name)
+    compiled = Specialisation(program.specialise(specs, {}, case.name), None, case.name)
     arrays = jax.block_until_ready([jax.numpy.asarray(array) for array in inputs])
     ops = {form: _forced(case, form) for form in ("xla", "native")}
     calls = {form: waiting(jax.jit(op.__call__), *arrays) for form, op in ops.items()}

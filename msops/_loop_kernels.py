@@ -18,10 +18,10 @@ from msops.errors import InferenceTypeError, explain
 
 if TYPE_CHECKING:
     from msops._loops.choice import Lowering
-    from msops._loops.compiled import Compiled
     from msops._loops.frontends.program import Program
     from msops._loops.frontends.spec import Spec
     from msops._loops.ir.nodes import Kernel
+    from msops._loops.specialisation import Specialisation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,20 +163,20 @@ def _check(spec: Spec, what: str, who: str) -> None:
     )
 
 
-def compile_case(kernel: Kernels, case: Case) -> Compiled:
+def compile_case(kernel: Kernels, case: Case) -> Specialisation:
     """Returns the kernel compiled for a case; every stage of it is made once."""
     return _own_specialisation(ByIdentity(kernel), case)
 
 
 @functools.lru_cache(maxsize=256)
-def _own_specialisation(kernel: ByIdentity[Kernels], case: Case) -> Compiled:
+def _own_specialisation(kernel: ByIdentity[Kernels], case: Case) -> Specialisation:
     """Returns what stays a kernel's own for a case, however its globals change later."""
     return _shared_specialisation(kernel.value.read_again(), case)
 
 
 @functools.lru_cache(maxsize=256)
-def _shared_specialisation(kernel: Kernels, case: Case) -> Compiled:
+def _shared_specialisation(kernel: Kernels, case: Case) -> Specialisation:
     # At the first call of a loop kernel: `import msops` loads none of the compiler.
-    from msops._loops.compiled import Compiled
+    from msops._loops.specialisation import Specialisation
 
-    return Compiled(kernel.specialise(case), kernel.lower, case.who)
+    return Specialisation(kernel.specialise(case), kernel.lower, case.who)

@@ -7,8 +7,8 @@ import pytest
 
 import msops
 from msops._loops.choice import Lowering
-from msops._loops.compiled import Compiled
 from msops._loops.oracle.parse import parse_kernel
+from msops._loops.specialisation import Specialisation
 from msops.errors import BuildError
 
 ADD = """kernel add(a: float32[n, n]) -> (b) {
@@ -60,10 +60,11 @@ IN_ORDER = """kernel in_order(a: float32[n, n]) -> (b) {
 }"""
 
 
-def compiled(text: str, n: int, lower: Lowering | None = None) -> Compiled:
+def compiled(text: str, n: int, lower: Lowering | None = None) -> Specialisation:
     for expression, value in (("n // 2", n // 2), ("n - 1", n - 1), ("n, n", f"{n}, {n}")):
         text = text.replace(expression, str(value))
-    return Compiled(parse_kernel(text.replace(".. n ", f".. {n} ")), lower, "Custom 'k' on CPU")
+    kernel = parse_kernel(text.replace(".. n ", f".. {n} "))
+    return Specialisation(kernel, lower, "Custom 'k' on CPU")
 
 
 # What was measured: benchmarks/loops_choice.py. XLA wakes a thread for 64 x 64 sums, which takes

@@ -98,7 +98,7 @@ def test_re_creation_of_loops_compiles_nothing_and_keeps_memory_flat(
     fail = lambda *args, **kwargs: pytest.fail("compiled")  # noqa: E731
     monkeypatch.setattr("jax._src.compiler.compile_or_get_cached", fail)
     monkeypatch.setattr("msops._toolchain.build_generated", fail)
-    monkeypatch.setattr("msops._loops.compiled.Compiled.__init__", fail)
+    monkeypatch.setattr("msops._loops.specialisation.Specialisation.__init__", fail)
     for _ in range(5):
         use(scale_and_add(2.0, lower))
     gc.collect()

@@ -34,7 +34,7 @@ from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceValueEr
 
 if TYPE_CHECKING:
     from msops._loops.choice import Lowering
-    from msops._loops.compiled import Compiled
+    from msops._loops.specialisation import Specialisation
     from msops._sharding_rule import ShardingRule
 
 Aliases: TypeAlias = tuple[tuple[int, int], ...]
@@ -164,7 +164,7 @@ class LoopBackend:
         return _checked(kernel, request).stages()
 
 
-def _aliases(compiled: Compiled, request: Request) -> Aliases:
+def _aliases(compiled: Specialisation, request: Request) -> Aliases:
     """Returns the pairs that ``inplace`` names, each a parameter that the kernel returns.
 
     An output of its own is written while the input is still read: in which order, the author left
@@ -202,7 +202,7 @@ def _one_by_one(request: Request) -> Function:
 
 
 def _lower_to_c(
-    compiled: Compiled, request: Request, aliases: Aliases, ctx: Any, operands: Sequence[Any]
+    compiled: Specialisation, request: Request, aliases: Aliases, ctx: Any, operands: Sequence[Any]
 ) -> Sequence[Any]:
     call = _call_of(compiled, request, aliases)
     outputs = request.outputs.structs
@@ -211,7 +211,7 @@ def _lower_to_c(
     )
 
 
-def _call_of(compiled: Compiled, request: Request, aliases: Aliases) -> NativeCall:
+def _call_of(compiled: Specialisation, request: Request, aliases: Aliases) -> NativeCall:
     native = compiled.native
     return NativeCall(
         op=request.op,
@@ -225,7 +225,7 @@ def _call_of(compiled: Compiled, request: Request, aliases: Aliases) -> NativeCa
 
 
 def _lower_to_cuda(
-    compiled: Compiled, request: Request, aliases: Aliases, ctx: Any, operands: Sequence[Any]
+    compiled: Specialisation, request: Request, aliases: Aliases, ctx: Any, operands: Sequence[Any]
 ) -> Sequence[Any]:
     # Here, as `import msops` loads none of the compiler.
     from msops._cuda_call import CudaCall, lower_cuda_loops
@@ -271,7 +271,7 @@ def _decorated_attrs(func: Any, who: str) -> Mapping[str, Any]:
     return attrs
 
 
-def _checked(kernel: Kernels, request: Request) -> Compiled:
+def _checked(kernel: Kernels, request: Request) -> Specialisation:
     """Returns the compiled kernel if it returns what the op says it does."""
     compiled = compile_case(kernel, case_of(request))
     own = [(output.shape, output.dtype) for output in compiled.kernel.outputs]
@@ -303,7 +303,7 @@ def _mapped(request: Request) -> tuple[tuple[bool, ...], ...]:
     )
 
 
-def _with_axes(compiled: Compiled, call: Call) -> Function:
+def _with_axes(compiled: Specialisation, call: Call) -> Function:
     """Returns the raised loops as a function of arrays with the axes that vmap added."""
 
     def whole(*flat: Any) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""A kernel on its way from loop IR to what runs: each stage is made when it is first asked for."""
+"""One kernel for one set of shapes: each stage to what runs is made when it is asked for."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Native:
     workspaces: tuple[int, ...]
 
 
-class Compiled:
+class Specialisation:
     """One specialised kernel.
 
     Args:
@@ -211,7 +211,7 @@ class Compiled:
         """The kernel's "flops" and "transcendentals"; none where they depend on data."""
         return count_operations(self._analysis.common)
 
-    def batched(self, sizes: Sequence[int], mapped: Sequence[Sequence[bool]]) -> Compiled:
+    def batched(self, sizes: Sequence[int], mapped: Sequence[Sequence[bool]]) -> Specialisation:
         """Returns the kernel over leading axes.
 
         Args:
@@ -251,12 +251,12 @@ class Compiled:
 
 @functools.lru_cache(maxsize=256)
 def _batched(
-    compiled: Compiled, sizes: tuple[int, ...], mapped: tuple[tuple[bool, ...], ...]
-) -> Compiled:
+    compiled: Specialisation, sizes: tuple[int, ...], mapped: tuple[tuple[bool, ...], ...]
+) -> Specialisation:
     kernel = compiled.kernel
     for size, flags in zip(reversed(sizes), reversed(mapped), strict=True):
         kernel = batched(kernel, size, flags)
-    return Compiled(kernel, compiled._forced, compiled._who)
+    return Specialisation(kernel, compiled._forced, compiled._who)
 
 
 def _is_open(step: Step) -> bool:
