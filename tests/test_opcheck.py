@@ -31,6 +31,7 @@ from custom_ops import (
 )
 
 from msops import Custom, Tensor, ops
+from msops._dtypes import DTYPES
 from msops.errors import ArgumentTypeError, ArgumentValueError
 from msops.ops import CustomRegOp, DataType
 from msops.testing import Finding, Report, opcheck
@@ -82,11 +83,16 @@ FULL = np.linspace(1, 2, 16, dtype=np.float32)
 PLANTED: list[tuple[str, str, np.ndarray, str]] = [
     ("WritesBeyond", "memory bounds", X, "output 0, float32[3,5], which ends at byte 60: at bytes"),
     ("WritesBeyond", "memory bounds", X, "at bytes 60 to 63 (4 changed)"),
-    ("WritesBeyond", "memory bounds", FULL, "SIGSEGV: write beyond output 0, float32[16], which"),
-    ("WritesBeyond", "memory bounds", FULL, "which ends at byte 64: at byte 64"),
+    ("WritesBeyond", "memory bounds", FULL, "leaves its buffers and ends by SIGSEGV"),
+    (
+        "WritesBeyond",
+        "memory bounds",
+        FULL,
+        "float32[16], which ends at byte 64: at bytes 64 to 67",
+    ),
     ("WritesBefore", "memory bounds", X, "write before output 0, float32[3,5]: at bytes -4 to -1"),
-    ("WritesBefore", "memory bounds", X, "SIGSEGV: write before output 0, float32[3,5]: at byte -"),
-    ("WritesFarBeyond", "memory bounds", FULL, "which ends at byte 64: at byte 4160"),
+    ("WritesBefore", "memory bounds", X, "leaves its buffers and ends by SIGSEGV"),
+    ("WritesFarBeyond", "memory bounds", FULL, "which ends at byte 64: at bytes 4160 to 4163"),
     (
         "OverrunsWorkspace",
         "memory bounds",
@@ -147,6 +153,103 @@ def test_alignment_that_xla_gives_is_told() -> None:
         "passed",
         "more than 16 bytes are needed, and XLA gives 64",
     )
+
+
+# Every dtype; most of these sizes are no multiple of the 64 bytes to which XLA aligns arrays.
+EXTENTS = {
+    "bool": 1,
+    "int8": 7,
+    "uint8": 100,
+    "int16": 1,
+    "uint16": 33,
+    "float16": 7,
+    "bfloat16": 65,
+    "int32": 3,
+    "uint32": 16,
+    "float32": 100,
+    "int64": 1,
+    "uint64": 9,
+    "float64": 7,
+    "complex64": 13,
+    "complex128": 3,
+}
+BEYOND_INPUT = "beyond input 0, {array}, which ends at byte {size}: at byte {size}"
+BEYOND_OUTPUT = "beyond output 0, {array}, which ends at byte {size}: at byte {size}"
+BYTES_OUTSIDE = {
+    "ReadsByteBeyondInput": f"read {BEYOND_INPUT}",
+    "ReadsByteBeforeInput": "read before input 0, {array}: at byte -1",
+    "ReadsByteBeyondOutput": f"read {BEYOND_OUTPUT}",
+    "WritesByteBeyondInput": f"write {BEYOND_INPUT}",
+    "WritesByteBeyondOutput": f"write {BEYOND_OUTPUT}",
+    "WritesByteBeforeOutput": "write before output 0, {array}: at byte -1",
+}
+
+
+@pytest.mark.parametrize(("symbol", "said"), BYTES_OUTSIDE.items(), ids=BYTES_OUTSIDE)
+def test_one_byte_outside_is_found_for_every_dtype_and_size(symbol: str, said: str) -> None:
+    assert set(EXTENTS) == {dtype.name for dtype in DTYPES}
+    # The end of an input is where reads are missed most easily.
+    names = list(EXTENTS) if symbol == "ReadsByteBeyondInput" else list(EXTENTS)[::3]
+    for name in names:
+        extent = EXTENTS[name]
+        x = np.ones(extent, name)
+        with jax.enable_x64(True):
+            finding = check_one(faulty(symbol), "memory bounds", x)
+        (line,) = finding.details
+        assert said.format(array=f"{name}[{extent}]", size=x.nbytes) in line
+
+
+@pytest.mark.parametrize("count", [1, 7, 16, 100])
+def test_a_read_beyond_that_shows_in_no_result_is_found(count: int) -> None:
+    finding = check_one(faulty("ComparesNext"), "memory bounds", np.ones(count, np.float32))
+    assert finding.details == (
+        f"SIGSEGV: read beyond input 0, float32[{count}], which ends at byte {4 * count}: "
+        f"at byte {4 * count}",
+    )
+    # The op is called with other sizes, too.
+    assert check_one(faulty("ComparesNext"), "sizes", FULL).verdict == "failed"
+
+
+def test_each_array_that_is_left_is_named_once() -> None:
+    # The first access beyond ends the process: those behind it need a run of their own.
+    finding = check_one(faulty("ClearsAndCopiesBeyond"), "memory bounds", X)
+    assert finding.details == (
+        "write beyond output 0, float32[3,5], which ends at byte 60: at bytes 60 to 63 (4 changed)",
+        "SIGSEGV: read beyond input 0, float32[3,5], which ends at byte 60: at byte 60",
+    )
+    finding = check_one(faulty("ClearsAndCopiesBeyond"), "memory bounds", FULL)
+    assert [line.partition(",")[0] for line in finding.details] == [
+        "write beyond output 0",
+        "SIGSEGV: read beyond input 0",
+    ]
+
+
+SEEN = "no access outside of its buffers"
+UNSEEN = (
+    f"{SEEN}; a read of up to 4 bytes beyond one would not show, as the kernel needs them aligned"
+)
+
+
+def test_a_kernel_that_relies_on_the_alignment_of_xla_leaves_no_buffer() -> None:
+    # XLA promises 64 bytes; an array of 60 that ends at a guard page cannot be so.
+    finding = check_one(faulty("RoundsTo64"), "memory bounds", X)
+    assert (finding.verdict, finding.summary) == ("passed", UNSEEN)
+    finding = check_one(faulty("RoundsTo64"), "memory bounds", FULL)
+    assert (finding.verdict, finding.summary) == ("passed", SEEN)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the kernel has an x86 instruction")
+def test_aligned_instructions_are_told_from_accesses_outside() -> None:
+    finding = check_one(faulty("StoresAligned"), "memory bounds", X)
+    assert (finding.verdict, finding.summary) == ("passed", UNSEEN)
+    finding = check_one(faulty("StoresAlignedReadsBeyond"), "memory bounds", X)
+    assert finding.details == (
+        "SIGSEGV: read beyond input 0, float32[3,5], which ends at byte 60: at byte 64",
+    )
+
+
+def test_a_kernel_with_other_results_each_time_is_checked_to_the_byte() -> None:
+    assert check_one(faulty("AddsClock"), "memory bounds", X).summary == SEEN
 
 
 def test_xla_aligns_arrays_to_64_bytes() -> None:
@@ -356,7 +459,10 @@ def in_aicpu(kernel: str) -> Custom:
 @pytest.mark.parametrize(
     ("kernel", "said"),
     [
-        ("AicpuBeyond", "SIGSEGV: write beyond output 0, float32[16], which ends at byte 64: at"),
+        (
+            "AicpuBeyond",
+            "write beyond output 0, float32[16], which ends at byte 64: at bytes 64 to",
+        ),
         ("AicpuNull", "kernel AicpuNull crashes and ends by SIGSEGV"),
     ],
 )

@@ -28,8 +28,8 @@ from msops._native_call import NativeCall, native_module
 _CHILD = Path(__file__).with_name("guarded_child.py")
 _FAULT = struct.Struct("=iiQi")
 _ACCESS = {0: "read", 1: "write", -1: "access"}
-# The kernel's code for a fault of which the processor tells no address.
-_SI_KERNEL = 128
+# The kernel's codes for a fault of which the processor tells no address, and for one of alignment.
+_SI_KERNEL, _BUS_ADRALN = 128, 1
 _NEAR = 1 << 24
 _TIMEOUT_S = 60
 
@@ -43,6 +43,8 @@ class Job:
       inputs: the input arrays.
       outputs: shapes and dtypes of the outputs.
       placement: where buffers lie: "front", "back", "odd 64", "odd 16" (see the child) or "heap".
+      alignment: in bytes, for "back": 64 is what XLA promises, at 1 buffers end at the guard.
+      far: the buffers between which and the guard lies a page more; None for all.
       poison: the byte that outputs and workspaces are filled with.
       other_inputs: further inputs, to run the kernel on two threads at once.
     """
@@ -51,6 +53,8 @@ class Job:
     inputs: tuple[np.ndarray, ...]
     outputs: tuple[jax.ShapeDtypeStruct, ...]
     placement: str = "back"
+    alignment: int = 64
+    far: frozenset[int] | None = frozenset()
     poison: int = 0xA4
     other_inputs: tuple[np.ndarray, ...] | None = None
 
@@ -64,12 +68,16 @@ class Crash:
       place: the access that failed, in terms of the call's buffers; empty if not known.
       outside: whether that access lay outside of all buffers, and not at a nonsense address.
       text: what the process wrote to its standard error.
+      edge: what `place` begins with, if the access lay near a buffer: which side of which.
+      buffer: the index of that buffer.
     """
 
     signal: str
     place: str
     outside: bool
     text: str
+    edge: str = ""
+    buffer: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +92,7 @@ class Run:
       outputs: the outputs' bytes.
       calls: on threads: how often the kernel was called.
       differing: on threads: after how many calls a result was another than on one thread.
+      slack: the most bytes that lie between the end of a buffer and a guard close to it.
       text: what the process wrote to its standard error.
     """
 
@@ -94,6 +103,7 @@ class Run:
     outputs: tuple[bytes, ...] = ()
     calls: int = 0
     differing: int = 0
+    slack: int = 0
     text: str = ""
 
 
@@ -209,6 +219,8 @@ def _described(job: Job) -> dict[str, Any]:
         "outputs": [size_bytes(struct) for struct in job.outputs],
         "aliases": call.aliases,
         "placement": job.placement,
+        "alignment": job.alignment,
+        "far": job.far,
         "poison": job.poison,
     }
 
@@ -228,7 +240,7 @@ def _run_of(job: Job, seen: Mapping[str, Any], text: str) -> Run:
     return Run(
         error=seen["error"] or "",
         damage=tuple(
-            _damage_line(name_of(job, index), struct_of(job, index), *damage)
+            _damage_line(job, index, *damage)
             for index, damage in enumerate(seen["damage"])
             if damage is not None
         ),
@@ -238,6 +250,7 @@ def _run_of(job: Job, seen: Mapping[str, Any], text: str) -> Run:
             if offset is not None
         ),
         outputs=tuple(seen["outputs"]),
+        slack=seen["slack"],
         text=text,
     )
 
@@ -262,12 +275,17 @@ def show(struct: Any) -> str:
     return f"{as_dtype(struct.dtype).name}[{','.join(map(str, struct.shape))}]"
 
 
-def _damage_line(name: str, struct: Any, first: int, last: int, count: int) -> str:
-    size = None if struct is None else size_bytes(struct)
+def _damage_line(job: Job, index: int, size: int, first: int, last: int, count: int) -> str:
     where = f"byte {first}" if first == last else f"bytes {first} to {last}"
-    side = "before" if first < 0 else "beyond"
-    ends = "" if size is None or first < 0 else f", which ends at byte {size}"
-    return f"write {side} {name}{ends}: at {where} ({count} changed)"
+    return f"{_edge('write', job, index, first, size)}: at {where} ({count} changed)"
+
+
+def _edge(access: str, job: Job, index: int, offset: int, size: int) -> str:
+    """Names the side of a buffer of so many bytes on which an offset from its start lies."""
+    name = name_of(job, index)
+    if offset < 0:
+        return f"{access} before {name}"
+    return f"{access} beyond {name}, which ends at byte {size}"
 
 
 def _crash_of(
@@ -279,7 +297,7 @@ def _crash_of(
     _, code, address, access = _FAULT.unpack(record[: _FAULT.size])
     if ended not in ("SIGSEGV", "SIGBUS"):
         return Crash(ended, "", False, text)
-    if code == _SI_KERNEL:
+    if code == _SI_KERNEL or (ended == "SIGBUS" and code == _BUS_ADRALN):
         return Crash(ended, "an access that is misaligned, or at no valid address", False, text)
     if address < 1 << 16:
         return Crash(ended, f"{_ACCESS[access]} at address {address:#x}", False, text)
@@ -293,7 +311,5 @@ def _crash_of(
         place = f"{_ACCESS[access]} at address {address:#x}, far from every buffer"
         return Crash(ended, place, True, text)
     start, size = layout[nearest]
-    side = "before" if address < start else "beyond"
-    ends = "" if address < start else f", which ends at byte {size}"
-    place = f"{_ACCESS[access]} {side} {name_of(job, nearest)}{ends}: at byte {address - start}"
-    return Crash(ended, place, True, text)
+    edge = _edge(_ACCESS[access], job, nearest, address - start, size)
+    return Crash(ended, f"{edge}: at byte {address - start}", True, text, edge, nearest)

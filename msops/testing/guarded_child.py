@@ -52,13 +52,15 @@ class GuardedBuffer:
 
     Args:
       size: bytes of the buffer.
-      placement: "front" (the buffer begins at a guard), "back" (it ends at a guard, but for what an
-        alignment of 64 bytes leaves), "odd 64" or "odd 16" (likewise, but it begins at an odd
-        multiple of so many bytes).
+      placement: "front" (the buffer begins at a guard), "back" (it ends at a guard, but for what
+        its alignment leaves), "odd 64" or "odd 16" (likewise, but it begins at an odd multiple of
+        so many bytes).
+      alignment: of the start in bytes, for "back".
+      is_far: whether, for "front" and "back", a page of canaries lies before that guard.
       fill: the value of canary bytes.
     """
 
-    def __init__(self, size: int, placement: str, fill: int):
+    def __init__(self, size: int, placement: str, alignment: int, is_far: bool, fill: int):
         # One page more than the buffer needs, for canaries on the side without a guard.
         self._body_size = -(-size // _PAGE) * _PAGE + _PAGE
         self._mapped = 2 * _GUARD + self._body_size
@@ -72,15 +74,17 @@ class GuardedBuffer:
         ctypes.memset(self._body, fill, self._body_size)
         self.size, self._fill = size, fill
         end = self._body + self._body_size
+        room = _PAGE if is_far else 0
         self.address = {
-            "front": self._body,
-            "back": (end - size) // 64 * 64,
+            "front": self._body + room,
+            "back": (end - room - size) // alignment * alignment,
             "odd 64": (end - size - 64) // 128 * 128 + 64,
             "odd 16": (end - size - 16) // 32 * 32 + 16,
         }[placement]
+        self.slack = end - self.address - size
 
-    def damage(self) -> tuple[int, int, int] | None:
-        """Returns first and last offset from the buffer's start, and count, of bad canaries."""
+    def damage(self) -> tuple[int, int, int, int] | None:
+        """Returns the size, and of bad canaries first and last offset from the start, and count."""
         head = self.address - self._body
         body = ctypes.string_at(self._body, self._body_size)
         canary = bytes([self._fill])
@@ -89,7 +93,7 @@ class GuardedBuffer:
             return None
         places = [index - head for index, byte in enumerate(around[0]) if byte != self._fill]
         places += [self.size + i for i, byte in enumerate(around[1]) if byte != self._fill]
-        return places[0], places[-1], len(places)
+        return self.size, places[0], places[-1], len(places)
 
     def free(self) -> None:
         """Gives the memory back."""
@@ -99,7 +103,9 @@ class GuardedBuffer:
 class HeapBuffer:
     """Memory of malloc, whose ends the address sanitizer watches."""
 
-    def __init__(self, size: int, placement: str, fill: int):
+    slack = 0
+
+    def __init__(self, size: int):
         self.size = size
         self.address = _libc.malloc(size)
 
@@ -119,10 +125,15 @@ class Frame:
         self.buffers: list[Any] = []
 
         def add(size: int) -> Any:
-            make = HeapBuffer if job["placement"] == "heap" else GuardedBuffer
+            index, placement, far = len(self.buffers), job["placement"], job["far"]
             # Unlike in every buffer: a kernel may copy canaries of one over those of another.
-            fill = job["poison"] ^ 0x3C ^ (0x11 * len(self.buffers) & 0xFF)
-            self.buffers.append(make(size, job["placement"], fill))
+            fill = job["poison"] ^ 0x3C ^ (0x11 * index & 0xFF)
+            is_far = far is None or index in far
+            self.buffers.append(
+                HeapBuffer(size)
+                if placement == "heap"
+                else GuardedBuffer(size, placement, job["alignment"], is_far, fill)
+            )
             return self.buffers[-1]
 
         for data in inputs:
@@ -153,6 +164,7 @@ class Frame:
                 for buffer, data in zip(self.buffers, self._inputs, strict=False)
             ],
             "outputs": [ctypes.string_at(buffer.address, buffer.size) for buffer in self._outputs],
+            "slack": max((buffer.slack for buffer in self.buffers), default=0),
         }
 
     def repeat(self, calls: int, expected: Sequence[bytes] = ()) -> int:

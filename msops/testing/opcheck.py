@@ -54,7 +54,7 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
       ``InferShape`` and ``InferType`` say.
     - "own symbols": the library uses its own functions and variables, not libc's of the same name.
     - "return code": the kernel returns 0.
-    - "memory bounds": no access before or beyond a buffer.
+    - "memory bounds": no byte before or beyond a buffer is read or written.
     - "outputs written": every element, found by poisoning.
     - "inputs unchanged".
     - "repeatable": the same bytes twice, whatever lay in outputs, workspaces and around.

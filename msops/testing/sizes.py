@@ -9,8 +9,9 @@ import jax
 import numpy as np
 
 from msops.errors import MsopsError
+from msops.testing.bounds import Bounds, find_bounds
 from msops.testing.guarded import Job, Run, run_jobs
-from msops.testing.memory import POISONS, crash_line, unique, unwritten_lines
+from msops.testing.memory import POISONS, unique, unwritten_lines
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 
@@ -132,7 +133,7 @@ def _try_out(
     subject: Subject, cases: Mapping[str, tuple[np.ndarray, ...]], is_safe: bool
 ) -> Iterator[Trial]:
     """Tries cases: on guarded memory where the kernel is in a library, else here."""
-    jobs: dict[str, tuple[Job, Job]] = {}
+    jobs: dict[str, Job] = {}
     others: list[Trial] = []
     for name, flat in cases.items():
         try:
@@ -142,14 +143,15 @@ def _try_out(
             others.append(_refused_early(name, error))
             continue
         if call is not None:
-            job = Job(call, flat, subject.outputs(flat).structs, poison=POISONS[0])
-            front = dataclasses.replace(job, placement="front", poison=POISONS[1])
-            jobs[name] = job, front
+            jobs[name] = Job(call, flat, subject.outputs(flat).structs, poison=POISONS[0])
         elif is_safe:
             others.append(_try_here(subject, name, flat))
-    runs = iter(run_jobs([job for pair in jobs.values() for job in pair]))
-    for name, (job, _) in jobs.items():
-        yield _trial_of(name, job, next(runs), next(runs))
+    backs = list(jobs.values())
+    fronts = [dataclasses.replace(job, placement="front", poison=POISONS[1]) for job in backs]
+    runs = run_jobs([*backs, *fronts])
+    backs_of, fronts_of = runs[: len(backs)], runs[len(backs) :]
+    bounds = find_bounds(backs, backs_of, fronts_of)
+    yield from map(_trial_of, jobs, backs, backs_of, fronts_of, bounds)
     yield from others
 
 
@@ -167,10 +169,9 @@ def _try_here(subject: Subject, name: str, flat: tuple[np.ndarray, ...]) -> Tria
     return Trial(name, "", ())
 
 
-def _trial_of(name: str, job: Job, back: Run, front: Run) -> Trial:
-    crashes = [crash_line(run.crash) for run in (back, front) if run.crash]
-    faults = [*(back.damage or front.damage), *crashes, *(back.changed or front.changed)]
-    if not crashes and not back.error:
+def _trial_of(name: str, job: Job, back: Run, front: Run, bounds: Bounds) -> Trial:
+    faults = [*bounds.lines, *(back.changed or front.changed)]
+    if not (back.crash or front.crash or back.error):
         aliased = [output for _, output in job.call.aliases]
         faults += unwritten_lines(job.outputs, back, front, aliased)
     return Trial(name, "return code" if back.error else "", tuple(unique(faults)))

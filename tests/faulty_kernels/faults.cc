@@ -1,8 +1,10 @@
 // Kernels with one fault each, planted for msops.testing.opcheck to find: y = x + 1 in float32
 // otherwise.
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "custom_aot_extra.h"
@@ -18,6 +20,21 @@ int64_t Size(const int* ndims, int64_t** shapes) {
 bool Refused(int nparam, const char** dtypes) {
   return nparam < 2 || std::strcmp(dtypes[0], "float32") != 0;
 }
+
+// The bytes of an element of the first array, from the number that ends its dtype's name.
+int64_t ItemBytes(const char** dtypes) {
+  const std::string name = dtypes[0];
+  if (name == "bool") return 1;
+  if (name.compare(0, 6, "float8") == 0) return 1;
+  return std::stoi(name.substr(name.find_last_not_of("0123456789") + 1)) / 8;
+}
+
+void ReadByte(const void* base, int64_t offset) {
+  static_cast<void>(static_cast<const volatile char*>(base)[offset]);
+}
+
+// Writes what is there already, where that can be read.
+void WriteByte(void* base, int64_t offset) { static_cast<volatile char*>(base)[offset] = 1; }
 
 // Keeps the compiler from seeing what a pointer points to.
 float* Float(void* pointer) { return static_cast<float*>(pointer); }
@@ -41,6 +58,39 @@ float* Float(void* pointer) { return static_cast<float*>(pointer); }
 KERNEL(Right) {
   TAKE_FLOATS;
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  return 0;
+}
+
+// Right for every dtype but for one byte, read or written outside of one array.
+#define COPIES_BUT(Name, touch)                                   \
+  KERNEL(Name) {                                                  \
+    const int64_t size = Size(ndims, shapes) * ItemBytes(dtypes); \
+    touch;                                                        \
+    std::memcpy(params[1], params[0], static_cast<size_t>(size)); \
+    return 0;                                                     \
+  }
+
+COPIES_BUT(ReadsByteBeyondInput, ReadByte(params[0], size))
+COPIES_BUT(ReadsByteBeforeInput, ReadByte(params[0], -1))
+COPIES_BUT(ReadsByteBeyondOutput, ReadByte(params[1], size))
+COPIES_BUT(WritesByteBeyondInput, WriteByte(params[0], size))
+COPIES_BUT(WritesByteBeyondOutput, WriteByte(params[1], size))
+COPIES_BUT(WritesByteBeforeOutput, WriteByte(params[1], -1))
+
+// Reads one element beyond, which shows in no result: neighbours differ whatever lies there.
+KERNEL(ComparesNext) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(x[i + 1] == x[i]);
+  return 0;
+}
+
+// Goes one too far in both arrays, and writes first.
+KERNEL(ClearsAndCopiesBeyond) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i <= n; ++i) {
+    const_cast<volatile float*>(y)[i] = 0;
+    y[i] = x[i];
+  }
   return 0;
 }
 
@@ -116,6 +166,14 @@ KERNEL(Counts) {
   return 0;
 }
 
+// Adds what no other call does.
+KERNEL(AddsClock) {
+  TAKE_FLOATS;
+  const auto ticks = std::chrono::steady_clock::now().time_since_epoch().count();
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + static_cast<float>(ticks % (1 << 20));
+  return 0;
+}
+
 // Takes the output for aligned to 256 bytes.
 KERNEL(RoundsPointers) {
   TAKE_FLOATS;
@@ -127,8 +185,9 @@ KERNEL(RoundsPointers) {
 // Takes the output for aligned to 32 bytes. The instruction itself, as compilers may choose the
 // unaligned one for _mm256_store_ps; the machine must have AVX.
 #if defined(__x86_64__)
-KERNEL(StoresAligned) {
-  TAKE_FLOATS;
+namespace {
+
+void StoreAligned(const float* x, float* y, int64_t n) {
   for (int64_t i = 0; i + 8 <= n; i += 8) {
     __asm__ volatile("vmovups (%0), %%ymm0; vmovaps %%ymm0, (%1); vzeroupper"
                      :
@@ -136,9 +195,34 @@ KERNEL(StoresAligned) {
                      : "xmm0", "memory");
   }
   for (int64_t i = n / 8 * 8; i < n; ++i) y[i] = x[i];
+}
+
+}  // namespace
+
+KERNEL(StoresAligned) {
+  TAKE_FLOATS;
+  StoreAligned(x, y, n);
+  return 0;
+}
+
+// Besides, reads the second element beyond the end.
+KERNEL(StoresAlignedReadsBeyond) {
+  TAKE_FLOATS;
+  StoreAligned(x, y, n);
+  ReadByte(x, 4 * (n + 1));
   return 0;
 }
 #endif
+
+// Takes the arrays for aligned to 64 bytes, as XLA aligns them, and finds their ends by that.
+KERNEL(RoundsTo64) {
+  TAKE_FLOATS;
+  const auto round = [](float* p) { return reinterpret_cast<uintptr_t>(p) & ~uintptr_t{63}; };
+  const float* const from = Float(reinterpret_cast<void*>(round(x)));
+  float* const to = Float(reinterpret_cast<void*>(round(y)));
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] + 1;
+  return 0;
+}
 
 // Keeps intermediate results where every thread sees them.
 KERNEL(SharesScratch) {
