@@ -692,7 +692,7 @@ def test_the_report_indexes_and_counts() -> None:
             (Custom(np.square, first, first), X),
             {"skip": ["bounds"]},
             ArgumentValueError,
-            "There are 'shapes and dtypes', 'return code', 'memory bounds'",
+            "There are 'shapes and dtypes', 'own symbols', 'return code'",
         ),
         (
             (Custom(np.square, first, first), X),
