@@ -68,7 +68,7 @@ def apply_bprop(
     """Returns what `bprop` says: one gradient per flat input, None where there is none."""
     douts = [_materialise(dout, value) for dout, value in zip(cotangents, results, strict=True)]
     pack = outputs([jax.typeof(value) for value in flat]).pack
-    arguments = call.arguments(flat)
+    arguments = call.arguments_of_rule(flat)
     with call.face():
         given = arguments, pack(results), pack(douts)
         inputs, whole_out, whole_dout = wrap(given) if call.tensors else given
@@ -150,7 +150,8 @@ def _check_gradients(gradients: Any, call: Call, flat: Sequence[Any], who: str) 
             )
         )
     cotangents: list[Any] = []
-    inputs = call.group(flat)
+    # A number beside Tensors has no gradient, as an integer has none.
+    inputs = call.group(None if i in call.numbers else value for i, value in enumerate(flat))
     for position, (value, gradient) in enumerate(zip(inputs, gradients, strict=False)):
         what = f"input {position}"
         if not isinstance(value, list):
@@ -174,7 +175,7 @@ def _check_gradients(gradients: Any, call: Call, flat: Sequence[Any], who: str) 
 
 
 def _check_gradient(gradient: Any, value: Any, what: str, who: str) -> Any:
-    if gradient is None or not jnp.issubdtype(value.dtype, jnp.inexact):
+    if gradient is None or value is None or not jnp.issubdtype(value.dtype, jnp.inexact):
         return None
     return check_entry(gradient, value, f"for {what}", f"bprop of {who}", "gradient")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -27,7 +28,11 @@ class Call:
         input has them too, or 1 in their place.
       mapped: for axes that vmap added to a kernel that is called once per element, outermost first,
         the size, and which inputs have the axis in front.
-      given_text: `given` as text, which is compared: 0.0 == -0.0 in Python, not in a kernel.
+      numbers: flat positions of inputs that were Python numbers beside Tensors.
+      values: these numbers, for rules of differentiation. A kernel reads them from its inputs, so
+        that another number is no other program.
+      static_text: `given` and `values` as text, which is compared: 0.0 == -0.0 in Python, not in a
+        kernel.
     """
 
     layout: tuple[int | None, ...]
@@ -35,10 +40,12 @@ class Call:
     tensors: bool = False
     batch: tuple[int, ...] = ()
     mapped: tuple[tuple[int, tuple[bool, ...]], ...] = ()
-    given_text: str = dataclasses.field(init=False, repr=False)
+    numbers: tuple[int, ...] = ()
+    values: tuple[Hashable, ...] = dataclasses.field(default=(), compare=False)
+    static_text: str = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "given_text", repr(self.given))
+        object.__setattr__(self, "static_text", repr((self.given, self.values)))
 
     def face(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context its code is traced in: 64-bit types on MindSpore's face."""
@@ -60,7 +67,11 @@ class Call:
     @property
     def is_plain(self) -> bool:
         """Whether there is nothing but tensors, so that their number tells the structure."""
-        return not self.given and all(length is None for length in self.layout)
+        return not self.given and not self.numbers and all(length is None for length in self.layout)
+
+    def without_values(self) -> Call:
+        """Returns the call as its kernel sees it."""
+        return dataclasses.replace(self, values=()) if self.values else self
 
     def group(self, flat: Iterable[Any]) -> list[Any]:
         """Returns one entry per tensor argument; lists of tensors are lists again."""
@@ -80,8 +91,16 @@ class Call:
         """Returns one entry per call argument, attributes included."""
         return [*self.group(flat), *self.given]
 
+    def arguments_of_rule(self, flat: Iterable[Any]) -> list[Any]:
+        """Returns what a rule of differentiation gets: `arguments`, with numbers as they were."""
+        entries = list(flat)
+        for position, value in zip(self.numbers, self.values, strict=False):
+            entries[position] = value
+        return self.arguments(entries)
+
     def __repr__(self) -> str:
-        shown = ["x" if length is None else f"[{length}]" for length in self.layout]
+        names = self.group("n" if i in self.numbers else "x" for i in itertools.count())
+        shown = [f"[{len(name)}]" if isinstance(name, list) else name for name in names]
         return f"({', '.join([*shown, *map(repr, self.given)])})"
 
 
@@ -106,6 +125,7 @@ def sort_arguments(
     count = _count_tensors(args, info, who)
     layout: list[int | None] = []
     flat: list[Any] = []
+    numbers: dict[int, Hashable] = {}
     for position, value in enumerate(args[:count]):
         if isinstance(value, (list, tuple)):
             layout.append(len(value))
@@ -113,6 +133,10 @@ def sort_arguments(
                 _as_element(item, f"element {index} of input {position}", who)
                 for index, item in enumerate(value)
             ]
+        elif tensors and isinstance(value, _NUMBERS):
+            layout.append(None)
+            numbers[len(flat)] = value
+            flat.append(_as_mindspores_number(value, f"input {position}", who))
         else:
             layout.append(None)
             flat.append(as_array(value, f"input {position}", who))
@@ -122,7 +146,36 @@ def sort_arguments(
         names = call_attribute_names(info)[: len(args) - count]
         # An optional one may be passed as None, and has no value then.
         given = tuple(bound.get(name) for name in names)
-    return Call(tuple(layout), given, tensors), flat
+    call = Call(
+        tuple(layout),
+        given,
+        tensors,
+        numbers=tuple(numbers),
+        values=tuple(numbers.values()),
+    )
+    return call, flat
+
+
+_NUMBERS = (bool, int, float, np.float32)
+"""The types of numbers that MindSpore passes as its own; numpy's float64 is a float, too."""
+
+
+def _as_mindspores_number(value: Any, what: str, who: str) -> np.generic:
+    """Returns a Python number as MindSpore passes it: Bool, Int64 or Float32."""
+    if isinstance(value, bool):
+        return np.bool_(value)
+    if isinstance(value, (float, np.float32)):
+        with np.errstate(over="ignore"):
+            return np.float32(value)
+    if not -(2**63) <= value < 2**63:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected {what} to fit 64 bits; got {value}",
+                "An int beside Tensors is Int64; pass a float.",
+            )
+        )
+    return np.int64(value)
 
 
 def _count_tensors(args: Sequence[Any], info: OpInfo | None, who: str) -> int:

@@ -256,7 +256,7 @@ class Custom:
             arrays = seam.vary_alike([jnp.asarray(value) for value in flat])
             outputs = programs.operator.outputs(call, [jax.typeof(array) for array in arrays])
             return outputs.pack(programs.function(call)(*arrays))
-        compiled = programs.compiled(call)
+        compiled = programs.compiled(call.without_values())
         if programs.operator.definition.inference.has_outputs and call.is_plain:
             (self._of_tensors if tensors else self._of_arrays)[len(args)] = compiled
         return _run(compiled, flat)

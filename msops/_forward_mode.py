@@ -114,7 +114,7 @@ def _ask_rule(
         tangents.get(i, jnp.zeros_like(primal)) if _is_float(primal) else None
         for i, primal in enumerate(primals)
     ]
-    arguments = tuple(call.arguments(primals))
+    arguments = tuple(call.arguments_of_rule(primals))
     directions = (*call.group(flat), *(None for _ in call.given))
     given = arguments, directions, outputs.pack(results)
     place = f"jvp of {operator.who}"

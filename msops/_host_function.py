@@ -47,6 +47,8 @@ class HostFunction:
         self._structs = request.outputs.structs
         self._who = request.who
         self.inplace = request.aliases()
+        # A kernel that is called for a whole batch gets an array of them.
+        self._numbers = () if call.batch else call.numbers
         self._attributes = attributes
         self._group = None if all(length is None for length in call.layout) else call.group
         self._takes_out = bool(self._structs) and takes_out(
@@ -81,8 +83,10 @@ class HostFunction:
         arguments: Sequence[Any] = inputs
         if self._copies:
             arguments = [array.copy() for array in inputs]
-        if self.inplace:
+        if self._numbers or self.inplace:
             arguments = list(arguments)
+            for index in self._numbers:
+                arguments[index] = inputs[index].item()
             for index, output in self.inplace:
                 arguments[index] = outputs[output]
         if self._group is not None:

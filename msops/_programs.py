@@ -68,8 +68,10 @@ def _function(operator: Operator, call: Call) -> Callable[..., Any]:
 def _differentiable(operator: Operator, call: Call) -> Callable[..., Any]:
     """Returns the call as a function of flat arrays, differentiable if the op has a rule."""
 
+    kernels_call = call.without_values()
+
     def forward(*flat: Any) -> Sequence[Any]:
-        return operator.bind(call, flat)
+        return operator.bind(kernels_call, flat)
 
     forward.__name__ = forward.__qualname__ = operator.definition.name
     definition = operator.definition

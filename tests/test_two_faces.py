@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -251,3 +252,163 @@ def test_tensors_of_tracers_pass_through_jax_transformations() -> None:
     np.testing.assert_array_equal(jax.jit(through_tensor)(x), x * x)
     np.testing.assert_array_equal(jax.grad(lambda x: through_tensor(x).sum())(x), 2 * x)
     np.testing.assert_array_equal(jax.vmap(through_tensor)(x), x * x)
+
+
+# Seen with MindSpore 2.7.2 in both modes: how a number is named, what a pyfunc gets for it, and a
+# bprop. A float has gone through 32 bits on its way to a kernel.
+NUMBERS = [
+    (0.5, "Float32", 0.5),
+    (0.1, "Float32", 0.10000000149011612),
+    (1e300, "Float32", float("inf")),
+    (np.float64(0.1), "Float32", 0.10000000149011612),
+    (np.float32(0.1), "Float32", 0.10000000149011612),
+    (3, "Int64", 3),
+    (2**40, "Int64", 2**40),
+    (True, "Bool", True),
+    (False, "Bool", False),
+]
+
+
+class WithNumber(nn.Cell):
+    """An op on a Tensor and a number."""
+
+    def __init__(self, op: Any) -> None:
+        super().__init__()
+        self.op = op
+
+    def construct(self, x: Any, number: Any) -> Any:
+        return self.op(x, number)
+
+
+class Holding(nn.Cell):
+    """An op on a Tensor and a number of its own."""
+
+    def __init__(self, op: Any, number: Any) -> None:
+        super().__init__()
+        self.op, self.number = op, number
+
+    def construct(self, x: Any) -> Any:
+        return self.op(x, self.number)
+
+
+@pytest.mark.parametrize(("number", "dtype", "received"), NUMBERS, ids=repr)
+def test_a_number_beside_tensors_is_what_mindspore_makes_of_it(
+    mode: int, number: Any, dtype: str, received: Any
+) -> None:
+    seen: list[Any] = []
+    asked: list[tuple[Any, Any]] = []
+
+    def out_shape(x: Any, n: Any) -> Any:
+        asked.append(("shape", n))
+        return x
+
+    def out_dtype(x: Any, n: Any) -> Any:
+        asked.append(("dtype", str(n)))
+        return x
+
+    op = Custom(lambda x, n: seen.append(n) or x, out_shape, out_dtype)
+    Holding(op, number)(Tensor([1.0, 2.0])).asnumpy()
+    assert asked == [("shape", []), ("dtype", dtype)]
+    assert [(type(entry), entry) for entry in seen] == [(type(received), received)]
+    guarded = Custom(
+        lambda x, n: x,
+        first,
+        first,
+        reg_info=CustomRegOp("guarded")
+        .input(0, "x")
+        .input(1, "n")
+        .output(0, "y")
+        .dtype_format(DataType.F32_Default, getattr(DataType, SHORT[dtype]), DataType.F32_Default)
+        .target("CPU")
+        .get_op_info(),
+    )
+    Holding(guarded, number)(Tensor([1.0, 2.0]))
+
+
+SHORT = {"Float32": "F32_Default", "Int64": "I64_Default", "Bool": "BOOL_Default"}
+
+
+def test_an_aot_kernel_gets_a_float_as_float32(mode: int, tmp_path: Path) -> None:
+    source = tmp_path / "scale.cc"
+    source.write_text(
+        "#include <cstdint>\n#include <cstring>\n"
+        'extern "C" int Scale(int n, void **p, int *ndims, int64_t **shapes, const char **dtypes,'
+        " void *, void *) {\n"
+        '  if (std::strcmp(dtypes[1], "float32") != 0 || ndims[1] != 0) return 1;\n'
+        "  for (int64_t i = 0; i < shapes[0][0]; ++i)\n"
+        "    ((float *)p[2])[i] = ((float *)p[0])[i] * *(float *)p[1];\n"
+        "  return 0;\n}\n"
+    )
+    net = WithNumber(Custom(f"{source}:Scale", first, first, func_type="aot"))
+    for number in (0.5, 0.25):
+        np.testing.assert_array_equal(net(Tensor([2.0, 4.0]), number), [2 * number, 4 * number])
+
+
+def test_another_number_is_no_other_program_of_an_eager_op() -> None:
+    op = Custom(lambda x, n: x * np.float32(n), first, first, bprop=lambda x, n, out, dout: (n, 0))
+    x = Tensor([1.0, 2.0])
+    for n in range(5):
+        np.testing.assert_array_equal(op(x, float(n)).asnumpy(), [n, 2 * n])
+    assert op._resolve().compiled.cache_info().currsize == 1
+
+
+@pytest.mark.parametrize("number", [2, 0.1, True, -0.0, 0.0], ids=repr)
+def test_bprop_gets_a_number_as_it_was_given(mode: int, number: Any) -> None:
+    seen: list[Any] = []
+
+    def bprop(x: Any, n: Any, out: Any, dout: Any) -> Any:
+        seen.append(n)
+        return dout * n * 10, dout.sum() * 5
+
+    net = WithNumber(Custom(lambda x, n: x, first, first, bprop=bprop))
+    gradient = ms.grad(net)(Tensor([1.0, 2.0]), number)
+    np.testing.assert_allclose(gradient.asnumpy(), [10 * number] * 2, rtol=1e-6)
+    assert [(type(entry), repr(entry)) for entry in seen] == [(type(number), repr(number))]
+
+
+def test_bprop_may_slice_by_an_int(mode: int) -> None:
+    op = Custom(
+        np.pad,
+        lambda x, pad: [x[0] + 2],
+        first,
+        bprop=lambda x, pad, out, dout: (dout[pad:-pad], 0),
+    )
+    gradient = ms.grad(lambda x: op(x, 1) * Tensor([1.0, 2.0, 3.0, 4.0]))(Tensor([5.0, 6.0]))
+    np.testing.assert_array_equal(gradient.asnumpy(), [2.0, 3.0])
+
+
+def test_rules_of_forward_mode_get_numbers_as_they_are(mode: int) -> None:
+    power = lambda x, n: np.power(x, n)  # noqa: E731
+
+    def bprop(x: Any, n: Any, out: Any, dout: Any) -> Any:
+        assert type(n) is int
+        return dout * n * x ** (n - 1), 0
+
+    def jvp(primals: Any, tangents: Any, out: Any) -> Any:
+        (x, n), dx = primals, tangents[0]
+        assert type(n) is int
+        return dx * n * x ** (n - 1)
+
+    for rules in ({"bprop": bprop, "forward": True}, {"jvp": jvp}):
+        op = Custom(power, first, first, **rules)
+        np.testing.assert_array_equal(
+            ms.grad(lambda x, op=op: op(x, 3))(Tensor([1.0, 2.0])).asnumpy(), [3.0, 12.0]
+        )
+
+
+def test_an_int_beside_tensors_that_is_too_wide_is_refused(mode: int) -> None:
+    op = Custom(lambda x, n: x, first, first)
+    with pytest.raises(
+        errors.ArgumentValueError,
+        match=r"Custom '<lambda>': expected input 1 to fit 64 bits; got 1180591620717411303424",
+    ):
+        op(Tensor([1.0]), 2**70)
+
+
+def test_a_number_under_vmap_stays_a_number() -> None:
+    seen = []
+    op = Custom(lambda x, n: seen.append(n) or x * n, first, first)
+    x = jnp.arange(6, dtype=jnp.float32).reshape(3, 2)
+    doubled = jax.vmap(lambda row: op(Tensor(row), 2).value)(x)
+    np.testing.assert_array_equal(doubled, 2 * x)
+    assert [type(n) for n in seen] == [int] * 3
