@@ -56,6 +56,14 @@ def test_path_is_relative_to_the_working_directory(
         assert Custom(func, [1], np.float32)(X)[0] == 5
 
 
+def test_a_variable_is_no_kernel(tmp_path: Path) -> None:
+    source = 'extern "C" float Scale = 2; ' + CONSTANT.format(5)
+    for func in (build(source, tmp_path / "both.so"), tmp_path / "both.cc"):
+        assert Custom(f"{func}:F", [1], np.float32)(X)[0] == 5
+        with pytest.raises(errors.BuildError, match=f"{func.name} exports no function Scale"):
+            Custom(f"{func}:Scale", [1], np.float32)(X)
+
+
 def test_rebuilt_library_at_the_same_path_runs_the_new_code(tmp_path: Path) -> None:
     results = []
     for value in (1, 2):

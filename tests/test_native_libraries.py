@@ -95,6 +95,31 @@ def test_library_with_an_unresolved_symbol_is_refused_when_opened(tmp_path):
         _native.open_library(build(tmp_path, source, "unresolved").hash)
 
 
+@pytest.mark.parametrize("symbol", ["variable", "local", "system", "msops_missing"])
+def test_what_is_no_function_of_the_library_itself_is_not_called(tmp_path, symbol):
+    source = 'extern "C" { int variable = 1; thread_local int local = 2; }\n' + SOURCE
+    library = build(tmp_path, source.replace("VALUE", "1"), "variables")
+    text = failure(Call(library, symbol, (SCALAR,)), np.float32(0))
+    assert "expected a function in a library, found none" in text
+    assert f"symbol {symbol} of library" in text
+
+
+def test_a_variable_is_no_companion(tmp_path):
+    source = SOURCE.replace("VALUE", "7") + 'extern "C" { int ValueInit = 1; }\n'
+    assert value_of(build(tmp_path, source, "companions")) == 7
+
+
+def test_a_function_that_is_chosen_when_the_library_is_opened_is_called(tmp_path):
+    hidden = "#pragma GCC visibility push(hidden)\nKERNEL(Chosen)"
+    source = SOURCE.replace("KERNEL(Value)", hidden).replace("VALUE", "9")
+    source += """
+    #pragma GCC visibility pop
+    extern "C" void *Choose() { return reinterpret_cast<void *>(&Chosen); }
+    extern "C" int Value(...) __attribute__((ifunc("Choose")));
+    """
+    assert value_of(build(tmp_path, source, "chosen")) == 9
+
+
 @pytest.fixture
 def places(tmp_path, monkeypatch):
     """A folder that is allowed, and a private copy elsewhere for libraries to be opened from."""

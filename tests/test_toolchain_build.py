@@ -123,7 +123,7 @@ def test_each_suffix_builds_and_runs(tmp_path: Path, suffix: str) -> None:
 
 def test_the_tutorials_source_compiles_unchanged(tmp_path: Path) -> None:
     library = resolve(write(tmp_path / "add.cc", ADD_CC), WHO)
-    assert "CustomAdd" in library.exports
+    assert "CustomAdd" in library.functions
     assert not library.has_device_code
     assert (library.name, library.origin) == ("add.cc", tmp_path / "add.cc")
 
@@ -528,7 +528,7 @@ def test_cuda_sources_compile_unchanged_wherever_they_lie(
     source = write(tmp_path / folder / f"{name}.cu", '#include "size.h"\n' + ADD_CU)
     options = {"include_dirs": (tmp_path / folder / "in",)}
     library = resolve(source, WHO, **options)
-    assert "CustomAdd" in library.exports
+    assert "CustomAdd" in library.functions
     assert library.has_device_code
     assert sorted(path.name for path in source.parent.iterdir()) == sorted(["in", source.name])
     build(source, who=WHO, **options)

@@ -53,7 +53,7 @@ def test_a_library_is_copied_under_its_content_hash(tmp_path: Path, cache: Path)
     assert library.path == cache / "objects" / library.hash[:2] / library.hash / "libop.so"
     assert library.path.read_bytes() == content
     assert (library.name, library.origin) == ("libop.so", path)
-    assert library.exports == {"f"}
+    assert library.functions == {"f"}
     assert open_copy(path, WHO).path == library.path
     assert call(library) == 4
 

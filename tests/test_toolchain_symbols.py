@@ -101,7 +101,7 @@ def test_letters_that_only_look_like_it_are_not(name: str) -> None:
 @dataclass
 class Exports:
     name: str
-    exports: frozenset[str]
+    functions: frozenset[str]
 
 
 def message_of(symbol: str, *exports: str) -> str:

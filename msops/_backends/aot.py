@@ -90,7 +90,7 @@ class AotBackend(Opaque):
     ) -> Any:
         """Asks ``<symbol>InferShape`` or ``<symbol>InferType`` in the library."""
         companion = f"{kernel.symbol}Infer{'Shape' if half == 'shape' else 'Type'}"
-        if companion not in kernel.library.exports:
+        if companion not in kernel.library.functions:
             raise InferenceValueError(
                 explain(
                     who,

@@ -153,13 +153,13 @@ class AotMagics(Magics):
         if text is not None:
             return self._evaluate(f"--{half}", text)
         companion = f"{symbol}Infer{'Shape' if half == 'shape' else 'Type'}"
-        return None if companion in library.exports else _like_first_input
+        return None if companion in library.functions else _like_first_input
 
     def _bprop(self, text: str | None, cell: str, library: Library, path: Path) -> Any:
         """Returns Custom's bprop."""
         if text is None or not text.isidentifier() or keyword.iskeyword(text):
             return self._evaluate("--bprop", text)
-        if text in self.shell.user_ns and text not in library.exports:
+        if text in self.shell.user_ns and text not in library.functions:
             return self.shell.user_ns[text]
         _check_kernel(cell, library, text)
         return kernel_as_bprop(f"{path}:{text}")
@@ -207,11 +207,11 @@ def _build(path: Path) -> Library:
 def _all_kernels(cell: str, library: Library, gradients: Set[str]) -> dict[str, str]:
     """Returns the kernels that a line without names binds."""
     found = [name for name in find_kernels(cell) if name not in gradients]
-    kernels = [name for name in found if name in library.exports]
+    kernels = [name for name in found if name in library.functions]
     if not kernels:
         for name in found:
             require_symbol(library, name, WHO)
-        exported = [name for name in sorted(library.exports) if not name.startswith("_")]
+        exported = [name for name in sorted(library.functions) if not name.startswith("_")]
         raise ArgumentValueError(
             explain(
                 WHO,

@@ -30,6 +30,7 @@ _SYMBOL_TABLE_SECTION = 11
 _SYMBOL = struct.Struct("<IBBHQQ")
 _GLOBAL, _WEAK, _GNU_UNIQUE = 1, 2, 10
 _DEFAULT, _PROTECTED = 0, 3
+_FUNCTION, _INDIRECT_FUNCTION = 2, 10
 
 # Tags of the dynamic segment, as in <elf.h>.
 _NEEDED, _HASH, _STRTAB, _SYMTAB, _RELA, _RELASZ = 1, 4, 5, 6, 7, 8
@@ -51,6 +52,7 @@ class ElfInfo:
     Attributes:
       machine: as ``uname -m`` names it, e.g. ``"x86_64"``.
       exports: names of the dynamic symbols it defines for others, without versions.
+      functions: those of the exports that are functions.
       preemptible: names of those exports that its own code looks up by name: a library that the
         dynamic linker searches earlier, and that defines the name too, takes them from it.
       imports: names of those it takes from others.
@@ -63,6 +65,7 @@ class ElfInfo:
 
     machine: str
     exports: frozenset[str]
+    functions: frozenset[str]
     preemptible: frozenset[str]
     imports: frozenset[str]
     needed: tuple[str, ...]
@@ -117,7 +120,7 @@ class _Reader:
         """Returns the facts; to be called once."""
         if self.dynamic.get(_FLAGS_1, [0])[0] & _FLAG_PIE:
             raise _Damaged("a program (position-independent)")
-        exports, preemptible, imports = set(), set(), set()
+        exports, functions, preemptible, imports = set[str](), set[str](), set[str](), set[str]()
         looked_up = frozenset() if self._is_symbolic() else frozenset(self._relocated_symbols())
         for index, symbol in enumerate(self._symbols(), start=1):
             name_offset, info, other, section, _, _ = symbol
@@ -128,6 +131,8 @@ class _Reader:
                 imports.add(name)
             elif other & 3 in (_DEFAULT, _PROTECTED):
                 exports.add(name)
+                if info & 0xF in (_FUNCTION, _INDIRECT_FUNCTION):
+                    functions.add(name)
                 if index in looked_up and other & 3 == _DEFAULT:
                     preemptible.add(name)
         sonames = self._texts(_SONAME)
@@ -139,6 +144,7 @@ class _Reader:
         return ElfInfo(
             machine=self.machine,
             exports=frozenset(exports),
+            functions=frozenset(functions),
             preemptible=frozenset(preemptible),
             imports=frozenset(imports),
             needed=needed,

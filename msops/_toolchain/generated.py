@@ -65,7 +65,7 @@ def build_generated(text: str, name: str, who: str) -> Library:
     if read_verified(source, digest) is None:
         store.write(source, data)
     built, content, _, _ = build_recorded(source, FLAGS, (), who)
-    exports = parse_elf(content, built.path, who).exports
-    library = Library(built.hash, built.name, built.path, None, False, exports, False)
+    functions = parse_elf(content, built.path, who).functions
+    library = Library(built.hash, built.name, built.path, None, False, functions, False)
     _memos[memo_key] = library
     return library

@@ -37,7 +37,7 @@ class Library:
       path: the file to open, whose content never changes.
       origin: absolute path of the file the user named; None if msops wrote the source.
       old_string_abi: it was built with ``_GLIBCXX_USE_CXX11_ABI=0``.
-      exports: the symbols it exports.
+      functions: the names of the functions it exports.
       has_device_code: it carries GPU code, or is linked with a GPU runtime.
     """
 
@@ -46,7 +46,7 @@ class Library:
     path: Path
     origin: Path | None
     old_string_abi: bool
-    exports: frozenset[str]
+    functions: frozenset[str]
     has_device_code: bool
 
 
@@ -157,7 +157,9 @@ def _library(built: Built, info: ElfInfo, origin: Path, cxx11_abi: bool | None) 
     old = told if cxx11_abi is None else not cxx11_abi
     # Programs find a library by its hash, so one taken for the other ABI needs a hash of its own.
     content = built.hash if old == told else f"{built.hash}{OTHER_ABI}"
-    return Library(content, built.name, built.path, origin, old, info.exports, info.has_device_code)
+    return Library(
+        content, built.name, built.path, origin, old, info.functions, info.has_device_code
+    )
 
 
 def _own_headers(result: Result) -> tuple[Stamp, ...]:

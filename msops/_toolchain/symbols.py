@@ -31,8 +31,8 @@ class Exporting(Protocol):
         """Base name of the file it comes from."""
 
     @property
-    def exports(self) -> frozenset[str]:
-        """The names it exports."""
+    def functions(self) -> frozenset[str]:
+        """The names of the functions it exports."""
 
 
 def uses_old_strings(imports: Iterable[str]) -> bool:
@@ -88,14 +88,14 @@ def near_names(symbol: str, exports: Iterable[str]) -> tuple[str, ...]:
 
 
 def require_symbol(library: Exporting, symbol: str, who: str) -> None:
-    """Raises unless `library` exports `symbol`, saying which of its names may be meant.
+    """Raises unless `library` exports a function `symbol`, saying which of its names may be meant.
 
     Raises:
       BuildError: it does not.
     """
-    if symbol in library.exports:
+    if symbol in library.functions:
         return
-    near = near_names(symbol, library.exports)
+    near = near_names(symbol, library.functions)
     if near and _is_mangled_from(symbol, near[0]):
         details = [f"{near[0]}  (the C++ name of {symbol})"]
         remedy = f'Declare {symbol} as extern "C".'
@@ -103,7 +103,7 @@ def require_symbol(library: Exporting, symbol: str, who: str) -> None:
         details = list(near)
         remedy = "Name one of these, or check the spelling in the source."
     else:
-        details = [name for name in sorted(library.exports) if not name.startswith("_")][:8]
+        details = [name for name in sorted(library.functions) if not name.startswith("_")][:8]
         remedy = f'Define {symbol} as extern "C", neither static nor hidden.'
     problem = f"{library.name} exports no function {symbol}"
     if details:

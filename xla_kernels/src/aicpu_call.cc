@@ -169,7 +169,7 @@ std::string AicpuCall::Place() const {
 }
 
 void AicpuCall::CheckLibrary() {
-  const auto version = reinterpret_cast<uint32_t (*)()>(library_.Find("msops_aicpu_version"));
+  const auto version = reinterpret_cast<uint32_t (*)()>(library_.FindFunction("msops_aicpu_version"));
   if (!version || version() != MSOPS_AICPU_VERSION) {
     const std::string found = version ? "version " + std::to_string(version()) : "none";
     throw std::runtime_error(
@@ -180,9 +180,9 @@ void AicpuCall::CheckLibrary() {
                 "Build the library against the headers in msops.get_include() + \"/aicpu\", or "
                 "give its sources as func."));
   }
-  const auto has = reinterpret_cast<int (*)(const char*)>(library_.Find("msops_aicpu_has"));
+  const auto has = reinterpret_cast<int (*)(const char*)>(library_.FindFunction("msops_aicpu_has"));
   if (!has(spec_.type.c_str())) {
-    const auto names = reinterpret_cast<const char* (*)()>(library_.Find("msops_aicpu_kernels"));
+    const auto names = reinterpret_cast<const char* (*)()>(library_.FindFunction("msops_aicpu_kernels"));
     std::string known = names();
     if (!known.empty()) known.pop_back();
     std::replace(known.begin(), known.end(), '\n', ' ');
@@ -193,7 +193,7 @@ void AicpuCall::CheckLibrary() {
                 "CustomRegOp(\"" +
                     spec_.type + "\"), or name another library by cust_aicpu."));
   }
-  compute_ = reinterpret_cast<Compute>(library_.Find("msops_aicpu_compute"));
+  compute_ = reinterpret_cast<Compute>(library_.FindFunction("msops_aicpu_compute"));
 }
 
 void AicpuCall::ReadTensors() {

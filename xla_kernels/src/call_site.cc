@@ -28,7 +28,7 @@ std::string WhoCalls(const CallSpec& spec) {
 CallSite::CallSite(CallSpec spec)
     : spec_(std::move(spec)),
       library_(LibraryStore::Get().Open(spec_.library_hash, spec_.library_name)),
-      kernel_(reinterpret_cast<Kernel>(library_.Find(spec_.symbol))),
+      kernel_(reinterpret_cast<Kernel>(library_.FindFunction(spec_.symbol))),
       extra_(MakeExtra(spec_.attributes, library_.has_old_string_abi())),
       init_table_(spec_.shapes, spec_.dtypes, spec_.shapes.size()),
       table_(spec_.shapes, spec_.dtypes, spec_.shapes.size()) {
@@ -40,7 +40,7 @@ CallSite::CallSite(CallSpec spec)
   }
   if (!spec_.reentrant) library_.Serialise();
   const std::string init = spec_.symbol + "Init";
-  if (auto* const function = reinterpret_cast<Init>(library_.Find(init))) RunInit(function);
+  if (auto* const function = reinterpret_cast<Init>(library_.FindFunction(init))) RunInit(function);
   LayOutWorkspaces();
   has_kernel_data_ = extra_->has_kernel_data();
 }
@@ -145,7 +145,7 @@ std::string CallSite::DescribeArrays() const {
 }
 
 std::string CallSite::DescribeCode(int code) const {
-  const auto message = reinterpret_cast<Message>(library_.Find(spec_.symbol + "Message"));
+  const auto message = reinterpret_cast<Message>(library_.FindFunction(spec_.symbol + "Message"));
   const char* const text = message ? message(code) : nullptr;
   return text ? std::string(text) + "\n" : "";
 }

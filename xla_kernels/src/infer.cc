@@ -20,7 +20,7 @@ class Companion {
   Companion(const InferSpec& spec, const char* suffix)
       : name_(spec.symbol + suffix),
         library_(LibraryStore::Get().Open(spec.library_hash, "library")),
-        function_(library_.Find(name_)),
+        function_(library_.FindFunction(name_)),
         extra_(MakeExtra(spec.attributes, library_.has_old_string_abi())) {
     if (!function_) {
       throw MissingCompanion(Explain("Library " + library_.Label(),

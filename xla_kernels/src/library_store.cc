@@ -1,6 +1,7 @@
 #include "library_store.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -61,6 +62,23 @@ void CheckAllowed(const Library& library, const std::vector<std::string>& origin
               "into a folder named by MSOPS_LIBRARY_PATH and call msops.register_ffi_targets()."));
 }
 
+// Tells whether what dlsym returned lies in the library of `handle`, and is no variable.
+bool IsFunctionOf(void* handle, void* address) {
+  Dl_info info = {};
+  link_map* own = nullptr;
+  link_map* found = nullptr;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &own) != 0 ||
+      dladdr1(address, &info, reinterpret_cast<void**>(&found), RTLD_DL_LINKMAP) == 0 ||
+      found != own) {
+    return false;
+  }
+  const ElfW(Sym)* symbol = nullptr;
+  dladdr1(address, &info, const_cast<void**>(reinterpret_cast<const void**>(&symbol)),
+          RTLD_DL_SYMENT);
+  // What an indirect function (STT_GNU_IFUNC) chose may have no symbol of its own.
+  return !symbol || info.dli_saddr != address || (symbol->st_info & 0xf) == STT_FUNC;
+}
+
 }  // namespace
 
 Library::Library(std::string name, std::string hash)
@@ -70,7 +88,10 @@ std::string Library::Label() const {
   return name_ + " (" + hash_.substr(0, kShownHashDigits) + ")";
 }
 
-void* Library::Find(const std::string& symbol) const { return dlsym(handle_, symbol.c_str()); }
+void* Library::FindFunction(const std::string& symbol) const {
+  void* const address = dlsym(handle_, symbol.c_str());
+  return address && IsFunctionOf(handle_, address) ? address : nullptr;
+}
 
 LibraryStore& LibraryStore::Get() {
   static auto* const store = new LibraryStore();
@@ -108,7 +129,7 @@ Library& LibraryStore::Open(const std::string& hash, std::string_view name) {
                 {reason ? reason : "no reason was given"},
                 "Build it for this machine, with every library it needs on its run path."));
   }
-  if (void* const slot = library.Find(kParallelForSlot)) {
+  if (void* const slot = dlsym(library.handle_, kParallelForSlot)) {
     *static_cast<decltype(&ParallelFor)*>(slot) = &ParallelFor;
   }
   return library;

@@ -26,8 +26,10 @@ class Library {
   // "<name> (<first 12 digits of the hash>)", for messages.
   std::string Label() const;
 
-  // Returns the address of `symbol`, or null if the library does not have it.
-  void* Find(const std::string& symbol) const;
+  // Returns the address of the function `symbol`, or null if the library itself does not define
+  // one: a variable is none, and neither is a function of a library that this one is linked with,
+  // such as libc's system().
+  void* FindFunction(const std::string& symbol) const;
 
   // Tells whether its std::string is the one from before C++11 (_GLIBCXX_USE_CXX11_ABI=0).
   bool has_old_string_abi() const { return has_old_string_abi_; }
