@@ -6,22 +6,22 @@ from msops import common as common
 from msops import context as context
 from msops import nn as nn
 from msops import ops as ops
-from msops._context import GRAPH_MODE as GRAPH_MODE
-from msops._context import PYNATIVE_MODE as PYNATIVE_MODE
-from msops._context import get_context as get_context
-from msops._context import set_context as set_context
-from msops._context import set_device as set_device
-from msops._custom import Custom as Custom
-from msops._gradients import grad as grad
-from msops._gradients import value_and_grad as value_and_grad
-from msops._jit import jit as jit
-from msops._kernel_decorator import kernel as kernel
-from msops._names import missing_names
-from msops._parameter import Parameter as Parameter
-from msops._parameter import ParameterTuple as ParameterTuple
-from msops._paths import get_include as get_include
-from msops._tensor import Tensor as Tensor
-from msops._version import __version__ as __version__
+from msops._base.missing_names import missing_names
+from msops._base.paths import get_include as get_include
+from msops._base.version import __version__ as __version__
+from msops._custom.custom import Custom as Custom
+from msops._custom.kernel import kernel as kernel
+from msops._face.context import GRAPH_MODE as GRAPH_MODE
+from msops._face.context import PYNATIVE_MODE as PYNATIVE_MODE
+from msops._face.context import get_context as get_context
+from msops._face.context import set_context as set_context
+from msops._face.context import set_device as set_device
+from msops._face.gradients import grad as grad
+from msops._face.gradients import value_and_grad as value_and_grad
+from msops._face.jit import jit as jit
+from msops._face.parameter import Parameter as Parameter
+from msops._face.parameter import ParameterTuple as ParameterTuple
+from msops._face.tensor import Tensor as Tensor
 from msops.common import dtype as dtype
 from msops.common.dtype import *  # noqa: F403
 from msops.common.seed import get_seed as get_seed
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from msops import extension as extension
     from msops import tbe as tbe
     from msops import testing as testing
-    from msops._native_call import export_checks as export_checks
-    from msops._native_call import register_ffi_targets as register_ffi_targets
+    from msops._calls.library_call import export_checks as export_checks
+    from msops._calls.library_call import register_ffi_targets as register_ffi_targets
 
 
 def load_ipython_extension(shell: object) -> None:
@@ -41,16 +41,16 @@ def load_ipython_extension(shell: object) -> None:
     Args:
       shell: the running IPython.
     """
-    from msops._notebook import load_ipython_extension as load
+    from msops._tools.notebook import load_ipython_extension as load
 
     load(shell)
 
 
 # What few programs use, and takes long to import.
 _LATER = {
-    "export_checks": "msops._native_call",
+    "export_checks": "msops._calls.library_call",
     "extension": "msops.extension",
-    "register_ffi_targets": "msops._native_call",
+    "register_ffi_targets": "msops._calls.library_call",
     "tbe": "msops.tbe",
     "testing": "msops.testing",
 }

@@ -1,5 +1,5 @@
-"""``python -m msops``: see `msops._run`."""
+"""``python -m msops``: see `msops._tools.run`."""
 
-from msops._run import main
+from msops._tools.run import main
 
 main()

@@ -1,7 +1,7 @@
 """MindSpore's ``context`` namespace: execution mode and device."""
 
-from msops._context import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
-from msops._names import missing_names
+from msops._base.missing_names import missing_names
+from msops._face.context import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
 
 __all__ = ["GRAPH_MODE", "PYNATIVE_MODE", "get_context", "set_context"]
 

@@ -1,3 +1,3 @@
 """What C++ extensions are built with."""
 
-from msops._aclnn import register_aclnn as register_aclnn
+from msops._ascend.aclnn import register_aclnn as register_aclnn

@@ -1,9 +1,9 @@
 """Ascend's data formats, in which kernels of func_type "tbe" get their tensors."""
 
-from msops._names import missing_names
-from msops._tbe import formats as _formats
-from msops._tbe.formats import FORMATS, format_shape
-from msops._tensor import lift as _lift
+from msops._ascend.tbe import formats as _formats
+from msops._ascend.tbe.formats import FORMATS, format_shape
+from msops._base.missing_names import missing_names
+from msops._face.tensor import lift as _lift
 
 __all__ = ["FORMATS", "format_shape", "from_format", "to_format"]
 

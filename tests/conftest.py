@@ -31,7 +31,7 @@ settings.load_profile("same")
 @pytest.fixture(autouse=True)
 def say_again() -> None:
     """Has each test hear what is said once in a process."""
-    from msops._logging import warn_once
+    from msops._base.logging import warn_once
 
     warn_once.cache_clear()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.ir.nodes import Kernel
 from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, Repeat, Step
 from msops._loops.to_cuda.thread_code import FROM_F16, PREAMBLE, TO_F16

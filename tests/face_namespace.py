@@ -5,11 +5,13 @@ from __future__ import annotations
 import types
 
 import msops.common.dtype as dtype
-from msops import _context, _dtypes, context, nn, ops
-from msops._gradients import grad, value_and_grad
-from msops._jit import jit
-from msops._parameter import Parameter, ParameterTuple
-from msops._tensor import Tensor
+from msops import context, nn, ops
+from msops._base import dtypes
+from msops._face import context as _context
+from msops._face.gradients import grad, value_and_grad
+from msops._face.jit import jit
+from msops._face.parameter import Parameter, ParameterTuple
+from msops._face.tensor import Tensor
 
 ms = types.SimpleNamespace(
     GRAPH_MODE=context.GRAPH_MODE,
@@ -28,5 +30,5 @@ ms = types.SimpleNamespace(
     set_context=context.set_context,
     set_device=_context.set_device,
     value_and_grad=value_and_grad,
-    **_dtypes.BY_NAME,
+    **dtypes.BY_NAME,
 )

@@ -32,7 +32,7 @@ from loop_expressions import (
     values,
 )
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.ir.intrinsics import FLOATS
 from msops._loops.ir.nodes import (
     Binary,

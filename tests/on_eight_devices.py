@@ -25,7 +25,8 @@ from custom_ops import aot, first, loops, tbe
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import msops
-from msops import Custom, _partitioning, errors, ops
+from msops import Custom, errors, ops
+from msops._sharding import partitioning
 from msops.ops import CustomRegOp
 from msops.testing import opcheck, transformations
 
@@ -729,7 +730,7 @@ def _held() -> None:
     programs = [jax.jit(lambda x, k=k: op(x * k)) for k in (1, 2, 3)]
     agree([program(x) for program in programs], [X * k + 1 for k in (1, 2, 3)])
     calls = [
-        call for call in _partitioning._calls._objects.values() if "held_once" in str(call.operator)
+        call for call in partitioning._calls._objects.values() if "held_once" in str(call.operator)
     ]
     assert [len(call.held) for call in calls] == [1]
 

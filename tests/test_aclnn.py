@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from jax.test_util import check_grads
 
 import msops
-from msops import _aclnn, errors, extension
-from msops._aclnn.dtypes import promote
+from msops import errors, extension
+from msops._ascend import aclnn
+from msops._ascend.aclnn.dtypes import promote
 
 # The names of tests and tutorials of MindSpore for C++ extensions.
 SEEN = """
@@ -43,7 +44,7 @@ def structs(arrays: Any) -> list[jax.ShapeDtypeStruct]:
 
 
 def call(name: str, inputs: Any, outputs: Any) -> tuple[jax.Array, ...]:
-    return _aclnn.lookup(name, "my_ops")(inputs, outputs)
+    return aclnn.lookup(name, "my_ops")(inputs, outputs)
 
 
 def declared(case: Case) -> tuple[list[np.ndarray], list[jax.ShapeDtypeStruct]]:
@@ -51,7 +52,7 @@ def declared(case: Case) -> tuple[list[np.ndarray], list[jax.ShapeDtypeStruct]]:
     answer = case.expected(*case.inputs)
     arrays = [np.asarray(a) for a in (answer if isinstance(answer, (tuple, list)) else [answer])]
     arrays = [a.astype(np.float32) if a.dtype == np.float64 else a for a in arrays]
-    updated = len(_aclnn.lookup(case.name, "").updated)
+    updated = len(aclnn.lookup(case.name, "").updated)
     return arrays, structs(arrays[: len(arrays) - updated])
 
 
@@ -93,13 +94,13 @@ def test_an_operator_runs_eagerly(case: Case) -> None:
 
 
 def test_every_operator_has_a_case() -> None:
-    own = {name for name in _aclnn.names() if name.removeprefix("aclnn") not in {"Twice"}}
+    own = {name for name in aclnn.names() if name.removeprefix("aclnn") not in {"Twice"}}
     assert own == {f"aclnn{case.name}" for case in CASES}
 
 
 @pytest.mark.parametrize("name", [*SEEN.split(), *PROMISED.split()])
 def test_what_scripts_use_is_there_with_and_without_prefix(name: str) -> None:
-    bare, prefixed = _aclnn.lookup(name, "x"), _aclnn.lookup(f"aclnn{name}", "x")
+    bare, prefixed = aclnn.lookup(name, "x"), aclnn.lookup(f"aclnn{name}", "x")
     assert bare == prefixed
     assert bare.name == f"aclnn{name}"
 
@@ -188,11 +189,11 @@ def test_an_operator_is_differentiable(name: str) -> None:
 
 
 def test_in_place_operators_give_the_new_value_of_what_they_write_to() -> None:
-    operator = _aclnn.lookup("aclnnInplaceAdd", "my_ops")
+    operator = aclnn.lookup("aclnnInplaceAdd", "my_ops")
     assert operator.updated == (0,)
     (result,) = operator([jnp.ones(3), jnp.arange(3.0), 2], [])
     np.testing.assert_array_equal(result, [1, 3, 5])
-    assert _aclnn.lookup("aclnnBatchNorm", "x").updated == (3, 4)
+    assert aclnn.lookup("aclnnBatchNorm", "x").updated == (3, 4)
     with pytest.raises(errors.InferenceTypeError, match="holds float32; got int32"):
         operator([jnp.ones(3, int), jnp.arange(3.0), 2], [])
 
@@ -209,12 +210,12 @@ def test_in_place_operators_give_the_new_value_of_what_they_write_to() -> None:
 def test_arguments_of_the_c_function_are_split(
     name: str, arguments: str, inputs: str, outputs: str
 ) -> None:
-    operator = _aclnn.lookup(name, "my_ops")
+    operator = aclnn.lookup(name, "my_ops")
     assert operator.split(arguments.split()) == (inputs.split(), outputs.split())
 
 
 def test_a_list_of_outputs_is_spliced_in() -> None:
-    operator = _aclnn.lookup("aclnnSplitTensor", "my_ops")
+    operator = aclnn.lookup("aclnnSplitTensor", "my_ops")
     assert operator.split(["x", 2, 0, ["a", "b"]]) == (["x", 2, 0], ["a", "b"])
 
 
@@ -284,7 +285,7 @@ def test_errors_say_who_and_what(
 )
 def test_an_unknown_name_lists_near_ones(name: str, near: str) -> None:
     with pytest.raises(errors.ArgumentValueError, match="msops has no aclnn operator") as caught:
-        _aclnn.lookup(name, "my_ops")
+        aclnn.lookup(name, "my_ops")
     assert near in str(caught.value)
     assert "register_aclnn" in str(caught.value)
 

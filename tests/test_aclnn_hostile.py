@@ -13,7 +13,7 @@ import pytest
 from aclnn_cases import CASES, Case
 from conftest import ROOT
 
-from msops import _aclnn
+from msops._ascend import aclnn
 from msops.errors import ArgumentValueError, InferenceValueError, MsopsError
 
 HOSTILE = (-(2**63), -1, 0, 2**31, 2**62, 2**63 - 1)
@@ -43,7 +43,7 @@ def spoiled(case: Case) -> Iterator[list[Any]]:
 def outputs_of(case: Case) -> list[jax.ShapeDtypeStruct]:
     answer = case.expected(*case.inputs)
     arrays = [np.asarray(a) for a in (answer if isinstance(answer, (tuple, list)) else [answer])]
-    updated = len(_aclnn.lookup(case.name, "").updated)
+    updated = len(aclnn.lookup(case.name, "").updated)
     return [
         jax.ShapeDtypeStruct(a.shape, np.float32 if a.dtype == np.float64 else a.dtype)
         for a in arrays[: len(arrays) - updated]
@@ -52,7 +52,7 @@ def outputs_of(case: Case) -> list[jax.ShapeDtypeStruct]:
 
 def attack(case: Case, *, eagerly: bool) -> int:
     """Calls an operator with each spoiled input; returns how often it refused, or raises."""
-    operator, refused = _aclnn.lookup(case.name, "hostile"), 0
+    operator, refused = aclnn.lookup(case.name, "hostile"), 0
     outputs = outputs_of(case)
     for inputs in spoiled(case):
         try:
@@ -139,7 +139,7 @@ def test_what_no_memory_holds_is_refused(
     name: str, inputs: list[Any], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
-        _aclnn.lookup(name, "hostile")(inputs, [F32])
+        aclnn.lookup(name, "hostile")(inputs, [F32])
 
 
 @pytest.mark.parametrize(
@@ -158,4 +158,4 @@ def test_what_no_memory_holds_is_refused(
 )
 def test_sizes_of_nothing_are_served(name: str, inputs: list[Any], expected: np.ndarray) -> None:
     outputs = [jax.ShapeDtypeStruct(expected.shape, np.float32)]
-    np.testing.assert_array_equal(_aclnn.lookup(name, "hostile")(inputs, outputs)[0], expected)
+    np.testing.assert_array_equal(aclnn.lookup(name, "hostile")(inputs, outputs)[0], expected)

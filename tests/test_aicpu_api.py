@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from msops import _aicpu_libraries
+from msops._backends.aicpu import libraries
 
 HEADERS = ROOT / "xla_kernels" / "include" / "aicpu"
 API = ROOT / "tests" / "aicpu_probes" / "api.cc"
@@ -17,7 +17,7 @@ NAMES = sorted(str(path.relative_to(HEADERS)) for path in HEADERS.rglob("*.h"))
 
 
 def eigen_flags() -> list[str]:
-    folder = _aicpu_libraries.find_eigen("test")
+    folder = libraries.find_eigen("test")
     assert folder is not None, "the tests need Eigen: pip install cmeel-eigen"
     return ["-isystem", str(folder)]
 

@@ -24,7 +24,8 @@ from aicpu_harness import (
 )
 from conftest import ROOT
 
-from msops import Custom, _aicpu_libraries, errors
+from msops import Custom, errors
+from msops._backends.aicpu import libraries
 from msops.ops import CustomRegOp, DataType, custom_info_register
 
 # Op info.
@@ -219,28 +220,28 @@ def test_allow_list_covers_every_source(tmp_path, monkeypatch) -> None:
 
 
 def test_kernel_without_eigen_compiles_without_it(monkeypatch) -> None:
-    monkeypatch.setattr(_aicpu_libraries, "find_eigen", lambda who: None)
-    assert _aicpu_libraries.build_library([Path(PROBE)], "test").name == "probe.cc"
+    monkeypatch.setattr(libraries, "find_eigen", lambda who: None)
+    assert libraries.build_library([Path(PROBE)], "test").name == "probe.cc"
 
 
 def test_missing_eigen_is_named_with_its_install_command(tmp_path, monkeypatch) -> None:
     source = tmp_path / "needs_eigen.cc"
     source.write_text('#include "utils/eigen_tensor.h"\nEigen::half x;\n')
-    monkeypatch.setattr(_aicpu_libraries, "find_eigen", lambda who: None)
+    monkeypatch.setattr(libraries, "find_eigen", lambda who: None)
     with pytest.raises(
         errors.BuildError, match=r"needs_eigen.cc needs Eigen(?s:.*)pip install 'msops"
     ):
-        _aicpu_libraries.build_library([source], "test")
+        libraries.build_library([source], "test")
 
 
 def test_msops_eigen_names_the_folder(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MSOPS_EIGEN", str(tmp_path))
     with pytest.raises(errors.BuildError, match="no Eigen/Core in MSOPS_EIGEN"):
-        _aicpu_libraries.build_library([Path(PROBE)], "test")
+        libraries.build_library([Path(PROBE)], "test")
     (tmp_path / "eigen3" / "Eigen").mkdir(parents=True)
     (tmp_path / "eigen3" / "Eigen" / "Core").write_text("#error this one\n")
     with pytest.raises(errors.BuildError, match="this one"):
-        _aicpu_libraries.build_library([Path(PROBE)], "test")
+        libraries.build_library([Path(PROBE)], "test")
 
 
 def test_eigens_assertions_are_errors(tmp_path) -> None:
@@ -265,7 +266,7 @@ def test_program_names_no_path() -> None:
 
 def test_library_holds_no_path_of_this_machine() -> None:
     # Its check macros are expanded in the headers, too.
-    library = _aicpu_libraries.find_library(_aicpu_libraries.BUNDLED, None, "test")
+    library = libraries.find_library(libraries.BUNDLED, None, "test")
     assert b"msops/utils/kernel_util.h" in library.path.read_bytes()
     assert str(ROOT).encode() not in library.path.read_bytes()
 

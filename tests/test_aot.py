@@ -15,7 +15,7 @@ from conftest import ROOT
 from custom_ops import FLOAT_OPS, aot, first, scale_sum_info
 
 from msops import Custom, errors, get_include
-from msops._dtypes import BY_NAME
+from msops._base.dtypes import BY_NAME
 from msops.ops import CustomRegOp
 
 X = jnp.array([1.0, 2.0, 4.0])

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from custom_ops import FLOAT_OPS, aot, first, horner, loops, matmul, multiply, scale_sum_info
 
-from msops import Custom, Tensor, _config, errors, ops
+from msops import Custom, Tensor, errors, ops
 from msops._backends import BACKENDS
-from msops._custom_options import read_options
+from msops._base import config
+from msops._custom.options import read_options
 from msops.ops import CustomRegOp, DataType
 
 X = jnp.array([1.0, 2.0, 4.0])
@@ -752,12 +753,12 @@ def test_cust_aicpu_names_no_source(folder, suffix):
 )
 def test_variables_that_name_the_home_folder_of_nobody(monkeypatch, variable):
     readers = {
-        "MSOPS_CACHE_DIR": _config.cache_dir,
-        "XDG_CACHE_HOME": _config.cache_dir,
-        "MSOPS_LIBRARY_PATH": _config.library_path,
-        "MSOPS_AICPU_PATH": _config.aicpu_path,
-        "MSOPS_EIGEN": _config.eigen,
-        "MS_CUSTOM_AOT_WHITE_LIST": _config.aot_white_list,
+        "MSOPS_CACHE_DIR": config.cache_dir,
+        "XDG_CACHE_HOME": config.cache_dir,
+        "MSOPS_LIBRARY_PATH": config.library_path,
+        "MSOPS_AICPU_PATH": config.aicpu_path,
+        "MSOPS_EIGEN": config.eigen,
+        "MS_CUSTOM_AOT_WHITE_LIST": config.aot_white_list,
     }
     monkeypatch.delenv("MSOPS_CACHE_DIR", raising=False)
     monkeypatch.setenv(variable, "~nosuchuser/x")

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from msops import Custom, _run
-from msops._cache_command import show_size
+from msops import Custom
+from msops._tools import run
+from msops._tools.cache import show_size
 
 SOURCE = """
 extern "C" int Two(int nparam, void **params, int *ndims, long **shapes, const char **dtypes,
@@ -40,7 +41,7 @@ def run_op(folder: Path) -> None:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    _run.main(["cache", *arguments])
+    run.main(["cache", *arguments])
     return capsys.readouterr().out
 
 
@@ -95,5 +96,5 @@ def test_sizes_have_units(size_bytes: int, text: str) -> None:
 
 def test_an_action_is_required(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        _run.main(["cache"])
+        run.main(["cache"])
     assert "action" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from loop_agreement import assert_agree
 from loop_corpus import CORPUS, Case, specialised
 from loop_strategies import WIDE_DTYPES, kernels
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.ir.intrinsics import DTYPES, FUNCTIONS, INTEGERS, result_dtype
 from msops._loops.ir.nodes import (
     Binary,

@@ -8,15 +8,15 @@ from pathlib import Path
 import jax
 import pytest
 
-from msops import _doctor, _run
 from msops import _jax_seam as seam
 from msops._backends import BACKENDS
+from msops._tools import doctor, run
 
 
 def told(capsys: pytest.CaptureFixture[str], code: int) -> dict[str, str]:
     """Runs the doctor; returns what it says of each thing."""
     with pytest.raises(SystemExit) as ended:
-        _run.main(["doctor"])
+        run.main(["doctor"])
     assert ended.value.code == code
     lines = re.sub(r"\n {13}", "; ", capsys.readouterr().out).splitlines()
     return {line[:12].strip(): line[13:] for line in lines}
@@ -59,4 +59,4 @@ def test_a_cache_that_cannot_be_written_is_told(
 def test_a_module_that_is_newer_than_jaxlib_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seam, "ffi_version", lambda: (0, 0))
     with pytest.raises(RuntimeError, match=r"jaxlib has 0\.0, which refuses what is newer"):
-        _doctor._module()
+        doctor._module()

@@ -16,7 +16,7 @@ from conftest import ROOT
 from extension_modules import extension
 
 import msops as ms
-from msops._native_call import native_module
+from msops._calls.library_call import native_module
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,

@@ -11,9 +11,9 @@ import pytest
 from extension_modules import extension
 
 import msops as ms
-from msops._dtypes import DTYPES
+from msops._base.dtypes import DTYPES
 from msops._extension import methods
-from msops._tensor import wrap
+from msops._face.tensor import wrap
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, InferenceTypeError
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from face_namespace import ms
 
-from msops import _compiled, ops
+from msops import ops
+from msops._face import compiled
 from msops.errors import ArgumentTypeError, ArgumentValueError
 
 Tensor, Parameter, Cell = ms.Tensor, ms.Parameter, ms.nn.Cell
@@ -26,13 +27,13 @@ def graph_mode():
 def traced(monkeypatch):
     """Counts tracings: one entry per compiled signature that was traced."""
     made = []
-    real = _compiled._Program.__init__
+    real = compiled._Program.__init__
 
     def counted(self, *args):
         made.append(self)
         real(self, *args)
 
-    monkeypatch.setattr(_compiled._Program, "__init__", counted)
+    monkeypatch.setattr(compiled._Program, "__init__", counted)
     return made
 
 

@@ -13,13 +13,14 @@ import pytest
 from conftest import ROOT
 from face_namespace import ms
 
-from msops import _context, common
+from msops import common
+from msops._face import context
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, MsopsError
 
 
 @pytest.fixture(autouse=True)
 def _fresh_context(monkeypatch):
-    monkeypatch.setattr(_context, "_state", _context._State())
+    monkeypatch.setattr(context, "_state", context._State())
 
 
 def in_new_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -110,7 +111,7 @@ def test_the_warning_of_ascend_names_the_line_of_the_script():
             use()
         assert [entry.filename for entry in caught] == [__file__]
         assert [entry.lineno for entry in caught] == [use.__code__.co_firstlineno]
-        _context._state = _context._State()
+        context._state = context._State()
 
 
 @pytest.fixture
@@ -149,7 +150,7 @@ def test_there_is_no_seed_at_first():
 
 
 def test_a_fixed_device_outlasts_the_script():
-    _context.fix_device("CPU")
+    context.fix_device("CPU")
     ms.set_context(device_target="GPU", device_id=3, mode=ms.GRAPH_MODE)
     ms.set_device("Ascend")
     assert ms.get_context("device_target") == "CPU"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from msops import ops
-from msops._tensor import unwrap, wrap
+from msops._face.tensor import unwrap, wrap
 from msops.errors import ArgumentTypeError, ArgumentValueError, MsopsError
 
 Tensor = ms.Tensor

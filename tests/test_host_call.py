@@ -22,7 +22,7 @@ import pytest
 from custom_ops import first
 
 from msops import Custom, Tensor, errors
-from msops._host_function import takes_out
+from msops._calls.host_function import takes_out
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 CALLBACK = {"lower": "callback"}
@@ -384,9 +384,9 @@ def test_a_program_holds_its_function_and_nothing_else_does() -> None:
     assert gone() is not None
     del program
     jax.clear_caches()
-    from msops import _programs
+    from msops._primitive import programs
 
-    _programs._recent.clear()
+    programs._recent.clear()
     deadline = time.monotonic() + 20
     while gone() is not None and time.monotonic() < deadline:
         gc.collect()  # Python drops what other threads gave up when it next can

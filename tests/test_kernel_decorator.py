@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from loop_corpus import CORPUS, Case
 
-from msops import _numpy_intrinsics
-from msops._kernel_decorator import kernel, ms_kernel
+from msops._custom import numpy_intrinsics
+from msops._custom.kernel import kernel, ms_kernel
 from msops._loops.frontends import read_kernel
 from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._op_info import CustomRegOp
@@ -136,7 +136,7 @@ def test_ms_kernel_is_deprecated() -> None:
 
 
 def test_every_name_of_the_language_runs() -> None:
-    assert set(_numpy_intrinsics.INTRINSICS) == set(INTRINSICS)
+    assert set(numpy_intrinsics.INTRINSICS) == set(INTRINSICS)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_every_name_of_the_language_runs() -> None:
     ],
 )
 def test_numpy_functions(name: str, arguments: tuple[Any, ...], expected: float) -> None:
-    result = _numpy_intrinsics.INTRINSICS[name](*arguments)
+    result = numpy_intrinsics.INTRINSICS[name](*arguments)
     assert float(result) == pytest.approx(expected, rel=1e-6)
     if name in ("erf", "rsqrt", "sigmoid"):
         assert result.dtype == np.float32

@@ -1,4 +1,7 @@
-"""Imports point strictly down, the JAX seam is one package, and `import msops` is light."""
+"""The rooms of the package: docs/architecture.md says what each may import, and its docstring too.
+
+Also: the seam is the only package that knows private JAX, and `import msops` is light.
+"""
 
 from __future__ import annotations
 
@@ -13,76 +16,18 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-# The layers of the package, from the top; in a layer, from the top again. A module imports only
-# from rows below its own, a name standing for the package's submodules too unless they have a row.
-LAYERS: dict[int, tuple[str, ...]] = {
-    7: (
-        "msops __main__",
-        "_run",
-        "_doctor testing",
-        "_cache_command",
-        "common context extension nn ops tbe",
-        "_names",
-        "_notebook",
-    ),
-    6: (
-        "_gradients _jit",
-        "_differentiation",
-        "_cell_containers",
-        "_cell",
-        "_cell_bprop",
-        "_compiled",
-        "_extension",
-        "_custom",
-        "_custom_options",
-        "_inspection",
-        "_kernel_decorator",
-        "_numpy_intrinsics",
-    ),
-    5: ("_backends",),
-    4: ("_backends.aicpu _backends.aot _backends.loops _backends.pyfunc _backends.tbe",),
-    3: (
-        "_programs",
-        "_operator _explicit_mesh",
-        "_partitioning",
-        "_loop_kernels",
-        "_host_round_trip",
-        "_host_call",
-        "_host_function",
-        "_backend",
-        "_forward_mode",
-        "_autodiff",
-        "_batching",
-        "_traced",
-        "_host_callback",
-        "_inference",
-        "_call",
-        "_fingerprint",
-        "_parameter",
-        "_tensor",
-        "_tensor_hooks _tensor_views",
-        "_tensor_operators",
-        "_tensor_methods",
-        "_array_math",
-        "_tensor_data",
-        "_tensor_text",
-        "_leaves",
-    ),
-    2: (
-        "_aicpu_call _aicpu_libraries _cuda_call",
-        "_native_call _process_objects",
-        "_tbe",
-        "_loops",
-        "_aclnn",
-        "_jax_seam _native _op_info _toolchain",
-        "_tiling",
-        "_sharding_rule",
-    ),
-    1: ("_context", "_config _dtypes _logging _host_memory _paths _version"),
-    0: ("errors",),
-}
-ROWS = [row.split() for layer in sorted(LAYERS, reverse=True) for row in LAYERS[layer]]
-HEIGHT = {name: len(ROWS) - index for index, row in enumerate(ROWS) for name in row}
+PAGE = ROOT / "docs" / "architecture.md"
+PUBLIC = {"common", "context", "errors", "extension", "nn", "ops", "tbe", "testing"}
+"""The names that users import. They may import every room; of them rooms import only `errors`."""
+
+
+def read_rooms() -> dict[str, set[str]]:
+    """Returns the rooms in the page's table from top to bottom, and what each may import."""
+    rows = re.findall(r"^\| `(_\w+)` \|.*\|(.*)\|$", PAGE.read_text(), re.MULTILINE)
+    return {room: set(re.findall(r"`(\w+)`", may)) for room, may in rows}
+
+
+ROOMS = read_rooms()
 
 
 def module_name(path: Path) -> str:
@@ -114,33 +59,47 @@ def own_imports(module: str) -> set[str]:
     return found - {module}
 
 
-def row_name(module: str) -> str | None:
-    """Returns the name under which the table of layers has a module."""
-    name = module.removeprefix("msops.")
-    while name not in HEIGHT and "." in name:
-        name = name.rpartition(".")[0]
-    return name if name in HEIGHT else None
-
-
 IMPORTS = {module: own_imports(module) for module in SOURCES}
 
 
-def test_every_module_has_a_layer() -> None:
-    homeless = [module for module in SOURCES if row_name(module) is None]
-    assert homeless == [], "give them a row in LAYERS"
-    modules = {row_name(module) for module in SOURCES} | {"_native"}
-    assert set(HEIGHT) <= modules, "LAYERS has rows for what is not there"
+def room_of(module: str) -> str:
+    """Returns the first part of a module's name below `msops`; "" for `msops` itself."""
+    return module.removeprefix("msops").removeprefix(".").partition(".")[0]
 
 
-def test_imports_point_strictly_down() -> None:
-    wrong = [
+def test_the_house_has_the_rooms_of_its_page() -> None:
+    rooms = {room_of(module) for module in SOURCES} - PUBLIC - {"", "__main__"}
+    assert set(ROOMS) == rooms
+    assert len(rooms) <= 16
+
+
+def test_rooms_import_what_the_page_lets_them() -> None:
+    wrong = {
         f"{module} imports {imported}"
         for module, names in IMPORTS.items()
         for imported in names
-        if row_name(module) != row_name(imported)
-        and HEIGHT[row_name(module) or ""] <= HEIGHT[row_name(imported) or ""]
-    ]
-    assert wrong == []
+        if room_of(module) in ROOMS
+        and room_of(imported) not in {room_of(module), "errors", "_native", *ROOMS[room_of(module)]}
+    }
+    assert wrong == set()
+
+
+def test_the_page_lists_no_import_that_is_not_there() -> None:
+    for room, may in ROOMS.items():
+        used = {
+            room_of(imported)
+            for module, names in IMPORTS.items()
+            if room_of(module) == room
+            for imported in names
+        }
+        assert may <= used, room
+
+
+def test_rooms_stand_above_what_they_import() -> None:
+    rooms = list(ROOMS)
+    for room, may in ROOMS.items():
+        below = set(rooms[rooms.index(room) + 1 :])
+        assert may <= below | PUBLIC, room
 
 
 def test_no_imports_form_a_cycle() -> None:
@@ -159,11 +118,42 @@ def test_no_imports_form_a_cycle() -> None:
         visit(module, ())
 
 
-def test_the_backends_do_not_know_one_another() -> None:
-    backends = {module for module in SOURCES if module.startswith("msops._backends.")}
-    assert len(backends) >= 2
-    for module in backends:
-        assert IMPORTS[module].isdisjoint(backends | {"msops._backends"})
+def docstring(package: str) -> str:
+    return ast.get_docstring(ast.parse(SOURCES[package].read_text())) or ""
+
+
+PACKAGES = [name for name, path in SOURCES.items() if path.name == "__init__.py"]
+
+
+@pytest.mark.parametrize("package", [name for name in PACKAGES if room_of(name) in ROOMS])
+def test_a_package_lists_its_modules(package: str) -> None:
+    folder = SOURCES[package].parent
+    inside = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    inside |= {path.parent.name for path in folder.glob("*/__init__.py")}
+    text = docstring(package)
+    if listed := re.search(r"Modules: ([\w\s,]+)\.", text):
+        assert set(re.split(r",\s+", listed[1])) == inside
+    else:
+        named = {name.rstrip("/") for name in re.findall(r"\b(\w+)(?=\.py\b|/)", text)}
+        assert named >= inside
+        assert set(re.findall(r"\b(\w+)\.py\b", text)) <= inside
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_says_what_it_may_import(room: str) -> None:
+    text = docstring(f"msops.{room}")
+    assert len(text.splitlines()) <= 10
+    stated = re.search(r"May import: (.+?)\.\n", text + "\n", re.DOTALL)
+    assert stated is not None
+    assert set(re.findall(r"`(\w+)`", stated[1])) == ROOMS[room]
+
+
+def test_the_func_types_do_not_know_one_another() -> None:
+    folders = {m: m.split(".")[2] for m in SOURCES if m.startswith("msops._backends.")}
+    assert len(set(folders.values())) >= 2
+    for module, folder in folders.items():
+        others = {other for other in IMPORTS[module] if folders.get(other, folder) != folder}
+        assert others | (IMPORTS[module] & {"msops._backends"}) == set(), module
 
 
 def seam_names(text: str) -> set[str]:
@@ -207,12 +197,12 @@ def test_public_jax_is_not_taken_for_the_seam(text: str) -> None:
 
 def test_only_the_seam_uses_ffi_interpreters_and_private_jax() -> None:
     users = {module: seam_names(path.read_text()) for module, path in SOURCES.items()}
-    assert {row_name(module) for module, names in users.items() if names} == {"_jax_seam"}
+    assert {room_of(module) for module, names in users.items() if names} == {"_jax_seam"}
 
 
-@pytest.mark.parametrize("package", ["_toolchain", "errors", "_config"])
+@pytest.mark.parametrize("package", ["_toolchain", "errors", "_base.config"])
 def test_what_needs_no_jax_imports_none(package: str) -> None:
-    modules = [module for module in SOURCES if row_name(module) == package]
+    modules = [module for module in SOURCES if f"{module}.".startswith(f"msops.{package}.")]
     assert modules
     for module in modules:
         names = imported_names(ast.parse(SOURCES[module].read_text()))
@@ -311,7 +301,7 @@ def test_import_starts_no_backend(imports: list[dict]) -> None:
 
 def test_import_leaves_out_what_only_some_ops_need(imports: list[dict]) -> None:
     loaded = set(imports[0]["loaded"])
-    assert "msops._custom" in loaded
+    assert "msops._custom.custom" in loaded
     assert loaded.isdisjoint({"msops._native", "pybind11", "islpy", "IPython"})
 
 

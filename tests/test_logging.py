@@ -15,7 +15,8 @@ import pytest
 from conftest import ROOT
 from custom_ops import loops, matmul, solve_lower
 
-from msops import _config, errors
+from msops import errors
+from msops._base import config
 from msops._toolchain import build
 
 NOTES = (ROOT / "BUILD_NOTES.md").read_text()
@@ -96,7 +97,7 @@ def test_a_program_that_configures_nothing_sees_warnings_and_each_once(tmp_path:
 @pytest.mark.parametrize("words", ["ir", "bounds", "ir,bounds", " bounds  ir ", ""])
 def test_debug_takes_its_words(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     monkeypatch.setenv("MSOPS_DEBUG", words)
-    assert _config.debug() == set(words.replace(",", " ").split())
+    assert config.debug() == set(words.replace(",", " ").split())
 
 
 def test_an_unknown_word_of_debug_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,4 +117,4 @@ def test_the_notes_list_every_logger_and_every_word_of_debug() -> None:
     made = re.compile(r'(?:getLogger\(|kLogger\[\] = )"(msops[\w.]*)"')
     assert listed == {name for path in sources for name in made.findall(path.read_text())}
     (words,) = re.findall(r"^\| `MSOPS_DEBUG` \| (.*) \|$", NOTES, re.MULTILINE)
-    assert set(re.findall(r"`(\w+)`", words)) == set(_config.DEBUG_WORDS)
+    assert set(re.findall(r"`(\w+)`", words)) == set(config.DEBUG_WORDS)

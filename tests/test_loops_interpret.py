@@ -14,7 +14,7 @@ from loop_agreement import assert_agree, rounding_bound
 from loop_expressions import LIPSCHITZ
 from loop_strategies import WIDE_DTYPES, Case, kernels
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.ir.intrinsics import FLOATS
 from msops._loops.ir.nodes import Binary, Call, Cast, For, If, Kernel, Local, Select
 from msops._loops.ir.walk import expressions, loads, own_expressions, statements

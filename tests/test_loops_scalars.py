@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.ir.intrinsics import BINARY, DTYPES, FLOATS, FUNCTIONS, INTEGERS, result_dtype
 from msops._loops.ir.nodes import (
     Binary,

@@ -31,7 +31,7 @@ from custom_ops import (
 )
 
 from msops import Custom, Tensor, ops
-from msops._dtypes import DTYPES
+from msops._base.dtypes import DTYPES
 from msops.errors import ArgumentTypeError, ArgumentValueError
 from msops.ops import CustomRegOp, DataType
 from msops.testing import Finding, Report, opcheck

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 import msops
 from msops import Custom
-from msops._partitioning import _divide
-from msops._sharding_rule import Dimensions, ShardingRule, read_rule
-from msops._tiling import Tiling, find_gathered, plan, undivided
+from msops._jax_seam.division import Dimensions, Tiling, undivided
+from msops._op.sharding_rule import ShardingRule, read_rule
+from msops._sharding.partitioning import _divide
+from msops._sharding.tiling import find_gathered, plan
 from msops.errors import ArgumentTypeError, ArgumentValueError, KernelError
 
 

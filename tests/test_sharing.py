@@ -16,7 +16,7 @@ from custom_ops import FLOAT_OPS, aot, first, loops
 from tbe_ops import kernel_of, op_info
 
 from msops import Custom, Tensor
-from msops._fingerprint import by_live_value, by_value
+from msops._op.identity import by_live_value, by_value
 
 X = jnp.arange(4.0)
 SCALE = 2.0

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import msops
-from msops._tbe.kernel_files import carried_op_info, load_kernel
+from msops._ascend.tbe.kernel_files import carried_op_info, load_kernel
 
 rng = np.random.default_rng(0)
 N, C, H, W = 3, 20, 2, 5

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msops import _config
+from msops._base import config
 from msops._toolchain import build, builder, compilers, resolve
 from msops._toolchain import cuda as cuda_module
 from msops._toolchain.manifest import parse_depfile
@@ -653,4 +653,4 @@ def test_a_header_of_any_name_is_read_back(
 def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MSOPS_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere/else")
-    assert _config.cache_dir() == Path("/somewhere/else/msops")
+    assert config.cache_dir() == Path("/somewhere/else/msops")

@@ -16,7 +16,8 @@ import numpy as np
 from extension_modules import extension
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from msops import Custom, _process_objects
+from msops import Custom
+from msops._calls import process_objects
 
 ROWS = PartitionSpec("rows")
 
@@ -87,7 +88,7 @@ def main(address: str, number: int) -> None:
     report["different runners"] = error_of(lambda x: axpy(x, x, 2.0))
     report["equal again"] = together(lambda x: op(double)(x) + 1)
     if number == 0:
-        _process_objects.WAIT_S = 0.5
+        process_objects.WAIT_S = 0.5
         report["alone"] = error_of(op(np.exp))
     else:
         report["alone"] = together(op(double))

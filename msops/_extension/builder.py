@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from msops import _context, _toolchain
+from msops import _toolchain
+from msops._base.paths import get_include
 from msops._extension.options import Options, read_options, words
-from msops._paths import get_include
+from msops._face import context
 from msops.errors import ArgumentTypeError, BuildError, explain
 
 
@@ -75,7 +76,7 @@ class CustomOpBuilder:
         self.name = self._options.name
         self.backend = self._options.backend
         if self.backend == "Ascend":
-            _context.announce_ascend()
+            context.announce_ascend()
 
     @classmethod
     def from_source(

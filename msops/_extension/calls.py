@@ -17,18 +17,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from msops import _context
 from msops import _jax_seam as seam
-from msops._call import as_array
 from msops._extension.handles import Handle, is_array
-from msops._inference import (
+from msops._face import context
+from msops._face.tensor import Tensor, is_jax_face, strided_memory, wrap
+from msops._op.call import as_array
+from msops._op.inference import (
     HIGHEST_RANK,
     MOST_ENTRIES,
     refuse_64_bit,
     refuse_unknown_dtype,
     require_numbers,
 )
-from msops._tensor import Tensor, is_jax_face, strided_memory, wrap
 from msops.errors import ArgumentValueError, BackendError, explain
 
 _WHO = "extension function"
@@ -70,7 +70,7 @@ class CallFrame:
         self._handles: dict[int, Handle] = {}
         self._outer: CallFrame | None = None
         self._face: contextlib.AbstractContextManager[Any] = (
-            _context.scope() if tensors else contextlib.nullcontext()
+            context.scope() if tensors else contextlib.nullcontext()
         )
 
     def __enter__(self) -> CallFrame:

@@ -23,7 +23,7 @@ import jax
 from msops import _jax_seam as seam
 from msops._extension.calls import CallFrame, current_frame
 from msops._extension.handles import Handle
-from msops._leaves import is_leaf
+from msops._face.leaves import is_leaf
 from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError, explain
 
 Needs = tuple[bool, ...]

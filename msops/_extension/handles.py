@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops import _jax_seam as seam
-from msops._dtypes import BY_TYPE_ID, as_dtype
-from msops._tensor import Tensor
+from msops._base.dtypes import BY_TYPE_ID, as_dtype
+from msops._face.tensor import Tensor
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, explain
 
 _ALIGNMENT = 64

@@ -12,7 +12,7 @@ import numpy as np
 from msops import _jax_seam as seam
 from msops._extension.calls import check_shape, current_frame, new_handle
 from msops._extension.handles import Handle, dtype_of, out_of_memory
-from msops._inference import refuse_64_bit
+from msops._op.inference import refuse_64_bit
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 
@@ -67,7 +67,7 @@ def index_select(array: Any, dim: int, index: Handle) -> Any:
     is NaN; for integers it is the smallest number, for unsigned ones the greatest.
     """
     # Most modules launch no operator, and do without the table.
-    from msops._aclnn import lookup
+    from msops._ascend.aclnn import lookup
 
     _require_integers(index, "index_select")
     axis = _axis(dim, array.ndim, "index_select")

@@ -23,7 +23,7 @@ def launch_aclnn(name: str, arguments: Sequence[Any], outputs: Sequence[Any] | N
       MsopsError: there is no such operator, or it cannot serve these arguments.
     """
     # Only modules that launch operators need the table.
-    from msops._aclnn import lookup
+    from msops._ascend.aclnn import lookup
 
     operator = lookup(name, f"extension module '{current_frame().module.name}'")
     if outputs is None:

@@ -20,11 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops import _jax_seam as seam
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
+from msops._calls.library_call import native_module, register_targets
+from msops._calls.process_objects import refuse_export, require_everywhere
 from msops._extension.calls import Module, current_frame
 from msops._extension.handles import Handle, layout, type_id_of
-from msops._native_call import native_module, register_targets
-from msops._process_objects import refuse_export, require_everywhere
 from msops.errors import (
     ArgumentValueError,
     BackendError,

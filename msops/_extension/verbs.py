@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+from msops._calls.library_call import native_module
 from msops._extension.calls import from_python, new_handle, to_python
 from msops._extension.functions import apply
 from msops._extension.handles import Handle, dtype_of, layout
 from msops._extension.methods import call_method, make
 from msops._extension.operators import launch_aclnn
 from msops._extension.runners import run
-from msops._native_call import native_module
 
 
 def _empty(type_id: int, shape: Sequence[int]) -> Handle:

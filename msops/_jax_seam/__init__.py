@@ -1,8 +1,10 @@
 """The only package that touches `jax.ffi`, `jax.interpreters` and private JAX names.
 
-Each function is a thin verb over one JAX mechanism, so that a JAX upgrade is one diff. Checked on
-JAX 0.10.2 and 0.12. Its module `partitioning` is imported by its own name, by programs over several
-devices alone.
+Each function is a thin verb over one JAX mechanism, so that a JAX upgrade is one diff.
+`partitioning` is imported by its own name: only programs over several devices need it.
+
+May import: `_base`.
+Modules: division, ffi, lowering, partitioning, primitives, processes, values.
 """
 
 from msops._jax_seam.ffi import (

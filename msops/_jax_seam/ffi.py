@@ -14,7 +14,7 @@ import numpy as np
 from jax._src import xla_bridge as _xla_bridge
 from jaxlib import xla_client as _xla_client
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 
 # What XLA calls a platform when a custom call target is registered.
 _XLA_PLATFORM = {"cpu": "cpu", "cuda": "CUDA", "rocm": "ROCM"}

@@ -22,9 +22,8 @@ from jax._src.lib.mlir.dialects import sdy
 from jax.interpreters import mlir
 from jaxlib import xla_client as _xla_client
 
+from msops._jax_seam.division import Dimensions, Plan, Tiling, undivided
 from msops._jax_seam.lowering import DEVICES, OneDevice
-from msops._sharding_rule import Dimensions
-from msops._tiling import Plan, Tiling, undivided
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,8 @@
+"""The loop compiler: loop nests in Python, TVM compute or IR builder to JAX, C, CUDA C, gradients.
+
+README.md has its map and what a kernel means.
+
+May import: `_base`, `_toolchain`.
+Modules: analysis, choice, diagnostics, errors, frontends, gradient, ir, oracle, passes,
+specialisation, to_c, to_cuda, to_jax.
+"""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msops import _config, _toolchain
+from msops import _toolchain
+from msops._base import config
 from msops._loops.analysis.counts import count_operations
 from msops._loops.choice import (
     Choice,
@@ -167,7 +168,7 @@ class Specialisation:
 
     @property
     def _checks_bounds(self) -> bool:
-        return "bounds" in _config.debug()
+        return "bounds" in config.debug()
 
     def lowering(self, platform: str, travels: bool = False) -> Lowering:
         """Returns "xla" or "native" for one of JAX's platforms; see `choice`."""
@@ -197,7 +198,7 @@ class Specialisation:
             analysis.kernel,
             analysis.unproven,
             analysis.overwritten,
-            check_bounds="bounds" in _config.debug(),
+            check_bounds="bounds" in config.debug(),
         )
 
     @functools.cached_property

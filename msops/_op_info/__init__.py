@@ -1,4 +1,9 @@
-"""Op info: what a custom op accepts, from MindSpore's builders to the guard that checks a call."""
+"""Op info: what a custom op accepts, from MindSpore's builders to the guard that checks a call.
+
+May import: `_base`.
+Modules: attributes, builders, data_type, decorators, fields, guard, kernel_builders, model, parse,
+rows, tbe_builder.
+"""
 
 from msops._op_info.attributes import bind_attributes as bind_attributes
 from msops._op_info.attributes import call_attribute_names as call_attribute_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msops._dtypes import BY_NAME, DTYPES
+from msops._base.dtypes import BY_NAME, DTYPES
 from msops._op_info.fields import choice_of
 from msops._op_info.model import Kind, Row
 from msops.errors import OpInfoTypeError, OpInfoValueError, explain

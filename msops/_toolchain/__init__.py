@@ -1,28 +1,10 @@
 """From a kernel's source, or a user's library, to a shared library that is safe to open.
 
-`resolve` is the entrance; each module holds one idea:
+`resolve` is the entrance; each module holds one idea, which its first line names.
 
-    libraries.py     resolve: the dispatch between source and library, and the memo in front of it
-    allow_list.py    MS_CUSTOM_AOT_WHITE_LIST
-    builder.py       one cached build: key, look-up, lock, compile, record
-    languages.py     the languages of sources: compiler, flags, how to get the compiler
-    compilers.py     which compiler, who it is, which command line
-    nvcc_paths.py    paths that nvcc can handle
-    cuda.py          what the CUDA driver says of itself and of the devices present
-    generated.py     generated C to libraries
-    modules.py       extension modules: several sources, one library
-    nvrtc.py         generated CUDA C to cubins, by NVRTC
-    manifest.py      what the compiler read, and whether it is still the same
-    inputs.py        reading a file that a user named
-    stamps.py        what a file held, without reading it again
-    store.py         the cache folder: verified objects, locks, scratch folders
-    contents.py      what is in the cache folder, and how to empty it
-    private_copy.py  a user's library under a name that cannot change, with its $ORIGIN
-    elf.py           the ELF reader
-    symbols.py       a library's names: missing ones, the std::string ABI they tell, and those that
-                     libc takes
-
-Nothing here imports JAX, starts a device or opens a library, but for NVRTC.
+May import: `_base`.
+Modules: allow_list, builder, compilers, contents, cuda, elf, generated, inputs, languages,
+libraries, manifest, modules, nvcc_paths, nvrtc, private_copy, stamps, store, symbols.
 """
 
 from msops._toolchain.allow_list import check_allowed

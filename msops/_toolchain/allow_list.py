@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from msops import _config
+from msops._base import config
 from msops.errors import ArgumentTypeError, explain
 
 
@@ -25,7 +25,7 @@ def check_allowed(path: str | os.PathLike[str], who: str) -> None:
     """
     if not os.environ.get("MS_CUSTOM_AOT_WHITE_LIST"):
         return
-    folder = _config.aot_white_list()
+    folder = config.aot_white_list()
     if folder is None:
         return
     try:

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from msops._logging import log_build, log_hit
+from msops._base.logging import log_build, log_hit
 from msops._toolchain import compilers, nvcc_paths
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.inputs import read_input

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from msops import _config
+from msops._base import config
 from msops._toolchain.cuda import device_architectures
 from msops._toolchain.languages import CUDA, LANGUAGES, Language
 from msops.errors import BuildError, explain
@@ -249,7 +249,7 @@ def _host_compiler_version(flags: tuple[str, ...], who: str) -> str:
 
 def _architecture_flags() -> tuple[str, ...]:
     """Returns nvcc's architecture flags: the variable's, else the devices', else its default."""
-    chosen = _config.cuda_arch()
+    chosen = config.cuda_arch()
     if chosen:
         return (f"-arch={chosen}",)
     devices = device_architectures()

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from msops._logging import log_build, log_hit
+from msops._base.logging import log_build, log_hit
 from msops._toolchain import compilers
 from msops._toolchain.builder import Report, build_object, linked_files
 from msops._toolchain.elf import parse_elf

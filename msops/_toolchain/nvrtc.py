@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from msops import _config
-from msops._logging import log_build, log_hit
+from msops._base import config
+from msops._base.logging import log_build, log_hit
 from msops._toolchain.cuda import device_architectures, driver_major
 from msops._toolchain.manifest import Result, find_result, record_result
 from msops._toolchain.store import Store, open_store
@@ -75,7 +75,7 @@ def architectures(who: str) -> tuple[str, ...]:
       ArgumentValueError: the variable names no real architecture.
       BuildError: it is not set, and there is no device.
     """
-    chosen = _config.cuda_arch()
+    chosen = config.cuda_arch()
     if chosen is None:
         found = device_architectures()
         if found:

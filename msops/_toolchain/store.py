@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from msops import _config
+from msops._base import config
 from msops.errors import BuildError, explain
 
 STORE_VARIABLES = ("MSOPS_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
@@ -148,7 +148,7 @@ class Store:
 
 def open_store(who: str) -> Store:
     """Returns the cache folder that the environment names now."""
-    return Store(_config.cache_dir(), who)
+    return Store(config.cache_dir(), who)
 
 
 def read_verified(path: Path, digest: str) -> bytes | None:

@@ -1,9 +1,9 @@
 """MindSpore's ``common`` namespace: Tensor, Parameter, dtypes, jit and the seed."""
 
-from msops._jit import jit
-from msops._names import missing_names
-from msops._parameter import Parameter, ParameterTuple
-from msops._tensor import Tensor
+from msops._base.missing_names import missing_names
+from msops._face.jit import jit
+from msops._face.parameter import Parameter, ParameterTuple
+from msops._face.tensor import Tensor
 from msops.common import dtype
 from msops.common.seed import get_seed, set_seed
 

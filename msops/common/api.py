@@ -1,7 +1,7 @@
 """MindSpore's ``common.api`` namespace."""
 
-from msops._jit import jit
-from msops._names import missing_names
+from msops._base.missing_names import missing_names
+from msops._face.jit import jit
 
 __all__ = ["jit", "ms_function"]
 

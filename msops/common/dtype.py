@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from msops._dtypes import BY_NAME, DType, as_dtype
-from msops._names import missing_names
+from msops._base.dtypes import BY_NAME, DType, as_dtype
+from msops._base.missing_names import missing_names
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

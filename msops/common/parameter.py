@@ -1,7 +1,7 @@
 """MindSpore's ``common.parameter`` namespace."""
 
-from msops._names import missing_names
-from msops._parameter import Parameter, ParameterTuple
+from msops._base.missing_names import missing_names
+from msops._face.parameter import Parameter, ParameterTuple
 
 __all__ = ["Parameter", "ParameterTuple"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from msops._names import missing_names
+from msops._base.missing_names import missing_names
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 __all__ = ["get_seed", "set_seed"]

@@ -1,7 +1,7 @@
 """MindSpore's ``common.tensor`` namespace."""
 
-from msops._names import missing_names
-from msops._tensor import Tensor
+from msops._base.missing_names import missing_names
+from msops._face.tensor import Tensor
 
 __all__ = ["Tensor"]
 

@@ -1,8 +1,8 @@
 """MindSpore's ``nn`` namespace: the Cells that operator scripts build on."""
 
-from msops._cell import Cell
-from msops._cell_containers import CellList, SequentialCell
-from msops._names import missing_names
+from msops._base.missing_names import missing_names
+from msops._face.cell import Cell
+from msops._face.cell_containers import CellList, SequentialCell
 
 __all__ = ["Cell", "CellList", "SequentialCell"]
 

@@ -6,10 +6,10 @@ from msops.ops import op_info_register as _op_info_register_module  # noqa: F401
 
 from typing import TYPE_CHECKING
 
-from msops._custom import Custom
-from msops._gradients import GradOperation, grad, value_and_grad
-from msops._kernel_decorator import kernel, ms_kernel
-from msops._names import missing_names
+from msops._base.missing_names import missing_names
+from msops._custom.custom import Custom
+from msops._custom.kernel import kernel, ms_kernel
+from msops._face.gradients import GradOperation, grad, value_and_grad
 from msops._op_info import (
     AiCPURegOp,
     AkgAscendRegOp,

@@ -1,4 +1,4 @@
-"""The op table: MindSpore's operator functions and primitive classes over `msops._array_math`.
+"""The op table: MindSpore's operator functions and primitive classes over `msops._face.array_math`.
 
 A row of `FUNCTIONS` is a function form (``ops.add``), a row of `PRIMITIVES` a class whose instances
 are called (``ops.Add()(x, y)``, ``ops.ReduceSum(keep_dims=True)(x)``). Both take Tensors and return
@@ -16,10 +16,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from msops import _array_math as m
-from msops._dtypes import as_dtype
-from msops._parameter import assign
-from msops._tensor import Tensor, lift
+from msops._base.dtypes import as_dtype
+from msops._face import array_math as m
+from msops._face.parameter import assign
+from msops._face.tensor import Tensor, lift
 from msops.errors import ArgumentTypeError, explain
 
 _REQUIRED = object()

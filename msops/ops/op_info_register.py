@@ -1,6 +1,6 @@
 """MindSpore's ``ops.op_info_register`` namespace: op info builders and decorators."""
 
-from msops._names import missing_names
+from msops._base.missing_names import missing_names
 from msops._op_info import (
     AiCPURegOp,
     AkgAscendRegOp,

@@ -21,9 +21,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from msops._aicpu_call import AicpuCall
-from msops._dtypes import as_dtype
-from msops._native_call import NativeCall, native_module
+from msops._base.dtypes import as_dtype
+from msops._calls.aicpu_call import AicpuCall
+from msops._calls.library_call import NativeCall, native_module
 
 _CHILD = Path(__file__).with_name("guarded_child.py")
 _FAULT = struct.Struct("=iiQi")

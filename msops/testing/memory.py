@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import jax
 import numpy as np
 
-from msops._host_function import HostFunction
+from msops._calls.host_function import HostFunction
 from msops.errors import MsopsError
 from msops.testing.bounds import Bounds, crash_line, find_bounds
 from msops.testing.guarded import Job, Run, run_jobs, show, size_bytes

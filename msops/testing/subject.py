@@ -6,28 +6,28 @@ import contextlib
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import numpy as np
 
 from msops import _jax_seam as seam
-from msops._aicpu_libraries import build_library
-from msops._backends.aicpu import AicpuKernel
-from msops._backends.pyfunc import PyfuncKernel
-from msops._custom import Custom
-from msops._dtypes import as_dtype
-from msops._host_function import HostFunction
-from msops._inference import NO_OUTPUTS, Outputs, refuse_64_bit
-from msops._native_call import NativeCall
-from msops._paths import get_include
-from msops._sharding_rule import Dimensions
+from msops._backends.aicpu.backend import AicpuKernel
+from msops._backends.aicpu.libraries import build_library
+from msops._backends.pyfunc.backend import PyfuncKernel
+from msops._base.dtypes import as_dtype
+from msops._base.paths import get_include
+from msops._calls.host_function import HostFunction
+from msops._calls.library_call import NativeCall
+from msops._custom.custom import Custom
+from msops._jax_seam.division import Dimensions
+from msops._op.inference import NO_OUTPUTS, Outputs, refuse_64_bit
 from msops._toolchain import Library, resolve
 from msops.errors import ArgumentTypeError, MsopsError, explain
 from msops.testing.guarded import Job, run_jobs, show
 
 if TYPE_CHECKING:
-    from msops._aicpu_call import AicpuCall
+    from msops._calls.aicpu_call import AicpuCall
 
 
 class Subject:
@@ -87,7 +87,8 @@ class Subject:
         outputs = self._operator.outputs(self.call, structs)
         request = self._operator.request(self.call, structs, "cpu", outputs)
         definition = self._operator.definition
-        return definition.backend.native(definition.kernel, request)
+        call = definition.backend.native(definition.kernel, request)
+        return cast("NativeCall | AicpuCall | None", call)
 
     def rebuilt(self, flags: tuple[str, ...]) -> tuple[Library, tuple[Path, ...]] | None:
         """Returns the kernel's library built with more flags, and its sources; None without any."""

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from msops._context import get_context, set_context
-from msops._custom import own_error
+from msops._custom.custom import own_error
+from msops._face.context import get_context, set_context
 from msops.errors import InferenceError, MsopsError
 from msops.testing.guarded import show
 from msops.testing.report import Finding, failed, passed, skipped

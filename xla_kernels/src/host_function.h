@@ -2,7 +2,7 @@
 // not XLA.
 //
 // A program names a function by its id, never by a pointer. The Python side keeps the functions and
-// finds them; see msops/_host_call.py.
+// finds them; see msops/_calls/python_call.py.
 #ifndef MSOPS_HOST_FUNCTION_H_
 #define MSOPS_HOST_FUNCTION_H_
 

@@ -11,7 +11,7 @@
 
 namespace msops {
 
-// A sequence of steps as msops/_cuda_call.py writes it: a number for the kind, then its operands.
+// A sequence of steps as msops/_calls/cuda_call.py writes it: a number for the kind, then its operands.
 //   0 clear   buffer, size in bytes
 //   1 copy    to, from, size in bytes
 //   2 launch  function, blocks, threads a block, count of arguments, then each argument:

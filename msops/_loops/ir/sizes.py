@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.diagnostics import point
 from msops._loops.ir.nodes import Buffer, Kernel, Local, Location
 from msops._loops.ir.walk import statements

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.diagnostics import point
 from msops._loops.ir import scalars
 from msops._loops.ir.nodes import (

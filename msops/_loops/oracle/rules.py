@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.ir.intrinsics import (
     BINARY,
     DTYPES,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from msops import _config
+from msops._base import config
 from msops._loops.analysis.findings import Finding
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
@@ -64,7 +64,7 @@ def run(kernel: Kernel, passes: Sequence[tuple[str, Pass]]) -> Kernel:
 
 
 def _show(name: str, before: Kernel, after: Kernel) -> None:
-    if "ir" not in _config.debug():
+    if "ir" not in config.debug():
         return
     old, new = kernel_text(before), kernel_text(after)
     print(f"-- {name}: unchanged" if old == new else f"-- {name}\n{new}", file=sys.stderr)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, mean_trips
 from msops._loops.analysis.ranges import Ranges, loop_range, range_of
 from msops._loops.ir.nodes import Call, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var

@@ -10,6 +10,9 @@ block_code.py      what the threads of a block do together
 memory.py          where buffers lie, and what they hold at the start
 source.py          the whole text
 steps.py           the values returned
+
+Modules: accumulations, axes, block_code, costs, fission, memory, preparation, schedule, source,
+splitting, steps, thread_code.
 """
 
 from msops._loops.to_cuda.source import cuda_source

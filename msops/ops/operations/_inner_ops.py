@@ -1,6 +1,6 @@
 """MindSpore's internal operators that published scripts import."""
 
-from msops._names import missing_names
+from msops._base.missing_names import missing_names
 from msops.ops._table import INNER_PRIMITIVES
 
 ConvertToDynamic = INNER_PRIMITIVES["ConvertToDynamic"]

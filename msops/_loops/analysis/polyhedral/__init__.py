@@ -1,4 +1,6 @@
 """Exact dependences between the statements of a loop kernel, by isl (the only user of islpy).
 
 Importing a module of this package imports islpy; `import msops` does not.
+
+Modules: accesses, bounds, dependences, flow, library, scope, side_by_side.
 """

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from msops._dtypes import as_dtype as find_dtype
+from msops._base.dtypes import as_dtype as find_dtype
 from msops._loops.frontends.tvm.tracing import refusal
 from msops._loops.ir.intrinsics import DTYPES, INTEGERS, is_float, result_dtype
 from msops.errors import ArgumentTypeError, MsopsError

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.analysis.ranges import dtype_range
 from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Binary, Cast, Expr, Unary, Var

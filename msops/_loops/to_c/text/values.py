@@ -13,7 +13,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.analysis.ranges import Range, dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.diagnostics import point
 from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float

@@ -1,4 +1,8 @@
-"""Raised kernels as JAX functions: the one part of the loop compiler that imports JAX."""
+"""Raised kernels as JAX functions: the one part of the loop compiler that imports JAX.
+
+Modules: contractions, evaluate, gathers, indices, loads, operations, recurrences, reductions, run,
+scatters, scope, sliding, stores, values, vector_steps.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.ir.nodes import Buffer, Kernel, Local
 from msops._loops.ir.walk import statements
 from msops._loops.to_jax.printing.run import run

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 from msops._loops.ir.intrinsics import is_float
 from msops._loops.to_jax.printing.values import Array
 

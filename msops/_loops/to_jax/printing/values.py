@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from jax import lax
 
-from msops._dtypes import as_dtype
+from msops._base.dtypes import as_dtype
 
 Array: TypeAlias = Any
 """A `jax.Array`, a tracer, or a numpy constant."""

@@ -1,6 +1,6 @@
 """MindSpore's ``ops.composite.multitype_ops`` namespace."""
 
-from msops._names import missing_names
+from msops._base.missing_names import missing_names
 from msops.ops.composite.multitype_ops import zeros_like_impl
 from msops.ops.composite.multitype_ops.zeros_like_impl import zeros_like
 

@@ -1,6 +1,8 @@
 """`topi`: operators on whole tensors, each a few stages of `compute`.
 
 Source: names, signatures and results observed on AKG of MindSpore 2.0.0.
+
+Modules: creation, elementwise, indexing, nn, products, reduction, shapes, transform.
 """
 
 from __future__ import annotations

@@ -1,0 +1,16 @@
+"""The families of operators: importing one enters its operators into the table."""
+
+from msops._ascend.aclnn import activations as activations
+from msops._ascend.aclnn import arithmetic as arithmetic
+from msops._ascend.aclnn import attention as attention
+from msops._ascend.aclnn import backward as backward
+from msops._ascend.aclnn import comparisons as comparisons
+from msops._ascend.aclnn import creation as creation
+from msops._ascend.aclnn import indexing as indexing
+from msops._ascend.aclnn import normalization as normalization
+from msops._ascend.aclnn import ordering as ordering
+from msops._ascend.aclnn import pooling as pooling
+from msops._ascend.aclnn import products as products
+from msops._ascend.aclnn import reductions as reductions
+from msops._ascend.aclnn import shapes as shapes
+from msops._ascend.aclnn import unary as unary

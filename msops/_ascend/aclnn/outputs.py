@@ -1,0 +1,28 @@
+"""What an operator is told of the outputs that its caller has made.
+
+An operator whose arguments say how large its result is compares that with the output before it
+computes anything: a size nobody declared may be larger than any memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+
+from msops._ascend.aclnn.refusal import Refused, WrongShape
+
+Outputs = Sequence[jax.ShapeDtypeStruct | None]
+
+
+def declared(outputs: Outputs) -> jax.ShapeDtypeStruct:
+    """Returns shape and dtype of the only output."""
+    if not outputs or outputs[0] is None:
+        raise Refused("expected an output tensor; got none", "Make one of the shape wanted.")
+    return outputs[0]
+
+
+def require_shape(shape: Sequence[int], outputs: Outputs) -> None:
+    """Refuses a result whose shape is not that of the only output."""
+    if tuple(shape) != tuple(declared(outputs).shape):
+        raise WrongShape(tuple(shape))

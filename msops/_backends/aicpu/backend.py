@@ -1,0 +1,230 @@
+"""aicpu: a C++ class derived from ``aicpu::CpuKernel``, in a shared library.
+
+Corresponds to ``mindspore.ops.Custom(func_type="aicpu")``, 2.7.2, which runs it on the AI CPU of
+Ascend. Here it runs on the CPU, and from another device by a round trip to the host (decision 19).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from msops import _jax_seam as seam
+from msops._backends.aicpu.libraries import ATTRIBUTE, SEEDS, build_library, find_library
+from msops._base.logging import warn_once
+from msops._calls.aicpu_call import AicpuCall, lower_aicpu_call
+from msops._calls.host_round_trip import lower_through_host
+from msops._calls.library_call import open_library
+from msops._op.backend import Division, Opaque, Options, Request, require_one_run
+from msops._op_info import OpInfo
+from msops._toolchain import Library, check_allowed, read_path, require_file
+from msops.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    MsopsError,
+    OpInfoValueError,
+    explain,
+)
+
+_SOURCES = (".cc", ".cpp", ".cxx")
+
+_log = logging.getLogger("msops.aicpu")
+
+
+@dataclasses.dataclass(frozen=True)
+class AicpuSource:
+    """Where kernels come from: sources, or the folder of a function that stands for the op."""
+
+    sources: tuple[Path, ...]
+    folder: Path | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class AicpuKernel:
+    """Kernels ready to run.
+
+    Attributes:
+      library: the library built from sources; None if calls name it.
+      folder: where the op's function is, beside which libraries are looked for.
+      sources: what the library was built from.
+      found: the libraries that calls named so far.
+    """
+
+    library: Library | None
+    folder: Path | None
+    sources: tuple[Path, ...] = dataclasses.field(default=(), compare=False)
+    found: dict[str, Library] = dataclasses.field(default_factory=dict, compare=False)
+
+    def library_of(self, request: Request) -> Library:
+        """Returns the library that runs a call."""
+        if self.library is not None:
+            return self.library
+        name = dict(request.attributes).get(ATTRIBUTE)
+        if not isinstance(name, str) or not name:
+            raise OpInfoValueError(
+                explain(
+                    request.who,
+                    f"expected the name of a library as attribute {ATTRIBUTE}; got {name!r}",
+                    "Pass it in the call, in the place op info has it, or give it a default.",
+                )
+            )
+        library = self.found[name] = find_library(name, self.folder, request.who)
+        return library
+
+    def is_current(self) -> bool:
+        """Tells whether the names still stand for the libraries they stood for."""
+        try:
+            return all(
+                find_library(name, self.folder, "msops") == library
+                for name, library in self.found.items()
+            )
+        except MsopsError:
+            return False
+
+
+class AicpuBackend(Opaque):
+    """Runs natively on the CPU and through it elsewhere; guarded by the "Ascend" rows."""
+
+    func_type = "aicpu"
+    platforms: tuple[str, ...] = seam.PLATFORMS
+    may_have_no_outputs = False
+    # Only off the CPU, but a primitive is one for all platforms.
+    runs_on_host = True
+    requires_op_info = True
+
+    def read(self, func: Any, options: Options, who: str) -> AicpuSource:
+        """Checks the sources, or notes where the function is that stands for the op."""
+        _check_vmap(options, who)
+        if callable(func):
+            return AicpuSource((), _folder_of(func))
+        names = [func] if isinstance(func, str) else func
+        if (
+            not isinstance(names, (list, tuple))
+            or not names
+            or not all(isinstance(name, str) and name.endswith(_SOURCES) for name in names)
+        ):
+            raise ArgumentTypeError(
+                explain(
+                    who,
+                    "expected a function, or C++ sources of kernels, for func_type 'aicpu'; "
+                    f"got {func!r}",
+                    "Pass 'kernel.cc' or a list of such files; or a function that does nothing, "
+                    f"and name the library by the attribute {ATTRIBUTE} of its op info.",
+                )
+            )
+        sources = tuple(read_path(name, who) for name in names)
+        for source in sources:
+            check_allowed(source, who)
+            require_file(source, who)
+        return AicpuSource(sources)
+
+    def settle(
+        self, source: AicpuSource, options: Options, infos: Sequence[OpInfo], who: str
+    ) -> Options:
+        """Refuses a kernel whose library is not named; unseeded draws are state (decision 4)."""
+        info = next(info for info in infos if info.target == "Ascend")
+        attributes = {attribute.name: attribute for attribute in info.attributes}
+        if not source.sources and ATTRIBUTE not in attributes:
+            raise OpInfoValueError(
+                explain(
+                    who,
+                    f"nothing names its library: the op info has no attribute {ATTRIBUTE}",
+                    f"Add .attr('{ATTRIBUTE}', 'required', 'str', 'name') for libname.so, or give "
+                    "C++ sources as func.",
+                )
+            )
+        seed = attributes.get(SEEDS.get(info.op_name, ""))
+        is_seeded = seed is not None and (
+            seed.required or seed.default is not None or seed.value is not None
+        )
+        draws = not source.sources and info.op_name in SEEDS and not is_seeded
+        return dataclasses.replace(options, stateful=options.stateful or draws)
+
+    def resolve(self, source: AicpuSource, options: Options, who: str) -> AicpuKernel:
+        """Builds the sources; a library that calls name is found when they are lowered."""
+        library = build_library(source.sources, who) if source.sources else None
+        return AicpuKernel(library, source.folder, source.sources)
+
+    def infer(
+        self, kernel: AicpuKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
+    ) -> NoReturn:
+        """Refuses: a kernel computes, and tells nothing before."""
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"out_{half} is required for func_type 'aicpu'; got None",
+                f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x.",
+            )
+        )
+
+    def guard_target(self, platform: str) -> str:
+        """Returns "Ascend": the kernels are written for it (decision 7)."""
+        return "Ascend"
+
+    def native(self, kernel: AicpuKernel, request: Request) -> AicpuCall:
+        """Returns the call into the library that holds the kernel, or that the call names."""
+        return AicpuCall(
+            op=request.op,
+            kernel=request.op_type,
+            library=kernel.library_of(request),
+            attributes=(*request.prim_attrs, *request.attributes),
+            reentrant=request.options.reentrant,
+            dynamic_outputs=request.options.dynamic_outputs,
+            aliases=request.aliases(),
+        )
+
+    def lower(
+        self, kernel: AicpuKernel, request: Request, ctx: Any, operands: Sequence[Any]
+    ) -> Any:
+        """Lowers to the custom call; off the CPU, to a host callback."""
+        if request.platform != "cpu":
+            warn_once(
+                _log,
+                f"aicpu ops run on the host: a program on {request.platform} copies their arrays "
+                "each way",
+            )
+            return lower_through_host(request, ctx, operands)
+        require_one_run(request, ctx)
+        return lower_aicpu_call(
+            self.native(kernel, request),
+            request.inputs,
+            request.outputs.structs,
+            request.options.stateful,
+            request.who,
+            ctx,
+            operands,
+        )
+
+    def division(self, kernel: AicpuKernel, request: Request) -> Division:
+        """Returns "parts" on the CPU; host callbacks take whole arrays."""
+        return "parts" if request.platform == "cpu" else "whole"
+
+    def library(self, kernel: AicpuKernel, request: Request) -> Library:
+        """Opens and returns the library that holds the kernel, or that the call names."""
+        library = kernel.library_of(request)
+        open_library(library, request.platform, request.who)
+        return library
+
+
+def _check_vmap(options: Options, who: str) -> None:
+    if options.dynamic_outputs and options.vmap in ("expand_dims", "broadcast_all"):
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"dynamic_outputs does not go with vmap={options.vmap!r}: the elements of a batch "
+                "differ in shape",
+                "Leave vmap out, so that the kernel runs once per element.",
+            )
+        )
+
+
+def _folder_of(func: Callable[..., Any]) -> Path | None:
+    """Returns the folder of the file that defines a function, if it is in one."""
+    func = inspect.unwrap(func)
+    code = getattr(func, "__code__", None)
+    path = Path(code.co_filename) if code is not None else None
+    return path.absolute().parent if path is not None and path.is_file() else None

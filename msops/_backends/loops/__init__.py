@@ -1,0 +1,4 @@
+"""func_types "akg" and "hybrid": a Python loop nest.
+
+Modules: backend, kernels.
+"""

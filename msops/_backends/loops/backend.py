@@ -1,0 +1,377 @@
+"""akg and hybrid: loop nests written in Python, compiled by msops's own loop compiler.
+
+Corresponds to ``mindspore.ops.Custom(func_type="akg" | "hybrid")``, 2.7.2, which hands them to AKG.
+A call is specialised for its shapes, dtypes and attributes. It becomes JAX operations that XLA
+fuses, or native code: C on the CPU, CUDA on a GPU.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from msops import _jax_seam as seam
+from msops._backends.loops.kernels import AdjointKernel, Kernels, LoopKernel, case_of, compile_case
+from msops._base.dtypes import as_dtype
+from msops._base.logging import warn_once
+from msops._calls.library_call import NativeCall, lower_native_call
+from msops._op.backend import Definition, Division, Options, Request
+from msops._op.call import Call
+from msops._op.identity import ByIdentity, ByValue, RunPerShape
+from msops._op.inference import Inference
+from msops._op.traced import Function, Traced
+from msops._op_info import OpInfo
+from msops._primitive.batching import batch_sequentially, over_batch
+from msops._primitive.programs import Programs, share_programs
+from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceValueError, explain
+
+if TYPE_CHECKING:
+    from msops._loops.choice import Lowering
+    from msops._loops.specialisation import Specialisation
+    from msops._op.sharding_rule import ShardingRule
+
+Aliases: TypeAlias = tuple[tuple[int, int], ...]
+
+_LOWERINGS = ("xla", "native")
+
+_log = logging.getLogger("msops.loops")
+
+
+class LoopBackend:
+    """Runs wherever XLA does; guarded by the rows of the platform lowered for (decision 7)."""
+
+    platforms: tuple[str, ...] = seam.PLATFORMS
+    may_have_no_outputs = False
+    runs_on_host = False
+    requires_op_info = False
+    vmap = "expand_dims"
+    compile_attrs: tuple[str, ...] = ("lower",)
+
+    def __init__(self, func_type: Literal["akg", "hybrid"]):
+        self.func_type: str = func_type
+        self._dialect: Literal["akg", "hybrid"] = func_type
+
+    def read(self, func: Any, options: Options, who: str) -> LoopKernel:
+        """Reads the function's source and checks what needs no shapes."""
+        # Here, as `import msops` loads none of the compiler.
+        from msops._loops.frontends.program import read_kernel
+
+        program = read_kernel(func, self._dialect, who)
+        by_value = RunPerShape if program.hybrid is None else ByValue
+        return LoopKernel(
+            by_value(program.func), self.func_type, _read_lower(func, options, who), program
+        )
+
+    def settle(
+        self, source: LoopKernel, options: Options, infos: Sequence[OpInfo], who: str
+    ) -> Options:
+        """Returns the options: nothing is implied by the op info."""
+        return options
+
+    def resolve(self, source: LoopKernel, options: Options, who: str) -> LoopKernel:
+        """Returns the kernel; it is compiled per call."""
+        return source
+
+    def infer(
+        self, kernel: LoopKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
+    ) -> Any:
+        """Asks the loops."""
+        outputs = compile_case(kernel, case_of(request)).kernel.outputs
+        answers = tuple(
+            output.shape if half == "shape" else as_dtype(output.dtype) for output in outputs
+        )
+        return answers[0] if len(answers) == 1 else answers
+
+    def guard_target(self, platform: str) -> str:
+        """Returns the target of the platform lowered for."""
+        return "CPU" if platform == "cpu" else "GPU"
+
+    def trace(self, kernel: Kernels, request: Request) -> Traced:
+        """Returns the raised loops; with adjoint loops for native code, and where JAX has none."""
+        compiled = _checked(kernel, request)
+        function = _with_axes(compiled, request.call)
+        if compiled.lowering("cpu") == "xla" and compiled.is_reversible:
+            return Traced(function)
+        return Traced(function, functools.partial(_pull_back, self, kernel, request))
+
+    def native(self, kernel: Kernels, request: Request) -> NativeCall | None:
+        """Returns the call of generated C; None if XLA operations run."""
+        compiled = _checked(kernel, request)
+        if compiled.lowering("cpu") == "xla":
+            return None
+        aliases = _aliases(compiled, request)
+        return _call_of(compiled.batched(request.call.batch, _mapped(request)), request, aliases)
+
+    def lower(
+        self,
+        kernel: Kernels,
+        request: Request,
+        ctx: Any,
+        operands: Sequence[Any],
+    ) -> Any:
+        """Lowers to XLA operations, or to a call of native code."""
+        compiled = _checked(kernel, request)
+        # A derivative counts on zeros that nothing has written; its author is not the user.
+        for warning in compiled.warnings if isinstance(kernel, LoopKernel) else ():
+            warn_once(_log, warning)
+        travels = seam.is_exported(ctx) or seam.is_partitioned(ctx)
+        lowering = compiled.lowering(request.platform, travels)
+        if _log.isEnabledFor(logging.INFO):
+            _log.info("%s: %s", request.who, compiled.choice(request.platform, travels).reason)
+        aliases = _aliases(compiled, request)
+        if lowering == "xla":
+            return seam.lower_as(ctx, _with_axes(compiled, request.call), operands)
+        if not all(isinstance(size, int) for size in request.call.batch):
+            return seam.lower_as(ctx, _one_by_one(request), operands)
+        whole = compiled.batched(request.call.batch, _mapped(request))
+        lower = _lower_to_c if request.platform == "cpu" else _lower_to_cuda
+        return lower(whole, request, aliases, ctx, operands)
+
+    def division(self, kernel: Kernels, request: Request) -> Division:
+        """Returns "operations" if XLA's run, and "parts" of native code."""
+        # Native code that nothing lets be divided is avoided where XLA divides the rest.
+        travels = request.options.sharding is None
+        is_raised = _checked(kernel, request).lowering(request.platform, travels) == "xla"
+        return "operations" if is_raised else "parts"
+
+    def host_function(self, kernel: Kernels, request: Request) -> None:
+        """Returns None: loops become code, or XLA's operations."""
+
+    def library(self, kernel: Kernels, request: Request) -> None:
+        """Returns None: other shapes have other libraries."""
+
+    def cost(self, kernel: LoopKernel, request: Request) -> Mapping[str, float] | None:
+        """Counts the loops' operations; XLA does, unless it runs them in an order."""
+        compiled = _checked(kernel, request)
+        if compiled.lowering(request.platform) == "xla" and not compiled.is_order_bound:
+            return None
+        whole = compiled.batched(request.call.batch, _mapped(request))
+        return {kind: float(count) for kind, count in whole.operations.items()}
+
+    def explain(self, kernel: LoopKernel, request: Request) -> str:
+        """Tells what the loops became, and why."""
+        return _checked(kernel, request).explanation(request.who, request.platform)
+
+    def stages(self, kernel: LoopKernel, request: Request) -> Mapping[str, Callable[[], str]]:
+        """Returns the kernel's text from loop IR to C and CUDA."""
+        return _checked(kernel, request).stages()
+
+
+def _aliases(compiled: Specialisation, request: Request) -> Aliases:
+    """Returns the pairs that ``inplace`` names, each a parameter that the kernel returns.
+
+    An output of its own is written while the input is still read: in which order, the author left
+    to the compiler. What a kernel makes of a parameter has one order, that of the loops.
+    """
+    pairs = request.aliases()
+    kernel = compiled.kernel
+    for index, output in pairs:
+        parameter, result = kernel.parameters[index].name, kernel.results[output]
+        if parameter != result:
+            raise ArgumentValueError(
+                explain(
+                    request.who,
+                    f"inplace names output {output} and parameter {parameter!r}; the kernel "
+                    f"returns {result!r} there, an array of its own",
+                    f"Have the loops write to {parameter!r} and return it.",
+                )
+            )
+    return pairs
+
+
+def _one_by_one(request: Request) -> Function:
+    """Returns a call over a batch of symbolic size: native code is made for numbers."""
+    size, *inner = request.call.batch
+    element = dataclasses.replace(request.call, batch=tuple(inner))
+    axes = [0 if struct.shape[0] == size else None for struct in request.inputs]
+
+    def program(*flat: Any) -> Sequence[Any]:
+        arrays = [
+            array[0] if axis is None else array for array, axis in zip(flat, axes, strict=True)
+        ]
+        return batch_sequentially(request.bind, element, arrays, axes)[0]
+
+    return program
+
+
+def _lower_to_c(
+    compiled: Specialisation, request: Request, aliases: Aliases, ctx: Any, operands: Sequence[Any]
+) -> Sequence[Any]:
+    call = _call_of(compiled, request, aliases)
+    outputs = request.outputs.structs
+    return lower_native_call(
+        call, "cpu", request.inputs, outputs, False, request.who, ctx, operands
+    )
+
+
+def _call_of(compiled: Specialisation, request: Request, aliases: Aliases) -> NativeCall:
+    native = compiled.native
+    return NativeCall(
+        op=request.op,
+        library=native.library,
+        symbol=native.symbol,
+        attributes=(),
+        reentrant=True,
+        workspaces=native.workspaces,
+        aliases=aliases,
+    )
+
+
+def _lower_to_cuda(
+    compiled: Specialisation, request: Request, aliases: Aliases, ctx: Any, operands: Sequence[Any]
+) -> Sequence[Any]:
+    # Here, as `import msops` loads none of the compiler.
+    from msops._calls.cuda_call import CudaCall, lower_cuda_loops
+
+    call = CudaCall(request.op, compiled.kernel.name, compiled.cuda, aliases)
+    outputs = request.outputs.structs
+    return lower_cuda_loops(call, request.inputs, outputs, request.who, ctx, operands)
+
+
+def _read_lower(func: Any, options: Options, who: str) -> Lowering | None:
+    """Returns what is forced: by the op, or by the decorator's ``compile_attrs``."""
+    decorated = _decorated_attrs(func, who)
+    lower = dict(options.compile_attrs).get("lower", decorated.get("lower"))
+    if lower is not None and lower not in _LOWERINGS:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected compile_attrs['lower'] to be 'xla' or 'native'; got {lower!r}",
+                "Leave it out to let the estimate of costs choose.",
+            )
+        )
+    return lower
+
+
+def _decorated_attrs(func: Any, who: str) -> Mapping[str, Any]:
+    """Returns the ``compile_attrs`` of MindSpore's decorator; other functions' are their own."""
+    if getattr(func, "ms_kernel_flag", False) is not True:
+        return {}
+    text = getattr(func, "compile_attrs", "{}")
+    try:
+        attrs = json.loads(text)
+    except (TypeError, ValueError):
+        attrs = None
+    if not isinstance(attrs, dict):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                "expected the attribute compile_attrs of the kernel to be JSON text of a dict, as "
+                f"the decorator writes it; got {text!r}",
+                "Pass it to the decorator: @ops.kernel(compile_attrs={'lower': 'native'}).",
+            )
+        )
+    return attrs
+
+
+def _checked(kernel: Kernels, request: Request) -> Specialisation:
+    """Returns the compiled kernel if it returns what the op says it does."""
+    compiled = compile_case(kernel, case_of(request))
+    own = [(output.shape, output.dtype) for output in compiled.kernel.outputs]
+    said = [
+        (tuple(request.call.element(struct).shape), as_dtype(struct.dtype).name)
+        for struct in request.outputs.structs
+    ]
+    if own != said:
+        raise InferenceValueError(
+            explain(
+                request.who,
+                f"expected the outputs that out_shape and out_dtype tell, {_listed(said)}; "
+                f"the kernel returns {_listed(own)}",
+                "Mend the infer functions, or leave both out: the loops tell their outputs.",
+            )
+        )
+    return compiled
+
+
+def _listed(arrays: Sequence[tuple[tuple[int, ...], str]]) -> str:
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in arrays)
+
+
+def _mapped(request: Request) -> tuple[tuple[bool, ...], ...]:
+    """Tells per axis that vmap added, outermost first, which inputs have it whole."""
+    return tuple(
+        tuple(struct.shape[level] == size for struct in request.inputs)
+        for level, size in enumerate(request.call.batch)
+    )
+
+
+def _with_axes(compiled: Specialisation, call: Call) -> Function:
+    """Returns the raised loops as a function of arrays with the axes that vmap added."""
+
+    def whole(*flat: Any) -> Sequence[Any]:
+        # The kernel says what its temporaries are; JAX must not narrow those of 64 bits.
+        with jax.enable_x64(True):
+            return over_batch(compiled.function, call.batch)(*flat)
+
+    return whole
+
+
+def _pull_back(
+    backend: LoopBackend,
+    kernel: Kernels,
+    request: Request,
+    primals: Sequence[Any],
+    cotangents: Sequence[Any],
+    wanted: Sequence[int],
+) -> Sequence[Any]:
+    """Runs the adjoint loops, as an op of their own."""
+    adjoint = _adjoint_kernel(kernel, request, tuple(wanted))
+    rule = request.options.sharding
+    if rule is not None:
+        floats = [jnp.issubdtype(output.dtype, jnp.inexact) for output in request.outputs.structs]
+        rule = rule.adjoint([i for i, is_float in enumerate(floats) if is_float], wanted)
+    operator = _programs_of(adjoint, backend, f"{request.op}_gradient", rule).operator
+    flat = (*primals, *cotangents)
+    call = dataclasses.replace(request.call, layout=(None,) * len(flat), given=())
+    gradients = operator.bind(call, flat)
+    return [
+        _sum_to(gradient, primals[position].shape)
+        for gradient, position in zip(gradients, wanted, strict=True)
+    ]
+
+
+def _sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
+    """Sums over the axes of vmap that the input does not have whole."""
+    axes = tuple(
+        axis
+        for axis, (got, size) in enumerate(zip(gradient.shape, shape, strict=True))
+        if got != size
+    )
+    return gradient.sum(axes, keepdims=True) if axes else gradient
+
+
+@functools.lru_cache(maxsize=256)
+def _programs_of(
+    kernel: AdjointKernel, backend: LoopBackend, name: str, rule: ShardingRule | None
+) -> Programs:
+    return share_programs(
+        Definition(
+            name=name,
+            backend=backend,
+            kernel=kernel,
+            inference=Inference(None, None),
+            bprop=None,
+            options=Options(vmap=backend.vmap, sharding=rule),
+            infos=(),
+            prim_attrs=(),
+        )
+    )
+
+
+def _adjoint_kernel(kernel: Kernels, request: Request, wanted: tuple[int, ...]) -> AdjointKernel:
+    return AdjointKernel(
+        forward=ByIdentity(kernel),
+        layout=request.call.layout,
+        attributes=request.attributes,
+        attributes_text=repr(request.attributes),
+        inputs=len(request.inputs),
+        wanted=wanted,
+    )

@@ -1,0 +1,182 @@
+"""Loop kernels by value, and their specialisations.
+
+What a kernel is must be known before any shape is (ops of equal kernels share), and it is compiled
+per `Case`: shapes, dtypes and attributes. A kernel's derivative is a kernel again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msops._base.dtypes import as_dtype
+from msops._op.backend import Request
+from msops._op.identity import ByIdentity, ByValue
+from msops._op.inference import require_numbers
+from msops.errors import InferenceTypeError, explain
+
+if TYPE_CHECKING:
+    from msops._loops.choice import Lowering
+    from msops._loops.frontends.program import Program
+    from msops._loops.frontends.spec import Spec
+    from msops._loops.ir.nodes import Kernel
+    from msops._loops.specialisation import Specialisation
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopKernel:
+    """A kernel as the author wrote it; equal for functions that mean the same.
+
+    Attributes:
+      function: the author's function.
+      dialect: "akg" or "hybrid".
+      lower: "xla" or "native" if forced.
+      program: the function as it was read.
+    """
+
+    function: ByValue
+    dialect: str
+    lower: Lowering | None
+    program: Program = dataclasses.field(compare=False)
+
+    def is_current(self) -> bool:
+        """Tells whether its specialisations are those of an equal kernel made now."""
+        # The Hybrid DSL reads its globals once, with the source.
+        return self.program.hybrid is not None or self.function.is_current()
+
+    def read_again(self) -> LoopKernel:
+        """Returns the kernel as it is if its function runs now."""
+        return dataclasses.replace(self, function=self.function.read_again())
+
+    def specialise(self, case: Case) -> Kernel:
+        """Returns the loop IR for one case."""
+        arguments = iter(case.inputs)
+        grouped = [
+            next(arguments) if length is None else tuple(next(arguments) for _ in range(length))
+            for length in case.layout
+        ]
+        return self.program.specialise(grouped, dict(case.attributes), case.who)
+
+
+@dataclasses.dataclass(frozen=True)
+class AdjointKernel:
+    """The reverse-mode derivative of a kernel: inputs and cotangents to gradients.
+
+    Attributes:
+      forward: the kernel it belongs to; the very one, as that may see other globals than its equal
+        did.
+      layout: structure of the forward call.
+      attributes: attributes of the forward call.
+      attributes_text: the same as text, which is compared.
+      inputs: number of the forward call's inputs.
+      wanted: positions of the inputs whose gradients it returns.
+    """
+
+    forward: ByIdentity[LoopKernel | AdjointKernel]
+    layout: tuple[int | None, ...]
+    attributes: tuple[tuple[str, Any], ...] = dataclasses.field(compare=False)
+    attributes_text: str
+    inputs: int
+    wanted: tuple[int, ...]
+
+    lower = None
+
+    def read_again(self) -> AdjointKernel:
+        """Returns the kernel: what it is made of is settled."""
+        return self
+
+    def specialise(self, case: Case) -> Kernel:
+        """Returns the loop IR for one case."""
+        forward = dataclasses.replace(
+            case,
+            layout=self.layout,
+            inputs=case.inputs[: self.inputs],
+            attributes=self.attributes,
+            attributes_text=self.attributes_text,
+        )
+        return compile_case(self.forward.value, forward).adjoint(self.wanted)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What a kernel is specialised for.
+
+    Attributes:
+      layout: per argument None, or the length of a list.
+      inputs: shape and dtype of the flat inputs, without axes that vmap added.
+      attributes: every attribute by name.
+      attributes_text: the same as text, which is compared: 0.0 == -0.0 in Python.
+      who: the op, for messages.
+    """
+
+    layout: tuple[int | None, ...]
+    inputs: tuple[Spec, ...]
+    attributes: tuple[tuple[str, Any], ...] = dataclasses.field(compare=False)
+    attributes_text: str
+    who: str = dataclasses.field(compare=False)
+
+
+Kernels: TypeAlias = LoopKernel | AdjointKernel
+
+
+def case_of(request: Request) -> Case:
+    """Returns what a call asks its kernel to be specialised for.
+
+    Raises:
+      InferenceTypeError: loops do not compute in the dtype of an input.
+      InferenceValueError: an extent of an input is symbolic.
+    """
+    from msops._loops.frontends.spec import Spec
+
+    structs = [request.call.element(struct) for struct in request.inputs]
+    specs = tuple(Spec(tuple(s.shape), as_dtype(s.dtype).name) for s in structs)
+    for position, spec in enumerate(specs):
+        _check(spec, f"input {position}", request.who)
+    return Case(
+        layout=request.call.layout,
+        inputs=specs,
+        attributes=request.attributes,
+        attributes_text=repr(request.attributes),
+        who=request.who,
+    )
+
+
+def _check(spec: Spec, what: str, who: str) -> None:
+    from msops._loops.ir.intrinsics import DTYPES
+
+    if spec.dtype not in DTYPES:
+        raise InferenceTypeError(
+            explain(
+                who,
+                f"expected for {what} a dtype that loops compute in, one of {', '.join(DTYPES)}; "
+                f"got {spec.dtype}",
+                "Pass real and imaginary parts as two inputs.",
+            )
+        )
+    require_numbers(
+        spec.shape,
+        what,
+        who,
+        "Loops are compiled for the shapes of a call: write them for one example and export "
+        "jax.vmap of the op, whose axis may be symbolic",
+    )
+
+
+def compile_case(kernel: Kernels, case: Case) -> Specialisation:
+    """Returns the kernel compiled for a case; every stage of it is made once."""
+    return _own_specialisation(ByIdentity(kernel), case)
+
+
+@functools.lru_cache(maxsize=256)
+def _own_specialisation(kernel: ByIdentity[Kernels], case: Case) -> Specialisation:
+    """Returns what stays a kernel's own for a case, however its globals change later."""
+    return _shared_specialisation(kernel.value.read_again(), case)
+
+
+@functools.lru_cache(maxsize=256)
+def _shared_specialisation(kernel: Kernels, case: Case) -> Specialisation:
+    # At the first call of a loop kernel: `import msops` loads none of the compiler.
+    from msops._loops.specialisation import Specialisation
+
+    return Specialisation(kernel.specialise(case), kernel.lower, case.who)

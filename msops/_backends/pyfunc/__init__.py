@@ -1,0 +1,4 @@
+"""func_type "pyfunc": a Python function on numpy arrays.
+
+Modules: backend.
+"""

@@ -1,0 +1,127 @@
+"""pyfunc: a Python function on numpy arrays, run on the host.
+
+On the CPU a custom call hands it the program's own memory; elsewhere, and by
+``compile_attrs={"lower": "callback"}``, it runs through `jax.pure_callback`. Corresponds to
+``mindspore.ops.Custom(func_type="pyfunc")``, 2.7.2.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NoReturn
+
+from msops import _jax_seam as seam
+from msops._calls.host_callback import call_on_host
+from msops._calls.host_function import HostFunction
+from msops._calls.process_objects import refuse_export
+from msops._calls.python_call import lower_host_call
+from msops._op.backend import Division, Opaque, Options, Request
+from msops._op.identity import by_live_value
+from msops._op_info import OpInfo
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+
+class PyfuncKernel:
+    """A Python function; equal to another only if both behave alike at every call."""
+
+    __slots__ = ("_key", "function")
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+        self._key = by_live_value(function)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PyfuncKernel) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+class PyfuncBackend(Opaque):
+    """Runs on the host whatever the platform; guarded by the "CPU" rows (decision 7)."""
+
+    func_type = "pyfunc"
+    platforms: tuple[str, ...] = seam.PLATFORMS
+    may_have_no_outputs = True
+    runs_on_host = True
+    compile_attrs: tuple[str, ...] = ("lower",)
+
+    def read(self, func: Any, options: Options, who: str) -> PyfuncKernel:
+        """Accepts any callable."""
+        if not callable(func):
+            raise ArgumentTypeError(
+                explain(
+                    who,
+                    f"expected a function for func_type 'pyfunc'; got {type(func).__name__}",
+                    "Pass a Python function over numpy arrays; a str such as './add.cc:Add' is "
+                    "func_type='aot'.",
+                )
+            )
+        lower = dict(options.compile_attrs).get("lower", "callback")
+        if lower != "callback":
+            raise ArgumentValueError(
+                explain(
+                    who,
+                    f"expected compile_attrs['lower'] to be 'callback' for func_type 'pyfunc'; got "
+                    f"{lower!r}",
+                    "Leave it out for the fastest call there is on the platform.",
+                )
+            )
+        # The decorators that carry op info change nothing of the function.
+        func = inspect.unwrap(func, stop=lambda wrapper: not hasattr(wrapper, "reg_info"))
+        return PyfuncKernel(func)
+
+    def resolve(self, source: PyfuncKernel, options: Options, who: str) -> Hashable:
+        """Returns the kernel: a function is ready as it is."""
+        return source
+
+    def infer(
+        self,
+        kernel: PyfuncKernel,
+        half: str,
+        request: Request,
+        infos: Sequence[OpInfo],
+        who: str,
+    ) -> NoReturn:
+        """Refuses: a Python function is not asked before it runs."""
+        code = getattr(kernel.function, "__code__", None)
+        loops = " A loop kernel infers it: pass func_type='akg'."
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"out_{half} is required for func_type 'pyfunc'; got None",
+                f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x."
+                + (loops if code and "output_tensor" in code.co_names else ""),
+            )
+        )
+
+    def guard_target(self, platform: str) -> str:
+        """Returns "CPU": the function runs there whatever the platform."""
+        return "CPU"
+
+    def lower(
+        self, kernel: PyfuncKernel, request: Request, ctx: Any, operands: Sequence[Any]
+    ) -> Any:
+        """Lowers to a custom call on the CPU, to a host callback elsewhere and on request."""
+        refuse_export(ctx, "a Python function", request.who)
+        function = self.host_function(kernel, request)
+        outputs = request.outputs.structs
+        has_effect = request.options.stateful or not outputs
+        # A program that XLA partitions by itself calls the function once, not on every device.
+        if self.division(kernel, request) == "parts" and not seam.is_partitioned(ctx):
+            return lower_host_call(function, request, has_effect, ctx, operands)
+
+        def program(*arrays: Any) -> Sequence[Any]:
+            return call_on_host(function, outputs, arrays, has_effect)
+
+        return seam.lower_as(ctx, program, operands)
+
+    def host_function(self, kernel: PyfuncKernel, request: Request) -> HostFunction:
+        """Returns the function with all that the call says of how it is called."""
+        return HostFunction(kernel.function, kernel, request)
+
+    def division(self, kernel: PyfuncKernel, request: Request) -> Division:
+        """Returns "parts", unless JAX's callback runs, which is called with whole arrays."""
+        by_callback = bool(request.options.compile_attrs) or request.platform != "cpu"
+        return "whole" if by_callback else "parts"

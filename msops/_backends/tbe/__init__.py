@@ -1,0 +1,4 @@
+"""func_type "tbe": the entry function of a TBE kernel.
+
+Modules: backend.
+"""

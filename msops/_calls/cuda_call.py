@@ -1,0 +1,127 @@
+"""Calls of generated CUDA code: compiled by NVRTC, launched through XLA's custom call.
+
+As with libraries (library_call.py), a program names the code by its content hash alone. It also
+holds what to launch, as plain numbers that launch_plan.h describes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from msops import _jax_seam as seam
+from msops import _toolchain
+from msops._calls.library_call import native_module, register_targets
+from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, Repeat, Step
+
+TARGET = "msops_loops_cuda"
+"""Of calls without temporaries in device memory; XLA may record them in CUDA graphs."""
+
+SCRATCH_TARGET = "msops_loops_cuda_scratch"
+"""Of calls with such temporaries."""
+
+
+# Between texts in one attribute.
+_SEPARATOR = "\x1f"
+
+
+@dataclasses.dataclass(frozen=True)
+class CudaCall:
+    """One call of generated CUDA code.
+
+    Attributes:
+      op: name of the op, for the messages of the handler.
+      name: what files and the compiler's messages call the code.
+      source: the code, and what to launch.
+      aliases: pairs of an input and the output that takes over its buffer.
+    """
+
+    op: str
+    name: str
+    source: CudaSource
+    aliases: tuple[tuple[int, int], ...] = ()
+
+
+def lower_cuda_loops(
+    call: CudaCall,
+    inputs: Sequence[jax.ShapeDtypeStruct],
+    outputs: Sequence[jax.ShapeDtypeStruct],
+    who: str,
+    ctx: Any,
+    operands: Sequence[Any],
+) -> Sequence[Any]:
+    """Lowers an equation to the custom call; compiles the code unless the cache has it.
+
+    Works without a GPU if ``MSOPS_CUDA_ARCH`` says what to compile for.
+
+    Args:
+      call: what to call.
+      inputs: shapes and dtypes of the operands.
+      outputs: shapes and dtypes of the results.
+      who: the op and where it runs, for messages.
+      ctx: JAX's lowering context.
+      operands: the operands' values in the program.
+
+    Raises:
+      BuildError: the code cannot be compiled here.
+    """
+    cubins = _toolchain.build_cubins(call.source.text, call.name, who)
+    for cubin in cubins:
+        native_module().register_cubin(cubin.hash, cubin.content)
+    register_targets("cuda")
+    arrays = (*inputs, *outputs)
+    attributes = {
+        "op": call.op,
+        "cubins": ",".join(cubin.hash for cubin in cubins),
+        **_plan_attributes(call.source),
+        **seam.frame_attributes(arrays),
+    }
+    target = SCRATCH_TARGET if call.source.workspaces else TARGET
+    return seam.custom_call(
+        ctx, operands, target, attributes, has_side_effect=False, aliases=call.aliases
+    )
+
+
+def _plan_attributes(source: CudaSource) -> dict[str, Any]:
+    """Returns the attributes that say what to launch, on which memory."""
+    functions = tuple(launch.function for launch in source.launches)
+    temporaries = tuple(workspace.name for workspace in source.workspaces)
+    buffers = (*source.inputs, *source.outputs, *temporaries)
+    words = _words(
+        source.steps,
+        {name: position for position, name in enumerate(functions)},
+        {name: position for position, name in enumerate(buffers)},
+        (),
+    )
+    return {
+        "functions": ",".join(functions),
+        "plan": np.array(list(words), np.int64),
+        "workspaces": np.array([w.size_bytes for w in source.workspaces], np.int64),
+        "checks": _SEPARATOR.join(source.checks),
+    }
+
+
+def _words(
+    steps: tuple[Step, ...],
+    functions: Mapping[str, int],
+    buffers: Mapping[str, int],
+    loops: tuple[str, ...],
+) -> Iterator[int]:
+    """Yields the numbers of a launch plan; launch_plan.h has their meaning."""
+    for step in steps:
+        match step:
+            case Clear(buffer=buffer, size_bytes=size_bytes):
+                yield from (0, buffers[buffer], size_bytes)
+            case Copy(to=to, source=source, size_bytes=size_bytes):
+                yield from (1, buffers[to], buffers[source], size_bytes)
+            case Launch(function=function, blocks=blocks, threads=threads, arguments=arguments):
+                yield from (2, functions[function], blocks, threads, len(arguments))
+                for name in arguments:
+                    yield -1 - loops.index(name) if name in loops else buffers[name]
+            case Repeat(var=var, begin=begin, end=end, steps=inner):
+                body = tuple(_words(inner, functions, buffers, (*loops, var)))
+                yield from (3, begin, end, len(body), *body)

@@ -1,0 +1,277 @@
+"""A Python function as programs call it: numpy arrays in, checked numpy arrays out."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import traceback
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from msops._op.backend import Request
+from msops.errors import (
+    InferenceTypeError,
+    InferenceValueError,
+    KernelError,
+    MsopsError,
+    explain,
+)
+
+_READ_ONLY_ADVICE = (
+    "Its inputs are read-only views: write to a copy, x.copy(), or pass Custom(..., writable=True)."
+)
+
+
+class HostFunction:
+    """A function with all that its calls have in common; equal ones behave alike at every call.
+
+    Args:
+      function: the author's function.
+      key: equal for functions that behave alike at every call.
+      request: the call.
+
+    Attributes:
+      dtypes: of the inputs, then of the outputs.
+      inplace: pairs of an input and the output that holds it when the function is called, which is
+        given that output in its place.
+      description: what else a call of it depends on, as text: the same in every process.
+    """
+
+    def __init__(self, function: Callable[..., Any], key: Hashable, request: Request):
+        call, attributes = request.call, tuple(value for _, value in request.attributes)
+        # The MindSpore face promises private copies, the JAX face read-only views (decision 6).
+        self._copies = request.options.writable or call.tensors
+        self._returns_tuple = request.outputs.is_tuple
+        self._structs = request.outputs.structs
+        self._who = request.who
+        self.inplace = request.aliases()
+        # A kernel that is called for a whole batch gets an array of them.
+        self._numbers = () if call.batch else call.numbers
+        self._attributes = attributes
+        self._group = None if all(length is None for length in call.layout) else call.group
+        self._takes_out = bool(self._structs) and takes_out(
+            function, len(call.layout) + len(attributes)
+        )
+        self.function = function
+        self.dtypes = tuple(np.dtype(array.dtype) for array in (*request.inputs, *self._structs))
+        names = ",".join(dtype.name for dtype in self.dtypes)
+        self.description = (
+            f"{self._who} {call} {attributes} {names} {len(request.inputs)} {self._returns_tuple} "
+            f"{self._copies} {self.inplace}"
+        )
+        self._key = (key, self.description)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HostFunction) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def call(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> Any:
+        """Calls the function and leaves its results in `outputs`.
+
+        Returns:
+          None, or what `store` has to put into the only output: who calls a function from C++ can
+          do that faster.
+
+        Raises:
+          KernelError: the function raised.
+          InferenceTypeError, InferenceValueError: its results are not what the op declares.
+        """
+        arguments: Sequence[Any] = inputs
+        if self._copies:
+            arguments = [array.copy() for array in inputs]
+        if self._numbers or self.inplace:
+            arguments = list(arguments)
+            for index in self._numbers:
+                arguments[index] = inputs[index].item()
+            for index, output in self.inplace:
+                arguments[index] = outputs[output]
+        if self._group is not None:
+            arguments = self._group(arguments)
+        if self._attributes:
+            arguments = [*arguments, *self._attributes]
+        try:
+            if self._takes_out:
+                out = outputs if self._returns_tuple else outputs[0]
+                result = self.function(*arguments, out=out)
+            else:
+                result = self.function(*arguments)
+        except MsopsError:
+            raise
+        except BaseException as error:  # SystemExit too: XLA would report it without the op
+            raise self._failure(error, arguments) from error
+        if not outputs or (self._takes_out and result is None):
+            return None
+        if self._returns_tuple:
+            self._store_several(self._several(result, len(outputs)), outputs)
+            return None
+        if result is None:
+            self.store(result, outputs[0])
+        return result
+
+    def store(self, value: Any, out: np.ndarray, index: int = 0) -> None:
+        """Puts a result into an output, if it is what the op declares."""
+        if value is not out:
+            out[...] = _check_output(value, out, index, self._who)
+
+    def _store_several(self, values: Sequence[Any], outputs: Sequence[np.ndarray]) -> None:
+        """Stores each result in its output, as if all were stored at once."""
+        results = []
+        for index, (value, out) in enumerate(zip(values, outputs, strict=True)):
+            result = out if value is out else _check_output(value, out, index, self._who)
+            # Outputs are written in order: a result in the memory of an earlier one would change.
+            if any(np.may_share_memory(result, earlier) for earlier in outputs[:index]):
+                result = result.copy()
+            results.append(result)
+        for result, out in zip(results, outputs, strict=True):
+            if result is not out:
+                out[...] = result
+
+    def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
+        """Calls the function on the arrays of a host callback."""
+        views = tuple(map(_read_only, inputs))
+        outputs = tuple(np.empty(s.shape, s.dtype) for s in self._structs)
+        for index, output in self.inplace:
+            outputs[output][...] = inputs[index]
+        result = self.call(views, outputs)
+        if result is not None:
+            self.store(result, outputs[0])
+        return list(outputs)
+
+    def _failure(self, error: BaseException, arguments: Sequence[Any]) -> KernelError:
+        called_with = ", ".join(map(_describe, arguments)) or "nothing"
+        return KernelError(
+            explain(
+                self._who,
+                f"its function raised {type(error).__name__}: {error}",
+                _READ_ONLY_ADVICE
+                if "read-only" in str(error)
+                else f"Mend the function; it was called with {called_with}.",
+                [_traceback_text(error)],
+            )
+        )
+
+    def _several(self, result: Any, count: int) -> Sequence[Any]:
+        several = isinstance(result, (tuple, list))
+        if several and len(result) == count:
+            return result
+        got = f"{len(result)} values" if several else _describe(result)
+        raise InferenceValueError(
+            explain(
+                self._who,
+                f"expected a tuple of {count} outputs, as out_shape says; its function returned "
+                f"{got}",
+                "Return one array per output, or mend out_shape and out_dtype.",
+            )
+        )
+
+
+def takes_out(function: Callable[..., Any], count: int) -> bool:
+    """Tells whether `function` called with `count` arguments has a parameter `out` left to fill.
+
+    It must be free, as a function may call an input of its own so (``def dx(x, out, dout)``), and
+    have numpy's default, None, or none.
+    """
+    while isinstance(function, functools.partial):
+        if "out" in function.keywords:
+            return False
+        count += len(function.args)
+        function = function.func
+    if isinstance(function, np.ufunc):
+        return count == function.nin
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # built in, without a signature
+        return False
+    for index, parameter in enumerate(parameters):
+        if parameter.name == "out" and parameter.default in (None, inspect.Parameter.empty):
+            by_name = parameter.kind is parameter.KEYWORD_ONLY
+            return by_name or (parameter.kind is parameter.POSITIONAL_OR_KEYWORD and index >= count)
+    return False
+
+
+def _traceback_text(error: BaseException) -> str:
+    """Returns the traceback from the author's function on."""
+    own = error.__traceback__.tb_next if error.__traceback__ else None
+    return "".join(traceback.format_exception(type(error), error, own)).rstrip()
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # a list of rows that differ in length, say
+        raise InferenceTypeError(
+            explain(
+                who,
+                f"expected an array for output {index}; its function returned a "
+                f"{type(value).__name__}, of which numpy makes none: {str(error).rstrip('.')}",
+                "Return one array; or, for several, pass a tuple of shapes as out_shape and "
+                "one of dtypes as out_dtype.",
+            )
+        ) from error
+    # A Python number has no width of its own: it takes the declared one if that can hold it.
+    weak = isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+    if weak and _holds(out.dtype, value):
+        array = array.astype(out.dtype)
+    if array.dtype != out.dtype:
+        forgotten = " (did it forget to return?)" if value is None else ""
+        shown = "None" if value is None else f"{value!r}" if weak else f"{array.dtype}"
+        if array.dtype == object and value is not None:
+            shown = f"a {type(value).__name__}"
+        result = "result.astype({})" if hasattr(value, "astype") else "np.asarray(result, {})"
+        if value is None:
+            result = "an array of {}"
+        raise InferenceTypeError(
+            explain(
+                who,
+                f"expected dtype {out.dtype} for output {index}, as out_dtype says; its "
+                f"function returned {shown}{forgotten}",
+                f"Return {result.format(_name_in_code(out.dtype))}, or mend out_dtype.",
+            )
+        )
+    if array.shape != out.shape:
+        several = f", of a tuple of {len(value)}" if isinstance(value, tuple) else ""
+        raise InferenceValueError(
+            explain(
+                who,
+                f"expected shape {out.shape} for output {index}, as out_shape says; its "
+                f"function returned {array.shape}{several}",
+                "Return an array of that shape, or mend out_shape.",
+            )
+        )
+    return array
+
+
+def _name_in_code(dtype: np.dtype) -> str:
+    """Returns what a program calls a dtype: numpy does not have all of JAX's."""
+    module = "np" if hasattr(np, dtype.name) else "jnp"
+    return f"{module}.{dtype.name}"
+
+
+def _holds(dtype: np.dtype, value: complex) -> bool:
+    """Tells whether a Python number can be an entry of `dtype`; a float may be rounded."""
+    if isinstance(value, int) and dtype.kind in "iu":
+        bounds = np.iinfo(dtype)
+        return bool(bounds.min <= value <= bounds.max)
+    if not np.can_cast(np.asarray(value).dtype, dtype, "same_kind"):
+        return False
+    with np.errstate(over="ignore"):
+        rounded = np.asarray(value).astype(dtype)
+    return bool(np.isfinite(rounded) == np.isfinite(value))
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_describe, value))}]"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    return repr(value)

@@ -1,0 +1,478 @@
+"""`Custom`: the one object through which a user brings a kernel.
+
+The file is long for its docstrings alone: they are the reference that users read.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from msops import _jax_seam as seam
+from msops import errors
+from msops._backends import BACKENDS
+from msops._custom.explain import cost_of_call, explain_call, html_table, lowered_text, stand_in
+from msops._custom.options import (
+    add_side_effects,
+    check_op_info,
+    check_rules,
+    choose_func_type,
+    name_of,
+    read_options,
+)
+from msops._face.tensor import Tensor, holds, unwrap, wrap
+from msops._face.tensor_data import endless
+from msops._op.backend import Definition
+from msops._op.call import Call, freeze_attribute, sort_arguments
+from msops._op.identity import ByValue
+from msops._op.inference import read_inference, refuse_64_bit
+from msops._op_info import OpInfo, format_rows, read_reg_info
+from msops._primitive.programs import Programs, share_programs
+from msops.errors import (
+    ArgumentValueError,
+    explain,
+)
+
+# Resolving reads sources and shares operators; one op's bprop may hold further ops.
+_resolving_lock = threading.RLock()
+
+
+class Custom:
+    """A kernel of your own as a JAX operator.
+
+    Corresponds to ``mindspore.ops.Custom``. The op is its own JAX primitive: it works eagerly and
+    under `jax.jit`, `jax.grad`, `jax.vmap`, `jax.lax.scan` and `jax.checkpoint`. Given arrays of
+    JAX or numpy it returns arrays of JAX; given a `Tensor` it returns Tensors, and 64-bit types are
+    kept. Ops of equal definition share one primitive and one compilation.
+
+    Args:
+      func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"`` (aot; a source is
+        compiled on first use), a Python function over numpy arrays (pyfunc; if it has a parameter
+        ``out`` left, it gets the arrays to write its results to), a loop kernel: a function
+        decorated by `kernel` (hybrid), or one in a dialect of AKG (akg), the entry
+        function of a TBE kernel, ``"file.py:entry"`` where its file imports TBE (tbe), or an AICPU
+        kernel: ``"source.cc"``, a list of sources, or an empty function whose op info names the
+        library by the attribute ``cust_aicpu`` (aicpu).
+      out_shape: shape of the output, a tuple of shapes for several outputs, or a function that gets
+        the shape of each input (and the value of each attribute) and returns one of these. None
+        asks the kernel (aot: ``SymbolInferShape``; akg and hybrid: its loops). ``()`` for both this
+        and `out_dtype` makes a pyfunc without output.
+      out_dtype: dtype of the output, or likewise. None asks the kernel (aot:
+        ``SymbolInferType``; akg and hybrid: its loops).
+      func_type: "aicpu", "akg", "aot", "hybrid", "pyfunc" or "tbe"; None chooses by `func`, and
+        never tbe.
+      bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per
+        input, None where there is none. Several outputs make `out` and `dout` tuples. akg and
+        hybrid kernels are differentiated without it, in both modes and to any order.
+      reg_info: op info (`CustomRegOp`): a dict, its JSON text, or a list of them, one per target.
+        Outranks the decorator `custom_info_register`.
+      stateful: aicpu, aot, pyfunc: the kernel has effects or draws unseeded random numbers: equal
+        calls are not merged and unused ones not dropped. Refused inside `jax.checkpoint`.
+      reentrant: aicpu, aot: False if the kernel may not run in two threads at once; serialises its
+        library.
+      vmap: how the kernel batches under `jax.vmap`. None: akg, hybrid and tbe kernels are rewritten
+        for a leading axis, others are "sequential", called once per element. "expand_dims" and
+        "broadcast_all" call it once, with a leading axis in every input (of size 1 where an input
+        is not mapped, for the former) and in every output. Nested `jax.vmap` add an axis each, the
+        outermost first, and an input has all of them in full if one maps it; or a rule
+        ``vmap(axis_size, in_batched, *inputs) -> (result, is_batched)``, as
+        `jax.custom_batching.custom_vmap` takes. Shapes are inferred without the added axes.
+      forward: gives forward mode (`jax.jvp`, `jax.jacfwd`, `jax.hessian`) besides reverse mode, by
+        transposing `bprop`, which must be JAX code and linear in `dout`.
+      jvp: a rule for forward mode: ``jvp(primals, tangents, out)`` returns the tangent of `out`, in
+        its structure, None where there is none. `primals` and `tangents` are tuples with one entry
+        per argument of the call; attributes and integers have None for a tangent. Without a `bprop`
+        reverse mode is its transpose; it is JAX code then.
+      inplace: aicpu, akg, aot, hybrid, pyfunc: ``{0: 0}`` writes output 0 into the buffer of input
+        0, which the kernel gets under both numbers, holding the input; a function may write to it
+        and return it. Where the program still needs the input XLA copies it first; where its buffer
+        is given up (by ``donate_argnums``, or as an intermediate result) nothing is copied. Both
+        must have one shape and dtype. The loops of akg and hybrid must write to their parameter and
+        return it: with an array of their own, in which order elements are read and written is the
+        compiler's affair. tbe kernels have no buffers; XLA reuses donated ones unasked.
+      sharding: which dimensions may be divided over devices, by names as in `numpy.einsum`:
+        ``"b i, i -> b i"``, for the flat list of inputs. Dimensions of one name are equally long
+        and divided together: a device that has some of `b` gets that part of every array, and the
+        kernel is called there for those shapes, so `out_shape` is a function of the inputs'. A name
+        that an output lacks is never divided. Without a rule each device gets whole inputs, which
+        ``msops.set_context(implicit_gather=)`` tells of.
+      batch_dims: the short form: this many leading dimensions of every input and output are named
+        alike, and no other may be divided.
+      writable: pyfunc: hand over writable copies of the inputs instead of read-only views.
+      dynamic_outputs: aicpu: the kernel may fill less than the shapes of `out_shape`, which are
+        the largest. Results lie in the corner of their arrays, the rest of which is zero, and one
+        more output, int32 of shape [outputs, highest rank], has the true shapes, a row each, ones
+        behind a shape of lower rank.
+      host: aot: on a GPU, run the CPU kernel on the host with a copy of the arrays each way.
+      cxx11_abi: aot: which ``_GLIBCXX_USE_CXX11_ABI`` the library was built with, where its imports
+        do not tell.
+      compile_attrs: akg and hybrid: ``{"lower": "xla"}`` or ``{"lower": "native"}`` forces what an
+        estimate of costs chooses otherwise: operations that XLA fuses, or C (CUDA on a GPU).
+        pyfunc: ``{"lower": "callback"}`` takes `jax.pure_callback` on the CPU, too.
+
+    Raises:
+      ArgumentTypeError, ArgumentValueError: an argument cannot be used.
+      OpInfoTypeError, OpInfoValueError: `reg_info` is malformed.
+
+    Example:
+      >>> import jax, jax.numpy as jnp, numpy as np, msops
+      >>> op = msops.Custom(np.square, lambda x: x, lambda x: x,
+      ...                   bprop=lambda x, out, dout: (2 * x * dout,))
+      >>> jax.jit(jax.grad(lambda x: op(x).sum()))(jnp.array([1.0, 4.0]))
+      Array([2., 8.], dtype=float32)
+
+      A loop kernel tells its outputs and its gradient itself; its tensors have any shape it can
+      index, and dtypes of bool, integers, float16, bfloat16, float32 and float64:
+
+      >>> def running_sum(x):
+      ...     y = output_tensor(x.shape, x.dtype)
+      ...     for i in range(x.shape[0]):
+      ...         y[i] = x[i] if i == 0 else y[i - 1] + x[i]
+      ...     return y
+      >>> op = msops.Custom(running_sum, func_type="akg")
+      >>> jax.value_and_grad(lambda x: op(x).sum())(jnp.array([1.0, 4.0]))
+      (Array(6., dtype=float32), Array([2., 1.], dtype=float32))
+
+    Source: MindSpore 2.7.2, ``mindspore.ops.Custom``.
+    """
+
+    def __init__(
+        self,
+        func: Any,
+        out_shape: Any = None,
+        out_dtype: Any = None,
+        func_type: str | None = None,
+        bprop: Callable[..., Any] | None = None,
+        reg_info: Any = None,
+        *,
+        stateful: bool = False,
+        reentrant: bool = True,
+        vmap: str | Callable[..., Any] | None = None,
+        forward: bool = False,
+        jvp: Callable[..., Any] | None = None,
+        inplace: Mapping[int, int] | None = None,
+        sharding: str | None = None,
+        batch_dims: int = 0,
+        writable: bool = False,
+        host: bool = False,
+        dynamic_outputs: bool = False,
+        cxx11_abi: bool | None = None,
+        compile_attrs: Mapping[str, Any] | None = None,
+    ):
+        self.name = self.__name__ = name_of(func)
+        self._who = f"Custom '{self.name}'"
+        check_rules(bprop, jvp, forward, self._who)
+        self.func_type = choose_func_type(func, func_type, self._who)
+        self._backend = BACKENDS[self.func_type]()
+        options = {
+            "stateful": stateful,
+            "reentrant": reentrant,
+            "vmap": vmap,
+            "forward": forward,
+            "jvp": jvp,
+            "inplace": inplace,
+            "sharding": sharding,
+            "batch_dims": batch_dims,
+            "writable": writable,
+            "host": host,
+            "dynamic_outputs": dynamic_outputs,
+            "cxx11_abi": cxx11_abi,
+            "compile_attrs": compile_attrs,
+        }
+        self._options = read_options(options, self._backend, self._who)
+        self._source = self._backend.read(func, self._options, self._who)
+        self._inference = read_inference(
+            out_shape, out_dtype, self._backend.may_have_no_outputs, self._who
+        )
+        # A kernel file brings op info of its own.
+        holder = self._source if hasattr(self._source, "reg_info") else func
+        infos = read_reg_info(reg_info, holder, self.func_type, self._who)
+        check_op_info(infos, self._backend, self._who)
+        self._infos: tuple[OpInfo, ...] = tuple(infos[target] for target in sorted(infos))
+        self._options = self._backend.settle(self._source, self._options, self._infos, self._who)
+        self._bprop = bprop
+        self._prim_attrs: dict[str, Any] = {}
+        self._programs: Programs | None = None
+        self._is_resolving = False
+        # Compiled calls by number of arguments, where that number tells the whole structure: for
+        # calls with arrays only, and with Tensors only.
+        self._of_arrays: dict[int, Callable[..., Any]] = {}
+        self._of_tensors: dict[int, Callable[..., Any]] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        """Calls the op.
+
+        Args:
+          *args: the inputs, each an array, a `Tensor`, a number, or a list of arrays ("dynamic" in
+            op info); then the attributes, in the order in which op info names them.
+
+        Returns:
+          One array, or a tuple of arrays; Tensors if an input is a Tensor. An op without outputs
+          returns None, and on MindSpore's face ``Tensor([0], Int32)`` as MindSpore does.
+        """
+        # An eager call must cost what a jnp call costs, so the two plain cases come first.
+        compiled = self._of_arrays.get(len(args))
+        if compiled is not None:
+            for arg in args:
+                if type(arg) is not seam.ARRAY_TYPE:
+                    break
+            else:
+                return _run(compiled, args)
+        compiled = self._of_tensors.get(len(args))
+        if compiled is not None:
+            values = [arg.value for arg in args if type(arg) is Tensor]
+            if len(values) == len(args) and {*map(type, values)} == {seam.ARRAY_TYPE}:
+                with jax.enable_x64(True):
+                    return wrap(_run(compiled, values))
+        arrays, has_tensors = self._read_arguments(args)
+        if has_tensors:
+            with jax.enable_x64(True):
+                result = self._call(arrays, tensors=True)
+                return Tensor([0], jnp.int32) if result is None else wrap(result)
+        return self._call(args, tensors=False)
+
+    def _read_arguments(self, args: Sequence[Any]) -> tuple[Sequence[Any], bool]:
+        """Returns call arguments with arrays for Tensors, and whether there were Tensors."""
+        try:
+            has_tensors = holds(Tensor, args)
+            return unwrap(args) if has_tensors else args, has_tensors
+        except RecursionError:
+            raise endless(self._who) from None
+
+    def _call(self, args: Sequence[Any], tensors: bool) -> Any:
+        call, flat = sort_arguments(args, next(iter(self._infos), None), tensors, self._who)
+        if not tensors:
+            for index, value in enumerate(flat):
+                refuse_64_bit(getattr(value, "dtype", None), f"input {index}", self._who)
+        programs = self._resolve()
+        if any(map(seam.is_tracer, flat)):
+            # Outside the gradient's rule, so that gradients are summed over what was made alike.
+            arrays = seam.vary_alike([jnp.asarray(value) for value in flat])
+            outputs = programs.operator.outputs(call, [jax.typeof(array) for array in arrays])
+            return outputs.pack(programs.function(call)(*arrays))
+        compiled = programs.compiled(call.without_values())
+        if programs.operator.definition.inference.has_outputs and call.is_plain:
+            (self._of_tensors if tensors else self._of_arrays)[len(args)] = compiled
+        return _run(compiled, flat)
+
+    def _resolve(self) -> Programs:
+        """Returns the op's programs; builds the kernel at the first call."""
+        if self._programs is not None:
+            return self._programs
+        with _resolving_lock:
+            if self._programs is None:
+                self._is_resolving = True
+                try:
+                    self._programs = share_programs(self._define())
+                finally:
+                    self._is_resolving = False
+            return self._programs
+
+    def _define(self) -> Definition:
+        return Definition(
+            name=self.name,
+            backend=self._backend,
+            kernel=self._backend.resolve(self._source, self._options, self._who),
+            inference=self._inference,
+            infos=self._infos,
+            bprop=None if self._bprop is None else ByValue(self._bprop),
+            options=add_side_effects(self._options, self._prim_attrs, self._backend),
+            prim_attrs=tuple(self._prim_attrs.items()),
+        )
+
+    def __msops_key__(self) -> Any:
+        # A bprop that calls its own op would ask for the very key that is being made.
+        return id(self) if self._is_resolving else self._resolve().operator.definition
+
+    def add_prim_attr(self, name: str, value: Any) -> Custom:
+        """Adds an attribute that every call of the op has, as MindSpore's primitives do.
+
+        An aot kernel reads it through ``AotExtra``; other kernels do not see it. As in MindSpore,
+        ``side_effect_mem``, ``side_effect_io`` or ``side_effect_hidden`` with True says that the
+        kernel has effects: it is the same as ``Custom(stateful=True)``.
+
+        Args:
+          name: the attribute's name.
+          value: bool, int, float, str, or a (nested) list of these.
+
+        Returns:
+          The op.
+
+        Raises:
+          ArgumentTypeError: `value` has another type.
+
+        Source: MindSpore 2.7.2, ``mindspore.ops.Primitive.add_prim_attr``.
+        """
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ArgumentValueError(
+                explain(
+                    self._who,
+                    f"expected an identifier as the name of an attribute; got {name!r}",
+                    "Use the name the kernel asks for, e.g. 'axis'.",
+                )
+            )
+        self._prim_attrs[name] = freeze_attribute(value, name, self._who)
+        self._programs = None
+        self._of_arrays.clear()
+        self._of_tensors.clear()
+        return self
+
+    def explain(self, *args: Any) -> str:
+        """Tells what becomes of a call: what XLA sees, and for a loop kernel why.
+
+        Args:
+          *args: what the op would be called with: arrays, or a `jax.ShapeDtypeStruct` in the
+            place of each. Without any, the latest call is explained.
+
+        Returns:
+          Text of several lines. For akg and hybrid: which loops are parallel, reductions or
+          order-bound, what each nest was raised to, and whether XLA operations or native code run.
+
+        Raises:
+          ArgumentValueError: no `args`, and the op has not been called.
+          BuildError: the loops cannot be compiled for such inputs.
+
+        Example:
+          >>> import jax, jax.numpy as jnp, msops
+          >>> def double(x):
+          ...     y = output_tensor(x.shape, x.dtype)
+          ...     for i in range(x.shape[0]):
+          ...         y[i] = 2.0 * x[i]
+          ...     return y
+          >>> op = msops.Custom(double, func_type="akg")
+          >>> told = op.explain(jax.ShapeDtypeStruct((1000,), jnp.float32))
+          >>> print(told.splitlines()[-1].strip())
+          loop i (line 4): elementwise
+        """
+        return explain_call(self._resolve(), self._find_call(args))
+
+    def lower_text(self, *args: Any, stage: str = "stablehlo") -> str:
+        """Returns the text a call has at a stage of its way to machine code.
+
+        Args:
+          *args: as for `explain`.
+          stage: "jaxpr", "stablehlo" (what is handed to XLA) or "hlo" (what XLA makes of it). For
+            akg and hybrid also "ir" (the loop IR of the kernel), "marked" (each loop known as
+            parallel, reduction or serial), "raised" (nests that each are one array operation),
+            "steps" (these operations), "c" and "cuda" (native code). They have each stage whatever
+            was chosen to run, which `explain` tells.
+
+        Returns:
+          The text.
+
+        Raises:
+          ArgumentValueError: there is no such stage; or no `args`, and the op has not been called.
+          BuildError: the loops cannot be compiled for such inputs.
+
+        Example:
+          >>> import jax.numpy as jnp, msops
+          >>> def double(x):
+          ...     y = output_tensor(x.shape, x.dtype)
+          ...     for i in range(x.shape[0]):
+          ...         y[i] = 2.0 * x[i]
+          ...     return y
+          >>> op = msops.Custom(double, func_type="akg")
+          >>> print(op.lower_text(jnp.ones(3), stage="marked"))
+          kernel double(x: float32[3]) -> (y) {
+            buffer y: float32[3]
+            parallel i in 0 .. 3 {
+              y[i] = 2.0:float32 * x[i]
+            }
+          }
+          <BLANKLINE>
+        """
+        return lowered_text(self._resolve(), self._find_call(args), stage)
+
+    def cost_analysis(self, *args: Any) -> dict[str, float]:
+        """Returns what a call costs, as far as that can be told without running it.
+
+        Corresponds to ``jax.stages.Compiled.cost_analysis``, which knows nothing of a kernel that
+        is one call to XLA.
+
+        Args:
+          *args: as for `explain`.
+
+        Returns:
+          A dict with those of JAX's keys that are known.
+
+          For operations of XLA's the values are XLA's own counts. Else "bytes accessed" is the size
+          of all inputs and outputs, and for loops that run as native code, or in an order, "flops"
+          and "transcendentals" count arithmetic on elements and calls of functions like exp; an
+          ``if`` on data counts as its longer branch. These two are absent for kernels in C++ and
+          Python, and where the number of iterations depends on data.
+
+        Raises:
+          ArgumentValueError: no `args`, and the op has not been called.
+          BuildError: the kernel cannot be compiled for such inputs.
+
+        Example:
+          >>> import jax, jax.numpy as jnp, msops
+          >>> def running_sum(x):
+          ...     y = output_tensor(x.shape, x.dtype)
+          ...     for i in range(x.shape[0]):
+          ...         y[i] = x[i] if i == 0 else y[i - 1] + x[i]
+          ...     return y
+          >>> op = msops.Custom(running_sum, func_type="akg")
+          >>> op.cost_analysis(jax.ShapeDtypeStruct((1000,), jnp.float32))
+          {'bytes accessed': 8000.0, 'flops': 999.0, 'transcendentals': 0.0}
+        """
+        return cost_of_call(self._resolve(), self._find_call(args))
+
+    def _find_call(self, args: Sequence[Any]) -> tuple[Call, Sequence[Any]] | None:
+        if not args:
+            return None
+        values, tensors = self._read_arguments(args)
+        arrays = jax.tree.map(lambda value: stand_in(value, self._who), list(values))
+        return sort_arguments(arrays, next(iter(self._infos), None), tensors, self._who)
+
+    def __copy__(self) -> Custom:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._prim_attrs = dict(self._prim_attrs)
+        twin._of_arrays, twin._of_tensors = {}, {}
+        return twin
+
+    def __deepcopy__(self, memo: Any) -> Custom:
+        # Cells are copied with their ops. A kernel is what it is; only added attributes are own.
+        return copy.copy(self)
+
+    def __repr__(self) -> str:
+        rows = [f"  {info.target}: {row}" for info in self._infos for row in format_rows(info)]
+        return "\n".join([f"Custom('{self.name}', func_type='{self.func_type}')", *rows])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.name, self.func_type, self._infos)
+
+
+# XLA reports an error of a kernel as text; ours starts with the op, behind the class's name when
+# it went through Python, and ends before the places that XLA adds to an error of the compiler.
+_OWN_ERROR = re.compile(r"(?:(\w+): )?(Custom '.*?)\s*(?:\Z|\n\t\n)", re.DOTALL)
+
+
+def own_error(error: Exception) -> errors.MsopsError | None:
+    """Returns the error of msops that XLA reports in the text of one of its own, if it does."""
+    own = _OWN_ERROR.search(str(error))
+    if own is None:
+        return None
+    family: type[errors.MsopsError] = getattr(errors, own[1] or "", errors.KernelError)
+    return family(own[2])
+
+
+def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:
+    """Runs a compiled call; an error of the kernel comes out as msops's."""
+    try:
+        return compiled(*flat)
+    except errors.MsopsError:
+        raise
+    # jit's fast path, taken from the second call on, raises ValueError with the same text.
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        own = own_error(error)
+        if own is None:
+            raise
+        raise own from None

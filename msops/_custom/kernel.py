@@ -1,0 +1,151 @@
+"""`kernel`: marks a function as written in the Hybrid DSL, and lets it run on numpy arrays."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from msops._custom.numpy_intrinsics import INTRINSICS
+from msops.errors import ArgumentTypeError, explain
+
+_WHO = "kernel"
+
+
+def kernel(
+    fn: Callable[..., Any] | None = None,
+    reg_info: str | dict[str, Any] | tuple[Any, ...] | None = None,
+    compile_attrs: dict[str, Any] | None = None,
+) -> Any:
+    """Marks a function as a Hybrid DSL kernel, for ``Custom(func)`` with func_type "hybrid".
+
+    Corresponds to ``mindspore.ops.kernel``. The function can also be called, with numpy arrays by
+    position: then its body runs as Python, and stores and conversions follow numpy, an in-place
+    kernel writing into its argument. The names of the language are only visible in that call; the
+    author's globals are not touched, unlike in MindSpore.
+
+    Args:
+      fn: the function; None when the decorator is written with arguments.
+      reg_info: op info of the operator.
+      compile_attrs: settings for the compiler by name; ``{"lower": "xla"}`` or ``"native"`` forces
+        what the loops become. MindSpore's own settings are kept and do nothing.
+
+    Returns:
+      The decorated function, or a decorator if `fn` is None. It has the attributes
+      ``ms_kernel_flag``, ``compile_attrs`` (JSON text) and, if given, ``reg_info``.
+
+    Raises:
+      ArgumentTypeError: `compile_attrs` is not a dict with str keys and JSON values, `reg_info` is
+        not a str, dict or tuple, or `fn` is not a function.
+
+    Example:
+      >>> import numpy as np, msops
+      >>> @msops.ops.kernel
+      ... def double(a):
+      ...     c = output_tensor(a.shape, a.dtype)
+      ...     for i in range(a.shape[0]):
+      ...         c[i] = 2.0 * a[i]
+      ...     return c
+      >>> double(np.arange(3.0, dtype=np.float32))
+      array([0., 2., 4.], dtype=float32)
+
+    Source: MindSpore 2.7.2, ``mindspore.ops.kernel``.
+    """
+    attrs = _attrs_text({} if compile_attrs is None else compile_attrs)
+    if reg_info is not None and not isinstance(reg_info, (str, dict, tuple)):
+        raise ArgumentTypeError(
+            explain(
+                _WHO,
+                "the input 'reg_info' of @kernel should be one of str, dict and tuple; got a "
+                f"{type(reg_info).__name__}",
+                "Pass CustomRegOp(...).get_op_info(), or a tuple of them.",
+            )
+        )
+
+    def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
+        inner = inspect.unwrap(func)
+        if not isinstance(inner, types.FunctionType):
+            raise ArgumentTypeError(
+                explain(
+                    _WHO,
+                    f"expected a function to decorate; got {type(func).__name__}",
+                    "Write @kernel above a def.",
+                )
+            )
+
+        @functools.wraps(func)
+        def run(*args: Any) -> Any:
+            return _with_intrinsics(inner)(*args)
+
+        marks = {"ms_kernel_flag": True, "compile_attrs": attrs}
+        run.__dict__.update(marks if reg_info is None else marks | {"reg_info": reg_info})
+        return run
+
+    return decorate if fn is None else decorate(fn)
+
+
+def ms_kernel(
+    fn: Callable[..., Any] | None = None,
+    reg_info: str | dict[str, Any] | tuple[Any, ...] | None = None,
+    compile_attrs: dict[str, Any] | None = None,
+) -> Any:
+    """Deprecated alias of `kernel`, with its arguments.
+
+    Source: MindSpore 2.7.2, ``mindspore.ops.ms_kernel``.
+    """
+    warnings.warn(
+        "'ms_kernel' is deprecated from version 1.8, use 'kernel' instead.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return kernel(fn, reg_info, compile_attrs)
+
+
+def _with_intrinsics(function: types.FunctionType) -> types.FunctionType:
+    """Returns the function with the language's names among its globals as they are now."""
+    bound = types.FunctionType(
+        function.__code__,
+        function.__globals__ | INTRINSICS,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    bound.__kwdefaults__ = function.__kwdefaults__
+    return bound
+
+
+def _attrs_text(compile_attrs: Any) -> str:
+    """Returns settings as JSON text, the form in which a function carries them."""
+    if not isinstance(compile_attrs, dict):
+        raise ArgumentTypeError(
+            explain(
+                _WHO,
+                "the input 'compile_attrs' of @kernel must be a dict; got a "
+                f"{type(compile_attrs).__name__}",
+                'Pass compile_attrs={"lower": "native"}, for example.',
+            )
+        )
+    for key in compile_attrs:
+        if not isinstance(key, str):
+            raise ArgumentTypeError(
+                explain(
+                    _WHO,
+                    f"the key of 'compile_attrs' of @kernel must be a str; got {key!r}, a "
+                    f"{type(key).__name__}",
+                    "Name settings by strings.",
+                )
+            )
+    try:
+        return json.dumps(compile_attrs)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            explain(
+                _WHO,
+                f"the values of 'compile_attrs' of @kernel must be JSON values: {error}",
+                "Pass numbers, strings, bools, and lists or dicts of them.",
+            )
+        ) from None

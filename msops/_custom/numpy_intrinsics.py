@@ -1,0 +1,115 @@
+"""The names of the Hybrid DSL as numpy functions, for kernels that are called as Python.
+
+They follow numpy where it differs from the compiled language: `round` takes halves to the even
+number, and conversions happen where an element is stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from msops._base.dtypes import as_dtype
+
+
+def _allocate(shape: Any, dtype: Any = "float32", scope: str = "global") -> np.ndarray:
+    """Returns zeros; where a temporary lives means nothing here."""
+    return np.zeros(shape, as_dtype(dtype).dtype)
+
+
+def _grid(extents: Iterable[int]) -> Iterable[tuple[int, ...]]:
+    return itertools.product(*map(range, extents))
+
+
+def _bind(axis: str, extent: int) -> range:
+    """Returns the indices that a thread axis would run over."""
+    return range(extent)
+
+
+@contextlib.contextmanager
+def _scope(*args: Any) -> Any:
+    """Opens nothing; `attr` and `block_realize` speak to the compiler."""
+    yield
+
+
+def _rsqrt(x: Any) -> Any:
+    return np.ones_like(x) / np.sqrt(x)
+
+
+_erf_float64 = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _erf(x: Any) -> Any:
+    return _erf_float64(x).astype(np.result_type(x))[()]
+
+
+def _sigmoid(x: Any) -> Any:
+    return np.ones_like(x) / (1 + np.exp(-x))
+
+
+def _popcount(x: Any) -> Any:
+    # Of the bits: numpy counts those of the absolute value.
+    bits = np.asarray(x)
+    return np.bitwise_count(bits.view(f"u{bits.dtype.itemsize}"))
+
+
+def _likely(condition: Any) -> Any:
+    return condition
+
+
+def _ceil_div(a: Any, b: Any) -> Any:
+    return (a + b - 1) // b
+
+
+INTRINSICS: dict[str, Any] = {
+    "allocate": _allocate,
+    "output_tensor": _allocate,
+    **dict.fromkeys(
+        ("range", "serial", "vectorize", "parallel", "reduce", "unroll", "const_range"), range
+    ),
+    "grid": _grid,
+    "bind": _bind,
+    "attr": _scope,
+    "block_realize": _scope,
+    "sqrt": np.sqrt,
+    "rsqrt": _rsqrt,
+    "sign": np.sign,
+    "log": np.log,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+    "abs": np.abs,
+    "erf": _erf,
+    "sin": np.sin,
+    "cos": np.cos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": np.round,
+    "popcount": _popcount,
+    "power": np.power,
+    "ceil_div": _ceil_div,
+    "min": min,
+    "max": max,
+    "len": len,
+    "likely": _likely,
+    **{
+        name: as_dtype(name).dtype.type
+        for name in (
+            "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+            "float16", "bfloat16", "float32", "float64",
+        )
+    },
+}  # fmt: skip
+"""Every name of the language."""

@@ -1,0 +1,250 @@
+"""What `Custom` is given, checked: its name, func_type, rules and options."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from msops._backends import BACKENDS
+from msops._op.backend import Backend, Options
+from msops._op.identity import ByValue
+from msops._op_info import OpInfo
+from msops._primitive.batching import read_vmap
+from msops.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    BackendError,
+    OpInfoValueError,
+    explain,
+)
+
+if TYPE_CHECKING:
+    from msops._op.sharding_rule import ShardingRule
+
+# MindSpore's func_types that have no backend here.
+_ABSENT = ("julia",)
+
+
+def name_of(func: Any) -> str:
+    """Returns the name an op has by its kernel."""
+    if isinstance(func, (list, tuple)) and func:
+        func = func[0]
+    if isinstance(func, str):
+        # A path is not part of a name: programs would differ by where they were made.
+        _, colon, symbol = func.rpartition(":")
+        return (symbol if colon else PurePath(func).name) or func
+    while isinstance(func, functools.partial):
+        func = func.func
+    name = getattr(func, "__name__", None)
+    return name if isinstance(name, str) else type(func).__name__
+
+
+def choose_func_type(func: Any, func_type: Any, who: str) -> str:
+    """Returns the func_type given, or the one that `func` tells."""
+    if func_type is None:
+        if isinstance(func, str):
+            return "aot"
+        func_type = "hybrid" if getattr(func, "ms_kernel_flag", False) is True else "pyfunc"
+    if not isinstance(func_type, str):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected a str for func_type; got {type(func_type).__name__}",
+                f"Pass one of {', '.join(map(repr, sorted(BACKENDS)))}, or leave it out.",
+            )
+        )
+    if func_type in _ABSENT:
+        raise BackendError(
+            explain(
+                who,
+                f"func_type {func_type!r} is not in this version of msops",
+                f"Write the kernel as one of {', '.join(map(repr, sorted(BACKENDS)))}.",
+            )
+        )
+    if func_type not in BACKENDS:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected func_type to be one of {', '.join(map(repr, sorted(BACKENDS)))}; "
+                f"got {func_type!r}",
+                "Pass one of these, or leave func_type out: a str func is aot, a function pyfunc.",
+            )
+        )
+    return func_type
+
+
+def check_rules(bprop: Any, jvp: Any, forward: Any, who: str) -> None:
+    """Checks the rules of differentiation."""
+    for name, rule, example in (
+        ("bprop", bprop, "lambda x, out, dout: (dx,)"),
+        ("jvp", jvp, "lambda primals, tangents, out: dout"),
+    ):
+        if rule is not None and not callable(rule):
+            raise ArgumentTypeError(
+                explain(
+                    who,
+                    f"expected a function for {name}; got {type(rule).__name__}",
+                    f"Pass {name}={example}.",
+                )
+            )
+    if forward is True and bprop is None:
+        raise ArgumentValueError(
+            explain(
+                who,
+                "forward=True expected a bprop to derive forward mode from; got none",
+                "Give one, or leave forward out: loop kernels have both modes without, and jvp= "
+                "is a rule for both.",
+            )
+        )
+
+
+_FUNC_TYPES_WITH = {
+    "stateful": ("aicpu", "aot", "pyfunc"),
+    "reentrant": ("aicpu", "aot"),
+    "inplace": ("aicpu", "akg", "aot", "hybrid", "pyfunc"),
+    "writable": ("pyfunc",),
+    "host": ("aot",),
+    "cxx11_abi": ("aot",),
+    "dynamic_outputs": ("aicpu",),
+}
+"""The func_types that take an option; those not listed are for all."""
+
+_BOOLS = ("stateful", "reentrant", "forward", "writable", "host", "dynamic_outputs")
+
+
+def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Options:
+    """Returns the keyword options of an op.
+
+    Args:
+      given: those of `Custom`, by name.
+      backend: serves the op's func_type.
+      who: the op, for messages.
+
+    Raises:
+      ArgumentTypeError, ArgumentValueError: an option has a value it cannot have, or is not for
+        the func_type.
+    """
+    for option in _BOOLS:
+        if not isinstance(given[option], bool):
+            raise _wrong_option(option, "a bool", given[option], who)
+    if given["cxx11_abi"] is not None and not isinstance(given["cxx11_abi"], bool):
+        raise _wrong_option("cxx11_abi", "a bool or None", given["cxx11_abi"], who)
+    vmap, jvp = given["vmap"], given["jvp"]
+    read = {
+        "vmap": read_vmap(backend.vmap if vmap is None else vmap, who),
+        "jvp": None if jvp is None else ByValue(jvp),
+        "inplace": _read_inplace(given["inplace"], who),
+        "sharding": _read_rule(given["sharding"], given["batch_dims"], who),
+        "compile_attrs": _read_compile_attrs(given["compile_attrs"], backend, who),
+    }
+    named = {name: value for name, value in given.items() if name != "batch_dims"}
+    options = Options(**{**named, **read})
+    for option, func_types in _FUNC_TYPES_WITH.items():
+        is_given = getattr(options, option) != getattr(Options, option)
+        if is_given and backend.func_type not in func_types:
+            raise ArgumentValueError(
+                explain(
+                    who,
+                    f"option {option} is for func_type {' or '.join(map(repr, func_types))}; "
+                    f"this op is {backend.func_type!r}",
+                    f"Leave {option} out.",
+                )
+            )
+    if options.sharding is not None and options.dynamic_outputs:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"dynamic_outputs does not go with {options.sharding}: what parts return, ends "
+                "anywhere",
+                "Leave the rule out, or call the op inside jax.shard_map.",
+            )
+        )
+    return options
+
+
+_SIDE_EFFECTS = ("side_effect_mem", "side_effect_io", "side_effect_hidden")
+"""MindSpore's attributes of primitives that are neither merged nor dropped."""
+
+
+def add_side_effects(options: Options, prim_attrs: Mapping[str, Any], backend: Backend) -> Options:
+    """Returns the options with what attributes of ``add_prim_attr`` mean: a stateful op.
+
+    A func_type without the option has no effects but its outputs: the attributes change nothing.
+    """
+    has_effect = any(prim_attrs.get(name) is True for name in _SIDE_EFFECTS)
+    if has_effect and backend.func_type in _FUNC_TYPES_WITH["stateful"]:
+        return dataclasses.replace(options, stateful=True)
+    return options
+
+
+def _read_rule(sharding: Any, batch_dims: Any, who: str) -> ShardingRule | None:
+    if sharding is None and type(batch_dims) is int and batch_dims == 0:
+        return None
+    # Here, as `import msops` must be quick.
+    from msops._op.sharding_rule import read_rule
+
+    return read_rule(sharding, batch_dims, who)
+
+
+def _read_inplace(inplace: Any, who: str) -> tuple[tuple[int, int], ...]:
+    if inplace is None:
+        return ()
+    numbers = [*inplace, *inplace.values()] if isinstance(inplace, Mapping) else [None]
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise _wrong_option("inplace", "a dict from output to input numbers", inplace, who)
+    if len({*inplace.values()}) < len(inplace):
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected inplace to name each input once; got {inplace!r}",
+                "Two outputs cannot share a buffer.",
+            )
+        )
+    return tuple(sorted(inplace.items()))
+
+
+def _read_compile_attrs(attrs: Any, backend: Backend, who: str) -> tuple[tuple[str, Any], ...]:
+    if attrs is None:
+        return ()
+    if not isinstance(attrs, Mapping) or not all(isinstance(key, str) for key in attrs):
+        raise _wrong_option("compile_attrs", "a dict with str keys", attrs, who)
+    unknown = sorted(set(attrs) - set(backend.compile_attrs))
+    if unknown:
+        known = ", ".join(map(repr, backend.compile_attrs)) or "none"
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected compile_attrs with keys among {known} for func_type "
+                f"{backend.func_type!r}; got {', '.join(map(repr, unknown))}",
+                "Leave the others out.",
+            )
+        )
+    return tuple(sorted(attrs.items()))
+
+
+def _wrong_option(option: str, expected: str, value: Any, who: str) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        explain(
+            who,
+            f"expected {expected} for {option}; got {value!r}",
+            "See the docstring of Custom for what it does.",
+        )
+    )
+
+
+def check_op_info(infos: Mapping[str, OpInfo], backend: Backend, who: str) -> None:
+    """Checks that an op has the op info that its func_type cannot do without (decision 8)."""
+    target = backend.guard_target("cpu")
+    if backend.requires_op_info and target not in infos:
+        raise OpInfoValueError(
+            explain(
+                who,
+                f"func_type {backend.func_type!r} requires op info for target {target!r}; got "
+                f"{', '.join(map(repr, infos)) or 'none'}",
+                f"Pass reg_info=CustomRegOp()...target({target!r}).get_op_info(), or decorate the "
+                "function with custom_info_register.",
+            )
+        )

@@ -1,0 +1,278 @@
+"""The operators of the MindSpore face, as functions of arrays: one table over jax.numpy.
+
+Arguments are arrays or Python scalars; `msops._face.tensor` lifts the functions to Tensors. Results
+have the dtype MindSpore gives them. Between arrays that is JAX's lattice (the two agree wherever
+MindSpore defines a result: tests/test_face_oracle.py). A Python scalar takes the dtype of the array
+unless that cannot hold the kind of the scalar: then the result is Int64, Float32 or Complex64.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from msops._base.dtypes import as_dtype
+
+Array = Any
+Axis = int | Sequence[int] | None
+
+_SCALARS = {bool: 0, int: 1, float: 2, complex: 3}
+_KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
+_SCALAR_DTYPES = (np.bool_, np.int64, np.float32, np.complex64)
+
+
+def _kind(dtype: np.dtype) -> int:
+    return _KINDS[dtype.kind]
+
+
+def _typed(scalar: Any, dtype: np.dtype) -> np.ndarray | np.generic:
+    """A Python scalar in the dtype it takes beside an array of `dtype`.
+
+    Left to JAX it would be weakly typed: Int32 + 1.0 would be Float64 under 64-bit types, and
+    Bool + 1 a weak Int64 that later gives way to Int8.
+    """
+    kind = _SCALARS[type(scalar)]
+    if kind > _kind(dtype):
+        return _SCALAR_DTYPES[kind](scalar)
+    return dtype.type(scalar)
+
+
+def binary(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    """Returns `function` with Python scalars typed as MindSpore types them."""
+
+    def call(x: Array, y: Array) -> Array:
+        if type(y) in _SCALARS:
+            if type(x) in _SCALARS:
+                x = _typed(x, np.dtype(bool))
+            return function(x, _typed(y, x.dtype))
+        if type(x) in _SCALARS:
+            return function(_typed(x, y.dtype), y)
+        return function(x, y)
+
+    call.__name__ = call.__qualname__ = getattr(function, "__name__", "binary")
+    return call
+
+
+def _floating(x: Array) -> Array:
+    """`x` as MindSpore's float functions take it: integers become Float32, not Float64."""
+    x = x if hasattr(x, "dtype") else jnp.asarray(x)
+    return x if _kind(x.dtype) > 1 else x.astype(np.float32)
+
+
+def unary_float(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Returns `function`, which has float results, for inputs of every dtype."""
+
+    def call(x: Array) -> Array:
+        return function(_floating(x))
+
+    call.__name__ = call.__qualname__ = getattr(function, "__name__", "unary")
+    return call
+
+
+def _subtract(x: Array, y: Array) -> Array:
+    if _kind(x.dtype) == 0 and _kind(y.dtype) == 0:
+        # JAX and numpy refuse it; MindSpore's difference of booleans is whether they differ.
+        return jnp.logical_xor(x, y)
+    return jnp.subtract(x, y)
+
+
+def _divide(x: Array, y: Array) -> Array:
+    if _kind(x.dtype) < 2 and _kind(y.dtype) < 2:
+        x = x.astype(np.float32)
+        y = y.astype(np.float32)
+    return jnp.true_divide(x, y)
+
+
+def _raise(x: Array, y: Array) -> Array:
+    return jnp.power(x.astype(y.dtype) if _kind(x.dtype) == 0 else x, y)
+
+
+_power = binary(_raise)
+
+
+def pow(x: Array, y: Array) -> Array:
+    """``x ** y``; a Python int exponent stays static, which is exact and cheap to differentiate."""
+    if type(y) is int and hasattr(x, "dtype") and _kind(x.dtype) > 1:
+        return jnp.power(x, y)
+    return _power(x, y)
+
+
+def _axes(axis: Axis) -> Axis:
+    """MindSpore's ``()`` is numpy's None: all axes."""
+    if axis is None or isinstance(axis, builtins.int):
+        return axis
+    return tuple(axis) or None
+
+
+def reduction(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Returns a numpy reduction with MindSpore's signature."""
+
+    def call(x: Array, axis: Axis = None, keep_dims: bool = False) -> Array:
+        return function(x, axis=_axes(axis), keepdims=keep_dims)
+
+    call.__name__ = call.__qualname__ = getattr(function, "__name__", "reduction")
+    return call
+
+
+def _mean(x: Array, axis: Axis, keepdims: bool) -> Array:
+    return jnp.mean(x, axis=axis, keepdims=keepdims).astype(x.dtype)
+
+
+def reduce_sum(x: Array, axis: Axis = None, keep_dims: bool = False) -> Array:
+    """Sum in the dtype of `x` (``ReduceSum``), where `sum` counts booleans."""
+    return jnp.sum(x, axis=_axes(axis), keepdims=keep_dims, dtype=x.dtype)
+
+
+def cast(x: Array, dtype: Any) -> Array:
+    """`x` in another dtype."""
+    return jnp.asarray(x).astype(as_dtype(dtype).dtype)
+
+
+def reshape(x: Array, shape: Any) -> Array:
+    """`x` in another shape; one extent may be -1."""
+    return jnp.reshape(x, shape)
+
+
+def transpose(x: Array, perm: Sequence[int]) -> Array:
+    """`x` with its axes in the order `perm`."""
+    return jnp.transpose(x, tuple(perm))
+
+
+def matmul(x: Array, y: Array, transpose_a: bool = False, transpose_b: bool = False) -> Array:
+    """Matrix product, of `x` and `y` or of their transposes in the last two axes."""
+    x = jnp.swapaxes(x, -1, -2) if transpose_a else x
+    y = jnp.swapaxes(y, -1, -2) if transpose_b else y
+    return jnp.matmul(x, y)
+
+
+def expand_dims(x: Array, axis: int) -> Array:
+    """`x` with an axis of extent one before `axis`."""
+    return jnp.expand_dims(x, axis)
+
+
+def squeeze(x: Array, axis: Axis = None) -> Array:
+    """`x` without its axes of extent one."""
+    return jnp.squeeze(x, axis=_axes(axis))
+
+
+def concat(tensors: Sequence[Array], axis: int = 0) -> Array:
+    """The arrays joined along an axis they have."""
+    return jnp.concatenate(tuple(tensors), axis=axis)
+
+
+def stack(tensors: Sequence[Array], axis: int = 0) -> Array:
+    """The arrays joined along a new axis."""
+    return jnp.stack(tuple(tensors), axis=axis)
+
+
+def split(x: Array, split_size_or_sections: Any, axis: int = 0) -> tuple[Array, ...]:
+    """Pieces of `x` along `axis`, of a given length or of given lengths."""
+    if isinstance(split_size_or_sections, builtins.int):
+        edges = list(range(split_size_or_sections, x.shape[axis], split_size_or_sections))
+    else:
+        edges = [builtins.int(edge) for edge in np.cumsum(split_size_or_sections)[:-1]]
+    return tuple(jnp.split(x, edges, axis=axis))
+
+
+def clip(x: Array, min: Any = None, max: Any = None) -> Array:
+    """`x` with its entries moved into ``[min, max]``."""
+    x = x if min is None else binary(jnp.maximum)(x, min)
+    return x if max is None else binary(jnp.minimum)(x, max)
+
+
+def gather(x: Array, indices: Array, axis: int) -> Array:
+    """Slices of `x` along `axis` at `indices`."""
+    return jnp.take(x, indices, axis=axis)
+
+
+def softmax(x: Array, axis: int = -1) -> Array:
+    """Exponentials along `axis`, scaled to sum one."""
+    return jax.nn.softmax(x, axis=axis)
+
+
+def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Index of the first greatest entry, Int64."""
+    return jnp.argmax(x, axis=axis, keepdims=keepdims).astype(np.int64)
+
+
+def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Index of the first smallest entry, Int64."""
+    return jnp.argmin(x, axis=axis, keepdims=keepdims).astype(np.int64)
+
+
+def full_like(x: Array, fill_value: Any, dtype: Any = None) -> Array:
+    """An array of one value in the shape of `x`."""
+    return jnp.full_like(x, fill_value, dtype=None if dtype is None else as_dtype(dtype).dtype)
+
+
+def zeros_like(x: Array, dtype: Any = None) -> Array:
+    """Zeros in the shape of `x`."""
+    return full_like(x, 0, dtype)
+
+
+def ones_like(x: Array, dtype: Any = None) -> Array:
+    """Ones in the shape of `x`."""
+    return full_like(x, 1, dtype)
+
+
+add = binary(jnp.add)
+sub = binary(_subtract)
+mul = binary(jnp.multiply)
+div = binary(_divide)
+floor_div = binary(jnp.floor_divide)
+mod = binary(jnp.remainder)
+maximum = binary(jnp.maximum)
+minimum = binary(jnp.minimum)
+equal = binary(jnp.equal)
+not_equal = binary(jnp.not_equal)
+less = binary(jnp.less)
+less_equal = binary(jnp.less_equal)
+greater = binary(jnp.greater)
+greater_equal = binary(jnp.greater_equal)
+bitwise_and = binary(jnp.bitwise_and)
+bitwise_or = binary(jnp.bitwise_or)
+bitwise_xor = binary(jnp.bitwise_xor)
+logical_and = jnp.logical_and
+logical_or = jnp.logical_or
+logical_not = jnp.logical_not
+select = jnp.where
+neg = jnp.negative
+abs = jnp.abs
+sign = jnp.sign
+square = jnp.square
+floor = jnp.floor
+ceil = jnp.ceil
+round = jnp.round
+isnan = jnp.isnan
+isfinite = jnp.isfinite
+relu = jax.nn.relu
+stop_gradient = jax.lax.stop_gradient
+tile = jnp.tile
+broadcast_to = jnp.broadcast_to
+exp = unary_float(jnp.exp)
+log = unary_float(jnp.log)
+log1p = unary_float(jnp.log1p)
+expm1 = unary_float(jnp.expm1)
+sqrt = unary_float(jnp.sqrt)
+rsqrt = unary_float(jax.lax.rsqrt)
+reciprocal = unary_float(jnp.reciprocal)
+sin = unary_float(jnp.sin)
+cos = unary_float(jnp.cos)
+tan = unary_float(jnp.tan)
+sinh = unary_float(jnp.sinh)
+cosh = unary_float(jnp.cosh)
+tanh = unary_float(jnp.tanh)
+erf = unary_float(jax.lax.erf)
+sigmoid = unary_float(jax.nn.sigmoid)
+sum = reduction(jnp.sum)
+mean = reduction(_mean)
+prod = reduction(jnp.prod)
+amax = reduction(jnp.max)
+amin = reduction(jnp.min)
+all = reduction(jnp.all)
+any = reduction(jnp.any)

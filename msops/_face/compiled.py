@@ -1,0 +1,191 @@
+"""Functions over Tensors compiled as a whole: `jax.jit` with Python arguments static.
+
+What GRAPH_MODE Cells, gradients in GRAPH_MODE and `msops.jit` have in common. Arrays among the
+arguments are inputs of the program, whatever else is among them is part of its signature. The
+Parameters a function reads are inputs too, never constants, and those it assigns to are outputs
+that are written back after each call. Which they are is found while tracing: a Parameter met that
+was not listed makes one more tracing with it listed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+import jax
+import numpy as np
+
+from msops._face import context
+from msops._face.parameter import Frame, Parameter, is_compiling
+from msops._face.tensor import Tensor, wrap
+from msops.errors import ArgumentTypeError, explain
+
+
+class _TraceAgain(Exception):
+    """A Parameter was met that is not listed as an input of the program."""
+
+
+@jax.tree_util.register_static
+class _Constant:
+    """A result that is no array: it is known when the function is traced."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Constant) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+class _Dynamic:
+    """Stands in a signature where an array was."""
+
+
+_DYNAMIC = _Dynamic()
+
+
+def is_array(leaf: Any) -> bool:
+    """Tells whether `leaf` is an input of a program rather than part of its signature."""
+    return isinstance(leaf, (jax.Array, np.ndarray, np.generic))
+
+
+def pack(tree: Any) -> Any:
+    """Returns a result with everything that is no array hidden from JAX; `unpack` undoes it."""
+    return jax.tree_util.tree_map(_packed, tree, is_leaf=lambda x: isinstance(x, Parameter))
+
+
+def _packed(leaf: Any) -> Any:
+    if isinstance(leaf, Parameter):
+        return wrap(leaf.value)
+    return leaf if is_array(leaf) else _Constant(leaf)
+
+
+def unpack(tree: Any) -> Any:
+    """Returns a result of `pack` as it was."""
+    return jax.tree_util.tree_map(
+        lambda leaf: leaf.value if isinstance(leaf, _Constant) else leaf,
+        tree,
+        is_leaf=lambda x: isinstance(x, _Constant),
+    )
+
+
+class _Program:
+    """The compiled function for one signature."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        structure: Any,
+        leaves: tuple[Any, ...],
+        parameters: Iterable[Parameter],
+    ):
+        self._parameters = list(parameters)
+
+        def trace(values: list[Any], arrays: list[Any]) -> Any:
+            entries = iter(arrays)
+            filled = [next(entries) if leaf is _DYNAMIC else leaf for leaf in leaves]
+            args, kwargs = jax.tree_util.tree_unflatten(structure, filled)
+            listed = dict(zip(self._parameters, values, strict=True))
+            with Frame(listed, compiles=True) as frame:
+                result = pack(function(*args, **kwargs))
+            if frame.missed:
+                self._parameters.extend(frame.missed)
+                raise _TraceAgain
+            numbers = {parameter: n for n, parameter in enumerate(self._parameters)}
+            # Parameters rebuilt from arguments of the call are local to the function.
+            written = {numbers[p]: v for p, v in frame.written.items() if p in numbers}
+            return result, written
+
+        trace.__name__ = trace.__qualname__ = getattr(function, "__name__", "msops_function")
+        self._run = jax.jit(trace)
+
+    def __call__(self, arrays: list[Any]) -> Any:
+        while True:
+            values = [parameter.value for parameter in self._parameters]
+            try:
+                result, written = self._run(values, arrays)
+                break
+            except _TraceAgain:
+                continue
+        for number, value in written.items():
+            self._parameters[number].value = value
+        return unpack(result)
+
+
+class Compiled:
+    """A function over Tensors that is compiled once per signature.
+
+    Args:
+      function: what to compile.
+      parameters: gives the Parameters the function is expected to read; it only saves a tracing.
+      state: gives what else the program depends on; another value compiles anew.
+
+    Attributes:
+      programs: the compiled functions by signature.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        parameters: Callable[[], Iterable[Parameter]] = tuple,
+        state: Callable[[], Hashable] = tuple,
+    ):
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._expected = parameters
+        self._state = state
+        self.programs: dict[Hashable, _Program] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if is_compiling():
+            return self._function(*args, **kwargs)
+        with context.scope():
+            # A Parameter among the arguments is known by identity, so that assignments to it last.
+            leaves, structure = jax.tree_util.tree_flatten(
+                (args, kwargs), is_leaf=lambda x: isinstance(x, Parameter)
+            )
+            static = tuple(_DYNAMIC if is_array(leaf) else leaf for leaf in leaves)
+            key = (structure, tuple(_signature(leaf) for leaf in static), self._state())
+            program = self._find(key, structure, static)
+            return program([leaf for leaf in leaves if is_array(leaf)])
+
+    def _find(self, key: Hashable, structure: Any, static: tuple[Any, ...]) -> _Program:
+        try:
+            program = self.programs.get(key)
+        except TypeError:
+            unhashable = [type(leaf).__name__ for leaf in static if not _is_hashable(leaf)]
+            raise ArgumentTypeError(
+                explain(
+                    getattr(self, "__name__", "compiled function"),
+                    "an argument that is no Tensor is part of the signature of a compiled "
+                    f"function and must be hashable; got {', '.join(unhashable)}",
+                    "Pass a Tensor, a number, a str, or tuples and dicts of them.",
+                )
+            ) from None
+        if program is None:
+            program = _Program(self._function, structure, static, self._expected())
+            self.programs[key] = program
+        return program
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        return self if owner is None else functools.partial(self, owner)
+
+
+def _signature(leaf: Any) -> Hashable:
+    """What tells two static arguments apart: 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
+    if isinstance(leaf, Tensor):
+        return id(leaf)
+    if hasattr(leaf, "_compile_state"):
+        return leaf, leaf._compile_state()
+    return type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf
+
+
+def _is_hashable(leaf: Any) -> bool:
+    try:
+        hash(leaf)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,190 @@
+"""Gradients of MindSpore's face: grad, value_and_grad and GradOperation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msops._face.cell import Cell
+from msops._face.differentiation import GradientRequest, gradient_function
+from msops._face.parameter import Parameter
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+
+def _check_function(who: str, fn: Any) -> None:
+    if not callable(fn):
+        raise ArgumentTypeError(
+            explain(who, f"expected a function or Cell; got {type(fn).__name__}", "Pass one.")
+        )
+
+
+def _as_positions(who: str, grad_position: Any) -> tuple[int, ...]:
+    entries = grad_position if isinstance(grad_position, tuple) else (grad_position,)
+    for entry in entries:
+        if isinstance(entry, bool) or not isinstance(entry, int):
+            raise ArgumentTypeError(
+                explain(
+                    who,
+                    f"expected grad_position int, tuple of int or None; got {grad_position!r}",
+                    "Positions count from 0.",
+                )
+            )
+        if entry < 0:
+            raise ArgumentValueError(
+                explain(who, f"expected grad_position at least 0; got {entry}", "Count from 0.")
+            )
+    return entries
+
+
+def _as_weights(who: str, weights: Any) -> tuple[Parameter, ...]:
+    entries = (weights,) if isinstance(weights, Parameter) else weights
+    if not isinstance(entries, Sequence) or not all(isinstance(w, Parameter) for w in entries):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected weights Parameter, or a tuple or list of them; got {weights!r}",
+                "Pass net.trainable_params(), say.",
+            )
+        )
+    return tuple(entries)
+
+
+def _request(
+    who: str, fn: Any, grad_position: Any, weights: Any, has_aux: bool
+) -> tuple[GradientRequest, Callable[[tuple[Any, ...], tuple[Any, ...]], Any]]:
+    """Returns what to differentiate, and what arranges the gradients as MindSpore returns them."""
+    _check_function(who, fn)
+    if grad_position is None and weights is None:
+        raise ArgumentValueError(
+            explain(
+                who, "grad_position and weights are both None", "Give what to differentiate by."
+            )
+        )
+    positions = () if grad_position is None else _as_positions(who, grad_position)
+    parameters = () if weights is None else _as_weights(who, weights)
+
+    def arrange(by_position: tuple[Any, ...], by_weight: tuple[Any, ...]) -> Any:
+        # One position gives a bare gradient, also when it was given as (0,).
+        inputs = by_position[0] if len(by_position) == 1 else by_position
+        listed = by_weight[0] if isinstance(weights, Parameter) else by_weight
+        if weights is None:
+            return inputs
+        return listed if grad_position is None else (inputs, listed)
+
+    return GradientRequest(who, positions, parameters, has_aux), arrange
+
+
+def grad(
+    fn: Callable[..., Any],
+    grad_position: int | tuple[int, ...] | None = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+) -> Callable[..., Any]:
+    """Returns the function that computes the gradient of `fn`.
+
+    Corresponds to ``mindspore.grad``. A non-scalar output is differentiated with ones as its
+    cotangent. Gradients of arguments come as one Tensor for one position and as a tuple for
+    several; those of `weights` as one Tensor for a Parameter and as a tuple for a tuple or list;
+    with both, as a pair. With `has_aux`, the result is (gradients, (aux, ...)).
+
+    Args:
+      fn: a Cell or function over Tensors (or arrays).
+      grad_position: positions to differentiate by; None means by `weights` alone.
+      weights: a Parameter, or a tuple or list of Parameters.
+      has_aux: whether only the first output is differentiated and the others are returned.
+
+    Raises:
+      ArgumentTypeError, ArgumentValueError: an argument is of a wrong type or value.
+      GradientTypeError: (at the call) an argument asked for is no float.
+      GradientValueError: (at the call) has_aux with one output.
+
+    Example:
+      >>> import msops as ms
+      >>> ms.grad(lambda x: x * x)(ms.Tensor([1.0, 4.0]))
+      Tensor(shape=[2], dtype=Float32, value= [ 2.00000000e+00,  8.00000000e+00])
+
+    Source: MindSpore 2.7.2, mindspore/ops/function/grad/grad_func.py, grad.
+    """
+    request, arrange = _request("grad", fn, grad_position, weights, has_aux)
+
+    def gradients(value: Any, by_position: tuple[Any, ...], by_weight: tuple[Any, ...]) -> Any:
+        arranged = arrange(by_position, by_weight)
+        return (arranged, tuple(value[1:])) if has_aux else arranged
+
+    return gradient_function(fn, request, gradients)
+
+
+def value_and_grad(
+    fn: Callable[..., Any],
+    grad_position: int | tuple[int, ...] | None = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+) -> Callable[..., Any]:
+    """Returns the function that computes (value, gradients) of `fn`.
+
+    Corresponds to ``mindspore.value_and_grad``.
+
+    Args:
+      fn, grad_position, weights, has_aux: see `grad`; with `has_aux` the value holds the aux.
+
+    Raises:
+      As `grad`.
+
+    Source: MindSpore 2.7.2, mindspore/ops/function/grad/grad_func.py, value_and_grad.
+    """
+    request, arrange = _request("value_and_grad", fn, grad_position, weights, has_aux)
+    return gradient_function(fn, request, lambda value, *gradients: (value, arrange(*gradients)))
+
+
+class GradOperation:
+    """Makes gradient functions; MindSpore's older interface.
+
+    Corresponds to ``mindspore.ops.GradOperation``.
+
+    Args:
+      get_all: whether the gradients of all array arguments are returned, in a tuple, rather than
+        the first one's.
+      get_by_list: whether the gradients of Parameters are returned.
+      sens_param: whether the call's last argument is the cotangent of the output: a Tensor of its
+        shape, a number, or a tuple of them for several outputs.
+
+    Example:
+      >>> import msops as ms
+      >>> op = ms.ops.GradOperation(sens_param=True)
+      >>> print(op(lambda x: x * x)(ms.Tensor([1.0, 4.0]), ms.Tensor([1.0, 10.0])))
+      [ 2. 80.]
+
+    Source: MindSpore 2.7.2, mindspore/ops/composite/base.py, GradOperation.
+    """
+
+    def __init__(self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False):
+        self.get_all = get_all
+        self.get_by_list = get_by_list
+        self.sens_param = sens_param
+
+    def __call__(self, fn: Callable[..., Any], weights: Any = None) -> Callable[..., Any]:
+        """Returns the gradient function of `fn`.
+
+        Args:
+          fn: a Cell or function.
+          weights: with ``get_by_list``, a Parameter or a tuple or list of them; None means a
+            Cell's trainable Parameters.
+
+        Raises:
+          ArgumentTypeError: `fn` is not callable, or ``get_by_list`` lacks its Parameters.
+        """
+        who = "GradOperation"
+        _check_function(who, fn)
+        if self.get_by_list and weights is None:
+            weights = tuple(fn.trainable_params()) if isinstance(fn, Cell) else None
+        parameters = _as_weights(who, weights) if self.get_by_list else ()
+        positions = None if self.get_all else () if self.get_by_list else (0,)
+        request = GradientRequest(who, positions, parameters, has_sens=self.sens_param)
+
+        def arrange(_: Any, by_position: tuple[Any, ...], by_weight: tuple[Any, ...]) -> Any:
+            listed = by_weight[0] if isinstance(weights, Parameter) else by_weight
+            if not self.get_by_list:
+                return by_position if self.get_all else by_position[0]
+            return (by_position, listed) if self.get_all else listed
+
+        return gradient_function(fn, request, arrange)

@@ -1,0 +1,223 @@
+"""Methods and operators of Tensor: one table of functions of arrays, with method signatures.
+
+`msops._face.tensor` attaches every row to the class. A row is here only where a method's signature
+differs from the function of `msops._face.array_math`.
+
+Source: MindSpore 2.7.2, mindspore/common/tensor.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from msops._base.dtypes import as_dtype
+from msops._face import array_math as m
+
+Array = Any
+
+
+def _listed(values: tuple[Any, ...]) -> Any:
+    """Extents or axes given one by one, or as one tuple or list."""
+    if len(values) == 1 and isinstance(values[0], (tuple, list)):
+        return tuple(values[0])
+    return values
+
+
+def _reshape(x: Array, *shape: Any) -> Array:
+    return jnp.reshape(x, _listed(shape))
+
+
+def _transpose(x: Array, *axes: Any) -> Array:
+    return jnp.transpose(x, _listed(axes) or None)
+
+
+def _broadcast_to(x: Array, *shape: Any) -> Array:
+    return jnp.broadcast_to(x, _listed(shape))
+
+
+def _expand_as(x: Array, other: Array) -> Array:
+    return jnp.broadcast_to(x, other.shape)
+
+
+def _flatten(x: Array) -> Array:
+    return jnp.reshape(x, -1)
+
+
+def _to_dtype(dtype: str) -> Callable[[Array], Array]:
+    return lambda x: m.cast(x, dtype)
+
+
+def _astype(x: Array, dtype: Any, copy: bool = True) -> Array:
+    # Arrays are immutable, so a shared one is as good as a copy.
+    return m.cast(x, dtype)
+
+
+def _sum(x: Array, axis: m.Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    dtype = None if dtype is None else as_dtype(dtype).dtype
+    return jnp.sum(x, axis=m._axes(axis), dtype=dtype, keepdims=keepdims)
+
+
+def _reduced(function: Callable[..., Array]) -> Callable[..., Array]:
+    def method(x: Array, axis: m.Axis = None, keepdims: bool = False) -> Array:
+        return function(x, axis, keepdims)
+
+    return method
+
+
+def _extreme(best: Callable[..., Array], index: Callable[..., Array]) -> Callable[..., Any]:
+    def method(
+        x: Array,
+        *dim: int,
+        axis: m.Axis = None,
+        keepdims: bool = False,
+    ) -> Any:
+        # By position MindSpore 2.7.2 takes a dim and also returns where the entries are.
+        if dim:
+            place = index(x, axis=dim[0], keepdims=keepdims).astype(np.int64)
+            return best(x, axis=dim[0], keepdims=keepdims), place
+        return best(x, axis=m._axes(axis), keepdims=keepdims)
+
+    return method
+
+
+def _spread(function: Callable[..., Array]) -> Callable[..., Array]:
+    def method(x: Array, axis: m.Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:
+        return function(m._floating(x), axis=m._axes(axis), ddof=ddof, keepdims=keepdims)
+
+    return method
+
+
+def _round(x: Array, decimals: int = 0) -> Array:
+    return jnp.round(x, decimals)
+
+
+def _fill(x: Array, value: Any) -> Array:
+    return m.full_like(x, value)
+
+
+def _is_floating_point(x: Array) -> bool:
+    return bool(jnp.issubdtype(x.dtype, jnp.floating))
+
+
+def _invert(x: Array) -> Array:
+    # MindSpore's ~ is LogicalNot, for integers too.
+    return jnp.logical_not(x)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "abs": m.abs,
+    "add": m.add,
+    "argmax": m.argmax,
+    "argmin": m.argmin,
+    "ceil": m.ceil,
+    "clip": m.clip,
+    "cos": m.cos,
+    "div": m.div,
+    "erf": m.erf,
+    "exp": m.exp,
+    "expand_dims": m.expand_dims,
+    "expm1": m.expm1,
+    "floor": m.floor,
+    "isfinite": m.isfinite,
+    "isnan": m.isnan,
+    "log": m.log,
+    "log1p": m.log1p,
+    "logical_and": m.logical_and,
+    "logical_not": m.logical_not,
+    "logical_or": m.logical_or,
+    "matmul": m.matmul,
+    "maximum": m.maximum,
+    "minimum": m.minimum,
+    "mul": m.mul,
+    "neg": m.neg,
+    "pow": m.pow,
+    "reciprocal": m.reciprocal,
+    "rsqrt": m.rsqrt,
+    "sigmoid": m.sigmoid,
+    "sign": m.sign,
+    "sin": m.sin,
+    "sqrt": m.sqrt,
+    "square": m.square,
+    "squeeze": m.squeeze,
+    "sub": m.sub,
+    "tan": m.tan,
+    "tanh": m.tanh,
+    "split": m.split,
+    "all": _reduced(m.all),
+    "any": _reduced(m.any),
+    "astype": _astype,
+    "bool": _to_dtype("bool"),
+    "broadcast_to": _broadcast_to,
+    "cast": m.cast,
+    "clamp": m.clip,
+    "contiguous": jnp.asarray,
+    "cumsum": jnp.cumsum,
+    "dim": jnp.ndim,
+    "double": _to_dtype("float64"),
+    "eq": m.equal,
+    "expand_as": _expand_as,
+    "fill": _fill,
+    "flatten": _flatten,
+    "float": _to_dtype("float32"),
+    "ge": m.greater_equal,
+    "gt": m.greater,
+    "half": _to_dtype("float16"),
+    "int": _to_dtype("int32"),
+    "is_floating_point": _is_floating_point,
+    "le": m.less_equal,
+    "long": _to_dtype("int64"),
+    "lt": m.less,
+    "max": _extreme(jnp.max, jnp.argmax),
+    "mean": _reduced(m.mean),
+    "min": _extreme(jnp.min, jnp.argmin),
+    "ne": m.not_equal,
+    "numel": jnp.size,
+    "permute": _transpose,
+    "prod": _reduced(m.prod),
+    "ravel": _flatten,
+    "reshape": _reshape,
+    "round": _round,
+    "std": _spread(jnp.std),
+    "sum": _sum,
+    "swapaxes": jnp.swapaxes,
+    "tile": jnp.tile,
+    "to": m.cast,
+    "transpose": _transpose,
+    "unsqueeze": m.expand_dims,
+    "var": _spread(jnp.var),
+    "view": _reshape,
+}
+
+UNARY_OPERATORS: dict[str, Callable[[Array], Array]] = {
+    "__abs__": m.abs,
+    "__invert__": _invert,
+    "__neg__": m.neg,
+    "__pos__": jnp.positive,
+    "__round__": jnp.round,
+}
+
+# Every row also gives the reflected operator.
+ARITHMETIC_OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
+    "add": m.add,
+    "and": m.bitwise_and,
+    "floordiv": m.floor_div,
+    "matmul": m.matmul,
+    "mod": m.mod,
+    "mul": m.mul,
+    "or": m.bitwise_or,
+    "pow": m.pow,
+    "sub": m.sub,
+    "truediv": m.div,
+    "xor": m.bitwise_xor,
+}
+
+COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
+    "__ge__": m.greater_equal,
+    "__gt__": m.greater,
+    "__le__": m.less_equal,
+    "__lt__": m.less,
+}

@@ -1,0 +1,97 @@
+"""Puts the rows of the method tables on the Tensor class."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from msops._face.array_math import equal, not_equal
+from msops._face.tensor_data import NUMBERS, as_array
+from msops._face.tensor_methods import ARITHMETIC_OPERATORS, COMPARISONS, METHODS, UNARY_OPERATORS
+
+
+def attach_operators(
+    tensor_class: type[Any], wrap: Callable[[Any], Any], unwrap: Callable[[Any], Any]
+) -> None:
+    """Gives `tensor_class` its methods and operators.
+
+    Args:
+      tensor_class: the class; its instances hold their array in ``value``.
+      wrap: makes Tensors of a tree of arrays.
+      unwrap: makes arrays of a tree of Tensors.
+    """
+
+    def operand(other: Any) -> Any:
+        """The other side of an operator, as an array or number, or NotImplemented."""
+        if isinstance(other, tensor_class):
+            return other.value
+        if isinstance(other, np.generic):
+            return np.asarray(other)
+        if isinstance(other, (*NUMBERS, jax.Array, np.ndarray)):
+            return other
+        if isinstance(other, (list, tuple)):
+            return as_array(other, None)
+        return NotImplemented
+
+    def binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def operator(self: Any, other: Any) -> Any:
+            right = operand(other)
+            if right is NotImplemented:
+                return right
+            with jax.enable_x64(True):
+                return wrap(function(self.value, right))
+
+        return operator
+
+    def reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def operator(self: Any, other: Any) -> Any:
+            left = operand(other)
+            if left is NotImplemented:
+                return left
+            with jax.enable_x64(True):
+                return wrap(function(left, self.value))
+
+        return operator
+
+    def unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def operator(self: Any) -> Any:
+            with jax.enable_x64(True):
+                return wrap(function(self.value))
+
+        return operator
+
+    def method(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with jax.enable_x64(True):
+                if not args and not kwargs:
+                    return wrap(function(self.value))
+                return wrap(function(self.value, *unwrap(args), **unwrap(kwargs)))
+
+        return call
+
+    def equality(function: Callable[[Any, Any], Any], beside_others: bool) -> Callable[..., Any]:
+        compare = binary(function)
+        comparable = (tensor_class, jax.Array, bool, int, float)
+
+        # Beside anything else a Tensor is unequal, so that `tensor in [None, "x"]` works.
+        def operator(self: Any, other: Any) -> Any:
+            return compare(self, other) if isinstance(other, comparable) else beside_others
+
+        return operator
+
+    rows = {
+        **{name: method(function) for name, function in METHODS.items()},
+        **{name: unary(function) for name, function in UNARY_OPERATORS.items()},
+        **{name: binary(function) for name, function in COMPARISONS.items()},
+        **{f"__{name}__": binary(f) for name, f in ARITHMETIC_OPERATORS.items()},
+        **{f"__r{name}__": reflected(f) for name, f in ARITHMETIC_OPERATORS.items()},
+        "__eq__": equality(equal, False),
+        "__ne__": equality(not_equal, True),
+    }
+    for name, function in rows.items():
+        setattr(tensor_class, name, function)

@@ -1,0 +1,301 @@
+"""One call's structure: which arguments are tensors, which lists of tensors, which attributes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NoReturn
+
+import jax
+import numpy as np
+
+from msops._base.dtypes import is_known
+from msops._op_info import OpInfo, bind_attributes, call_attribute_names
+from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """The static part of a call of an op.
+
+    Attributes:
+      layout: per tensor argument None, or the length of a list ("dynamic" input).
+      given: values of the attributes passed after the tensors, in order.
+      tensors: whether the call came through MindSpore's face (Tensors in, Tensors out).
+      batch: sizes of the leading axes that vmap added, for kernels that take whole batches; an
+        input has them too, or 1 in their place.
+      mapped: for axes that vmap added to a kernel that is called once per element, outermost first,
+        the size, and which inputs have the axis in front.
+      numbers: flat positions of inputs that were Python numbers beside Tensors.
+      values: these numbers, for rules of differentiation. A kernel reads them from its inputs, so
+        that another number is no other program.
+      static_text: `given` and `values` as text, which is compared: 0.0 == -0.0 in Python, not in a
+        kernel.
+    """
+
+    layout: tuple[int | None, ...]
+    given: tuple[Hashable, ...] = dataclasses.field(default=(), compare=False)
+    tensors: bool = False
+    batch: tuple[int, ...] = ()
+    mapped: tuple[tuple[int, tuple[bool, ...]], ...] = ()
+    numbers: tuple[int, ...] = ()
+    values: tuple[Hashable, ...] = dataclasses.field(default=(), compare=False)
+    static_text: str = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "static_text", repr((self.given, self.values)))
+
+    def face(self) -> contextlib.AbstractContextManager[Any]:
+        """Returns the context its code is traced in: 64-bit types on MindSpore's face."""
+        return jax.enable_x64(True) if self.tensors else contextlib.nullcontext()
+
+    def element(self, aval: Any) -> jax.ShapeDtypeStruct:
+        """Returns shape and dtype of an input without the axes that vmap added."""
+        return jax.ShapeDtypeStruct(aval.shape[len(self.batch) :], aval.dtype)
+
+    def unmapped(self, avals: Sequence[Any]) -> tuple[Call, list[Any]]:
+        """Returns the call of the kernel for one element of the mapped axes, and its inputs."""
+        counts = [sum(flags) for flags in zip(*(has for _, has in self.mapped), strict=True)]
+        elements = [
+            jax.ShapeDtypeStruct(aval.shape[count:], aval.dtype)
+            for aval, count in zip(avals, counts or [0] * len(avals), strict=True)
+        ]
+        return dataclasses.replace(self, mapped=()), elements
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing but tensors, so that their number tells the structure."""
+        return not self.given and not self.numbers and all(length is None for length in self.layout)
+
+    def without_values(self) -> Call:
+        """Returns the call as its kernel sees it."""
+        return dataclasses.replace(self, values=()) if self.values else self
+
+    def group(self, flat: Iterable[Any]) -> list[Any]:
+        """Returns one entry per tensor argument; lists of tensors are lists again."""
+        values = iter(flat)
+        return [
+            next(values) if length is None else [next(values) for _ in range(length)]
+            for length in self.layout
+        ]
+
+    def flat_index(self, argument: int) -> int | None:
+        """Returns the flat number of a tensor argument; None for a list, or if there is none."""
+        if argument >= len(self.layout) or self.layout[argument] is not None:
+            return None
+        return sum(1 if length is None else length for length in self.layout[:argument])
+
+    def arguments(self, flat: Iterable[Any]) -> list[Any]:
+        """Returns one entry per call argument, attributes included."""
+        return [*self.group(flat), *self.given]
+
+    def arguments_of_rule(self, flat: Iterable[Any]) -> list[Any]:
+        """Returns what a rule of differentiation gets: `arguments`, with numbers as they were."""
+        entries = list(flat)
+        for position, value in zip(self.numbers, self.values, strict=False):
+            entries[position] = value
+        return self.arguments(entries)
+
+    def __repr__(self) -> str:
+        names = self.group("n" if i in self.numbers else "x" for i in itertools.count())
+        shown = [f"[{len(name)}]" if isinstance(name, list) else name for name in names]
+        return f"({', '.join([*shown, *map(repr, self.given)])})"
+
+
+def sort_arguments(
+    args: Sequence[Any], info: OpInfo | None, tensors: bool, who: str
+) -> tuple[Call, list[Any]]:
+    """Sorts call arguments into tensors and attributes.
+
+    Args:
+      args: what the op was called with, Tensors already unwrapped.
+      info: op info that names inputs and attributes (any target: they agree), or None.
+      tensors: whether the call came through MindSpore's face.
+      who: the op, for messages.
+
+    Returns:
+      The call's structure and its flat list of arrays.
+
+    Raises:
+      ArgumentTypeError: an argument is neither an array nor a named attribute.
+      ArgumentValueError: too few or too many arguments.
+    """
+    count = _count_tensors(args, info, who)
+    layout: list[int | None] = []
+    flat: list[Any] = []
+    numbers: dict[int, Hashable] = {}
+    for position, value in enumerate(args[:count]):
+        if isinstance(value, (list, tuple)):
+            layout.append(len(value))
+            flat += [
+                _as_element(item, f"element {index} of input {position}", who)
+                for index, item in enumerate(value)
+            ]
+        elif tensors and isinstance(value, _NUMBERS):
+            layout.append(None)
+            numbers[len(flat)] = value
+            flat.append(_as_mindspores_number(value, f"input {position}", who))
+        else:
+            layout.append(None)
+            flat.append(as_array(value, f"input {position}", who))
+    given: tuple[Hashable, ...] = ()
+    if info is not None and (count < len(args) or info.attributes):
+        bound = dict(bind_attributes(info, tuple(args[count:]), who))
+        names = call_attribute_names(info)[: len(args) - count]
+        # An optional one may be passed as None, and has no value then.
+        given = tuple(bound.get(name) for name in names)
+    call = Call(
+        tuple(layout),
+        given,
+        tensors,
+        numbers=tuple(numbers),
+        values=tuple(numbers.values()),
+    )
+    return call, flat
+
+
+_NUMBERS = (bool, int, float, np.float32)
+"""The types of numbers that MindSpore passes as its own; numpy's float64 is a float, too."""
+
+
+def _as_mindspores_number(value: Any, what: str, who: str) -> np.generic:
+    """Returns a Python number as MindSpore passes it: Bool, Int64 or Float32."""
+    if isinstance(value, bool):
+        return np.bool_(value)
+    if isinstance(value, (float, np.float32)):
+        with np.errstate(over="ignore"):
+            return np.float32(value)
+    if not -(2**63) <= value < 2**63:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected {what} to fit 64 bits; got {value}",
+                "An int beside Tensors is Int64; pass a float.",
+            )
+        )
+    return np.int64(value)
+
+
+def _count_tensors(args: Sequence[Any], info: OpInfo | None, who: str) -> int:
+    """Returns how many leading arguments are tensors, or lists of tensors."""
+    if info is None or not call_attribute_names(info):
+        most = len(info.inputs) if info is not None and info.inputs else len(args)
+        if len(args) > most:
+            _refuse_count(len(args), info, who)
+        return len(args)
+    most = len(info.inputs) or len(args)
+    least = sum(port.kind != "optional" for port in info.inputs)
+    leading = 0
+    while leading < min(len(args), most) and _is_tensor_argument(args[leading]):
+        leading += 1
+    # A required input may be a plain number; an optional one may not, or `op(x, 0.5)` with an
+    # optional input and an attribute would be ambiguous.
+    count = max(leading, min(least, len(args)))
+    if count < least:
+        _refuse_count(count, info, who)
+    return count
+
+
+def _refuse_count(count: int, info: OpInfo | None, who: str) -> NoReturn:
+    ports = info.inputs if info is not None else ()
+    names = ", ".join(port.name for port in ports)
+    raise ArgumentValueError(
+        explain(
+            who,
+            f"expected {len(ports)} input(s) ({names}) as its op info lists; got {count}",
+            "Pass one argument per input, in that order; attributes follow the inputs.",
+        )
+    )
+
+
+def _is_tensor_argument(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return bool(value) and all(map(_is_tensor_argument, value))
+    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic)
+
+
+def _as_element(value: Any, what: str, who: str) -> Any:
+    """Returns an element of a list input, which holds arrays: a list of numbers is an array."""
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected an array for {what}; got the number {value!r}",
+                "A list is an input of several arrays; make one array of numbers: "
+                "jnp.array([1.0, 2.0]).",
+            )
+        )
+    return as_array(value, what, who)
+
+
+def as_array(value: Any, what: str, who: str) -> Any:
+    """Returns `value` as something jit takes: native byte order, numeric.
+
+    Raises:
+      ArgumentTypeError: it is no such array; `what` and `who` are for the message.
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        if is_known(value.dtype):
+            native = value.dtype.newbyteorder("=")
+            return value if value.dtype == native else value.astype(native)
+    elif isinstance(value, (bool, int, float, complex, jax.Array)):
+        return value
+    elif hasattr(value, "__jax_array__"):
+        return value.__jax_array__()
+    shown = repr(value)
+    raise ArgumentTypeError(
+        explain(
+            who,
+            f"expected an array for {what}; got {type(value).__name__} "
+            f"{shown if len(shown) < 60 else shown[:57] + '...'}",
+            "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op "
+            "info (reg_info=CustomRegOp()...attr(...)) and follow the inputs.",
+        )
+    )
+
+
+def freeze_attribute(value: Any, name: str, who: str) -> Hashable:
+    """Returns an attribute's value with lists as tuples.
+
+    Raises:
+      ArgumentTypeError: `value` is not bool, int, float, str, or a list of these.
+      ArgumentValueError: an int does not fit 64 bits, or lists have no end of lists inside.
+    """
+    try:
+        return _frozen(value, name, who)
+    except RecursionError:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected attribute '{name}' to be a list that ends; got one that holds itself, "
+                "or is nested too deep",
+                "Pass a flat list, or a list of lists.",
+            )
+        ) from None
+
+
+def _frozen(value: Any, name: str, who: str) -> Hashable:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected attribute '{name}' to fit 64 bits; got {value}",
+                "A kernel reads it as int64_t.",
+            )
+        )
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(_frozen(item, name, who) for item in value)
+    raise ArgumentTypeError(
+        explain(
+            who,
+            f"expected attribute '{name}' to be bool, int, float, str or a list of these; "
+            f"got {type(value).__name__}",
+            "Convert it, e.g. with .tolist().",
+        )
+    )

@@ -1,0 +1,172 @@
+"""Keys that compare functions by what they do, so that equal ops share one compiled program.
+
+A re-run notebook cell, or a Cell built in a loop, defines its lambdas anew; by identity each would
+cost a primitive and a compilation. `by_value` compares code, defaults and everything the code can
+see (closure and globals); what has no value of its own compares by identity and is kept alive by
+the key. A function's surroundings may change later, so a holder of a key checks `is_current`
+before it lets another op share.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from msops._base.dtypes import DType
+
+T = TypeVar("T")
+
+_SCALARS = (int, float, complex, str, bytes, bool, type(None), type(...))
+
+
+class ByIdentity(Generic[T]):
+    """Compares by identity of `value`, which it keeps alive so that the id is not reused."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: T):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByIdentity) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+class ByValue:
+    """A function with the key it had when it was read; compares and hashes by the key."""
+
+    __slots__ = ("function", "key")
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+        self.key = by_value(function)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByValue) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def read_again(self) -> ByValue:
+        """Returns what stands for the function in the memo of its results."""
+        return self
+
+    def is_current(self) -> bool:
+        """Tells whether the function still sees what it saw when it was read."""
+        return by_value(self.function) == self.key
+
+
+class RunPerShape(ByValue):
+    """A function that runs whenever shapes are new, and sees what its globals are by then."""
+
+    __slots__ = ("_has_strayed",)
+
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__(function)
+        self._has_strayed = False
+
+    def read_again(self) -> ByValue:
+        """Returns the function by what it sees now, before it runs."""
+        now = ByValue(self.function)
+        self._has_strayed |= now != self
+        return now
+
+    def is_current(self) -> bool:
+        """Tells whether it sees what it saw when it was read, and did so each time it ran."""
+        return not self._has_strayed and super().is_current()
+
+
+def by_value(value: Any) -> Hashable:
+    """Returns a key, equal for values that behave alike when a trace reads them now."""
+    return _key(value, {})
+
+
+def by_live_value(function: Callable[..., Any]) -> Hashable:
+    """Returns a key, equal only for functions that behave alike at every future call.
+
+    For kernels that run again and again: globals may differ over time but are the same dict, and
+    closures share the very cells, since a counter in a closure belongs to one function.
+    """
+    if not isinstance(function, types.FunctionType) or function.__dict__:
+        return ByIdentity(function)
+    return (
+        function.__code__,
+        ByIdentity(function.__globals__),
+        by_value(function.__defaults__),
+        by_value(_keyword_defaults(function)),
+        tuple(ByIdentity(cell) for cell in function.__closure__ or ()),
+    )
+
+
+def _key(value: Any, seen: dict[int, int]) -> Hashable:
+    """Returns the key of `value`.
+
+    `seen` numbers the functions met so far: meeting one again gives its number, which ends cycles
+    and keeps the walk linear. What can change in place (a list, a Cell) is what it is by identity;
+    `Operator.is_current` looks at what infer functions make of it.
+    """
+    if isinstance(value, float):
+        return (float, value.hex())
+    if isinstance(value, _SCALARS):
+        return (type(value), value)
+    if isinstance(value, (DType, np.dtype, np.generic)):
+        return (type(value), str(value))
+    if isinstance(value, tuple):
+        return (type(value), tuple(_key(item, seen) for item in value))
+    if isinstance(value, types.MethodType):
+        return ("method", _key(value.__func__, seen), _key(value.__self__, seen))
+    if isinstance(value, functools.partial):
+        keywords = tuple(sorted(value.keywords.items()))
+        return ("partial", *(_key(part, seen) for part in (value.func, value.args, keywords)))
+    if id(value) in seen:
+        return ("seen", seen[id(value)])
+    if isinstance(value, types.FunctionType):
+        seen[id(value)] = len(seen)
+        return _function_key(value, seen)
+    own = getattr(type(value), "__msops_key__", None)
+    return ByIdentity(value) if own is None else own(value)
+
+
+def _function_key(function: types.FunctionType, seen: dict[int, int]) -> Hashable:
+    scope = function.__globals__
+    cells = []
+    for cell in function.__closure__ or ():
+        try:
+            cells.append(_key(cell.cell_contents, seen))
+        except ValueError:  # not assigned yet, as in a function that refers to itself
+            cells.append(ByIdentity(cell))
+    names = []
+    for name in sorted(_names(function.__code__)):
+        if name in scope:
+            value = scope[name]
+            # Functions of other modules are not defined anew while a program runs.
+            foreign = isinstance(value, types.FunctionType) and value.__globals__ is not scope
+            names.append((name, ByIdentity(value) if foreign else _key(value, seen)))
+    return (
+        function.__code__,
+        ByIdentity(scope),
+        _key(function.__defaults__, seen),
+        _key(_keyword_defaults(function), seen),
+        tuple(cells),
+        tuple(names),
+    )
+
+
+def _keyword_defaults(function: types.FunctionType) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((function.__kwdefaults__ or {}).items()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _names(code: types.CodeType) -> frozenset[str]:
+    """Returns every global or attribute name that `code`, or code nested in it, mentions."""
+    nested = (item for item in code.co_consts if isinstance(item, types.CodeType))
+    return frozenset(code.co_names).union(*(_names(item) for item in nested))

@@ -1,0 +1,252 @@
+"""Forward mode for ops with a rule of their author's.
+
+`jax.custom_vjp` gives reverse mode alone. An op with ``jvp=`` or ``forward=True`` is instead a
+`jax.custom_jvp`. With y = P(x) the op, x' and y' tangents and dy a cotangent, it binds a second
+primitive L, linear in x':
+
+    jvp:        P(x), x'  ->  P(x), L(x, y, x')
+    transpose:  of L(x, y, .) at dy is bprop(x, y, dy)
+
+The value of L is what the author's jvp rule says, or the transpose of bprop, which is found by
+differentiating bprop in dy, in which it is linear. L is evaluated in forward mode only: reverse
+mode transposes it, and so runs bprop alone. Without a bprop there is no L: JAX transposes the rule.
+(Linearize and transpose as in Radul et al., "You Only Linearize Once", 2023.)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
+
+from msops import _jax_seam as seam
+from msops._face.tensor import unwrap, wrap
+from msops._op.call import Call
+from msops._primitive.reverse_mode import apply_bprop, check_entry
+from msops.errors import GradientTypeError, GradientValueError, explain
+
+
+def attach_forward_mode(
+    forward: Callable[..., Sequence[Any]], operator: Any, call: Call
+) -> Callable[..., Sequence[Any]]:
+    """Returns `forward`, flat arrays to a flat list of arrays, with the op's rules for both modes.
+
+    Args:
+      forward: binds the op's primitive.
+      operator: the op, whose definition has a bprop and ``forward=True``, or a jvp rule.
+      call: structure of the call.
+    """
+    differentiable = jax.custom_jvp(forward)
+
+    def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        # The differentiable op, not `forward`: its derivatives may be wanted again.
+        results = differentiable(*primals)
+        live = tuple(
+            i
+            for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))
+            if _is_float(primal) and not isinstance(tangent, SymbolicZero)
+        )
+        pushed: Any = None
+        if live and any(map(_is_float, results)):
+            push = _push if operator.definition.bprop is None else _linear.bind
+            pushed = iter(
+                push(
+                    *primals,
+                    *results,
+                    *(tangents[i] for i in live),
+                    operator=operator,
+                    call=call,
+                    live=live,
+                    linear=len(live),
+                )
+            )
+        return results, [_tangent_of(result, pushed) for result in results]
+
+    differentiable.defjvp(rule, symbolic_zeros=True)
+    return differentiable
+
+
+def _tangent_of(result: Any, pushed: Any) -> Any:
+    if not _is_float(result):
+        return np.zeros(result.shape, jax.dtypes.float0)
+    return jnp.zeros_like(result) if pushed is None else next(pushed)
+
+
+def _is_float(value: Any) -> bool:
+    return bool(jnp.issubdtype(value.dtype, jnp.inexact))
+
+
+def _split(args: Sequence[Any], call: Call, linear: int) -> tuple[Sequence[Any], ...]:
+    """Returns primals, results and tangents of the equation L."""
+    inputs = sum(1 if length is None else length for length in call.layout)
+    return args[:inputs], args[inputs : len(args) - linear], args[len(args) - linear :]
+
+
+def _push(*args: Any, operator: Any, call: Call, live: Sequence[int], linear: int) -> Sequence[Any]:
+    """L: the tangents of the float results."""
+    primals, results, tangents = _split(args, call, linear)
+    # Calls through MindSpore's face may be traced after their x64 context has ended.
+    with call.face():
+        if operator.definition.options.jvp is not None:
+            return _ask_rule(
+                operator, call, primals, results, dict(zip(live, tangents, strict=True))
+            )
+        return _transpose_bprop(operator, call, primals, results, live, tangents)
+
+
+def _ask_rule(
+    operator: Any,
+    call: Call,
+    primals: Sequence[Any],
+    results: Sequence[Any],
+    tangents: dict[int, Any],
+) -> list[Any]:
+    """Returns what the author's jvp rule says; inputs without a tangent have a zero one."""
+    rule = operator.definition.options.jvp.function
+    outputs = operator.outputs(call, [jax.typeof(primal) for primal in primals])
+    flat = [
+        tangents.get(i, jnp.zeros_like(primal)) if _is_float(primal) else None
+        for i, primal in enumerate(primals)
+    ]
+    arguments = tuple(call.arguments_of_rule(primals))
+    directions = (*call.group(flat), *(None for _ in call.given))
+    given = arguments, directions, outputs.pack(results)
+    place = f"jvp of {operator.who}"
+    _check_arity(rule, place)
+    answer = unwrap(rule(*(wrap(given) if call.tensors else given)))
+    answers = answer if outputs.is_tuple else (answer,)
+    if not isinstance(answers, (tuple, list)) or len(answers) != len(results):
+        count = len(answers) if isinstance(answers, (tuple, list)) else type(answers).__name__
+        raise GradientValueError(
+            explain(
+                place,
+                f"expected a tuple of {len(results)} tangents, one per output; got {count}",
+                "Return them in the structure of out; None where there is none.",
+            )
+        )
+    return [
+        jnp.zeros_like(result)
+        if tangent is None
+        else check_entry(tangent, result, f"for output {index}", place, "tangent")
+        for index, (tangent, result) in enumerate(zip(answers, results, strict=True))
+        if _is_float(result)
+    ]
+
+
+def _check_arity(rule: Callable[..., Any], place: str) -> None:
+    try:
+        signature = inspect.signature(rule)
+    except (TypeError, ValueError):  # builtins without a signature
+        return
+    try:
+        signature.bind((), (), None)
+    except TypeError:
+        raise GradientTypeError(
+            explain(
+                place,
+                f"{signature} cannot take the primals, the tangents and out",
+                "Write it as jvp(primals, tangents, out): two tuples with one entry per argument "
+                "of the call, and what the op returned.",
+            )
+        ) from None
+
+
+def _transpose_bprop(
+    operator: Any,
+    call: Call,
+    primals: Sequence[Any],
+    results: Sequence[Any],
+    live: Sequence[int],
+    tangents: Sequence[Any],
+) -> Sequence[Any]:
+    """Returns the transpose of bprop, seen as a function of dout, at the tangents."""
+    floats = [result for result in results if _is_float(result)]
+
+    def pull(*douts: Any) -> Sequence[Any]:
+        return _pull(operator, call, primals, results, live, douts)
+
+    def transpose(douts: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
+        return jax.vjp(pull, *douts)[1](list(tangents))
+
+    zeros = [jnp.zeros_like(result) for result in floats]
+    try:
+        nonlinear = seam.used_arguments(transpose, zeros, list(tangents))[0]
+    except GradientTypeError as error:
+        error.add_note(
+            f"{operator.who}: raised by differentiating its bprop in dout, for forward=True. An op "
+            "that bprop calls needs a bprop of its own; or give a jvp= rule."
+        )
+        raise
+    if nonlinear:
+        raise GradientValueError(
+            explain(
+                f"bprop of {operator.who}",
+                "forward=True expected it to be linear in dout; its derivative depends on dout",
+                "Write gradients as products with dout and sums of these, or give a jvp= rule.",
+            )
+        )
+    return transpose(zeros, tangents)
+
+
+def _pull(
+    operator: Any,
+    call: Call,
+    primals: Sequence[Any],
+    results: Sequence[Any],
+    live: Sequence[int],
+    douts: Sequence[Any],
+) -> list[Any]:
+    """The transpose of L: the gradients of the inputs `live`, for cotangents of float results."""
+    given = iter(douts)
+    cotangents = [next(given) if _is_float(result) else _no_dout(result) for result in results]
+    gradients = apply_bprop(
+        operator.definition.bprop.function,
+        call,
+        functools.partial(operator.outputs, call),
+        primals,
+        results,
+        cotangents,
+        operator.who,
+    )
+    return [jnp.zeros_like(primals[i]) if gradients[i] is None else gradients[i] for i in live]
+
+
+def _no_dout(result: Any) -> np.ndarray:
+    return np.zeros(result.shape, jax.dtypes.float0)
+
+
+def _transpose_push(
+    known: Sequence[Any],
+    cotangents: Sequence[Any],
+    *,
+    operator: Any,
+    call: Call,
+    live: Sequence[int],
+    linear: int,
+) -> Sequence[Any]:
+    primals, results, _ = _split(known, call, 0)
+    return _pull(operator, call, primals, results, live, cotangents)
+
+
+def _batch_push(
+    args: Sequence[Any], dims: Sequence[Any], *, linear: int, **params: Any
+) -> tuple[Sequence[Any], Sequence[int]]:
+    def one(*values: Any) -> Sequence[Any]:
+        return _push(*values, linear=linear, **params)
+
+    results = jax.vmap(one, in_axes=tuple(dims))(*args)
+    return results, [0] * len(results)
+
+
+def _infer_push(*args: Any, call: Call, linear: int, **params: Any) -> list[Any]:
+    # Without tracing the rule: reverse mode has no use for it.
+    return [result for result in _split(args, call, linear)[1] if _is_float(result)]
+
+
+_linear = seam.new_linear_primitive("custom_push", _push, _transpose_push, _batch_push, _infer_push)

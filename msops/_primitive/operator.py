@@ -1,0 +1,281 @@
+"""An op as JAX sees it: one primitive and its rules."""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from msops import _jax_seam as seam
+from msops._base.dtypes import as_dtype
+from msops._op.backend import TARGETS, Definition, Request
+from msops._op.call import Call
+from msops._op.inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit, refuse_unknown_dtype
+from msops._op.traced import Traced
+from msops._op_info import OpInfo, bind_attributes, match
+from msops._primitive.batching import batch, map_elements
+from msops._primitive.reverse_mode import refuse_differentiation
+from msops._primitive.traced import differentiate
+from msops.errors import BackendError, explain
+
+if TYPE_CHECKING:
+    from msops._jax_seam.division import Dimensions
+
+_MOST_ANSWERS = 256
+
+
+class Operator:
+    """A definition with its primitive."""
+
+    def __init__(self, definition: Definition):
+        self.definition = definition
+        self.who = f"Custom '{definition.name}'"
+        self.has_effect = definition.options.stateful or not definition.inference.has_outputs
+        self.primitive = seam.new_primitive(
+            f"custom_{definition.name}",
+            abstract_eval=_abstract_eval,
+            lower=_lower,
+            batch=_batch,
+            jvp=_jvp,
+            impl=_impl,
+            runs_on_host=definition.backend.runs_on_host or definition.options.host,
+        )
+        weakref.finalize(self, seam.forget_primitive, self.primitive).atexit = False
+        self.programs: Callable[[], Any] = lambda: None
+        self._answers: dict[tuple[Call, tuple[jax.ShapeDtypeStruct, ...], bool], Outputs] = {}
+
+    def __repr__(self) -> str:
+        return f"{self.definition.backend.func_type}:{self.definition.name}"
+
+    def bind(self, call: Call, flat: Sequence[Any]) -> Sequence[Any]:
+        """Binds the primitive."""
+        return self.primitive.bind(*seam.vary_alike(flat), operator=self, call=call)
+
+    def outputs(self, call: Call, avals: Sequence[Any]) -> Outputs:
+        """Infers what a call on inputs of these abstract values returns, once per such call."""
+        call = call.without_values()
+        inputs = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals)
+        key = (call, inputs, seam.x64_enabled())
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = self._infer(call, inputs)
+            if len(self._answers) > _MOST_ANSWERS:
+                del self._answers[next(iter(self._answers))]
+        return answer
+
+    def latest_call(self) -> tuple[Call, tuple[jax.ShapeDtypeStruct, ...]] | None:
+        """Returns the call whose results were inferred last, if there was one."""
+        for call, inputs, _ in reversed(self._answers):
+            return call, inputs
+        return None
+
+    def is_current(self) -> bool:
+        """Tells whether its functions still see what they saw, and infer functions answer alike."""
+        if not self.definition.is_current():
+            return False
+        for (call, inputs, wide), answer in tuple(self._answers.items()):
+            try:
+                with jax.enable_x64(wide):
+                    if self._infer(call, inputs) != answer:
+                        return False
+            except Exception:  # what an infer function raises now, it raises for the new op too
+                return False
+        return True
+
+    def _infer(self, call: Call, avals: Sequence[jax.ShapeDtypeStruct]) -> Outputs:
+        definition = self.definition
+        for index, aval in enumerate(avals):
+            refuse_unknown_dtype(aval.dtype, f"input {index}", self.who)
+
+        def ask_kernel(half: str) -> Any:
+            # The kernel is asked about one element of a batch.
+            request = self.request(one, element, "", NO_OUTPUTS)
+            return definition.backend.infer(
+                definition.kernel, half, request, definition.infos, self.who
+            )
+
+        inner, elements = call.unmapped(avals)
+        one = dataclasses.replace(inner, batch=())
+        element = [inner.element(aval) for aval in elements]
+        outputs = infer(definition.inference, call, element, ask_kernel, self.who)
+        self.dimensions(one, element, outputs.structs)
+        if definition.options.dynamic_outputs:
+            outputs = outputs.with_sizes()
+        return outputs.batched((*(size for size, _ in call.mapped), *call.batch))
+
+    def request(self, call: Call, avals: Sequence[Any], platform: str, outputs: Outputs) -> Request:
+        """Returns a call as the backend gets it."""
+        definition = self.definition
+        place = f" on {TARGETS[platform]}" if platform else ""
+        return Request(
+            op=definition.name,
+            op_type=next((info.op_name for info in definition.infos), ""),
+            platform=platform,
+            guarded=self.info(platform) is not None,
+            infos=definition.infos,
+            call=call,
+            attributes=self._attributes(call, platform),
+            prim_attrs=definition.prim_attrs,
+            inputs=tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals),
+            outputs=outputs,
+            options=definition.options,
+            bind=self.bind,
+            who=self.who + place,
+        )
+
+    def dimensions(
+        self, call: Call, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> Dimensions | None:
+        """Returns what the op's rule says of the arrays of a call; None without a rule."""
+        rule = self.definition.options.sharding
+        if rule is None:
+            return None
+        batch = len(call.batch)
+        one, elements = call.unmapped(inputs)
+        shapes = [one.element(element).shape for element in elements]
+        results = [struct.shape[len(call.mapped) + batch :] for struct in outputs]
+        dimensions = rule.name_dimensions(shapes, results, self.who)
+        for level, size in reversed(list(enumerate(call.batch))):
+            dimensions = dimensions.with_axis(size, [e.shape[level] for e in elements])
+        for size, has in reversed(call.mapped):
+            dimensions = dimensions.with_axis(size, [size if flag else None for flag in has])
+        return dimensions
+
+    def traced(self, call: Call, arrays: Sequence[Any]) -> Traced | None:
+        """Returns a call on such arrays as JAX code, if its kernel can be written so."""
+        avals = [jax.typeof(array) for array in arrays]
+        request = self.request(call, avals, "", self.outputs(call, avals))
+        return self.definition.backend.trace(self.definition.kernel, request)
+
+    def info(self, platform: str) -> OpInfo | None:
+        """Returns the op info that guards on `platform`, if there is one."""
+        definition = self.definition
+        if not platform:
+            return None
+        target = definition.backend.guard_target(platform)
+        return next((info for info in definition.infos if info.target == target), None)
+
+    def _attributes(self, call: Call, platform: str) -> tuple[tuple[str, Any], ...]:
+        # Targets agree on the names of attributes; the defaults are the target's own.
+        info = self.info(platform) or next(iter(self.definition.infos), None)
+        return () if info is None else bind_attributes(info, call.given, self.who)
+
+
+seam.hold_weakly(Operator)
+
+
+def compile_bound(operator: Operator, call: Call) -> Callable[..., Sequence[Any]]:
+    """Returns the bare primitive's call, compiled."""
+
+    def bound(*flat: Any) -> Sequence[Any]:
+        return operator.bind(call, flat)
+
+    bound.__name__ = bound.__qualname__ = operator.primitive.name
+    return jax.jit(bound)
+
+
+def _impl(*arrays: Any, operator: Operator, call: Call) -> Sequence[Any]:
+    """Runs one call compiled: that is what makes eager use fast."""
+    programs = operator.programs()
+    bound = compile_bound(operator, call) if programs is None else programs.bound(call)
+    # Under jax.disable_jit the call would run as Python and bind the primitive again.
+    with jax.disable_jit(False):
+        return bound(*arrays)
+
+
+def _abstract_eval(*avals: Any, operator: Operator, call: Call) -> Any:
+    for index, aval in enumerate(avals):
+        if not call.tensors:
+            refuse_64_bit(aval.dtype, f"input {index}", operator.who)
+    outputs = operator.outputs(call, avals)
+    results = [seam.shaped_array(struct, avals, operator.who) for struct in outputs.structs]
+    return results, _effects(operator)
+
+
+def _effects(operator: Operator) -> set[Any]:
+    if not operator.has_effect:
+        return set()
+    reason = "is stateful" if operator.definition.options.stateful else "has no output"
+    return {
+        seam.RunsForEffect(
+            f"{operator.who} {reason}: it runs once per call, so it cannot be recomputed. Move "
+            "the call out of jax.checkpoint"
+        )
+    }
+
+
+def _lower(ctx: Any, *values: Any, platform: str, operator: Operator, call: Call) -> Sequence[Any]:
+    operands: Sequence[Any] = values
+    definition = operator.definition
+    backend = definition.backend
+    who = f"{operator.who} on {TARGETS[platform]}"
+    if platform not in backend.platforms:
+        raise BackendError(
+            explain(
+                who,
+                f"func_type {backend.func_type!r} runs on {', '.join(backend.platforms)}; the "
+                f"program is lowered for {platform}",
+                "Place the arrays on a supported device, or use func_type='pyfunc'.",
+            )
+        )
+    one, avals = call.unmapped(ctx.avals_in)
+    outputs = operator.outputs(one, avals)
+    info = operator.info(platform)
+    if info is not None:
+        inputs = call.group(as_dtype(aval.dtype).name for aval in avals)
+        match(
+            info,
+            [tuple(item) if isinstance(item, list) else item for item in inputs],
+            [as_dtype(struct.dtype).name for struct in outputs.declared],
+            operator.who,
+        )
+    request = operator.request(one, avals, platform, outputs)
+    # Calls through MindSpore's face may be lowered after their x64 context has ended.
+    with call.face():
+        if seam.is_partitioned(ctx):
+            # Here, as `import msops` must be quick.
+            from msops._sharding.partitioning import is_divisible, look_at_inputs, lower_in_parts
+
+            if is_divisible(operator, request, ctx):
+                return lower_in_parts(operator, call, request, ctx, operands)
+            if not call.mapped:
+                operands = look_at_inputs(operator, request, ctx, operands)
+        if call.mapped:
+
+            def program(*flat: Any) -> Sequence[Any]:
+                return map_elements(operator.bind, call, flat)
+
+            return seam.lower_as(ctx, program, operands)
+        return backend.lower(definition.kernel, request, ctx, operands)
+
+
+def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call: Call) -> Any:
+    options, backend = operator.definition.options, operator.definition.backend
+    return batch(
+        options.vmap,
+        operator.bind,
+        operator.outputs,
+        call,
+        args,
+        dims,
+        options.inplace,
+        # A kernel that is traced is differentiated for one element.
+        is_divisible=options.sharding is not None and backend.vmap == "sequential",
+        is_rewritten=backend.vmap == "expand_dims",
+        who=operator.who,
+    )
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operator: Operator, call: Call) -> Any:
+    """Differentiates an op without bprop: as JAX code, or where no derivative exists anyway."""
+    results = operator.bind(call, primals)
+    traced = operator.traced(call, primals)
+    if traced is not None:
+        return results, differentiate(traced, operator, call, primals, tangents, results)
+    if any(jnp.issubdtype(result.dtype, jnp.inexact) for result in results):
+        raise refuse_differentiation(operator.who)
+    return results, [seam.zero_tangent(jax.typeof(result)) for result in results]

@@ -1,0 +1,104 @@
+"""The compiled calls of ops, and which ops share them.
+
+Ops of equal definition are one `Programs` (decision 3), so re-creating an op in a loop or
+re-running a notebook cell compiles nothing. JAX's caches hold what was traced, which holds the
+`Operator`; so an Operator must not hold its programs, or none of them would ever be freed.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax.sharding import AxisType
+
+from msops._op.backend import Definition
+from msops._op.call import Call
+from msops._primitive.forward_mode import attach_forward_mode
+from msops._primitive.operator import Operator, compile_bound
+from msops._primitive.reverse_mode import attach_bprop
+
+_kept = functools.lru_cache(maxsize=256)
+
+
+class Programs:
+    """An operator's calls as functions: traced, compiled, and bound for the primitive's own use."""
+
+    def __init__(self, operator: Operator):
+        self.operator = operator
+        operator.programs = weakref.ref(self)
+        # One entry per structure and attribute values; bounded, as attributes may be many.
+        self.function = _kept(functools.partial(_function, operator))
+        self.bound = _kept(functools.partial(compile_bound, operator))
+        self.compiled = _kept(self._compiled)
+
+    def _compiled(self, call: Call) -> Callable[..., Any]:
+        """Returns the call compiled, with the op's own result structure."""
+        operator, function = self.operator, self.function(call)
+
+        def whole(*flat: Any) -> Any:
+            avals = [jax.typeof(value) for value in flat]
+            return operator.outputs(call, avals).pack(function(*flat))
+
+        whole.__name__ = whole.__qualname__ = operator.definition.name
+        return jax.jit(whole)
+
+
+def _function(operator: Operator, call: Call) -> Callable[..., Any]:
+    """Returns the call as a function of flat arrays on any mesh."""
+    function = _differentiable(operator, call)
+
+    def anywhere(*flat: Any) -> Sequence[Any]:
+        meshes = [jax.typeof(value).sharding.mesh for value in flat]
+        if not any(AxisType.Explicit in mesh.axis_types for mesh in meshes):
+            return function(*flat)
+        # Here, as `import msops` must be quick.
+        from msops._sharding.explicit_mesh import call_in_explicit_mesh
+
+        return call_in_explicit_mesh(operator, call, function, flat)
+
+    return anywhere
+
+
+def _differentiable(operator: Operator, call: Call) -> Callable[..., Any]:
+    """Returns the call as a function of flat arrays, differentiable if the op has a rule."""
+
+    kernels_call = call.without_values()
+
+    def forward(*flat: Any) -> Sequence[Any]:
+        return operator.bind(kernels_call, flat)
+
+    forward.__name__ = forward.__qualname__ = operator.definition.name
+    definition = operator.definition
+    if definition.options.forward or definition.options.jvp is not None:
+        return attach_forward_mode(forward, operator, call)
+    bprop = definition.bprop
+    if bprop is None:
+        return forward
+    outputs = functools.partial(operator.outputs, call)
+    return attach_bprop(forward, bprop.function, call, outputs, operator.who)
+
+
+_shared: weakref.WeakValueDictionary[Definition, Programs] = weakref.WeakValueDictionary()
+# Keeps the latest alive while a notebook cell or a loop is between two of them.
+_recent: collections.deque[Programs] = collections.deque(maxlen=64)
+# Reading whether functions are current may resolve, and so share, the ops they hold.
+_sharing_lock = threading.RLock()
+
+
+def share_programs(definition: Definition) -> Programs:
+    """Returns the programs of an equal definition, or new ones."""
+    with _sharing_lock:
+        programs = _shared.get(definition)
+        if programs is None or not programs.operator.is_current():
+            programs = Programs(Operator(definition))
+            _shared.pop(definition, None)
+            _shared[definition] = programs
+        if programs not in _recent:
+            _recent.append(programs)
+        return programs

@@ -1,0 +1,114 @@
+"""Differentiation of ops whose kernels can be written as JAX operations.
+
+Such an op needs no bprop. With f the kernel as JAX code, P its primitive and x' a tangent,
+
+    jvp:        P(x), x'  ->  P(x), f'(x) x'
+    transpose:  the transpose of f'(x), which JAX finds
+
+and as f' is JAX code, forward and reverse mode, higher orders and vmap of them follow. Where the
+kernel runs as native code, f' serves forward mode and the transpose is native code as well: a
+primitive L(x, x') = f'(x) x' is bound whose transpose is the kernel's own pullback. (Linearize and
+transpose as in Radul et al., "You Only Linearize Once", 2023.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from msops import _jax_seam as seam
+from msops._op.call import Call
+from msops._op.traced import Function, Traced
+
+
+def differentiate(
+    traced: Traced,
+    operator: Any,
+    call: Call,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    results: Sequence[Any],
+) -> list[Any]:
+    """Returns the tangents of `results`, which are those of the op at `primals`."""
+    live = tuple(i for i, tangent in enumerate(tangents) if not seam.is_zero(tangent))
+    pushed: Sequence[Any] = ()
+    if live and any(map(_is_float, results)):
+        directions = [tangents[i] for i in live]
+        with jax.named_scope(operator.primitive.name):
+            if traced.pullback is None:
+                pushed = _push_forward(traced.function, live, primals, directions)
+            else:
+                pushed = _tangent.bind(
+                    *primals,
+                    *directions,
+                    operator=operator,
+                    call=call,
+                    live=live,
+                    linear=len(live),
+                )
+    given = iter(pushed)
+    return [
+        next(given) if live and _is_float(result) else seam.zero_tangent(jax.typeof(result))
+        for result in results
+    ]
+
+
+def _is_float(value: Any) -> bool:
+    return bool(jnp.issubdtype(value.dtype, np.floating))
+
+
+def _push_forward(
+    function: Function, live: Sequence[int], primals: Sequence[Any], directions: Sequence[Any]
+) -> Sequence[Any]:
+    """Returns the tangents of the float results along `directions` of the inputs `live`."""
+
+    def floats(*moved: Any) -> list[Any]:
+        flat = list(primals)
+        for position, value in zip(live, moved, strict=True):
+            flat[position] = value
+        return [result for result in function(*flat) if _is_float(result)]
+
+    return jax.jvp(floats, tuple(primals[i] for i in live), tuple(directions))[1]
+
+
+def _tangent_function(
+    *args: Any, operator: Any, call: Call, live: Sequence[int], linear: int
+) -> Sequence[Any]:
+    primals, directions = args[: len(args) - linear], args[len(args) - linear :]
+    # Calls through MindSpore's face may be traced after their x64 context has ended.
+    with call.face():
+        function = operator.traced(call, primals).function
+        return _push_forward(function, live, primals, directions)
+
+
+def _tangent_transpose(
+    primals: Sequence[Any],
+    cotangents: Sequence[Any],
+    *,
+    operator: Any,
+    call: Call,
+    live: Sequence[int],
+    linear: int,
+) -> Sequence[Any]:
+    with call.face():
+        pullback = operator.traced(call, primals).pullback
+        return pullback(primals, cotangents, live)
+
+
+def _tangent_batch(
+    args: Sequence[Any], dims: Sequence[Any], *, linear: int, **params: Any
+) -> tuple[Sequence[Any], Sequence[int]]:
+    def one(*values: Any) -> Sequence[Any]:
+        return _tangent_function(*values, linear=linear, **params)
+
+    results = jax.vmap(one, in_axes=tuple(dims))(*args)
+    return results, [0] * len(results)
+
+
+_tangent = seam.new_linear_primitive(
+    "custom_tangent", _tangent_function, _tangent_transpose, _tangent_batch
+)
