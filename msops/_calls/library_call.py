@@ -102,7 +102,7 @@ def lower_native_call(
 
 def open_library(library: _toolchain.Library, platform: str, who: str) -> None:
     """Opens a library where the handlers of `platform` can run, so that errors come out now."""
-    remember_library(library)
+    remember_library(library, who)
     if register_targets(platform):
         with _reported(BuildError, who, f"{library.name} cannot be opened"):
             native_module().open_library(library.hash)
@@ -114,7 +114,7 @@ def infer_shapes(
     """Returns what ``<symbol>InferShape`` answers: a shape, or a list of them if `multiple`."""
     shapes = [list(array.shape) for array in inputs]
     dtypes = [as_dtype(array.dtype).name for array in inputs]
-    remember_library(call.library)
+    remember_library(call.library, who)
     with _reported(KernelError, who, f"{call.symbol}InferShape failed"):
         answer = native_module().infer_shape(
             call.library.hash, call.symbol, shapes, dtypes, dict(call.attributes), multiple
@@ -127,7 +127,7 @@ def infer_type_ids(
 ) -> list[int]:
     """Returns the TypeId numbers that ``<symbol>InferType`` answers, one per output."""
     type_ids = [as_dtype(array.dtype).type_id for array in inputs]
-    remember_library(call.library)
+    remember_library(call.library, who)
     with _reported(KernelError, who, f"{call.symbol}InferType failed"):
         return native_module().infer_type(
             call.library.hash, call.symbol, type_ids, dict(call.attributes), multiple
@@ -197,15 +197,15 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
                 continue
             # One library that is damaged or not allowed must not keep the others from being found.
             try:
-                library = _toolchain.resolve(path, f"MSOPS_LIBRARY_PATH {folder}")
-                remember_library(library)
-                remember_library(
-                    dataclasses.replace(
-                        library,
-                        hash=f"{library.hash}{_toolchain.OTHER_ABI}",
-                        old_string_abi=not library.old_string_abi,
-                    )
+                who = f"MSOPS_LIBRARY_PATH {folder}"
+                library = _toolchain.resolve(path, who)
+                other_abi = dataclasses.replace(
+                    library,
+                    hash=f"{library.hash}{_toolchain.OTHER_ABI}",
+                    old_string_abi=not library.old_string_abi,
                 )
+                remember_library(library, who)
+                remember_library(other_abi, who)
             except MsopsError as error:
                 warn_once(_log, str(error))
     return register_targets(platform)
@@ -214,8 +214,9 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
 _remembered: set[str] = set()
 
 
-def remember_library(library: _toolchain.Library) -> None:
-    """Makes the library known to the handlers by its hash."""
+def remember_library(library: _toolchain.Library, who: str) -> None:
+    """Makes the library known to the handlers, which open it, by its hash."""
+    _toolchain.check_opening(library, who)
     native_module().register_library(
         library.hash, str(library.path), str(library.origin or ""), library.old_string_abi
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from msops._extension import verbs
 from msops._extension.calls import Module, as_function
+from msops._toolchain import open_in_child, read_elf
 from msops.errors import BuildError, explain
 
 
@@ -46,6 +47,9 @@ def _import(module: Module, path: Path) -> types.ModuleType:
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, str(path), loader=loader)
     assert spec is not None
+    who = f"CustomOpBuilder '{module.name}'"
+    if read_elf(path, who).has_constructors:
+        open_in_child(path, path.name, who)
     try:
         native = importlib.util.module_from_spec(spec)
         loader.exec_module(native)
@@ -53,7 +57,7 @@ def _import(module: Module, path: Path) -> types.ModuleType:
         family = TypeTakenError if "is already registered" in str(error) else BuildError
         raise family(
             explain(
-                f"CustomOpBuilder '{module.name}'",
+                who,
                 "the module was built, and does not load",
                 "Its source needs PYBIND11_MODULE(MS_EXTENSION_NAME, m); libraries it needs are "
                 "named in ldflags, with -Wl,-rpath for where they lie.",

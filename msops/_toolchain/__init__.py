@@ -4,7 +4,7 @@
 
 May import: `_base`.
 Modules: allow_list, builder, compilers, contents, cuda, elf, generated, inputs, languages,
-libraries, manifest, modules, nvcc_paths, nvrtc, private_copy, stamps, store, symbols.
+libraries, manifest, modules, nvcc_paths, nvrtc, opening, private_copy, stamps, store, symbols.
 """
 
 from msops._toolchain.allow_list import check_allowed
@@ -17,6 +17,7 @@ from msops._toolchain.languages import LANGUAGES
 from msops._toolchain.libraries import OTHER_ABI, Library, index, resolve
 from msops._toolchain.modules import ModuleSources, build_module, store_source
 from msops._toolchain.nvrtc import Cubin, build_cubins, index_cubins
+from msops._toolchain.opening import check_opening, open_in_child
 from msops._toolchain.private_copy import open_copy
 from msops._toolchain.store import Built
 from msops._toolchain.symbols import (
@@ -42,11 +43,13 @@ __all__ = [
     "build_generated",
     "build_module",
     "check_allowed",
+    "check_opening",
     "has_compiler",
     "index",
     "index_cubins",
     "near_names",
     "open_copy",
+    "open_in_child",
     "read_elf",
     "read_path",
     "require_file",

@@ -7,6 +7,7 @@ damage is one error with its reason; offsets and counts are checked by slicing i
 from __future__ import annotations
 
 import os
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ _FUNCTION, _INDIRECT_FUNCTION = 2, 10
 # Tags of the dynamic segment, as in <elf.h>.
 _NEEDED, _HASH, _STRTAB, _SYMTAB, _RELA, _RELASZ = 1, 4, 5, 6, 7, 8
 _STRSZ, _SONAME, _RPATH, _JMPREL, _PLTRELSZ, _RUNPATH = 10, 14, 15, 23, 2, 29
-_SYMBOLIC, _FLAGS, _FLAG_SYMBOLIC = 16, 30, 2
+_SYMBOLIC, _FLAGS, _FLAG_SYMBOLIC, _INIT_ARRAYSZ = 16, 30, 2, 27
 _GNU_HASH, _FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFFB
 _FLAG_PIE = 0x08000000
 
@@ -43,6 +44,10 @@ _FLAG_PIE = 0x08000000
 # Where nvcc and hipcc put device code, and the runtimes that launch it.
 _DEVICE_SECTIONS = (b"\0.nv_fatbin\0", b"\0.hip_fatbin\0")
 _GPU_RUNTIMES = ("libcudart", "libcuda.", "libnvrtc", "libcublas", "libcudnn", "libamdhip64")
+
+# gcc and clang put one function, frame_dummy, into every library's array of constructors.
+_COMPILERS_OWN_BYTES = 8
+_SYSTEM_LIBRARY = re.compile(r"(?:libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|ld-.*)\.so")
 
 
 @dataclass(frozen=True)
@@ -55,24 +60,28 @@ class ElfInfo:
       functions: those of the exports that are functions.
       preemptible: names of those exports that its own code looks up by name: a library that the
         dynamic linker searches earlier, and that defines the name too, takes them from it.
+      unique: those of the exports of which a process has one, whoever defines it first.
       imports: names of those it takes from others.
       needed: libraries it is linked with, in order.
       runpath: folders its own needs are searched in (DT_RUNPATH).
       rpath: folders its own needs, and theirs, are searched in (DT_RPATH, the older form).
       soname: the name it was linked to be found by, or None.
       has_device_code: it carries GPU code, or is linked with a GPU runtime.
+      has_constructors: it, or a library it needs, runs code of its author's when it is opened.
     """
 
     machine: str
     exports: frozenset[str]
     functions: frozenset[str]
     preemptible: frozenset[str]
+    unique: frozenset[str]
     imports: frozenset[str]
     needed: tuple[str, ...]
     runpath: tuple[str, ...]
     rpath: tuple[str, ...]
     soname: str | None
     has_device_code: bool
+    has_constructors: bool
 
 
 class _Damaged(Exception):
@@ -120,7 +129,8 @@ class _Reader:
         """Returns the facts; to be called once."""
         if self.dynamic.get(_FLAGS_1, [0])[0] & _FLAG_PIE:
             raise _Damaged("a program (position-independent)")
-        exports, functions, preemptible, imports = set[str](), set[str](), set[str](), set[str]()
+        exports, functions, imports = set[str](), set[str](), set[str]()
+        preemptible, unique = set[str](), set[str]()
         looked_up = frozenset() if self._is_symbolic() else frozenset(self._relocated_symbols())
         for index, symbol in enumerate(self._symbols(), start=1):
             name_offset, info, other, section, _, _ = symbol
@@ -135,6 +145,8 @@ class _Reader:
                     functions.add(name)
                 if index in looked_up and other & 3 == _DEFAULT:
                     preemptible.add(name)
+                if info >> 4 == _GNU_UNIQUE:
+                    unique.add(name)
         sonames = self._texts(_SONAME)
         needed = self._texts(_NEEDED)
         # Section names are looked for as bytes: they stand once, in the table of names.
@@ -146,12 +158,15 @@ class _Reader:
             exports=frozenset(exports),
             functions=frozenset(functions),
             preemptible=frozenset(preemptible),
+            unique=frozenset(unique),
             imports=frozenset(imports),
             needed=needed,
             runpath=tuple(part for text in self._texts(_RUNPATH) for part in text.split(":")),
             rpath=tuple(part for text in self._texts(_RPATH) for part in text.split(":")),
             soname=sonames[0] if sonames else None,
             has_device_code=has_device_code,
+            has_constructors=self.dynamic.get(_INIT_ARRAYSZ, [0])[0] > _COMPILERS_OWN_BYTES
+            or not all(map(_SYSTEM_LIBRARY.match, needed)),
         )
 
     def _check_header(self) -> str:

@@ -39,6 +39,8 @@ class Library:
       old_string_abi: it was built with ``_GLIBCXX_USE_CXX11_ABI=0``.
       functions: the names of the functions it exports.
       has_device_code: it carries GPU code, or is linked with a GPU runtime.
+      has_constructors: opening it runs code of its author's.
+      unique: variables of which a process has one, whichever library defines it first.
     """
 
     hash: str
@@ -48,6 +50,8 @@ class Library:
     old_string_abi: bool
     functions: frozenset[str]
     has_device_code: bool
+    has_constructors: bool = False
+    unique: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,15 @@ def _library(built: Built, info: ElfInfo, origin: Path, cxx11_abi: bool | None) 
     # Programs find a library by its hash, so one taken for the other ABI needs a hash of its own.
     content = built.hash if old == told else f"{built.hash}{OTHER_ABI}"
     return Library(
-        content, built.name, built.path, origin, old, info.functions, info.has_device_code
+        content,
+        built.name,
+        built.path,
+        origin,
+        old,
+        info.functions,
+        info.has_device_code,
+        info.has_constructors,
+        info.unique,
     )
 
 
