@@ -1,6 +1,7 @@
 """What is known of a kernel without changing it.
 
 ranges.py    values an index can have
+affine.py    sums of multiples of expressions
 updates.py   statements that update an element
 polyhedral/  exact dependences between statements, by isl
 costs.py     operations and trips, estimated

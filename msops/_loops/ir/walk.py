@@ -51,6 +51,11 @@ def loads(expr: Expr) -> Iterator[Load]:
     return (part for part in expressions(expr) if isinstance(part, Load))
 
 
+def variables(expr: Expr) -> set[str]:
+    """Returns the names of the loop variables in an expression."""
+    return {part.name for part in expressions(expr) if isinstance(part, Var)}
+
+
 def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
     """Returns the expressions of a statement itself, without those of its bodies."""
     match stmt:

@@ -12,12 +12,12 @@ from functools import cache
 
 import numpy as np
 
+from msops._loops.analysis.affine import Affine
 from msops._loops.analysis.ranges import Range, Ranges, range_of
 from msops._loops.ir import scalars
 from msops._loops.ir.intrinsics import COMPARISONS, INTEGERS, LOGICAL, is_float
 from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Const, Expr, Load, Select, Unary, Var
 from msops._loops.ir.walk import expressions, map_operands
-from msops._loops.passes.linear import Linear
 
 _INDEX_DTYPES = ("int32", "int64")
 _FLOORING: dict[BinaryOp, BinaryOp] = {"truncdiv": "floordiv", "truncmod": "mod"}
@@ -34,7 +34,7 @@ def simplified(expr: Expr, ranges: Ranges) -> Expr:
       ranges: of each loop variable in it.
     """
     if _is_index(expr):
-        return _linear(expr, ranges).expression()
+        return _affine(expr, ranges).expression()
     if isinstance(expr, Select):
         return _select(expr, ranges)
     if isinstance(expr, Binary) and expr.op in LOGICAL:
@@ -55,9 +55,9 @@ def simplified(expr: Expr, ranges: Ranges) -> Expr:
 def difference(left: Expr, right: Expr, ranges: Ranges) -> Range | None:
     """Returns an interval of `left - right` of integers; None if that is not known."""
     if _is_index(left) and _is_index(right):
-        a, b = _linear(left, ranges), _linear(right, ranges)
+        a, b = _affine(left, ranges), _affine(right, ranges)
         exact = a.is_exact(ranges) and b.is_exact(ranges)
-        return a.gap(b).range(ranges) if exact else None
+        return (a - b).range(ranges) if exact else None
     (low, high), (first, last) = range_of(left, ranges), range_of(right, ranges)
     return (low - last, high - first)
 
@@ -79,17 +79,17 @@ def narrowed(ranges: Ranges, condition: Expr, negated: bool = False) -> Ranges:
 
 
 def _narrowed_by(ranges: Ranges, op: str, left: Expr, right: Expr) -> Ranges:
-    a, b = _linear(left, ranges), _linear(right, ranges)
+    a, b = _affine(left, ranges), _affine(right, ranges)
     if op == "ne" or not (a.is_exact(ranges) and b.is_exact(ranges)):
         return ranges
     # Sums that are at most 0.
-    limits = [a.gap(b)] * (op in ("lt", "le", "eq")) + [b.gap(a)] * (op in ("gt", "ge", "eq"))
+    limits = [a - b] * (op in ("lt", "le", "eq")) + [b - a] * (op in ("gt", "ge", "eq"))
     slack = int(op in ("lt", "gt"))
     found = dict(ranges)
     for limit in limits:
         for atom, coefficient in limit.terms.items():
             if isinstance(atom, Var) and abs(coefficient) == 1:
-                least = limit.gap(Linear({atom: coefficient}, -slack, atom.dtype)).range(ranges)[0]
+                least = (limit - Affine({atom: coefficient}, -slack)).range(ranges)[0]
                 low, high = found[atom.name]
                 if coefficient == 1:
                     high = min(high, -least)
@@ -109,23 +109,23 @@ def _is_index(expr: Expr) -> bool:
 # Whole numbers without loads.
 
 
-def _linear(expr: Expr, ranges: Ranges) -> Linear:
+def _affine(expr: Expr, ranges: Ranges) -> Affine:
     match expr:
         case Const(value=value, dtype=dtype):
-            return Linear.of_constant(int(value), dtype)
+            return Affine.of_constant(int(value), dtype)
         case Var():
-            return _fixed(Linear.of_atom(expr), ranges)
+            return _fixed(Affine.of_atom(expr), ranges)
         case Unary(op="neg", operand=operand):
-            return _linear(operand, ranges).scaled(-1)
+            return _affine(operand, ranges).scaled(-1).wrapped()
         case Binary(op=("add" | "sub") as op, left=left, right=right):
-            a, b = _linear(left, ranges), _linear(right, ranges)
-            return a + b if op == "add" else a - b
+            a, b = _affine(left, ranges), _affine(right, ranges)
+            return (a + b if op == "add" else a - b).wrapped()
         case Binary(op="mul", left=left, right=right):
-            a, b = _linear(left, ranges), _linear(right, ranges)
+            a, b = _affine(left, ranges), _affine(right, ranges)
             if not a.terms:
-                return b.scaled(a.constant)
+                return b.scaled(a.constant).wrapped()
             if not b.terms:
-                return a.scaled(b.constant)
+                return a.scaled(b.constant).wrapped()
             return _atom(Binary("mul", a.expression(), b.expression(), expr.dtype), ranges)
         case Binary():
             return _division(expr, ranges)
@@ -134,8 +134,8 @@ def _linear(expr: Expr, ranges: Ranges) -> Linear:
     return _atom(map_operands(expr, lambda part: simplified(part, ranges)), ranges)
 
 
-def _division(expr: Binary, ranges: Ranges) -> Linear:
-    left, right = _linear(expr.left, ranges), _linear(expr.right, ranges)
+def _division(expr: Binary, ranges: Ranges) -> Affine:
+    left, right = _affine(expr.left, ranges), _affine(expr.right, ranges)
     op: BinaryOp = expr.op
     if not right.terms and right.constant > 0 and left.is_exact(ranges):
         if left.range(ranges)[0] >= 0:
@@ -143,34 +143,34 @@ def _division(expr: Binary, ranges: Ranges) -> Linear:
         law = {"floordiv": left.divided, "mod": left.remainder}.get(op)
         found = law(right.constant, ranges) if law else None
         if found is not None:
-            return _fixed(found, ranges)
+            return _fixed(found.wrapped(), ranges)
     if op in ("min", "max") and left.is_exact(ranges) and right.is_exact(ranges):
-        low, high = left.gap(right).range(ranges)
+        low, high = (left - right).range(ranges)
         if low >= 0 or high <= 0:
             return left if (low >= 0) == (op == "max") else right
     return _atom(Binary(op, left.expression(), right.expression(), expr.dtype), ranges)
 
 
-def _atom(expr: Expr, ranges: Ranges) -> Linear:
+def _atom(expr: Expr, ranges: Ranges) -> Affine:
     """Returns an expression with simple operands as a sum of itself, or its constant value."""
     match expr:
         case Const(value=value, dtype=dtype):
-            return Linear.of_constant(int(value), dtype)
+            return Affine.of_constant(int(value), dtype)
         case Binary(op=op, left=Const() as left, right=Const() as right):
-            return Linear.of_constant(int(_folded(op, left, right)), expr.dtype)
+            return Affine.of_constant(int(_folded(op, left, right)), expr.dtype)
         case Cast():
             found = _cast(expr)
             if isinstance(found, Const):
-                return Linear.of_constant(int(found.value), expr.dtype)
-    return _fixed(Linear.of_atom(expr), ranges)
+                return Affine.of_constant(int(found.value), expr.dtype)
+    return _fixed(Affine.of_atom(expr), ranges)
 
 
-def _fixed(value: Linear, ranges: Ranges) -> Linear:
+def _fixed(value: Affine, ranges: Ranges) -> Affine:
     """Returns the only value of a sum if it has no other."""
     if value.terms and value.is_exact(ranges):
         low, high = value.range(ranges)
         if low == high:
-            return Linear.of_constant(low, value.dtype)
+            return Affine.of_constant(low, value.dtype)
     return value
 
 

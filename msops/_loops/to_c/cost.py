@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msops._base.dtypes import as_dtype
+from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, mean_trips
 from msops._loops.analysis.ranges import Ranges, loop_range, range_of
 from msops._loops.ir.nodes import Call, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import bodies, expressions, loads, operands, statements
 from msops._loops.to_c.strides import accesses
-from msops._loops.to_jax.raising.linear import linear
 
 SECONDS_PER_OPERATION = 1.5e-11
 """One operation in vector registers, on what the second-level cache holds."""
@@ -134,9 +134,9 @@ class NativeCosts:
         """Returns the seconds of a load or store: little, unless it jumps in a large array."""
         if vector is None or buffer not in self._large:
             return _operation(vector)
-        functions = [linear(index, {vector.var}) for index in indices]
+        functions = [affine(index, {vector.var}) for index in indices]
         *outer, last = functions
-        if last is not None and not any(f is None or f.terms for f in outer):
+        if last is not None and not any(f is None or f.along for f in outer):
             return _operation(vector)
         # The lines of memory are there still when the loop around reads on in them.
         is_tile = vector.trips <= _LINES and Var(vector.around) in expressions(indices[-1])

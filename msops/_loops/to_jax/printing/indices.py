@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from jax import lax
 
+from msops._loops.analysis.affine import affine
+from msops._loops.analysis.ranges import is_within
 from msops._loops.ir.nodes import Expr
+from msops._loops.ir.walk import variables
 from msops._loops.to_jax.printing.scope import Scope, ValueOf
 from msops._loops.to_jax.printing.values import Array, Value
-from msops._loops.to_jax.raising.linear import linear, variables
 
 
 def scalar_sum(
@@ -68,18 +70,15 @@ def find_windows(
     """
     found = {}
     for position, (index, size) in enumerate(zip(indices, shape, strict=True)):
-        function = linear(index, scope.axis_ranges)
-        if function is None or function.rest or len(function.terms) != 1:
+        function = affine(index, scope.axis_ranges)
+        if function is None or function.scalars or len(function.along) != 1:
             continue
-        ((axis, coefficient),) = function.terms
-        bounds = function.bounds(scope.axis_ranges)
+        ((axis, coefficient),) = function.along
         others = [*indices[:position], *indices[position + 1 :]]
         if (
             coefficient == 1
             and axis not in apart
-            and bounds is not None
-            and bounds[0] >= 0
-            and bounds[1] < size
+            and is_within(function.range(scope.axis_ranges), (0, size - 1))
             and all(axis not in variables(other) for other in others)
         ):
             found[position] = axis

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from jax import lax
 
+from msops._loops.analysis.affine import Affine
 from msops._loops.ir.nodes import Load
 from msops._loops.to_jax.printing.gathers import gather
 from msops._loops.to_jax.printing.indices import scalar_sum
 from msops._loops.to_jax.printing.scope import Scope, ValueOf
 from msops._loops.to_jax.printing.values import Array, Uniform, Value, reshaped
 from msops._loops.to_jax.raising.conditions import implied
-from msops._loops.to_jax.raising.linear import Linear
 from msops._loops.to_jax.raising.views import Dimension, Level, View, find_view
 
 
@@ -42,17 +42,15 @@ def _padding(dimension: Dimension, scope: Scope) -> tuple[int, int] | None:
 
     None: an element beyond them may be chosen, so the index must be clamped to the nearest one.
     """
-    bounds = dimension.index.bounds(scope.ranges)
-    if bounds is None:
-        return None
-    low, high = max(0, -bounds[0]), max(0, bounds[1] - dimension.size + 1)
+    first, last = dimension.index.range(scope.ranges)
+    low, high = max(0, -first), max(0, last - dimension.size + 1)
     if not low and not high:
         return (0, 0)
     if not dimension.levels and dimension.rest:
         return (0, 0)  # A dynamic slice of one element clamps its index itself.
     if max(low, high) > 4 * dimension.size:
         return None
-    size = Linear((), (), dimension.size - 1)
+    size = Affine.of_constant(dimension.size - 1)
     names, conditions = scope.axis_ranges, scope.conditions
     inside = implied(dimension.index, conditions, names, scope.ranges) and implied(
         size - dimension.index, conditions, names, scope.ranges

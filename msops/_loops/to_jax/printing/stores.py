@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jax import lax
 
+from msops._loops.analysis.affine import Affine
 from msops._loops.ir.nodes import Store
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.indices import scalar_sum
@@ -23,7 +24,6 @@ from msops._loops.to_jax.printing.values import (
     reshaped,
 )
 from msops._loops.to_jax.raising.conditions import implied
-from msops._loops.to_jax.raising.linear import Linear
 from msops._loops.to_jax.raising.views import Dimension, View, find_view
 
 
@@ -212,7 +212,7 @@ def _stride(dimension: Dimension) -> int:
 
 
 def _stays_inside(dimension: Dimension, scope: Scope) -> bool:
-    size = Linear((), (), dimension.size - 1)
+    size = Affine.of_constant(dimension.size - 1)
     # The whole region must be inside, so only conditions on scalars help.
     return all(
         implied(function, (), scope.axis_ranges, scope.ranges)

@@ -9,7 +9,7 @@ from functools import partial, reduce
 from jax import lax
 
 from msops._loops.ir.nodes import Const, Load, Store
-from msops._loops.ir.walk import loads
+from msops._loops.ir.walk import loads, variables
 from msops._loops.to_jax.printing.contractions import contract
 from msops._loops.to_jax.printing.evaluate import evaluate, guarded
 from msops._loops.to_jax.printing.recurrences import accumulate, recur
@@ -18,7 +18,6 @@ from msops._loops.to_jax.printing.scope import Machine, Scope
 from msops._loops.to_jax.printing.sliding import convolve, pool
 from msops._loops.to_jax.printing.stores import covers, store
 from msops._loops.to_jax.printing.values import Array, Contents, Uniform, Value, constant
-from msops._loops.to_jax.raising.linear import variables
 from msops._loops.to_jax.raising.nests import Axis, Nest
 from msops._loops.to_jax.raising.steps import (
     Accumulate,

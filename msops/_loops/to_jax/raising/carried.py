@@ -40,8 +40,8 @@ from msops._loops.ir.walk import (
     rewrite,
     statements,
     substitute,
+    variables,
 )
-from msops._loops.to_jax.raising.linear import variables
 from msops._loops.to_jax.raising.nests import Chain, chain
 from msops._loops.to_jax.raising.recurrences import find_recurrence
 

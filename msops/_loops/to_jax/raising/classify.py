@@ -21,8 +21,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
-from msops._loops.ir.walk import bodies, rewrite_all
-from msops._loops.to_jax.raising.linear import variables
+from msops._loops.ir.walk import bodies, rewrite_all, variables
 from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, chain, is_known, nest
 from msops._loops.to_jax.raising.pools import find_pool
 from msops._loops.to_jax.raising.products import find_product

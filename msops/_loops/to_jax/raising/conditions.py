@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 
+from msops._loops.analysis.affine import INDEX_DTYPES, Affine, affine
 from msops._loops.analysis.ranges import Range
 from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr, Unary
-from msops._loops.to_jax.raising.linear import INDEX_DTYPES, Linear, linear
 
 _NEGATED: dict[str, BinaryOp] = {
     "eq": "ne",
@@ -40,17 +40,17 @@ def conjuncts(condition: Expr, holds: bool = True) -> tuple[Expr, ...]:
     return (condition,) if holds else (Unary("not", condition, "bool"),)
 
 
-def inequalities(condition: Expr, axes: Collection[str]) -> tuple[Linear, ...] | None:
+def inequalities(condition: Expr, axes: Collection[str]) -> tuple[Affine, ...] | None:
     """Returns linear functions that are at least 0 exactly where a condition holds.
 
     None: the condition is no linear comparison, or one with `!=`.
     """
     if not isinstance(condition, Binary) or condition.left.dtype not in INDEX_DTYPES:
         return None
-    left, right = linear(condition.left, axes), linear(condition.right, axes)
+    left, right = affine(condition.left, axes), affine(condition.right, axes)
     if left is None or right is None:
         return None
-    one = Linear((), (), 1)
+    one = Affine.of_constant(1)
     match condition.op:
         case "le":
             return (right - left,)
@@ -65,16 +65,14 @@ def inequalities(condition: Expr, axes: Collection[str]) -> tuple[Linear, ...] |
     return None
 
 
-def narrow(function: Linear, ranges: dict[str, Range]) -> bool:
+def narrow(function: Affine, ranges: dict[str, Range]) -> bool:
     """Shrinks the ranges of axes to where `function >= 0` can hold.
 
     Returns:
       Whether it then holds everywhere in the ranges.
     """
-    bounds = function.bounds(ranges)
-    if bounds is None:
-        return False
-    for axis, coefficient in function.terms:
+    bounds = function.range(ranges)
+    for axis, coefficient in function.along:
         least, greatest = ranges[axis]
         # The most that everything but this term can add.
         others = bounds[1] - max(coefficient * least, coefficient * greatest)
@@ -83,8 +81,7 @@ def narrow(function: Linear, ranges: dict[str, Range]) -> bool:
         else:
             greatest = min(greatest, others // -coefficient)
         ranges[axis] = (least, greatest)
-        bounds = function.bounds(ranges)
-        assert bounds is not None
+        bounds = function.range(ranges)
     return bounds[0] >= 0
 
 
@@ -93,11 +90,11 @@ def decide(condition: Expr, ranges: Mapping[str, Range]) -> bool | None:
     holds = True
     for part in conjuncts(condition):
         functions = inequalities(part, ranges) or ()
-        bounds = [f.bounds(ranges) for f in functions if not f.rest]
-        if any(limits is not None and limits[1] < 0 for limits in bounds):
+        bounds = [f.range(ranges) for f in functions if not f.scalars]
+        if any(greatest < 0 for _, greatest in bounds):
             return False
         holds = holds and bool(functions) and len(bounds) == len(functions)
-        holds = holds and all(limits is not None and limits[0] >= 0 for limits in bounds)
+        holds = holds and all(least >= 0 for least, _ in bounds)
     return holds or None
 
 
@@ -106,10 +103,10 @@ def narrow_unequal(condition: Expr, axes: Collection[str], ranges: dict[str, Ran
     if not isinstance(condition, Binary) or condition.op != "ne":
         return False
     functions = inequalities(dataclasses.replace(condition, op="eq"), axes)
-    if functions is None or functions[0].rest or len(functions[0].terms) != 1:
+    if functions is None or functions[0].scalars or len(functions[0].along) != 1:
         return False
-    ((axis, coefficient),) = functions[0].terms
-    value, left = divmod(-functions[0].const, coefficient)
+    ((axis, coefficient),) = functions[0].along
+    value, left = divmod(-functions[0].constant, coefficient)
     least, greatest = ranges[axis]
     if left or not least <= value <= greatest:
         return True
@@ -120,12 +117,11 @@ def narrow_unequal(condition: Expr, axes: Collection[str], ranges: dict[str, Ran
 
 
 def implied(
-    function: Linear, conditions: Iterable[Expr], axes: Collection[str],
+    function: Affine, conditions: Iterable[Expr], axes: Collection[str],
     ranges: Mapping[str, Range],
 ) -> bool:  # fmt: skip
     """Tells whether `function >= 0` follows from the ranges and the conditions."""
-    bounds = function.bounds(ranges)
-    if bounds is not None and bounds[0] >= 0:
+    if function.range(ranges)[0] >= 0:
         return True
     narrowed = dict(ranges)
     known = [part for c in conditions for part in inequalities(c, axes) or ()]
@@ -133,8 +129,5 @@ def implied(
         narrow(part, narrowed)
     if any(least > greatest for least, greatest in narrowed.values()):
         return True
-    for part in (Linear((), (), 0), *known):
-        bounds = (function - part).bounds(narrowed)
-        if bounds is not None and bounds[0] >= 0:
-            return True
-    return False
+    parts = (Affine.of_constant(0), *known)
+    return any((function - part).range(narrowed)[0] >= 0 for part in parts)

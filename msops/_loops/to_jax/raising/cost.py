@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, computed
 from msops._loops.ir.nodes import Call, Const, Expr, Kernel, Load, Store, Var
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import expressions, loads
-from msops._loops.to_jax.raising.linear import linear, variables
+from msops._loops.ir.walk import expressions, loads, variables
 from msops._loops.to_jax.raising.nests import Nest
 from msops._loops.to_jax.raising.steps import (
     Accumulate,
@@ -212,4 +212,4 @@ def _computing(nest: Nest, operation: float) -> float:
 
 
 def _is_indirect(indices: Sequence[Expr], nest: Nest) -> bool:
-    return any(linear(index, nest.extents) is None for index in indices)
+    return any(affine(index, nest.extents) is None for index in indices)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msops._loops.analysis.affine import affine
 from msops._loops.ir.nodes import Expr, Location
 from msops._loops.ir.walk import loads
-from msops._loops.to_jax.raising.linear import linear
 from msops._loops.to_jax.raising.nests import Nest
 from msops._loops.to_jax.raising.steps import (
     Accumulate,
@@ -92,7 +92,7 @@ def _accesses(nest: Nest) -> Iterable[str]:
 
 
 def _is_indirect(indices: Sequence[Expr], nest: Nest) -> bool:
-    return any(linear(index, nest.extents) is None for index in indices)
+    return any(affine(index, nest.extents) is None for index in indices)
 
 
 def _masked(nest: Nest) -> str:

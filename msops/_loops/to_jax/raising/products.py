@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, Select, Unary
-from msops._loops.to_jax.raising.linear import variables
+from msops._loops.ir.walk import variables
 from msops._loops.to_jax.raising.steps import Contract, Convolve, Reduce
 from msops._loops.to_jax.raising.windows import find_windows
 

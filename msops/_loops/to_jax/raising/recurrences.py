@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.ranges import Range
 from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Const, Expr, For, Load, Select, Store, Unary
 from msops._loops.ir.walk import loads, rewrite, rewrite_all, substitute
 from msops._loops.to_jax.raising.conditions import decide
-from msops._loops.to_jax.raising.linear import Linear, linear
 from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, chain, nest
 from msops._loops.to_jax.raising.steps import Accumulate, Recur, Step
 
@@ -92,9 +92,9 @@ def _parallel(loop: For) -> For:
 
 def _element_before(store: Store, var: str, axes: set[str]) -> Load | None:
     """Returns the load of what the previous iteration stored; None if other elements are read."""
-    stored = [linear(index, axes) for index in store.indices]
+    stored = [affine(index, axes) for index in store.indices]
     known = [function for function in stored if function is not None]
-    if len(known) < len(stored) or sum(var in dict(f.terms) for f in known) != 1:
+    if len(known) < len(stored) or sum(var in dict(f.along) for f in known) != 1:
         return None
     found: Load | None = None
     for load in loads(store.value):
@@ -106,10 +106,10 @@ def _element_before(store: Store, var: str, axes: set[str]) -> Load | None:
     return found
 
 
-def _is_one_before(load: Load, stored: Sequence[Linear], var: str, axes: set[str]) -> bool:
+def _is_one_before(load: Load, stored: Sequence[Affine], var: str, axes: set[str]) -> bool:
     for index, function in zip(load.indices, stored, strict=True):
-        read = linear(index, axes)
-        step = Linear((), (), dict(function.terms).get(var, 0))
+        read = affine(index, axes)
+        step = Affine.of_constant(dict(function.along).get(var, 0))
         if read is None or function - read != step:
             return False
     return True

@@ -33,10 +33,9 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.walk import loads, own_expressions, rewrite, statements, substitute
+from msops._loops.ir.walk import loads, own_expressions, rewrite, statements, substitute, variables
 from msops._loops.to_jax.raising.conditions import conjuncts
 from msops._loops.to_jax.raising.extremes import Extreme, find_extreme, reads
-from msops._loops.to_jax.raising.linear import variables
 
 _NOWHERE = int(np.iinfo(INDEX_DTYPE).max)
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.ranges import Range
+from msops._loops.analysis.affine import Affine, affine
+from msops._loops.analysis.ranges import Range, is_within
 from msops._loops.ir.nodes import Binary, Const, Expr
-from msops._loops.to_jax.raising.linear import Linear, linear, variables
+from msops._loops.ir.walk import variables
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,14 @@ class Dimension:
 
     Attributes:
       size: of the buffer's dimension.
-      index: the index, a linear function.
+      index: the index, an affine function.
       start: where the view begins, apart from `rest`.
       rest: the scalar part of where it begins.
       levels: the axes that run along it, steps descending, ranges not overlapping.
     """
 
     size: int
-    index: Linear
+    index: Affine
     start: int
     rest: tuple[tuple[Expr, int], ...]
     levels: tuple[Level, ...]
@@ -78,7 +79,7 @@ def find_view(
       axes: the vector axes, each with its least and greatest value.
     """
     merged = _merge_quotients(list(zip(indices, shape, strict=True)), axes)
-    functions = [(linear(index, axes), size) for index, size in merged]
+    functions = [(affine(index, axes), size) for index, size in merged]
     known = [(function, size) for function, size in functions if function is not None]
     if len(known) < len(functions):
         return None
@@ -123,22 +124,22 @@ def _joint(outer: tuple[Expr, int], inner: tuple[Expr, int]) -> tuple[Expr, int]
     return None
 
 
-def _view(dimensions: Sequence[tuple[Linear, int]], axes: Mapping[str, Range]) -> View | None:
-    used = [axis for function, _ in dimensions for axis, _ in function.terms]
+def _view(dimensions: Sequence[tuple[Affine, int]], axes: Mapping[str, Range]) -> View | None:
+    used = [axis for function, _ in dimensions for axis, _ in function.along]
     if len(used) != len(set(used)):
         return None
     parts = [_dimension(function, size, axes) for function, size in dimensions]
     found = [part for part in parts if part is not None]
     if len(found) < len(parts):
         return None
-    backwards = {axis for function, _ in dimensions for axis, c in function.terms if c < 0}
+    backwards = {axis for function, _ in dimensions for axis, c in function.along if c < 0}
     return View(tuple(found), frozenset(backwards))
 
 
-def _dimension(function: Linear, size: int, axes: Mapping[str, Range]) -> Dimension | None:
-    start = function.const
+def _dimension(function: Affine, size: int, axes: Mapping[str, Range]) -> Dimension | None:
+    start = function.constant
     levels = []
-    for axis, coefficient in function.terms:
+    for axis, coefficient in function.along:
         least, greatest = axes[axis]
         start += coefficient * (least if coefficient > 0 else greatest)
         levels.append(Level(axis, abs(coefficient), greatest - least + 1))
@@ -148,15 +149,14 @@ def _dimension(function: Linear, size: int, axes: Mapping[str, Range]) -> Dimens
         if level.step <= reach:
             return None
         reach += level.step * (level.extent - 1)
-    return Dimension(size, function, start, function.rest, tuple(levels))
+    return Dimension(size, function, start, function.scalars, tuple(levels))
 
 
-def _flat_view(dimensions: Sequence[tuple[Linear, int]], axes: Mapping[str, Range]) -> View | None:
+def _flat_view(dimensions: Sequence[tuple[Affine, int]], axes: Mapping[str, Range]) -> View | None:
     """The view of the flattened buffer; only where no index leaves its dimension."""
-    flat = Linear((), (), 0)
+    flat = Affine.of_constant(0)
     for function, size in dimensions:
-        bounds = function.bounds(axes) if not function.rest else None
-        if bounds is None or bounds[0] < 0 or bounds[1] >= size:
+        if function.scalars or not is_within(function.range(axes), (0, size - 1)):
             return None
         flat = flat.scaled(size) + function
     return _view([(flat, math.prod(size for _, size in dimensions))], axes)

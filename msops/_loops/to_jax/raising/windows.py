@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.ranges import Range
 from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Const, Expr, Load, Var
-from msops._loops.ir.walk import expressions, map_operands
-from msops._loops.to_jax.raising.linear import Linear, linear, variables
+from msops._loops.ir.walk import expressions, map_operands, variables
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ def find_windows(
     """
     windows: dict[tuple[str, str], Window] = {}
     for function in _index_functions(expr, {*kept, *reduced}):
-        outputs = [term for term in function.terms if term[0] in kept]
-        taps = [term for term in function.terms if term[0] in reduced]
+        outputs = [term for term in function.along if term[0] in kept]
+        taps = [term for term in function.along if term[0] in reduced]
         if len(outputs) == 1 and len(taps) == 1 and outputs[0][1] > 0:
             (output, stride), (tap, dilation) = outputs[0], taps[0]
             window = Window(output, tap, stride, dilation, f"{output}+{tap}")
@@ -61,11 +61,11 @@ def find_windows(
     return None if variables(rewritten) & set(members) else (found, rewritten)
 
 
-def _index_functions(expr: Expr, axes: set[str]) -> Iterator[Linear]:
+def _index_functions(expr: Expr, axes: set[str]) -> Iterator[Affine]:
     for part in expressions(expr):
         if isinstance(part, Load):
             for index in part.indices:
-                function = linear(index, axes)
+                function = affine(index, axes)
                 if function is not None:
                     yield function
 
@@ -78,8 +78,8 @@ def _over_windows(expr: Expr, windows: tuple[Window, ...], axes: set[str]) -> Ex
         if moved is not None:
             return moved
     if expr.dtype == INDEX_DTYPE and not isinstance(expr, Load):
-        function = linear(expr, axes)
-        if function is not None and not names.isdisjoint(axis for axis, _ in function.terms):
+        function = affine(expr, axes)
+        if function is not None and not names.isdisjoint(axis for axis, _ in function.along):
             return _rewritten(function, windows) or expr
     return map_operands(expr, lambda part: _over_windows(part, windows, axes))
 
@@ -88,17 +88,17 @@ def _one_sided(expr: Binary, windows: tuple[Window, ...], axes: set[str]) -> Exp
     """A comparison may have the axes of a window on both sides: y >= 1 - k."""
     if expr.left.dtype != INDEX_DTYPE:
         return None
-    left, right = linear(expr.left, axes), linear(expr.right, axes)
+    left, right = affine(expr.left, axes), affine(expr.right, axes)
     if left is None or right is None:
         return None
     difference = _rewritten(left - right, windows)
     return difference and dataclasses.replace(expr, left=difference, right=Const(0, INDEX_DTYPE))
 
 
-def _rewritten(function: Linear, windows: tuple[Window, ...]) -> Expr | None:
+def _rewritten(function: Affine, windows: tuple[Window, ...]) -> Expr | None:
     """Returns the function in terms of the windows' axes; None if it is none of them."""
-    terms = dict(function.terms)
-    parts: list[tuple[Expr, int]] = list(function.rest)
+    terms = dict(function.along)
+    parts: list[tuple[Expr, int]] = list(function.scalars)
     for window in windows:
         if window.output not in terms and window.tap not in terms:
             continue
@@ -107,7 +107,7 @@ def _rewritten(function: Linear, windows: tuple[Window, ...]) -> Expr | None:
             return None
         parts.append((Var(window.axis), factor))
     parts += [(Var(axis), coefficient) for axis, coefficient in terms.items()]
-    total: Expr = Const(function.const, INDEX_DTYPE)
+    total: Expr = Const(function.constant, INDEX_DTYPE)
     for part, coefficient in parts:
         scaled: Expr = Binary("mul", Const(coefficient, INDEX_DTYPE), part, INDEX_DTYPE)
         total = Binary("add", total, scaled, INDEX_DTYPE)
