@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import runpy
+import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,6 +37,16 @@ def say_again() -> None:
     from msops._base.logging import warn_once
 
     warn_once.cache_clear()
+
+
+def run_command(*arguments: object) -> None:
+    """Runs ``python -m msops`` with arguments in this process.
+
+    Raises:
+      SystemExit: the command ends with a status.
+    """
+    with mock.patch.object(sys, "argv", ["msops", *map(str, arguments)]):
+        runpy.run_module("msops", run_name="__main__")
 
 
 @pytest.fixture

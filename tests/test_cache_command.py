@@ -10,10 +10,9 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conftest import run_command
 
 from msops import Custom
-from msops._tools import run
-from msops._tools.cache import show_size
 
 SOURCE = """
 extern "C" int Two(int nparam, void **params, int *ndims, long **shapes, const char **dtypes,
@@ -41,14 +40,14 @@ def run_op(folder: Path) -> None:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    run.main(["cache", *arguments])
+    run_command("cache", *arguments)
     return capsys.readouterr().out
 
 
 def test_libraries_are_listed(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (library,) = cache.glob("objects/*/*/two.so")
     os.utime(library, (0, time.mktime((2026, 1, 2, 3, 4, 0, 0, 0, -1))))
-    size = show_size(library.stat().st_size)
+    size = f"{library.stat().st_size / 1024:.1f} KiB"
     assert (
         told(capsys, "ls") == f"2026-01-02 03:04  {size:>10}  {library.parent.name[:12]}  two.so\n"
     )
@@ -57,7 +56,7 @@ def test_libraries_are_listed(cache: Path, capsys: pytest.CaptureFixture[str]) -
 def test_the_size_is_that_of_the_files(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [path for path in cache.rglob("*") if path.is_file()]
     own = sum(path.stat().st_size for path in files if path.name != "mine.txt")
-    assert told(capsys, "size") == f"{cache}: {show_size(own)}, libraries: 1\n"
+    assert told(capsys, "size") == f"{cache}: {own / 1024:.1f} KiB, libraries: 1\n"
 
 
 def test_clearing_leaves_what_is_not_ours(
@@ -90,11 +89,15 @@ def test_an_absent_folder_is_empty(
         (5 << 40, "5120.0 GiB"),
     ],
 )
-def test_sizes_have_units(size_bytes: int, text: str) -> None:
-    assert show_size(size_bytes) == text
+def test_sizes_have_units(
+    cache: Path, capsys: pytest.CaptureFixture[str], size_bytes: int, text: str
+) -> None:
+    (library,) = cache.glob("objects/*/*/two.so")
+    os.truncate(library, size_bytes)
+    assert told(capsys, "ls").split("  ")[-3].strip() == text
 
 
 def test_an_action_is_required(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        run.main(["cache"])
+        run_command("cache")
     assert "action" in capsys.readouterr().err

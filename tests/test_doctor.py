@@ -7,16 +7,13 @@ from pathlib import Path
 
 import jax
 import pytest
-
-from msops import _jax_seam as seam
-from msops._backends import BACKENDS
-from msops._tools import doctor, run
+from conftest import run_command
 
 
 def told(capsys: pytest.CaptureFixture[str], code: int) -> dict[str, str]:
     """Runs the doctor; returns what it says of each thing."""
     with pytest.raises(SystemExit) as ended:
-        run.main(["doctor"])
+        run_command("doctor")
     assert ended.value.code == code
     lines = re.sub(r"\n {13}", "; ", capsys.readouterr().out).splitlines()
     return {line[:12].strip(): line[13:] for line in lines}
@@ -29,7 +26,14 @@ def test_a_machine_that_runs_these_tests_is_well(capsys: pytest.CaptureFixture[s
     assert str(len(jax.devices())) in lines["devices"]
     assert re.search(r"\d+\.\d+", lines["g++"])
     assert "writable" in lines["cache"]
-    assert {name for name, text in lines.items() if text == "an op ran"} >= set(BACKENDS)
+    assert {name for name, text in lines.items() if text == "an op ran"} >= {
+        "aicpu",
+        "akg",
+        "aot",
+        "hybrid",
+        "pyfunc",
+        "tbe",
+    }
     assert list(lines)[-1] == "All well."
 
 
@@ -56,7 +60,9 @@ def test_a_cache_that_cannot_be_written_is_told(
     assert "Set MSOPS_CACHE_DIR" in lines["aot"]
 
 
-def test_a_module_that_is_newer_than_jaxlib_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seam, "ffi_version", lambda: (0, 0))
-    with pytest.raises(RuntimeError, match=r"jaxlib has 0\.0, which refuses what is newer"):
-        doctor._module()
+def test_a_module_that_is_newer_than_jaxlib_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msops._jax_seam.ffi_version", lambda: (0, 0))
+    lines = told(capsys, 1)
+    assert "jaxlib has 0.0, which refuses what is newer" in lines["C++ module"]

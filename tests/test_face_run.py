@@ -57,8 +57,7 @@ from mindspore.ops.op_info_register import op_info_register
 from mindspore.ops.operations import _inner_ops as inner
 from mindspore.ops.composite.multitype_ops.zeros_like_impl import zeros_like
 import msops
-import msops._face.tensor
-assert mindspore is msops and ms.Tensor is CommonTensor is msops._face.tensor.Tensor
+assert mindspore is msops and ms.Tensor is CommonTensor is msops.Tensor
 assert mindspore.__spec__.name == "msops" and nn.__spec__.name == "msops.nn"
 assert also_context is context and dtype is mstype and CommonParameter is Parameter
 assert callable(ops.op_info_register)

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from aicpu_harness import DOUBLE, info
+from conftest import run_command
 
-from msops import Custom, _run
+from msops import Custom
 from msops._toolchain import read_elf
 from msops.ops import CustomOpBuilder
 from msops.testing import Finding, opcheck
@@ -108,7 +109,7 @@ def test_the_doctor_names_the_symbols_that_libc_takes_from_a_given_library(
 ) -> None:
     taken, own = given(tmp_path, "libtaken.so"), given(tmp_path, "libown.so", "-Wl,-Bsymbolic")
     with pytest.raises(SystemExit) as ended:
-        _run.main(["doctor", str(own), str(taken)])
+        run_command("doctor", own, taken)
     assert ended.value.code == 1
     lines = capsys.readouterr().out.splitlines()
     assert f"library      {own}: uses its own functions and variables" in lines
