@@ -11,9 +11,11 @@ from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
 from msops._loops.oracle.parse import parse_kernel
 from msops._loops.oracle.verify import verify
+from msops._loops.passes.conditional_reductions import rewrite_conditional_reductions
 from msops._loops.passes.contract import contract
 from msops._loops.passes.distribute import distribute
 from msops._loops.passes.drop_starts import drop_starts
+from msops._loops.passes.expand_carried import expand_carried
 from msops._loops.passes.expand_locals import expand_locals
 from msops._loops.passes.forward_locals import forward_indices, forward_locals
 from msops._loops.passes.graph import components
@@ -644,6 +646,94 @@ def test_contract() -> None:
             out[i2, 0] = t[i2] + u[0]
           }
         }
+        """)
+
+
+def test_rewrite_conditional_reductions() -> None:
+    got = changed(
+        rewrite_conditional_reductions,
+        """
+        serial i in 0 .. 8 {
+          if ((n[i] > 0) && (a[0, i] > out[0, 0])) {
+            out[0, 0] = a[0, i]
+          }
+          low[] = (n[i] < low[]) ? n[i] : low[]
+          sum[] = (sum[] + n[i]) - i
+        }
+        """,
+        "out: float32[8, 8]; low: int32[]; sum: int32[]",
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer low: int32[]
+        buffer sum: int32[]
+        serial i in 0 .. 8 {
+          if (n[i] > 0) {
+            out[0, 0] = max(out[0, 0], isnan(a[0, i]) ? -inf:float32 : a[0, i])
+          }
+          low[] = min(low[], n[i])
+          sum[] = sum[] + (n[i] - i)
+        }
+        """)
+
+
+def test_rewrite_conditional_reductions_splits_a_search() -> None:
+    got = changed(
+        rewrite_conditional_reductions,
+        """
+        serial i in 0 .. 8 {
+          if (n[i] > most[]) {
+            most[] = n[i]
+            at[] = i
+          }
+        }
+        """,
+        "out: float32[8, 8]; most: int32[]; at: int32[]",
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer most: int32[]
+        buffer at: int32[]
+        local most_before: int32[] {
+          most_before[] = most[]
+          serial i in 0 .. 8 {
+            most[] = max(most[], n[i])
+          }
+          local most_at: int32[] {
+            most_at[] = 2147483647
+            serial i_1 in 0 .. 8 {
+              most_at[] = min(most_at[], ((n[i_1] == most[]) && (n[i_1] > most_before[])) ? i_1 : 2147483647)
+            }
+            if (most_at[] != 2147483647) {
+              at[] = most_at[]
+            }
+          }
+        }
+        """)  # noqa: E501
+
+
+def test_expand_carried() -> None:
+    got = changed(
+        expand_carried,
+        """
+        serial j in 0 .. 8 {
+          s[] = s[] + a[0, j]
+          out[0, j] = s[]
+        }
+        """,
+        "out: float32[8, 8]; s: float32[]",
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer s: float32[]
+        buffer s_each: float32[8]
+        serial j in 0 .. 8 {
+          s_each[j] = ((j == 0) ? s[] : s_each[j - 1]) + a[0, j]
+        }
+        parallel j_1 in 0 .. 8 {
+          out[0, j_1] = s_each[j_1]
+        }
+        s[] = s_each[7]
         """)
 
 

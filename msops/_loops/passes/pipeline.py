@@ -15,9 +15,11 @@ from msops._loops.analysis.findings import Finding
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
 from msops._loops.passes.check_bounds import Index, check_bounds
+from msops._loops.passes.conditional_reductions import rewrite_conditional_reductions
 from msops._loops.passes.contract import contract
 from msops._loops.passes.distribute import distribute
 from msops._loops.passes.drop_starts import drop_starts
+from msops._loops.passes.expand_carried import expand_carried
 from msops._loops.passes.expand_locals import expand_locals
 from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.passes.forward_locals import forward_indices, forward_locals
@@ -26,8 +28,6 @@ from msops._loops.passes.materialise_guards import materialise_guards
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_jax.raising.carried import expand_carried
-from msops._loops.to_jax.raising.reductions import rewrite_conditional_reductions
 
 Pass: TypeAlias = Callable[[Kernel], Kernel]
 

@@ -8,12 +8,12 @@ import numpy as np
 from jax import lax
 
 from msops._loops.analysis.affine import Affine
+from msops._loops.analysis.conditions import implied
 from msops._loops.ir.nodes import Load
 from msops._loops.to_jax.printing.gathers import gather
 from msops._loops.to_jax.printing.indices import scalar_sum
 from msops._loops.to_jax.printing.scope import Scope, ValueOf
 from msops._loops.to_jax.printing.values import Array, Uniform, Value, reshaped
-from msops._loops.to_jax.raising.conditions import implied
 from msops._loops.to_jax.raising.views import Dimension, Level, View, find_view
 
 

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from jax import lax
 
+from msops._loops.analysis.conditions import conjuncts
 from msops._loops.analysis.ranges import Range
 from msops._loops.ir.nodes import Expr
 from msops._loops.to_jax.printing.values import Array, Contents, Value, combine, spread
-from msops._loops.to_jax.raising.conditions import conjuncts
 from msops._loops.to_jax.raising.nests import Axis
 
 ValueOf: TypeAlias = Callable[[Expr], Value]

@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from msops._loops.analysis.affine import Affine
+from msops._loops.analysis.conditions import implied
 from msops._loops.ir.nodes import Store
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.indices import scalar_sum
@@ -23,7 +24,6 @@ from msops._loops.to_jax.printing.values import (
     contents_array,
     reshaped,
 )
-from msops._loops.to_jax.raising.conditions import implied
 from msops._loops.to_jax.raising.views import Dimension, View, find_view
 
 

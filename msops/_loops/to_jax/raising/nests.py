@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from msops._loops.analysis.conditions import conjuncts, inequalities, narrow, narrow_unequal
 from msops._loops.analysis.ranges import Range, loop_range
 from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Const, Expr, For, If, Stmt, Store, Var
 from msops._loops.ir.walk import substitute
-from msops._loops.to_jax.raising.conditions import conjuncts, inequalities, narrow, narrow_unequal
 
 LONGEST_HULL = 2**24
 """Loops whose bounds are data get no hull beyond so many iterations."""

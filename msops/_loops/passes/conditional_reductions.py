@@ -29,8 +29,8 @@ from msops._loops.ir.nodes import (
     Unary,
 )
 from msops._loops.ir.walk import map_bodies, with_body
-from msops._loops.to_jax.raising.extremes import find_extreme, is_element, reads
-from msops._loops.to_jax.raising.search import split_search
+from msops._loops.passes.extremes import find_extreme, is_element, reads
+from msops._loops.passes.search import split_search
 
 
 def rewrite_conditional_reductions(kernel: Kernel) -> Kernel:

@@ -16,6 +16,7 @@ from functools import reduce
 
 import numpy as np
 
+from msops._loops.analysis.conditions import conjuncts
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -34,8 +35,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.walk import loads, own_expressions, rewrite, statements, substitute, variables
-from msops._loops.to_jax.raising.conditions import conjuncts
-from msops._loops.to_jax.raising.extremes import Extreme, find_extreme, reads
+from msops._loops.passes.extremes import Extreme, find_extreme, reads
 
 _NOWHERE = int(np.iinfo(INDEX_DTYPE).max)
 

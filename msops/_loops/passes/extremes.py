@@ -7,10 +7,10 @@ import math
 from dataclasses import dataclass
 from functools import reduce
 
+from msops._loops.analysis.conditions import conjuncts
 from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Binary, BinaryOp, Call, Const, Expr, Load, Select, Store
 from msops._loops.ir.walk import loads
-from msops._loops.to_jax.raising.conditions import conjuncts
 
 _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
 
