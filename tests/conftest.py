@@ -15,6 +15,14 @@ from hypothesis import HealthCheck, settings
 pytest.register_assert_rewrite("documents")
 
 ROOT = Path(__file__).resolve().parents[1]
+
+DTYPE_NAMES = (
+    "bool",
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "bfloat16", "complex64", "complex128"),
+)
+"""What MindSpore's tensors hold."""
+
 KERNELS = ROOT / "tests" / "kernels"
 
 # One cache for all test processes: content-addressed, so a kernel is built once per edit of it.

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import types
 
+from conftest import DTYPE_NAMES
+
 import msops.common.dtype as dtype
-from msops import context, nn, ops
-from msops._base import dtypes
-from msops._face import context as _context
-from msops._face.gradients import grad, value_and_grad
-from msops._face.jit import jit
-from msops._face.parameter import Parameter, ParameterTuple
-from msops._face.tensor import Tensor
+from msops import (
+    Parameter,
+    ParameterTuple,
+    Tensor,
+    context,
+    grad,
+    jit,
+    nn,
+    ops,
+    set_device,
+    value_and_grad,
+)
 
 ms = types.SimpleNamespace(
     GRAPH_MODE=context.GRAPH_MODE,
@@ -28,7 +35,7 @@ ms = types.SimpleNamespace(
     nn=nn,
     ops=ops,
     set_context=context.set_context,
-    set_device=_context.set_device,
+    set_device=set_device,
     value_and_grad=value_and_grad,
-    **dtypes.BY_NAME,
+    **{name: getattr(dtype, name) for name in DTYPE_NAMES if name != "bool"},
 )

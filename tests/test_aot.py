@@ -11,11 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import DTYPE_NAMES, ROOT
 from custom_ops import FLOAT_OPS, aot, first, scale_sum_info
 
 from msops import Custom, errors, get_include
-from msops._base.dtypes import BY_NAME
 from msops.ops import CustomRegOp
 
 X = jnp.array([1.0, 2.0, 4.0])
@@ -101,7 +100,7 @@ def test_forced_string_abi_is_this_ops_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "dtype",
-    [*BY_NAME],
+    DTYPE_NAMES,
 )
 def test_kernel_sees_every_dtype_by_its_name(dtype: str) -> None:
     with jax.enable_x64(True):

@@ -14,7 +14,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from loop_source import define, run
 
-from msops._custom.kernel import kernel
+from msops import kernel
 
 Draw = Callable[[st.SearchStrategy], object]
 

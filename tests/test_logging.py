@@ -15,12 +15,14 @@ import pytest
 from conftest import ROOT
 from custom_ops import loops, matmul, solve_lower
 
-from msops import errors
-from msops._base import config
-from msops._toolchain import build
+from msops import Custom, errors
 
 NOTES = (ROOT / "BUILD_NOTES.md").read_text()
-SOURCE = "int f(void) { return %d; }\n"
+SOURCE = """int F(int n, void **p, int *r, long **s, const char **d, void *stream, void *extra) {
+  *(float *)p[1] = 2.0f;
+  return 0;
+}
+"""
 
 
 def said(caplog: pytest.LogCaptureFixture, logger: str) -> list[tuple[str, str]]:
@@ -32,26 +34,33 @@ def test_a_build_is_told_with_its_command_and_its_time(
 ) -> None:
     monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "cache"))
     source = tmp_path / "f.c"
-    source.write_text(SOURCE % 1)
+    source.write_text(SOURCE)
     with caplog.at_level(logging.DEBUG, "msops"):
-        build(source, flags=("-DDEPTH=3",), who="Custom 'f'")
+        Custom(f"{source}:F", (1,), jnp.float32)(jnp.zeros(1))
     (began, command), (ended, elapsed) = said(caplog, "msops.toolchain")
     assert (began, ended) == ("DEBUG", "INFO")
-    assert re.fullmatch(r"Custom 'f': building f\.so: \S*gcc .*-DDEPTH=3.*", command)
-    assert re.fullmatch(r"Custom 'f': built f\.so in \d+\.\d\d s", elapsed)
-    caplog.clear()
-    with caplog.at_level(logging.DEBUG, "msops"):
-        build(source, flags=("-DDEPTH=3",), who="Custom 'f'")
-    assert said(caplog, "msops.toolchain") == [("DEBUG", "Custom 'f': f.so is in the build cache")]
+    assert re.fullmatch(r"Custom 'F': building f\.so: \S*gcc .*f\.c.*", command)
+    assert re.fullmatch(r"Custom 'F': built f\.so in \d+\.\d\d s", elapsed)
+    code = f"""
+import logging
+import jax.numpy as jnp
+from msops import Custom
+logging.basicConfig(format="%(levelname)s %(message)s", force=True)
+logging.getLogger("msops.toolchain").setLevel("DEBUG")
+Custom({f"{source}:F"!r}, (1,), jnp.float32)(jnp.zeros(1))
+"""
+    again = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert again.stderr == "DEBUG Custom 'F': f.so is in the build cache\n"
 
 
 def test_a_build_that_fails_is_not_called_built(
     caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     source = tmp_path / "wrong.c"
-    source.write_text("int f(")
+    source.write_text("int F(")
+    op = Custom(f"{source}:F", (1,), jnp.float32)
     with caplog.at_level(logging.DEBUG, "msops"), pytest.raises(errors.BuildError):
-        build(source, who="Custom 'f'")
+        op(jnp.zeros(1))
     assert [level for level, _ in said(caplog, "msops.toolchain")] == ["DEBUG"]
 
 
@@ -95,9 +104,13 @@ def test_a_program_that_configures_nothing_sees_warnings_and_each_once(tmp_path:
 
 
 @pytest.mark.parametrize("words", ["ir", "bounds", "ir,bounds", " bounds  ir ", ""])
-def test_debug_takes_its_words(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+def test_debug_takes_its_words(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: str
+) -> None:
     monkeypatch.setenv("MSOPS_DEBUG", words)
-    assert config.debug() == set(words.replace(",", " ").split())
+    a = jnp.ones((len(words) + 20, len(words) + 20))  # compiled for these words alone
+    loops(matmul)(a, a)
+    assert ("kernel matmul(" in capfd.readouterr().err) == ("ir" in words)
 
 
 def test_an_unknown_word_of_debug_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,11 +123,17 @@ def test_an_unknown_word_of_debug_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-def test_the_notes_list_every_logger_and_every_word_of_debug() -> None:
+def test_the_notes_list_every_logger_and_every_word_of_debug(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (section,) = re.findall(r"^## Logging\n(.*?)(?=^## )", NOTES, re.MULTILINE | re.DOTALL)
     listed = set(re.findall(r"^\| `(msops\.\w+)` \|", section, re.MULTILINE))
     sources = [*(ROOT / "msops").rglob("*.py"), *(ROOT / "xla_kernels" / "src").glob("*.cc")]
     made = re.compile(r'(?:getLogger\(|kLogger\[\] = )"(msops[\w.]*)"')
     assert listed == {name for path in sources for name in made.findall(path.read_text())}
     (words,) = re.findall(r"^\| `MSOPS_DEBUG` \| (.*) \|$", NOTES, re.MULTILINE)
-    assert set(re.findall(r"`(\w+)`", words)) == set(config.DEBUG_WORDS)
+    monkeypatch.setenv("MSOPS_DEBUG", "?")
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        loops(matmul)(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32))
+    (expected,) = re.findall("expected words among (.*); got", str(caught.value))
+    assert re.findall(r"`(\w+)`", words) == expected.split(", ")
