@@ -352,6 +352,42 @@ def test_another_number_is_no_other_program_of_an_eager_op() -> None:
     assert op._resolve().compiled.cache_info().currsize == 1
 
 
+def test_a_tuple_of_numbers_stays_one(mode: int) -> None:
+    # MindSpore 2.7.2 makes one array of it in PYNATIVE_MODE and refuses it in GRAPH_MODE; its
+    # bprop gets the tuple. A function that indexes it or hands it to numpy sees no difference.
+    seen: list[Any] = []
+    shapes: list[Any] = []
+
+    def pad(x: Any, widths: Any, value: Any) -> Any:
+        seen.append((widths, value))
+        return np.pad(x, widths, constant_values=value)
+
+    def out_shape(x: Any, widths: Any, value: Any) -> Any:
+        shapes.append(widths)
+        return [x[0] + 3]
+
+    def bprop(x: Any, widths: Any, value: Any, out: Any, dout: Any) -> Any:
+        assert widths == (1, 2)
+        return dout[widths[0] : -widths[1]], 0, 0
+
+    op = Custom(pad, out_shape, first, bprop=bprop)
+    net = WithNumber(lambda x, widths: op(x, widths, 7.0))
+    x = Tensor([1.0, 2.0])
+    np.testing.assert_array_equal(net(x, (1, 2)).asnumpy(), [7.0, 1.0, 2.0, 7.0, 7.0])
+    assert seen == [((1, 2), 7.0)]
+    assert type(seen[0][0]) is tuple
+    assert [type(entry) for entry in seen[0][0]] == [int, int]
+    assert shapes == [([], [])]
+    weights = Tensor([1.0, 2.0, 3.0, 4.0, 5.0])
+    gradient = ms.grad(lambda x: net(x, (1, 2)) * weights)(x)
+    np.testing.assert_array_equal(gradient.asnumpy(), [2.0, 3.0])
+
+
+def test_a_tuple_of_numbers_is_nothing_to_a_kernel_in_c(mode: int) -> None:
+    with pytest.raises(errors.ArgumentTypeError, match="element 0 of input 1; got the number 1"):
+        aot("Multiply")(Tensor([1.0, 2.0]), (1, 2))
+
+
 @pytest.mark.parametrize("number", [2, 0.1, True, -0.0, 0.0], ids=repr)
 def test_bprop_gets_a_number_as_it_was_given(mode: int, number: Any) -> None:
     seen: list[Any] = []

@@ -246,7 +246,9 @@ class Custom:
             raise endless(self._who) from None
 
     def _call(self, args: Sequence[Any], tensors: bool) -> Any:
-        call, flat = sort_arguments(args, next(iter(self._infos), None), tensors, self._who)
+        call, flat = sort_arguments(
+            args, next(iter(self._infos), None), tensors, self._backend.takes_tuples, self._who
+        )
         if not tensors:
             for index, value in enumerate(flat):
                 refuse_64_bit(getattr(value, "dtype", None), f"input {index}", self._who)
@@ -429,7 +431,9 @@ class Custom:
             return None
         values, tensors = self._read_arguments(args)
         arrays = jax.tree.map(lambda value: stand_in(value, self._who), list(values))
-        return sort_arguments(arrays, next(iter(self._infos), None), tensors, self._who)
+        return sort_arguments(
+            arrays, next(iter(self._infos), None), tensors, self._backend.takes_tuples, self._who
+        )
 
     def __copy__(self) -> Custom:
         twin = object.__new__(type(self))

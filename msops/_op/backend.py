@@ -157,6 +157,7 @@ class Backend(Protocol):
       may_have_no_outputs: whether a kernel may be called for its effect alone.
       runs_on_host: whether it lowers to a host callback.
       requires_op_info: whether an op must have op info for the target that guards it.
+      takes_tuples: whether a tuple of numbers beside Tensors is an argument of its kernels.
       vmap: how its kernels batch unless ``Custom(vmap=)`` says otherwise.
       compile_attrs: the keys it takes in ``Custom(compile_attrs=)``.
     """
@@ -166,6 +167,7 @@ class Backend(Protocol):
     may_have_no_outputs: bool
     runs_on_host: bool
     requires_op_info: bool
+    takes_tuples: bool
     vmap: str
     compile_attrs: tuple[str, ...]
 
@@ -221,6 +223,7 @@ class Opaque:
     """What a backend answers whose kernels nothing is known of but how to call them."""
 
     requires_op_info = False
+    takes_tuples = False
     vmap = "sequential"
     compile_attrs: tuple[str, ...] = ()
 

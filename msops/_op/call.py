@@ -21,7 +21,8 @@ class Call:
     """The static part of a call of an op.
 
     Attributes:
-      layout: per tensor argument None, or the length of a list ("dynamic" input).
+      layout: per tensor argument None, or the length of a list ("dynamic" input) or of a tuple of
+        numbers.
       given: values of the attributes passed after the tensors, in order.
       tensors: whether the call came through MindSpore's face (Tensors in, Tensors out).
       batch: sizes of the leading axes that vmap added, for kernels that take whole batches; an
@@ -74,12 +75,17 @@ class Call:
         return dataclasses.replace(self, values=()) if self.values else self
 
     def group(self, flat: Iterable[Any]) -> list[Any]:
-        """Returns one entry per tensor argument; lists of tensors are lists again."""
-        values = iter(flat)
-        return [
-            next(values) if length is None else [next(values) for _ in range(length)]
-            for length in self.layout
-        ]
+        """Returns one entry per tensor argument; lists of tensors and tuples are such again."""
+        values = enumerate(flat)
+        grouped: list[Any] = []
+        for length in self.layout:
+            if length is None:
+                grouped.append(next(values)[1])
+                continue
+            entries = list(itertools.islice(values, length))
+            is_tuple = bool(entries) and entries[0][0] in self.numbers
+            grouped.append((tuple if is_tuple else list)(value for _, value in entries))
+        return grouped
 
     def flat_index(self, argument: int) -> int | None:
         """Returns the flat number of a tensor argument; None for a list, or if there is none."""
@@ -100,12 +106,15 @@ class Call:
 
     def __repr__(self) -> str:
         names = self.group("n" if i in self.numbers else "x" for i in itertools.count())
-        shown = [f"[{len(name)}]" if isinstance(name, list) else name for name in names]
+        shown = [
+            f"[{len(name)}]" if isinstance(name, list) else str(name).replace("'", "")
+            for name in names
+        ]
         return f"({', '.join([*shown, *map(repr, self.given)])})"
 
 
 def sort_arguments(
-    args: Sequence[Any], info: OpInfo | None, tensors: bool, who: str
+    args: Sequence[Any], info: OpInfo | None, tensors: bool, takes_tuples: bool, who: str
 ) -> tuple[Call, list[Any]]:
     """Sorts call arguments into tensors and attributes.
 
@@ -113,6 +122,7 @@ def sort_arguments(
       args: what the op was called with, Tensors already unwrapped.
       info: op info that names inputs and attributes (any target: they agree), or None.
       tensors: whether the call came through MindSpore's face.
+      takes_tuples: whether the kernel takes tuples of numbers, beside Tensors.
       who: the op, for messages.
 
     Returns:
@@ -127,16 +137,19 @@ def sort_arguments(
     flat: list[Any] = []
     numbers: dict[int, Hashable] = {}
     for position, value in enumerate(args[:count]):
-        if isinstance(value, (list, tuple)):
+        # An empty tuple is an input of no arrays.
+        plain = value if isinstance(value, tuple) and takes_tuples else (value,)
+        if tensors and plain and all(isinstance(item, _NUMBERS) for item in plain):
+            layout.append(len(plain) if plain is value else None)
+            for item in plain:
+                numbers[len(flat)] = item
+                flat.append(_as_mindspores_number(item, f"input {position}", who))
+        elif isinstance(value, (list, tuple)):
             layout.append(len(value))
             flat += [
                 _as_element(item, f"element {index} of input {position}", who)
                 for index, item in enumerate(value)
             ]
-        elif tensors and isinstance(value, _NUMBERS):
-            layout.append(None)
-            numbers[len(flat)] = value
-            flat.append(_as_mindspores_number(value, f"input {position}", who))
         else:
             layout.append(None)
             flat.append(as_array(value, f"input {position}", who))

@@ -51,6 +51,7 @@ class LoopBackend:
     may_have_no_outputs = False
     runs_on_host = False
     requires_op_info = False
+    takes_tuples = False
     vmap = "expand_dims"
     compile_attrs: tuple[str, ...] = ("lower",)
 

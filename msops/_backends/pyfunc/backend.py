@@ -45,6 +45,7 @@ class PyfuncBackend(Opaque):
     platforms: tuple[str, ...] = seam.PLATFORMS
     may_have_no_outputs = True
     runs_on_host = True
+    takes_tuples = True
     compile_attrs: tuple[str, ...] = ("lower",)
 
     def read(self, func: Any, options: Options, who: str) -> PyfuncKernel:

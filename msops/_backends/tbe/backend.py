@@ -63,6 +63,7 @@ class TbeBackend:
     may_have_no_outputs = False
     runs_on_host = False
     requires_op_info = True
+    takes_tuples = False
     vmap = "expand_dims"
     compile_attrs: tuple[str, ...] = ()
 
