@@ -11,7 +11,7 @@ from typing import Any
 
 from msops._extension import verbs
 from msops._extension.calls import Module, as_function
-from msops._toolchain import open_in_child, read_elf
+from msops._toolchain import check_dependencies, find_dependencies, open_in_child, read_elf
 from msops.errors import BuildError, explain
 
 
@@ -35,21 +35,23 @@ def load_module(module: Module, path: Path) -> types.ModuleType:
       BuildError: the library does not load otherwise.
     """
     verbs.serve()
+    who = f"CustomOpBuilder '{module.name}'"
+    info = read_elf(path, who)
+    check_dependencies(find_dependencies(path, info), path.name, who)
     with _lock:
         if (module, path) not in _loaded:
-            _loaded[module, path] = _import(module, path)
+            if info.has_constructors:
+                open_in_child(path, path.name, who)
+            _loaded[module, path] = _import(module, path, who)
         return _loaded[module, path]
 
 
-def _import(module: Module, path: Path) -> types.ModuleType:
+def _import(module: Module, path: Path, who: str) -> types.ModuleType:
     # pybind11 and Python both keep modules by name, and would give the first of a name again.
     name = f"msops_extension_{module.hash[:16]}.{module.name}"
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, str(path), loader=loader)
     assert spec is not None
-    who = f"CustomOpBuilder '{module.name}'"
-    if read_elf(path, who).has_constructors:
-        open_in_child(path, path.name, who)
     try:
         native = importlib.util.module_from_spec(spec)
         loader.exec_module(native)

@@ -3,13 +3,15 @@
 `resolve` is the entrance; each module holds one idea, which its first line names.
 
 May import: `_base`.
-Modules: allow_list, builder, compilers, contents, cuda, elf, generated, inputs, languages,
-libraries, manifest, modules, nvcc_paths, nvrtc, opening, private_copy, stamps, store, symbols.
+Modules: allow_list, builder, compilers, contents, cuda, dependencies, elf, generated, inputs,
+languages, libraries, manifest, modules, nvcc_paths, nvrtc, opening, private_copy, stamps, store,
+symbols.
 """
 
 from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.builder import Report, build
 from msops._toolchain.compilers import has_compiler
+from msops._toolchain.dependencies import check_dependencies, find_dependencies
 from msops._toolchain.elf import ElfInfo, read_elf
 from msops._toolchain.generated import build_generated
 from msops._toolchain.inputs import read_path, require_file
@@ -43,7 +45,9 @@ __all__ = [
     "build_generated",
     "build_module",
     "check_allowed",
+    "check_dependencies",
     "check_opening",
+    "find_dependencies",
     "has_compiler",
     "index",
     "index_cubins",

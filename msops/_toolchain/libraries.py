@@ -11,6 +11,7 @@ from pathlib import Path
 from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.builder import build_recorded
 from msops._toolchain.compilers import CHOICE_VARIABLES, SEARCH_VARIABLES
+from msops._toolchain.dependencies import Dependency, check_dependencies, find_dependencies
 from msops._toolchain.elf import ElfInfo, parse_elf
 from msops._toolchain.manifest import Listing, Result, header_names, list_folders
 from msops._toolchain.private_copy import copy_library
@@ -40,6 +41,7 @@ class Library:
       functions: the names of the functions it exports.
       has_device_code: it carries GPU code, or is linked with a GPU runtime.
       has_constructors: opening it runs code of its author's.
+      dependencies: the libraries that it needs, and where they lie.
       unique: variables of which a process has one, whichever library defines it first.
     """
 
@@ -52,6 +54,7 @@ class Library:
     has_device_code: bool
     has_constructors: bool = False
     unique: frozenset[str] = frozenset()
+    dependencies: tuple[Dependency, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,8 @@ def resolve(
     Raises:
       ArgumentTypeError: the file lies outside ``MS_CUSTOM_AOT_WHITE_LIST``.
       ArgumentValueError: the suffix is none of the above.
-      BuildError: it is missing, does not compile, or is no library for this machine.
+      BuildError: it is missing, does not compile, is no library for this machine, or needs another
+        library that the process has in another build.
     """
     origin = Path(path).absolute()
     more_sources = tuple(source.absolute() for source in more_sources)
@@ -111,6 +115,8 @@ def resolve(
         if bundled:
             memo = replace(memo, library=replace(memo.library, origin=None))
     _memos[memo_key] = memo
+    # Not only before it is opened: a program that was compiled before may call it.
+    check_dependencies(memo.library.dependencies, memo.library.name, who)
     return memo.library
 
 
@@ -159,6 +165,7 @@ def _library(built: Built, info: ElfInfo, origin: Path, cxx11_abi: bool | None) 
     """Puts together what is known of a library."""
     told = uses_old_strings(info.imports)
     old = told if cxx11_abi is None else not cxx11_abi
+    is_given = _LIBRARY_NAME.fullmatch(origin.name)
     # Programs find a library by its hash, so one taken for the other ABI needs a hash of its own.
     content = built.hash if old == told else f"{built.hash}{OTHER_ABI}"
     return Library(
@@ -171,6 +178,7 @@ def _library(built: Built, info: ElfInfo, origin: Path, cxx11_abi: bool | None) 
         info.has_device_code,
         info.has_constructors,
         info.unique,
+        find_dependencies(origin if is_given else built.path, info),
     )
 
 

@@ -12,6 +12,7 @@ import sys
 import warnings
 from pathlib import Path
 
+from msops._toolchain.dependencies import check_dependencies
 from msops._toolchain.libraries import Library
 from msops.errors import BuildError, explain
 
@@ -43,8 +44,10 @@ def check_opening(library: Library, who: str) -> None:
       who: the op that messages name.
 
     Raises:
-      BuildError: one of its constructors throws, crashes, exits or does not end.
+      BuildError: one of its constructors throws, crashes, exits or does not end; or the process
+        has another library of a dependency's name.
     """
+    check_dependencies(library.dependencies, library.name, who)
     if library.path in _checked:
         return
     if library.has_constructors:

@@ -14,17 +14,16 @@ search stays below that folder:
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 from pathlib import Path
 
-from msops._toolchain.elf import ElfInfo, parse_elf, read_elf
+from msops._toolchain.dependencies import find_dependencies
+from msops._toolchain.elf import ElfInfo, parse_elf
 from msops._toolchain.inputs import read_input
 from msops._toolchain.stamps import Stamp
 from msops._toolchain.store import Built, Store, open_store, read_verified, write_flushed
-from msops.errors import BuildError
 
 
 def open_copy(path: Path, who: str) -> Built:
@@ -79,36 +78,11 @@ def _is_whole(final: Path, place: str, digest: str, links: dict[str, str]) -> bo
 
 def _links_for(path: Path, info: ElfInfo) -> dict[str, str]:
     """Returns the links a copy of the library needs: place below the folder -> real file."""
-    origin = os.path.realpath(path.parent)
-    links: dict[str, str] = {}
-    _collect(origin, info, (), links)
-    links.pop(_below_root(os.path.join(origin, path.name)), None)
-    return links
-
-
-def _collect(origin: str, info: ElfInfo, inherited: tuple[str, ...], links: dict[str, str]) -> None:
-    """Adds the libraries that one in the folder `origin` finds through $ORIGIN, and then theirs."""
-    # As ld.so(8): RUNPATH serves the library alone and hides RPATH, which serves its needs too.
-    rpath = inherited if info.runpath else (*_expand(info.rpath, origin), *inherited)
-    searched = _expand(info.runpath, origin) or rpath
-    for needed in info.needed:
-        places = [f"{folder}/{needed}" for folder in searched if "/" not in needed]
-        found = next(filter(os.path.isfile, (*_expand((needed,), origin), *places)), None)
-        if found is None or _below_root(found) in links:
-            continue
-        links[_below_root(found)] = os.path.realpath(found)
-        # A need that is no library is not ours to judge: opening says what is wrong with it.
-        with contextlib.suppress(BuildError):
-            _collect(os.path.dirname(found), read_elf(found), rpath, links)
-
-
-def _expand(entries: tuple[str, ...], origin: str) -> tuple[str, ...]:
-    """Returns those of `entries` that mention $ORIGIN, with its value in its place."""
-    return tuple(
-        entry.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
-        for entry in entries
-        if "$ORIGIN" in entry or "${ORIGIN}" in entry
-    )
+    return {
+        _below_root(needed.path): os.path.realpath(needed.path)
+        for needed in find_dependencies(path, info)
+        if needed.through_origin
+    }
 
 
 def _below_root(path: str) -> str:

@@ -62,19 +62,28 @@ def read_stamped(path: str | os.PathLike[str]) -> tuple[bytes, Stamp]:
         before = os.fstat(file.fileno())
         data = file.read()
         after = os.fstat(file.fileno())
+    return data, _stamp(path, before, after, hashlib.sha256(data).hexdigest())
+
+
+def _stamp(
+    path: str | os.PathLike[str], before: os.stat_result, after: os.stat_result, sha256: str
+) -> Stamp:
+    """Returns the stamp of content read between two looks at its file."""
     at_rest = time.time_ns() - max(after.st_mtime_ns, after.st_ctime_ns) > SETTLING_NS
-    stamp = Stamp(
+    return Stamp(
         path=os.fspath(path),
-        size_bytes=len(data),
+        size_bytes=after.st_size,
         mtime_ns=after.st_mtime_ns,
         ctime_ns=after.st_ctime_ns,
         inode=after.st_ino,
-        sha256=hashlib.sha256(data).hexdigest(),
+        sha256=sha256,
         settled=at_rest and before.st_ctime_ns == after.st_ctime_ns,
     )
-    return data, stamp
 
 
 def take_stamp(path: str | os.PathLike[str]) -> Stamp:
     """Returns the stamp of a file as it is now; raises OSError if it cannot be read."""
-    return read_stamped(path)[1]
+    with open(path, "rb") as file:
+        before = os.fstat(file.fileno())
+        digest = hashlib.file_digest(file, "sha256")
+        return _stamp(path, before, os.fstat(file.fileno()), digest.hexdigest())
