@@ -13,7 +13,11 @@ from msops._custom.custom import Custom as Custom
 from msops._custom.kernel import kernel as kernel
 from msops._face.context import GRAPH_MODE as GRAPH_MODE
 from msops._face.context import PYNATIVE_MODE as PYNATIVE_MODE
+from msops._face.context import ParallelMode as ParallelMode
+from msops._face.context import get_auto_parallel_context as get_auto_parallel_context
 from msops._face.context import get_context as get_context
+from msops._face.context import reset_auto_parallel_context as reset_auto_parallel_context
+from msops._face.context import set_auto_parallel_context as set_auto_parallel_context
 from msops._face.context import set_context as set_context
 from msops._face.context import set_device as set_device
 from msops._face.gradients import grad as grad

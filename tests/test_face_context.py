@@ -58,7 +58,7 @@ def test_sets_and_gives_back():
     ("keywords", "error", "text"),
     [
         ({"mod": 0}, ArgumentValueError, "Did you mean mode"),
-        ({"nonsense": 0}, ArgumentValueError, "host_memory_pool, implicit_gather; and, accepted"),
+        ({"nonsense": 0}, ArgumentValueError, "implicit_gather; MindSpore's others are"),
         ({"mode": 2}, ArgumentValueError, "got 2"),
         ({"mode": True}, ArgumentValueError, "got True"),
         ({"device_target": "TPU"}, ArgumentValueError, "CPU, GPU, Ascend; got 'TPU'"),
@@ -71,6 +71,33 @@ def test_a_bad_keyword_is_explained_and_changes_nothing(keywords, error, text):
     with pytest.raises(error, match=text):
         ms.set_context(**keywords)
     assert ms.get_context("mode") == ms.PYNATIVE_MODE
+
+
+@pytest.mark.parametrize("name", ["jit_level", "save_graphs", "compile_cache_path", "infer_boost"])
+def test_what_means_nothing_here_is_kept_and_logged(caplog, name):
+    with caplog.at_level("DEBUG", "msops.context"):
+        ms.set_context(**{name: 1})
+    (record,) = caplog.records
+    assert record.levelname == "DEBUG"
+    assert record.getMessage().startswith(f"set_context: {name} does nothing here: ")
+    assert ms.get_context(name) == 1
+    with pytest.raises(ArgumentValueError, match=f"Did you mean .*{name}"):
+        ms.set_context(**{f"{name}s": 1})
+
+
+def test_a_script_for_several_devices_runs_on_one(caplog):
+    common_arguments = {"device_num": 8, "gradients_mean": True}
+    ms.context.set_auto_parallel_context(parallel_mode="stand_alone", **common_arguments)
+    assert caplog.records == []
+    ms.context.set_auto_parallel_context(parallel_mode=ms.context.ParallelMode.DATA_PARALLEL)
+    (record,) = caplog.records
+    assert "'data_parallel' has no effect" in record.getMessage()
+    assert ms.context.get_auto_parallel_context("device_num") == 8
+    ms.context.reset_auto_parallel_context()
+    assert ms.context.get_auto_parallel_context("parallel_mode") == "stand_alone"
+    for wrong in (ms.context.set_auto_parallel_context, ms.context.get_auto_parallel_context):
+        with pytest.raises(ArgumentValueError, match=r"Did you mean .*parallel_mode"):
+            wrong(parallel_mod=1) if wrong.__name__.startswith("set") else wrong("parallel_mod")
 
 
 def test_an_unknown_keyword_cannot_be_read():

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import logging
 import os
 import sys
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msops._base import config
+from msops._base.logging import warn_once
+from msops._face.context_keywords import PARALLEL, WITHOUT_EFFECT
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, explain
 
 GRAPH_MODE = 0
@@ -21,51 +24,9 @@ TARGETS = ("CPU", "GPU", "Ascend")
 
 GATHER_POLICIES = ("warn", "raise", "allow")
 
-_WITH_EFFECT = ("mode", "device_target", "device_id", "host_memory_pool", "implicit_gather")
+_log = logging.getLogger("msops.context")
 
-# Keywords of MindSpore's context that steer its own compiler, memory pool or devices. A script
-# sets them for speed or for debugging dumps; its results do not depend on them, so they are kept
-# (`get_context` gives them back) and do nothing.
-WITHOUT_EFFECT = {
-    "aoe_config": "Ascend tuning",
-    "aoe_tune_mode": "Ascend tuning",
-    "ascend_config": "Ascend compiler options",
-    "check_bprop": "msops always checks what a bprop returns",
-    "debug_level": "graph compiler",
-    "deterministic": "XLA on CPU is deterministic; on GPU see XLA_FLAGS",
-    "disable_format_transform": "Ascend data layouts",
-    "enable_auto_mixed_precision": "graph compiler",
-    "enable_compile_cache": "see JAX's jax_compilation_cache_dir",
-    "enable_graph_kernel": "XLA always fuses",
-    "enable_reduce_precision": "Ascend compiler options",
-    "enable_sparse": "graph compiler",
-    "env_config_path": "profiling and dumps",
-    "exec_order": "graph scheduler",
-    "gpu_config": "cuDNN options",
-    "grad_for_scalar": "gradients are taken for tensors",
-    "graph_kernel_flags": "XLA always fuses",
-    "inter_op_parallel_num": "thread pool",
-    "jit_config": "graph compiler",
-    "jit_enable_inplace_ops": "graph compiler",
-    "jit_syntax_level": "graph compiler",
-    "load_compile_cache": "see JAX's jax_compilation_cache_dir",
-    "max_call_depth": "graph compiler",
-    "max_device_memory": "see XLA_PYTHON_CLIENT_MEM_FRACTION",
-    "memory_optimize_level": "memory pool",
-    "memory_offload": "memory pool",
-    "mempool_block_size": "memory pool",
-    "op_timeout": "Ascend runtime",
-    "precompile_only": "graph compiler",
-    "print_file_path": "graph compiler",
-    "profiling_options": "profiling and dumps",
-    "pynative_synchronize": "an error of a kernel is raised at its call site",
-    "reserve_class_name_in_scope": "names in dumps",
-    "runtime_num_threads": "thread pool",
-    "save_compile_cache": "see JAX's jax_compilation_cache_dir",
-    "save_graphs": "see XLA_FLAGS=--xla_dump_to",
-    "save_graphs_path": "see XLA_FLAGS=--xla_dump_to",
-    "variable_memory_max_size": "memory pool",
-}
+_WITH_EFFECT = ("mode", "device_target", "device_id", "host_memory_pool", "implicit_gather")
 
 
 class _State:
@@ -80,6 +41,7 @@ class _State:
         self.implicit_gather = "warn"
         self.ascend_was_announced = False
         self.without_effect: dict[str, Any] = {}
+        self.parallel: dict[str, Any] = {}
 
 
 _state = _State()
@@ -155,24 +117,26 @@ def _keep_large_blocks(who: str, is_kept: bool) -> None:
 
 
 def _unknown(who: str, name: str) -> ArgumentValueError:
-    known = [*_WITH_EFFECT, *sorted(WITHOUT_EFFECT)]
+    return _misspelt(
+        who,
+        name,
+        [*_WITH_EFFECT, *WITHOUT_EFFECT],
+        f"Keywords with an effect are {', '.join(_WITH_EFFECT)}; MindSpore's others are accepted.",
+    )
+
+
+def _misspelt(who: str, name: str, known: Sequence[str], remedy: str) -> ArgumentValueError:
     near = difflib.get_close_matches(name, known, n=3)
     hint = f" Did you mean {', '.join(near)}?" if near else ""
-    return ArgumentValueError(
-        explain(
-            who,
-            f"{name!r} is no context keyword",
-            f"The keywords are: {', '.join(_WITH_EFFECT)}; and, accepted without effect, "
-            f"{', '.join(sorted(WITHOUT_EFFECT))}.{hint}",
-        )
-    )
+    return ArgumentValueError(explain(who, f"{name!r} is no context keyword", f"{remedy}{hint}"))
 
 
 def set_context(**keywords: Any) -> None:
     """Sets the execution mode and the device of the process.
 
     Corresponds to ``mindspore.set_context``. Keywords of MindSpore that steer its own compiler or
-    memory pool are accepted, kept for `get_context`, and do nothing (table `WITHOUT_EFFECT`).
+    memory pool are accepted, kept for `get_context`, and do nothing; a debug line of the logger
+    ``msops.context`` says why.
 
     Args:
       keywords: ``mode`` (GRAPH_MODE or PYNATIVE_MODE), ``device_target`` ("CPU", "GPU" or
@@ -218,6 +182,8 @@ def set_context(**keywords: Any) -> None:
         if name == "mode" or not _state.device_is_fixed:
             setattr(_state, name, value)
     _state.without_effect.update(keywords)
+    for name in keywords:
+        _log.debug("set_context: %s does nothing here: %s", name, WITHOUT_EFFECT[name])
 
 
 def get_context(keyword: str) -> Any:
@@ -243,6 +209,70 @@ def get_context(keyword: str) -> Any:
     if keyword in WITHOUT_EFFECT:
         return _state.without_effect.get(keyword)
     raise _unknown("get_context", keyword)
+
+
+def set_auto_parallel_context(**keywords: Any) -> None:
+    """Accepts what MindSpore is told of devices that train together; the script runs on one.
+
+    Corresponds to ``mindspore.set_auto_parallel_context``. To divide arrays over devices, use
+    `jax.sharding` and ``Custom(sharding=)``.
+
+    Args:
+      keywords: those of MindSpore. A ``parallel_mode`` other than "stand_alone" warns in the log.
+
+    Raises:
+      ArgumentValueError: a keyword is unknown.
+
+    Source: MindSpore 2.7.2, mindspore/context.py, set_auto_parallel_context.
+    """
+    who = "set_auto_parallel_context"
+    for name in keywords:
+        if name not in PARALLEL:
+            raise _misspelt(who, name, sorted(PARALLEL), "MindSpore's keywords are accepted.")
+    if keywords.get("parallel_mode", "stand_alone") != "stand_alone":
+        warn_once(
+            _log,
+            f"{who}: parallel_mode {keywords['parallel_mode']!r} has no effect: the script runs on "
+            "one device. Divide arrays by jax.sharding, and ops by Custom(sharding=).",
+        )
+    _state.parallel.update(keywords)
+    for name in keywords:
+        _log.debug("%s: %s does nothing here", who, name)
+
+
+def get_auto_parallel_context(keyword: str) -> Any:
+    """Returns what `set_auto_parallel_context` set; None if it did not.
+
+    Raises:
+      ArgumentValueError: the keyword is unknown.
+
+    Source: MindSpore 2.7.2, mindspore/context.py, get_auto_parallel_context.
+    """
+    if keyword not in PARALLEL:
+        who = "get_auto_parallel_context"
+        raise _misspelt(who, keyword, sorted(PARALLEL), "Pass one of MindSpore's keywords.")
+    return _state.parallel.get(keyword, "stand_alone" if keyword == "parallel_mode" else None)
+
+
+def reset_auto_parallel_context() -> None:
+    """Forgets what `set_auto_parallel_context` set.
+
+    Source: MindSpore 2.7.2, mindspore/context.py, reset_auto_parallel_context.
+    """
+    _state.parallel.clear()
+
+
+class ParallelMode:
+    """The names of MindSpore's ways to train on several devices.
+
+    Source: MindSpore 2.7.2, mindspore/context.py, ParallelMode.
+    """
+
+    STAND_ALONE = "stand_alone"
+    DATA_PARALLEL = "data_parallel"
+    HYBRID_PARALLEL = "hybrid_parallel"
+    SEMI_AUTO_PARALLEL = "semi_auto_parallel"
+    AUTO_PARALLEL = "auto_parallel"
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:
