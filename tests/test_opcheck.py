@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import platform
 import subprocess
@@ -34,6 +35,7 @@ from msops import Custom, Tensor, ops
 from msops.errors import ArgumentTypeError, ArgumentValueError
 from msops.ops import CustomRegOp, DataType
 from msops.testing import Finding, Report, opcheck
+from msops.testing.guarded import run_jobs
 from msops.testing.subject import Subject
 from msops.testing.transformations import check_inputs
 
@@ -187,10 +189,7 @@ BYTES_OUTSIDE = {
 @pytest.mark.parametrize(("symbol", "said"), BYTES_OUTSIDE.items(), ids=BYTES_OUTSIDE)
 def test_one_byte_outside_is_found_for_every_dtype_and_size(symbol: str, said: str) -> None:
     assert set(EXTENTS) == set(DTYPE_NAMES)
-    # The end of an input is where reads are missed most easily.
-    names = list(EXTENTS) if symbol == "ReadsByteBeyondInput" else list(EXTENTS)[::3]
-    for name in names:
-        extent = EXTENTS[name]
+    for name, extent in EXTENTS.items():
         x = np.ones(extent, name)
         with jax.enable_x64(True):
             finding = check_one(faulty(symbol), "memory bounds", x)
@@ -249,6 +248,133 @@ def test_aligned_instructions_are_told_from_accesses_outside() -> None:
 
 def test_a_kernel_with_other_results_each_time_is_checked_to_the_byte() -> None:
     assert check_one(faulty("AddsClock"), "memory bounds", X).summary == SEEN
+
+
+def hangs(x: np.ndarray) -> np.ndarray:
+    while True:
+        time.sleep(0.01)
+
+
+def hangs_on_nothing(x: np.ndarray) -> np.ndarray:
+    while not x.size:
+        pass
+    return x
+
+
+HANGING = {
+    "always": (faulty("Spins"), "return code", "Spins(float32[16]) -> float32[16]"),
+    "on nothing": (faulty("SpinsOnNothing"), "sizes", "SpinsOnNothing(float32[0]) -> float32[0]"),
+    "on two threads": (
+        faulty("WaitsForOthers"),
+        "two threads",
+        "WaitsForOthers(float32[16]) -> float32[16], on two threads",
+    ),
+    "in Python": (Custom(hangs, first, first), "shapes and dtypes", "hangs(float32[16]) -> float"),
+    "in Python on nothing": (
+        Custom(hangs_on_nothing, first, first),
+        "sizes",
+        "hangs_on_nothing(float32[0]) -> float32[0]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("op", "check", "call"), HANGING.values(), ids=HANGING)
+def test_a_call_that_does_not_end_is_named_and_is_the_last(
+    op: Custom, check: str, call: str
+) -> None:
+    start_s = time.monotonic()
+    report = opcheck(op, FULL, limit_s=0.5)
+    assert time.monotonic() - start_s < 20
+    assert report.failures == (report[check],)
+    assert report[check].details[0].startswith(call)
+    for later in ALL[ALL.index(check) + 1 :]:
+        assert report[later].verdict == "skipped"
+        assert report[later].summary == f"a call did not end: see {check!r}"
+
+
+def test_where_a_python_function_hangs_is_said() -> None:
+    finding = opcheck(Custom(hangs, first, first), FULL, limit_s=0.5)["shapes and dtypes"]
+    lines = range(hangs.__code__.co_firstlineno, hangs.__code__.co_firstlineno + 3)
+    assert finding.details[1] in [f"in hangs, {__file__}, line {line}" for line in lines]
+    assert finding.summary == "a call did not end in 0.5 s"
+
+
+def test_values_on_which_a_kernel_hangs_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def count(jobs: list[Any]) -> Any:
+        tried.append(jobs)
+        return run_jobs(jobs)
+
+    monkeypatch.setattr("msops.testing.subject.run_jobs", count)
+    # Rolled, they do not rise any more: three checks would have it so.
+    report = opcheck(faulty("SpinsUnlessSorted"), FULL, limit_s=1, skip=["sizes", "refusals"])
+    assert len(tried) == 1
+    assert report.ok, report
+    assert report["two threads"].summary == (
+        "the kernel does not end on the same values in another order"
+    )
+    assert report["vmap"].verdict == "passed"
+
+
+def test_the_limit_is_that_of_one_call() -> None:
+    # It takes 0.3 s a call; a check takes several.
+    report = opcheck(faulty("Slow"), FULL, limit_s=0.9, skip=only("return code", "two threads"))
+    assert [finding.verdict for finding in report] == ["passed", "passed"], report
+
+
+def test_what_a_library_does_at_exit_is_not_waited_for() -> None:
+    # Only this check: the others would call it in this process, which has to end.
+    report = opcheck(faulty("SpinsAtExit"), FULL, limit_s=1, skip=only("return code"))
+    assert report["return code"].verdict == "passed", report
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "error"),
+    [
+        ("1", ArgumentTypeError),
+        (True, ArgumentTypeError),
+        (0, ArgumentValueError),
+        (-1.5, ArgumentValueError),
+        (float("inf"), ArgumentValueError),
+        (float("nan"), ArgumentValueError),
+    ],
+)
+def test_the_limit_is_a_number_of_seconds(limit_s: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="expected a positive number of seconds for limit_s; got"):
+        opcheck(Custom(np.sin, first, first), X, limit_s=limit_s)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_each_check_is_a_line_that_begins_with_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[str] = []
+
+    def look(x: np.ndarray) -> np.ndarray:
+        shown.append(terminal.getvalue())
+        return x
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    opcheck(Custom(look, first, first), X, skip=only("return code", "memory bounds", "vmap"))
+    assert terminal.getvalue() == (
+        "opcheck of pyfunc op 'look' on float32[3,5]\n"
+        "  return code    passed\n"
+        "  memory bounds  skipped\n"
+        "  vmap           passed\n"
+    )
+    assert shown[0].endswith("  return code    ")
+    assert shown[-1].endswith("  vmap           ")
+
+
+def test_elsewhere_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    opcheck(Custom(np.sin, first, first), X, skip=only("return code"))
+    assert capsys.readouterr() == ("", "")
 
 
 def test_xla_aligns_arrays_to_64_bytes() -> None:

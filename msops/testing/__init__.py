@@ -7,7 +7,9 @@ memory.py           what a kernel does to memory, from runs between guard pages
 bounds.py           accesses outside of its buffers, to the byte
 guarded.py          these runs, in a process of their own
 guarded_child.py    that process
+python_calls.py     Python functions, stopped in time
 sizes.py            other sizes and other dtypes
+symbols.py          whose functions a library uses
 transformations.py  shapes; jit, threads, vmap and sharding against plain calls
 gradients.py        gradients against finite differences
 sanitizers.py       builds of the source with the sanitizers

@@ -11,12 +11,13 @@ to them is seen, a read is not.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
-from msops.testing.guarded import Crash, Job, Run, run_jobs
+from msops.testing.guarded import Crash, HangError, Job, Run, run_jobs
 from msops.testing.tolerances import disagreements
 
 _ALIGNMENTS_BYTES = (1, 16, 32)
@@ -61,7 +62,9 @@ def find_bounds(jobs: Sequence[Job], backs: Sequence[Run], fronts: Sequence[Run]
       backs: what came of them.
       fronts: what came of them with the placement "front".
     """
-    flush = run_jobs([_aligned(job, _ALIGNMENTS_BYTES[0]) for job in jobs])
+    flush: Sequence[Run | None] = [None] * len(jobs)
+    with contextlib.suppress(HangError):
+        flush = run_jobs([_aligned(job, _ALIGNMENTS_BYTES[0]) for job in jobs])
     return [_bounds(*each) for each in zip(jobs, backs, fronts, flush, strict=True)]
 
 
@@ -69,7 +72,7 @@ def _aligned(job: Job, alignment: int) -> Job:
     return dataclasses.replace(job, alignment=alignment)
 
 
-def _bounds(job: Job, back: Run, front: Run, flush: Run) -> Bounds:
+def _bounds(job: Job, back: Run, front: Run, flush: Run | None) -> Bounds:
     tight, run = _tightest(job, back, flush)
     return Bounds(
         crashes=(
@@ -81,13 +84,16 @@ def _bounds(job: Job, back: Run, front: Run, flush: Run) -> Bounds:
     )
 
 
-def _tightest(job: Job, back: Run, flush: Run) -> tuple[Job, Run]:
-    """Returns the run whose buffers end closest to a guard among those that it can use."""
-    for alignment in _ALIGNMENTS_BYTES:
-        aligned = _aligned(job, alignment)
-        run = flush if alignment == _ALIGNMENTS_BYTES[0] else run_jobs([aligned])[0]
-        if _alike(job, back, run) or _works_at(job, alignment):
-            return aligned, run
+def _tightest(job: Job, back: Run, flush: Run | None) -> tuple[Job, Run]:
+    """Returns the run with the least alignment at which the kernel works, and what came of it."""
+    if flush is None:
+        return job, back
+    with contextlib.suppress(HangError):  # a kernel may loop until a pointer is aligned
+        for alignment in _ALIGNMENTS_BYTES:
+            aligned = _aligned(job, alignment)
+            run = flush if alignment == _ALIGNMENTS_BYTES[0] else run_jobs([aligned])[0]
+            if _alike(job, back, run) or _works_at(job, alignment):
+                return aligned, run
     return job, back
 
 

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,24 @@ _ACCESS = {0: "read", 1: "write", -1: "access"}
 # The kernel's codes for a fault of which the processor tells no address, and for one of alignment.
 _SI_KERNEL, _BUS_ADRALN = 128, 1
 _NEAR = 1 << 24
-_TIMEOUT_S = 60
+# How often a running child is looked at, and how long it may take to start.
+_POLL_S, _START_S = 0.1, 60.0
+# Two threads have one machine.
+_THREADS = 2
+
+
+class HangError(Exception):
+    """A call of a kernel did not end in time, and was stopped.
+
+    Attributes:
+      call: the kernel with its arrays.
+      limit_s: how long it ran.
+      details: where it was, a line each, if that is known.
+    """
+
+    def __init__(self, call: str, limit_s: float, details: Sequence[str] = ()):
+        super().__init__(call)
+        self.call, self.limit_s, self.details = call, limit_s, tuple(details)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +60,7 @@ class Job:
       call: the call into the library.
       inputs: the input arrays.
       outputs: shapes and dtypes of the outputs.
+      limit_s: how long a call may take.
       placement: where buffers lie: "front", "back", "odd 64", "odd 16" (see the child) or "heap".
       alignment: in bytes, for "back": 64 is what XLA promises, at 1 buffers end at the guard.
       far: the buffers between which and the guard lies a page more; None for all.
@@ -52,6 +71,7 @@ class Job:
     call: NativeCall | AicpuCall
     inputs: tuple[np.ndarray, ...]
     outputs: tuple[jax.ShapeDtypeStruct, ...]
+    limit_s: float
     placement: str = "back"
     alignment: int = 64
     far: frozenset[int] | None = frozenset()
@@ -116,6 +136,9 @@ def run_jobs(
       jobs: what to run.
       environment: variables added to the child's environment.
       watched: whether the child notes the address of a fault; a sanitizer does so itself.
+
+    Raises:
+      HangError: a call did not end in time; what is behind it has not run.
     """
     runs: list[Run] = []
     while len(runs) < len(jobs):
@@ -132,7 +155,7 @@ def _run_until_crash(
         content = (native_module().__file__, watched, [_described(job) for job in jobs])
         (folder / "jobs").write_bytes(pickle.dumps(content))
         (folder / "events").touch()
-        ended, text = _start_child(folder, environment)
+        ended, text = _start_child(folder, environment, jobs)
         runs: list[Run] = []
         layout: Sequence[tuple[int, int]] = ()
         started = 0
@@ -142,6 +165,8 @@ def _run_until_crash(
                 started, layout = started + 1, ()
             elif kind == "layout":
                 layout = value
+            elif kind == "step":
+                pass
             elif kind == "refused":
                 runs.append(Run(error=value, text=text))
             else:
@@ -154,24 +179,60 @@ def _run_until_crash(
         return [*runs, Run(crash=crash, text=text)]
 
 
-def _start_child(folder: Path, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Runs the child to its end; returns how it ended and what it wrote to standard error."""
+def _start_child(
+    folder: Path, environment: Mapping[str, str], jobs: Sequence[Job]
+) -> tuple[str, str]:
+    """Runs the child to its end; returns how it ended and what it wrote to standard error.
+
+    Raises:
+      HangError: a job did not end in time.
+    """
     command = [sys.executable, "-I", "-S", os.fspath(_CHILD), os.fspath(folder)]
-    try:
-        done = subprocess.run(
-            command,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        return f"did not end in {_TIMEOUT_S} s", (error.stderr or b"").decode(errors="replace")
-    code = done.returncode
+    with subprocess.Popen(
+        command,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            text = _wait(process, folder / "events", jobs)
+        finally:
+            process.kill()
+    code = process.returncode
     ended = signal.Signals(-code).name if code < 0 else f"exited with status {code}"
-    return ended, done.stderr.decode(errors="replace")
+    return ended, text.decode(errors="replace")
+
+
+def _wait(process: subprocess.Popen[bytes], events: Path, jobs: Sequence[Job]) -> bytes:
+    """Waits as long as jobs end in time; returns what the child wrote to standard error."""
+    size, since_s = 0, time.monotonic()
+    while True:
+        try:
+            return process.communicate(timeout=_POLL_S)[1]
+        except subprocess.TimeoutExpired as waiting:
+            if process.poll() is not None:  # a process that the kernel started has the pipe, too
+                return waiting.stderr or b""
+        if events.stat().st_size != size:
+            size, since_s = events.stat().st_size, time.monotonic()
+        waited_s = time.monotonic() - since_s
+        if waited_s > jobs[0].limit_s:
+            _check_progress(events, jobs, waited_s)
+
+
+def _check_progress(events: Path, jobs: Sequence[Job], waited_s: float) -> None:
+    """Raises HangError if the job that runs has had no event for longer than it may take."""
+    started = [kind for kind, _ in _read_events(events)].count("start")
+    if not started:
+        if waited_s > _START_S:
+            raise RuntimeError(f"opcheck: the process that runs kernels hangs for {_START_S:g} s")
+        return
+    job = jobs[started - 1]
+    title, limit_s = title_of(job.call.kernel_name, job.inputs, job.outputs), job.limit_s
+    if job.other_inputs is not None:
+        title, limit_s = f"{title}, on two threads", _THREADS * limit_s
+    if waited_s > limit_s:
+        raise HangError(title, limit_s)
 
 
 def _read_events(path: Path) -> Iterator[tuple[str, Any]]:
@@ -259,6 +320,12 @@ def struct_of(job: Job, index: int) -> Any:
     """Returns the array in a buffer; None for a workspace."""
     arrays = (*job.inputs, *job.outputs)
     return arrays[index] if index < len(arrays) else None
+
+
+def title_of(kernel: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
+    """Returns how messages name a call: "Shift(float32[4]) -> float32[3]"."""
+    taken, given = (", ".join(map(show, arrays)) for arrays in (inputs, outputs))
+    return f"{kernel}({taken}) -> {given or 'nothing'}"
 
 
 def name_of(job: Job, index: int) -> str:

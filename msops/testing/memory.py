@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 
 import jax
 import numpy as np
 
-from msops._calls.host_function import HostFunction
-from msops.errors import MsopsError
 from msops.testing.bounds import Bounds, crash_line, find_bounds
-from msops.testing.guarded import Job, Run, run_jobs, show, size_bytes
+from msops.testing.guarded import HangError, Job, Run, run_jobs, show
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject, rolled
 
@@ -20,35 +19,76 @@ POISONS = (0xA4, 0x5B)
 
 
 @dataclasses.dataclass(frozen=True)
-class MemoryRuns:
+class Runs:
     """The runs of one kernel on the same inputs.
 
     Attributes:
       kernel: the kernel's name.
       outputs: shapes and dtypes of its outputs.
       is_stateful: whether the op says that equal calls may differ.
-      is_reentrant: whether the op says that calls may overlap.
       aliased: the outputs that lie in the buffer of an input.
-      back: buffers are aligned to 64 bytes, and end at a guard page but for what that leaves;
-        `again` is the same once more.
+      back: in a library, buffers are aligned to 64 bytes, and end at a guard page but for what that
+        leaves; `again` is the same once more.
       front: buffers begin at a guard page, and are poisoned otherwise.
-      bounds: where the kernel left its buffers.
-      at_64, at_16: buffers begin at odd multiples of so many bytes.
-      threads: the kernel on two threads at once; nothing if it does not take unlike inputs.
     """
 
     kernel: str
     outputs: tuple[jax.ShapeDtypeStruct, ...]
     is_stateful: bool
-    is_reentrant: bool
     aliased: tuple[int, ...]
     back: Run
     front: Run
     again: Run
-    at_64: Run
-    at_16: Run
-    threads: Run
-    bounds: Bounds
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the kernel ran to its end where buffers are aligned as XLA aligns its own."""
+        runs = (self.back, self.front, self.again)
+        return not any(run.crash or run.error for run in runs)
+
+
+@dataclasses.dataclass(frozen=True)
+class GuardedRuns(Runs):
+    """The runs of a kernel in a library; those that only some checks need are made for them.
+
+    Attributes:
+      subject: the op.
+      job: what `back` is a run of.
+    """
+
+    subject: Subject
+    job: Job
+
+    @functools.cached_property
+    def bounds(self) -> Bounds:
+        """Where the kernel left its buffers."""
+        (bounds,) = find_bounds([self.job], [self.back], [self.front])
+        return bounds
+
+    @functools.cached_property
+    def at_64(self) -> Run:
+        """The run whose buffers begin at odd multiples of 64 bytes."""
+        (run,) = run_jobs([dataclasses.replace(self.job, placement="odd 64")])
+        return run
+
+    @functools.cached_property
+    def at_16(self) -> Run:
+        """The run whose buffers begin at odd multiples of 16 bytes, which XLA asks of no kernel."""
+        try:
+            (run,) = run_jobs([dataclasses.replace(self.job, placement="odd 16")])
+        except HangError:
+            return Run(error="the kernel does not end")
+        return run
+
+    @functools.cached_property
+    def threads(self) -> Run:
+        """The kernel on two threads at once; nothing if it does not take unlike inputs."""
+        others = tuple(map(rolled, self.subject.flat))
+        # The kernel may not take values that are made up here.
+        if not self.subject.stands([others]):
+            return Run()
+        (run,) = run_jobs([dataclasses.replace(self.job, other_inputs=others)])
+        return run
 
     @property
     def hazard(self) -> str:
@@ -64,110 +104,49 @@ class MemoryRuns:
             return f"kernel {self.kernel} writes outside its buffers"
         return ""
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the kernel ran to its end where buffers are aligned as XLA aligns its own."""
-        runs = (self.back, self.front, self.again)
-        return not any(run.crash or run.error for run in runs)
 
-
-def run_on_guarded_memory(subject: Subject) -> MemoryRuns | None:
+def run_on_guarded_memory(subject: Subject) -> GuardedRuns | None:
     """Returns the runs of a kernel in a library; None for any other kernel."""
-    call = subject.native()
-    if call is None:
+    job = subject.job()
+    if job is None:
         return None
-    job = Job(call, subject.flat, subject.outputs().structs, poison=POISONS[0])
-    jobs = [
-        job,
-        dataclasses.replace(job, placement="front", poison=POISONS[1]),
-        job,
-        dataclasses.replace(job, placement="odd 64"),
-        dataclasses.replace(job, placement="odd 16"),
-        dataclasses.replace(job, inputs=tuple(map(rolled, subject.flat))),
-    ]
-    aliased = tuple(output for _, output in call.aliases)
-    options = subject.options
-    back, front, again, at_64, at_16, others = run_jobs(jobs)
-    # Two threads need unlike inputs, and the kernel may not take those that are made up here.
-    threads = Run()
-    if not (others.crash or others.error or others.damage):
-        (threads,) = run_jobs([dataclasses.replace(job, other_inputs=jobs[-1].inputs)])
-    (bounds,) = find_bounds([job], [back], [front])
-    return MemoryRuns(
-        kernel=call.kernel_name,
+    job = dataclasses.replace(job, poison=POISONS[0])
+    front = dataclasses.replace(job, placement="front", poison=POISONS[1])
+    back, before, again = run_jobs([job, front, job])
+    return GuardedRuns(
+        kernel=job.call.kernel_name,
         outputs=job.outputs,
-        is_stateful=options.stateful,
-        is_reentrant=call.reentrant,
-        aliased=aliased,
+        is_stateful=subject.options.stateful,
+        aliased=tuple(output for _, output in job.call.aliases),
         back=back,
-        front=front,
+        front=before,
         again=again,
-        at_64=at_64,
-        at_16=at_16,
-        threads=threads,
-        bounds=bounds,
+        subject=subject,
+        job=job,
     )
 
 
-def run_in_python(subject: Subject) -> MemoryRuns | None:
+def run_in_python(subject: Subject) -> Runs | None:
     """Returns the runs of a Python function over poisoned arrays; None for any other kernel."""
     function = subject.host_function()
     if function is None:
         return None
-    structs = subject.outputs().structs
     back, front, again = (
-        _call_function(function, subject.flat, structs, poison)
+        subject.call_function(function, subject.flat, poison)
         for poison in (POISONS[0], POISONS[1], POISONS[0])
     )
-    # What pointers a Python function gets, and on which threads, is numpy's concern and JAX's.
-    neither = Run()
-    return MemoryRuns(
+    return Runs(
         kernel=subject.op.name,
-        outputs=structs,
+        outputs=subject.outputs().structs,
         is_stateful=subject.options.stateful,
-        is_reentrant=True,
         aliased=tuple(output for _, output in function.inplace),
         back=back,
         front=front,
         again=again,
-        at_64=neither,
-        at_16=neither,
-        threads=neither,
-        bounds=Bounds(),
     )
 
 
-def _call_function(
-    function: HostFunction,
-    flat: Sequence[np.ndarray],
-    structs: Sequence[jax.ShapeDtypeStruct],
-    poison: int,
-) -> Run:
-    """Calls a function as the handler of a pyfunc does."""
-    inputs = tuple(array.copy() for array in flat)
-    outputs = tuple(
-        np.full(size_bytes(s), poison, np.uint8).view(s.dtype).reshape(s.shape) for s in structs
-    )
-    for index, output in function.inplace:
-        outputs[output][...] = inputs[index]
-    views = tuple(array.view() for array in inputs)
-    for view in views:
-        view.flags.writeable = False
-    try:
-        result = function.call(views, outputs)
-        if result is not None:
-            function.store(result, outputs[0])
-    except MsopsError as error:
-        return Run(error=str(error))
-    changed = tuple(
-        f"input {index}, {show(array)}"
-        for index, (array, own) in enumerate(zip(inputs, flat, strict=True))
-        if array.tobytes() != own.tobytes()
-    )
-    return Run(changed=changed, outputs=tuple(output.tobytes() for output in outputs))
-
-
-def check_return_code(runs: MemoryRuns) -> Finding:
+def check_return_code(runs: Runs) -> Finding:
     """Checks that the kernel returns 0 and throws nothing."""
     check = "return code"
     if runs.back.crash:
@@ -185,7 +164,7 @@ def refused(kernel: str, error: str) -> Finding:
     )
 
 
-def check_bounds(runs: MemoryRuns) -> Finding:
+def check_bounds(runs: GuardedRuns) -> Finding:
     """Checks that nothing before or beyond a buffer is read or written."""
     check = "memory bounds"
     crashes, damage, unseen = runs.bounds.crashes, runs.bounds.damage, runs.bounds.unseen_bytes
@@ -206,7 +185,7 @@ def check_bounds(runs: MemoryRuns) -> Finding:
     )
 
 
-def check_written(runs: MemoryRuns) -> Finding:
+def check_written(runs: Runs) -> Finding:
     """Checks that every byte of the outputs is written."""
     check = "outputs written"
     if not runs.is_complete:
@@ -222,7 +201,7 @@ def check_written(runs: MemoryRuns) -> Finding:
     return passed(check, "every element")
 
 
-def check_inputs(runs: MemoryRuns) -> Finding:
+def check_inputs(runs: Runs) -> Finding:
     """Checks that inputs are as they were."""
     check = "inputs unchanged"
     changed = unique([*runs.back.changed, *runs.front.changed])
@@ -238,7 +217,7 @@ def check_inputs(runs: MemoryRuns) -> Finding:
     return passed(check, "bytes compared")
 
 
-def check_repeatable(runs: MemoryRuns) -> Finding:
+def check_repeatable(runs: Runs) -> Finding:
     """Checks that results depend on the inputs alone."""
     check = "repeatable"
     if runs.is_stateful:
@@ -265,7 +244,7 @@ def check_repeatable(runs: MemoryRuns) -> Finding:
     return passed(check, "same bytes twice, and over other memory")
 
 
-def check_alignment(runs: MemoryRuns) -> Finding:
+def check_alignment(runs: GuardedRuns) -> Finding:
     """Checks that the kernel asks for no more than the 64 bytes to which XLA aligns arrays."""
     check = "alignment"
     if runs.is_stateful:
@@ -286,7 +265,7 @@ def check_alignment(runs: MemoryRuns) -> Finding:
     return passed(check, "16 bytes will do")
 
 
-def _misaligned_lines(runs: MemoryRuns, run: Run) -> list[str]:
+def _misaligned_lines(runs: GuardedRuns, run: Run) -> list[str]:
     """Tells what a run did that one on aligned arrays did not."""
     if run.crash:
         return [crash_line(run.crash)]
@@ -295,7 +274,7 @@ def _misaligned_lines(runs: MemoryRuns, run: Run) -> list[str]:
     return [*run.damage, *difference_lines(runs.outputs, runs.back, run)]
 
 
-def check_threads(runs: MemoryRuns) -> Finding:
+def check_threads(runs: GuardedRuns) -> Finding:
     """Checks that two threads at once, with unlike inputs, compute what one does."""
     check = "two threads"
     if runs.aliased:
@@ -319,8 +298,9 @@ def check_threads(runs: MemoryRuns) -> Finding:
             remedy,
         )
     if not runs.threads.calls:
-        return skipped(check, "the kernel does not take the same values in another order")
-    serial = "" if runs.is_reentrant else ", one at a time (reentrant=False)"
+        what = "end on" if runs.subject.hangs_elsewhere else "take"
+        return skipped(check, f"the kernel does not {what} the same values in another order")
+    serial = "" if runs.job.call.reentrant else ", one at a time (reentrant=False)"
     return passed(check, f"{runs.threads.calls} calls side by side{serial}")
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 from msops.testing import gradients, memory, sanitizers, sizes, symbols, transformations
-from msops.testing.memory import MemoryRuns
+from msops.testing.guarded import HangError
+from msops.testing.memory import GuardedRuns, Runs
 from msops.testing.report import Finding, Report, failed, passed, skipped
 from msops.testing.subject import Subject
 
-_MEMORY_CHECKS: dict[str, Callable[[MemoryRuns], Finding]] = {
+_MEMORY_CHECKS: dict[str, Callable[[Any], Finding]] = {
     "return code": memory.check_return_code,
     "memory bounds": memory.check_bounds,
     "outputs written": memory.check_written,
@@ -33,6 +37,11 @@ _CALL_CHECKS: dict[str, Callable[[Subject], Finding]] = {
     "vmap": transformations.check_vmap,
     "sharding": transformations.check_sharding,
 }
+# These look at the library itself.
+_SOURCE_CHECKS: dict[str, Callable[[Subject], Finding]] = {
+    "own symbols": symbols.check_symbols,
+    "sanitizers": sanitizers.check_sanitizers,
+}
 _CHECKS = (
     "shapes and dtypes",
     "own symbols",
@@ -43,12 +52,18 @@ _CHECKS = (
 )
 
 
-def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = ()) -> Report:
+def opcheck(
+    op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (), limit_s: float = 30.0
+) -> Report:
     """Checks an op, as far as that is possible without knowing what it should compute.
 
     A kernel in a library (aot, aicpu, native loops) runs first in a process of its own, its arrays
     between canaries and guard pages, so that an overrun is found at its byte and a crash is a line
-    of the report. What is not safe there is not run here. The checks, by name:
+    of the report. What is not safe there is not run here. A call that does not end in time fails
+    its check and ends the others. On a terminal, a line for each check is written to standard
+    error.
+
+    The checks, by name:
 
     - "shapes and dtypes": what is inferred is what comes, and what the library's own
       ``InferShape`` and ``InferType`` say.
@@ -79,14 +94,15 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
       sanitize: whether to build an aot or aicpu kernel's source with the address and undefined
         behaviour sanitizers, and run it in a process of its own.
       skip: names of checks to leave out.
+      limit_s: how many seconds one call of the kernel may take, on its own or with another.
 
     Returns:
       The report: ``report.ok``, ``report["memory bounds"]``, and its text.
 
     Raises:
       ArgumentTypeError: `op` is no `Custom`, there is nothing to call it with, or `sanitize` is no
-        bool.
-      ArgumentValueError: `skip` names what is no check.
+        bool, or `limit_s` no number.
+      ArgumentValueError: `skip` names what is no check, or `limit_s` is no positive number.
       BuildError: the kernel does not build.
 
     Example:
@@ -113,51 +129,88 @@ def opcheck(op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (
                 "Pass sanitize=True to build the kernel's source with the sanitizers.",
             )
         )
+    _check_limit(limit_s)
     wanted = [check for check in _CHECKS if check not in skip]
     if not sanitize:
         wanted.remove("sanitizers")
-    subject = Subject(op, args)
+    subject = Subject(op, args, limit_s)
     with subject.face():
         return Report(str(subject), tuple(_findings(subject, wanted)))
 
 
 def _findings(subject: Subject, wanted: Sequence[str]) -> Iterator[Finding]:
-    """Yields the findings of the checks asked for, in order."""
-    shapes = _guarded("shapes and dtypes", transformations.check_shapes, subject)
-    if shapes.check in wanted:
-        yield shapes
-    if shapes.verdict == "failed":
-        yield from (skipped(check, "shapes are wrong") for check in wanted if check != shapes.check)
-        return
-    if "own symbols" in wanted:
-        yield _guarded("own symbols", symbols.check_symbols, subject)
-    runs = memory.run_on_guarded_memory(subject)
-    in_python = memory.run_in_python(subject)
-    for check, examine in _MEMORY_CHECKS.items():
-        if check not in wanted:
-            continue
-        if runs is not None:
-            yield examine(runs)
-        elif in_python is not None and check in _CHECKS_IN_PYTHON:
-            yield examine(in_python)
-        else:
-            yield _of_plain(check, subject)
-    hazard = _hazard(subject, runs)
-    for check, try_out in _GUARDED_CHECKS.items():
-        if check in wanted:
-            yield _guarded(check, try_out, subject, not hazard)
-    for check, call in _CALL_CHECKS.items():
-        if check in wanted:
-            yield skipped(check, hazard) if hazard else _guarded(check, call, subject)
-    if "sanitizers" in wanted:
-        yield _guarded("sanitizers", sanitizers.check_sanitizers, subject)
+    """Yields the findings of the checks asked for, in order; on a terminal, says so."""
+    session = _Session(subject)
+    terminal = sys.stderr if sys.stderr is not None and sys.stderr.isatty() else None
+    width = max(map(len, wanted), default=0)
+    if terminal:
+        print(f"opcheck of {subject}", file=terminal)
+    for check in wanted:
+        if terminal:
+            print(f"  {check:{width}}  ", end="", file=terminal, flush=True)
+        finding = session.find(check)
+        if terminal:
+            print(finding.verdict, file=terminal, flush=True)
+        yield finding
 
 
-def _hazard(subject: Subject, runs: MemoryRuns | None) -> str:
-    """Returns why the op cannot be called in this process; empty if it can."""
-    if runs is not None and runs.hazard:
-        return runs.hazard
-    return "the call fails" if isinstance(subject.trial, Exception) else ""
+class _Session:
+    """The checks of one op, of which some need what others have found."""
+
+    def __init__(self, subject: Subject):
+        self._subject = subject
+        self._hang = ""
+
+    def find(self, check: str) -> Finding:
+        """Runs one check; after a call that did not end, none."""
+        if self._hang:
+            return skipped(check, self._hang)
+        try:
+            finding = self._examine(check)
+        except HangError as hang:
+            self._hang = f"a call did not end: see {check!r}"
+            finding = failed(
+                check,
+                f"a call did not end in {hang.limit_s:g} s",
+                [hang.call, *hang.details],
+                "Look for a loop without an end, or a lock that is never released. If the kernel "
+                "needs longer, pass opcheck(..., limit_s=...).",
+            )
+        return finding
+
+    def _examine(self, check: str) -> Finding:
+        subject = self._subject
+        if check == "shapes and dtypes":
+            return self._shapes
+        if self._shapes.verdict == "failed":
+            return skipped(check, "shapes are wrong")
+        if check in _MEMORY_CHECKS:
+            runs = self._runs
+            if isinstance(runs, GuardedRuns) or (runs and check in _CHECKS_IN_PYTHON):
+                return _MEMORY_CHECKS[check](runs)
+            return _of_plain(check, subject)
+        if check in _GUARDED_CHECKS:
+            return _guarded(check, _GUARDED_CHECKS[check], subject, not self._hazard)
+        if check in _CALL_CHECKS and self._hazard:
+            return skipped(check, self._hazard)
+        return _guarded(check, {**_CALL_CHECKS, **_SOURCE_CHECKS}[check], subject)
+
+    @functools.cached_property
+    def _shapes(self) -> Finding:
+        return _guarded("shapes and dtypes", transformations.check_shapes, self._subject)
+
+    @functools.cached_property
+    def _runs(self) -> Runs | None:
+        """The runs that checks of memory stand on; None for a kernel that is given no pointers."""
+        subject = self._subject
+        return memory.run_on_guarded_memory(subject) or memory.run_in_python(subject)
+
+    @functools.cached_property
+    def _hazard(self) -> str:
+        """Why the op cannot be called in this process; empty if it can."""
+        if isinstance(self._runs, GuardedRuns) and self._runs.hazard:
+            return self._runs.hazard
+        return "the call fails" if isinstance(self._subject.trial, Exception) else ""
 
 
 def _of_plain(check: str, subject: Subject) -> Finding:
@@ -178,6 +231,8 @@ def _guarded(check: str, function: Callable[..., Finding], *args: Any) -> Findin
     """Returns a check's finding; what it raises is one."""
     try:
         return function(*args)
+    except HangError:
+        raise
     except Exception as error:
         return failed(
             check,
@@ -185,6 +240,22 @@ def _guarded(check: str, function: Callable[..., Finding], *args: Any) -> Findin
             str(error).splitlines()[:12],
             "The op must take these inputs in every way in which JAX may call it.",
         )
+
+
+def _check_limit(limit_s: Any) -> None:
+    if isinstance(limit_s, bool) or not isinstance(limit_s, (int, float)):
+        error: type[ArgumentTypeError | ArgumentValueError] = ArgumentTypeError
+    elif not 0 < limit_s < math.inf:
+        error = ArgumentValueError
+    else:
+        return
+    raise error(
+        explain(
+            "msops.testing.opcheck",
+            f"expected a positive number of seconds for limit_s; got {limit_s!r}",
+            "Pass how long one call of the kernel may take, as in limit_s=60.",
+        )
+    )
 
 
 def _check_skip(skip: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from msops.testing.guarded import Job, Run, run_jobs
+from msops.testing.guarded import Run, run_jobs
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 
@@ -30,21 +30,17 @@ def check_sanitizers(subject: Subject) -> Finding:
     runtimes = [_runtime_path(name) for name in _PRELOADED]
     if not all(runtimes):
         return skipped(check, "g++ has no sanitizers; install libasan")
-    call, rebuilt = subject.native(), subject.rebuilt(_FLAGS)
-    if call is None or rebuilt is None:
+    job, rebuilt = subject.job(), subject.rebuilt(_FLAGS)
+    if job is None or rebuilt is None:
         return skipped(check, "there is no C or C++ source to build")
     library, sources = rebuilt
-    job = Job(
-        dataclasses.replace(call, library=library),
-        subject.flat,
-        subject.outputs().structs,
-        placement="heap",
-    )
+    call = dataclasses.replace(job.call, library=library)
     environment = {
         "LD_PRELOAD": " ".join(runtimes),
         "ASAN_OPTIONS": _OPTIONS,
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
+    job = dataclasses.replace(job, call=call, placement="heap")
     (run,) = run_jobs([job], environment, watched=False)
     lines = _lines_of(run, sources)
     if lines:

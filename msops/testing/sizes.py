@@ -10,7 +10,7 @@ import numpy as np
 
 from msops.errors import MsopsError
 from msops.testing.bounds import Bounds, find_bounds
-from msops.testing.guarded import Job, Run, run_jobs
+from msops.testing.guarded import HangError, Job, Run, run_jobs
 from msops.testing.memory import POISONS, unique, unwritten_lines
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
@@ -138,12 +138,12 @@ def _try_out(
     for name, flat in cases.items():
         try:
             jax.jit(subject.apply).lower(*flat)
-            call = subject.native(flat)
+            job = subject.job(flat)
         except Exception as error:
             others.append(_refused_early(name, error))
             continue
-        if call is not None:
-            jobs[name] = Job(call, flat, subject.outputs(flat).structs, poison=POISONS[0])
+        if job is not None:
+            jobs[name] = dataclasses.replace(job, poison=POISONS[0])
         elif is_safe:
             others.append(_try_here(subject, name, flat))
     backs = list(jobs.values())
@@ -163,7 +163,9 @@ def _refused_early(name: str, error: Exception) -> Trial:
 
 def _try_here(subject: Subject, name: str, flat: tuple[np.ndarray, ...]) -> Trial:
     try:
-        subject.run(flat)
+        subject.run_in_time(flat)
+    except HangError:
+        raise
     except Exception as error:
         return _refused_early(name, error)
     return Trial(name, "", ())

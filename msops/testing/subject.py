@@ -24,7 +24,8 @@ from msops._jax_seam.division import Dimensions
 from msops._op.inference import NO_OUTPUTS, Outputs, refuse_64_bit
 from msops._toolchain import Library, resolve
 from msops.errors import ArgumentTypeError, MsopsError, explain
-from msops.testing.guarded import Job, run_jobs, show
+from msops.testing.guarded import HangError, Job, Run, run_jobs, show, title_of
+from msops.testing.python_calls import call_function
 
 if TYPE_CHECKING:
     from msops._calls.aicpu_call import AicpuCall
@@ -36,9 +37,10 @@ class Subject:
     Args:
       op: the op.
       args: what it is called with; Tensors are taken for arrays, in 64-bit mode.
+      limit_s: how long a call of its kernel may take.
     """
 
-    def __init__(self, op: Any, args: Sequence[Any]):
+    def __init__(self, op: Any, args: Sequence[Any], limit_s: float = 30.0):
         if not isinstance(op, Custom):
             raise ArgumentTypeError(
                 explain(
@@ -47,7 +49,9 @@ class Subject:
                     "Pass the op itself, and its inputs behind it: opcheck(op, x, y).",
                 )
             )
-        self.op = op
+        self.op, self._limit_s = op, limit_s
+        # Whether it did not end on values in another order: it is not tried on such again.
+        self.hangs_elsewhere = False
         # The setting may be of the calling thread alone; checks use others, too.
         self._wide = seam.x64_enabled() or op._read_arguments(args)[1]
         with self.face():
@@ -90,6 +94,14 @@ class Subject:
         call = definition.backend.native(definition.kernel, request)
         return cast("NativeCall | AicpuCall | None", call)
 
+    def job(self, flat: Sequence[Any] | None = None) -> Job | None:
+        """Returns a run of the kernel on guarded memory, if it is in a library for the CPU."""
+        call = self.native(flat)
+        if call is None:
+            return None
+        inputs = tuple(self.flat if flat is None else flat)
+        return Job(call, inputs, self.outputs(flat).structs, self._limit_s)
+
     def rebuilt(self, flags: tuple[str, ...]) -> tuple[Library, tuple[Path, ...]] | None:
         """Returns the kernel's library built with more flags, and its sources; None without any."""
         kernel, call = self._operator.definition.kernel, self.native()
@@ -105,14 +117,24 @@ class Subject:
         """Returns what the op's sharding rule says of the arrays; None without a rule."""
         return self._operator.dimensions(self.call, self.flat, self.outputs().structs)
 
-    def host_function(self) -> HostFunction | None:
+    def host_function(self, flat: Sequence[Any] | None = None) -> HostFunction | None:
         """Returns what calls a Python function as the op does; None of another kernel."""
         kernel = self._operator.definition.kernel
         if not isinstance(kernel, PyfuncKernel):
             return None
-        structs = _structs(self.flat)
-        request = self._operator.request(self.call, structs, "cpu", self.outputs())
+        structs = _structs(self.flat if flat is None else flat)
+        request = self._operator.request(self.call, structs, "cpu", self.outputs(flat))
         return HostFunction(kernel.function, kernel, request)
+
+    def call_function(self, function: HostFunction, flat: Sequence[Any], poison: int) -> Run:
+        """Calls a Python function on copies of arrays, in time, without JAX.
+
+        Raises:
+          HangError: it did not end in time.
+        """
+        structs = self.outputs(flat).structs
+        title = title_of(str(self.op.name), flat, structs)
+        return call_function(function, flat, structs, poison, self._limit_s, title)
 
     def contradictions(self) -> list[str]:
         """Tells where out_shape and out_dtype differ from what the kernel answers itself."""
@@ -143,28 +165,47 @@ class Subject:
         arrays = [jax.numpy.array(array) for array in (self.flat if flat is None else flat)]
         return [np.asarray(result) for result in self.apply(*arrays)]
 
+    def run_in_time(self, flat: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Calls the op as `run` does, but a Python function on its own first, as it may hang.
+
+        Raises:
+          HangError: the function did not end in time. Nothing could stop a call by a program.
+        """
+        function = self.host_function(flat)
+        if function is not None:
+            self.call_function(function, flat, 0)
+        return self.run(flat)
+
     def stands(self, cases: Sequence[Sequence[np.ndarray]]) -> bool:
         """Tells whether the op takes inputs that it may never have been meant for.
 
         A kernel in a library is tried in a process of its own: it may not refuse them, but crash.
         """
+        if self.hangs_elsewhere:
+            return False
         jobs = []
         try:
             for flat in cases:
-                call = self.native(flat)
-                if call is None:
-                    self.run(flat)
+                job = self.job(flat)
+                if job is None:
+                    self.run_in_time(flat)
                 else:
-                    jobs.append(Job(call, tuple(flat), self.outputs(flat).structs))
+                    jobs.append(job)
+            runs = run_jobs(jobs)
+        except HangError:
+            self.hangs_elsewhere = True
+            return False
         except Exception:  # it does not take them
             return False
-        return not any(run.crash or run.error or run.damage for run in run_jobs(jobs))
+        return not any(run.crash or run.error or run.damage for run in runs)
 
     @functools.cached_property
     def trial(self) -> list[np.ndarray] | Exception:
         """The results of one eager call in this process, or what it raised."""
         try:
-            return self.run()
+            return self.run_in_time(self.flat)
+        except HangError:
+            raise
         except Exception as error:
             return error
 

@@ -1,10 +1,13 @@
 // Kernels with one fault each, planted for msops.testing.opcheck to find: y = x + 1 in float32
 // otherwise.
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "custom_aot_extra.h"
@@ -328,6 +331,61 @@ KERNEL(RefusesOnce) {
   const int64_t n = Size(ndims, shapes);
   const int64_t width = std::strcmp(dtypes[0], "float16") == 0 ? 2 : 8;
   std::memset(params[1], 0, static_cast<size_t>(n) * (Refused(nparam, dtypes) ? width : 4));
+  return 0;
+}
+
+// Ends for no inputs.
+KERNEL(Spins) {
+  for (volatile int64_t i = 0;; ++i) {
+  }
+}
+
+// Ends for inputs that are not empty.
+KERNEL(SpinsOnNothing) {
+  TAKE_FLOATS;
+  for (volatile int64_t i = 0; n == 0; ++i) {
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  return 0;
+}
+
+// Ends for inputs that begin with their least element.
+KERNEL(SpinsUnlessSorted) {
+  TAKE_FLOATS;
+  for (volatile int64_t i = 0; n > 1 && x[1] < x[0]; ++i) {
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  return 0;
+}
+
+// Two calls at once wait for one another to end.
+KERNEL(WaitsForOthers) {
+  TAKE_FLOATS;
+  static std::atomic<int> running{0};
+  ++running;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  while (running > 1) {
+  }
+  --running;
+  return 0;
+}
+
+// Right, but the process does not end.
+KERNEL(SpinsAtExit) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  return std::atexit([] {
+    for (volatile int64_t i = 0;; ++i) {
+    }
+  });
+}
+
+// Right, and takes its time.
+KERNEL(Slow) {
+  TAKE_FLOATS;
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
   return 0;
 }
 

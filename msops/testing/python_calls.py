@@ -1,0 +1,91 @@
+"""Python functions called as programs call them: on another thread; and stopped in time."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+import jax
+import numpy as np
+
+from msops import _jax_seam as seam
+from msops._calls.host_function import HostFunction
+from msops.errors import MsopsError
+from msops.testing.guarded import HangError, Run, show, size_bytes
+
+
+def call_function(
+    function: HostFunction,
+    flat: Sequence[np.ndarray],
+    structs: Sequence[jax.ShapeDtypeStruct],
+    poison: int,
+    limit_s: float,
+    title: str,
+) -> Run:
+    """Calls a function as the handler of a pyfunc does, over poisoned outputs.
+
+    Raises:
+      HangError: it did not end in time. It is stopped as soon as it runs Python code.
+    """
+    outcome: Future[Run] = Future()
+    is_wide = seam.x64_enabled()  # the setting may be of this thread alone
+
+    def work() -> None:
+        try:
+            with jax.enable_x64(is_wide):
+                outcome.set_result(_call(function, flat, structs, poison))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    thread = threading.Thread(target=work, name="opcheck", daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    if thread.is_alive():
+        raise HangError(title, limit_s, _stop(thread))
+    return outcome.result()
+
+
+def _call(
+    function: HostFunction,
+    flat: Sequence[np.ndarray],
+    structs: Sequence[jax.ShapeDtypeStruct],
+    poison: int,
+) -> Run:
+    inputs = tuple(array.copy() for array in flat)
+    outputs = tuple(
+        np.full(size_bytes(s), poison, np.uint8).view(s.dtype).reshape(s.shape) for s in structs
+    )
+    for index, output in function.inplace:
+        outputs[output][...] = inputs[index]
+    views = tuple(array.view() for array in inputs)
+    for view in views:
+        view.flags.writeable = False
+    try:
+        result = function.call(views, outputs)
+        if result is not None:
+            function.store(result, outputs[0])
+    except MsopsError as error:
+        return Run(error=str(error))
+    changed = tuple(
+        f"input {index}, {show(array)}"
+        for index, (array, own) in enumerate(zip(inputs, flat, strict=True))
+        if array.tobytes() != own.tobytes()
+    )
+    return Run(changed=changed, outputs=tuple(output.tobytes() for output in outputs))
+
+
+def _stop(thread: threading.Thread) -> list[str]:
+    """Raises an exception in a thread; returns where it was."""
+    assert thread.ident is not None
+    frame = sys._current_frames().get(thread.ident)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
+    )
+    if frame is None:
+        return []
+    where = traceback.extract_stack(frame)[-1]
+    return [f"in {where.name}, {where.filename}, line {where.lineno}"]
