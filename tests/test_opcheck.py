@@ -377,6 +377,24 @@ def test_elsewhere_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr() == ("", "")
 
 
+def test_failures_that_may_follow_from_another_say_so() -> None:
+    report = opcheck(faulty("WritesBeyond"), X, skip=["two threads", "vmap"])
+    follows = {finding.check: finding.follows for finding in report.failures}
+    assert follows == {"memory bounds": "", "sizes": "memory bounds"}
+    assert "2 failed (1 may follow from others)" in str(report).splitlines()[0]
+    assert "May follow from 'memory bounds': correct that first." in str(report)
+    # By its alignment or by threads it is no worse.
+    assert report["alignment"].summary == "the kernel leaves its buffers at any alignment"
+
+
+def test_results_that_change_are_one_fault() -> None:
+    report = opcheck(faulty("Counts"), X)
+    follows = {finding.check: finding.follows for finding in report.failures}
+    assert follows.pop("repeatable") == ""
+    assert set(follows) >= {"eager and jit"}
+    assert set(follows.values()) == {"repeatable"}
+
+
 def test_xla_aligns_arrays_to_64_bytes() -> None:
     # What "alignment" takes for granted, for an array that numpy has at 16.
     room = np.zeros(4096 + 64, np.uint8)

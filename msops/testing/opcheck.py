@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import sys
@@ -50,6 +51,20 @@ _CHECKS = (
     *_CALL_CHECKS,
     "sanitizers",
 )
+
+# Where a check fails, faults that others have found may be the cause: the first of these.
+_RESULTS = ("return code", "memory bounds", "outputs written", "inputs unchanged", "repeatable")
+_CAUSES: dict[str, tuple[str, ...]] = {
+    "outputs written": ("memory bounds",),
+    "repeatable": ("memory bounds", "outputs written"),
+    "sizes": _RESULTS,
+    "refusals": _RESULTS,
+    "eager and jit": (*_RESULTS, "two threads"),
+    "gradient": (*_RESULTS, "eager and jit"),
+    "vmap": (*_RESULTS, "eager and jit"),
+    "sharding": (*_RESULTS, "eager and jit", "vmap"),
+    "sanitizers": _RESULTS,
+}
 
 
 def opcheck(
@@ -159,6 +174,7 @@ class _Session:
 
     def __init__(self, subject: Subject):
         self._subject = subject
+        self._failed: list[str] = []
         self._hang = ""
 
     def find(self, check: str) -> Finding:
@@ -176,6 +192,11 @@ class _Session:
                 "Look for a loop without an end, or a lock that is never released. If the kernel "
                 "needs longer, pass opcheck(..., limit_s=...).",
             )
+        if finding.verdict == "failed":
+            causes = [cause for cause in _CAUSES.get(check, ()) if cause in self._failed]
+            self._failed.append(check)
+            if causes:
+                return dataclasses.replace(finding, follows=causes[0])
         return finding
 
     def _examine(self, check: str) -> Finding:

@@ -20,6 +20,7 @@ class Finding:
       summary: what was found, what was tried, or why the check was skipped.
       details: for a failure, the places: buffers, offsets, values.
       remedy: for a failure, what to do.
+      follows: for a failure, the failed check whose fault may be the cause of this one, too.
     """
 
     check: str
@@ -27,6 +28,7 @@ class Finding:
     summary: str
     details: tuple[str, ...] = ()
     remedy: str = ""
+    follows: str = ""
 
 
 def passed(check: str, summary: str) -> Finding:
@@ -84,10 +86,11 @@ class Report:
             lines.append(f"  {finding.check:{width}}  {finding.verdict:7}  {finding.summary}")
             indent = " " * (width + 13)
             lines += [f"{indent}{detail}" for detail in finding.details]
-            if finding.remedy:
-                lines += textwrap.wrap(
-                    finding.remedy, 96, initial_indent=indent, subsequent_indent=indent
-                )
+            advice = finding.remedy
+            if finding.follows:
+                advice = f"May follow from {finding.follows!r}: correct that first. {advice}"
+            if advice:
+                lines += textwrap.wrap(advice, 96, initial_indent=indent, subsequent_indent=indent)
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -95,8 +98,10 @@ class Report:
 
     def _count(self) -> str:
         verdicts = [finding.verdict for finding in self.findings]
+        following = sum(bool(finding.follows) for finding in self.findings)
+        notes = {"failed": f" ({following} may follow from others)"} if following else {}
         return ", ".join(
-            f"{verdicts.count(verdict)} {verdict}"
+            f"{verdicts.count(verdict)} {verdict}{notes.get(verdict, '')}"
             for verdict in ("passed", "failed", "skipped")
             if verdict in verdicts
         )
