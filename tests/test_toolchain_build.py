@@ -250,6 +250,50 @@ def test_a_new_header_that_is_found_first_rebuilds(tmp_path: Path) -> None:
     assert call(resolve(source, WHO, **options)) == 2
 
 
+@pytest.mark.parametrize("variable", ["CPATH", "CPLUS_INCLUDE_PATH", "CXX"])
+def test_a_new_header_that_is_found_first_through_the_environment_rebuilds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    write(second / "v.h", "#define V 1\n")
+    value = f"g++ -I{first} -I{second}" if variable == "CXX" else f"{first}:{second}"
+    monkeypatch.setenv(variable, value)
+    source = write(tmp_path / "src" / "op.cc", "#include <v.h>\n" + returns("V"))
+    assert call(resolve(source, WHO)) == 1
+    write(first / "v.h", "#define V 2\n")
+    assert call(resolve(source, WHO)) == 2
+    assert call(build(source, who=WHO)) == 2
+
+
+@pytest.mark.parametrize("through", ["CXX", "flags"])
+def test_an_edited_file_of_options_rebuilds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through: str
+) -> None:
+    options = tmp_path / "options"
+    if through == "CXX":
+        monkeypatch.setenv("CXX", f"g++ @{options}")
+    flags = (f"@{options}",) if through == "flags" else ()
+    source = write(tmp_path / "op.cc", returns("V"))
+    for value in (1, 2):
+        write(options, f"-DV={value}\n")
+        assert call(resolve(source, WHO, flags=flags)) == value
+        assert call(build(source, who=WHO, flags=flags)) == value
+
+
+@pytest.mark.parametrize("flags", [(), ("-pipe",)])
+def test_an_edited_file_that_the_assembler_includes_rebuilds(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    text = 'asm(".data\\n.global table\\ntable: .incbin \\"data.bin\\"\\n.text");\n'
+    text += 'extern "C" __attribute__((visibility("hidden"))) char table[];\n'
+    source = write(tmp_path / "op.cc", text + returns("table[0]"))
+    for value in (1, 2):
+        (tmp_path / "data.bin").write_bytes(bytes([value]))
+        assert call(resolve(source, WHO, flags=flags)) == value
+        assert call(build(source, who=WHO, flags=flags)) == value
+
+
 def test_flags_and_environment_are_part_of_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commands: list[tuple[str, ...]]
 ) -> None:

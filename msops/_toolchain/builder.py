@@ -71,6 +71,8 @@ class Plan:
       folders: where quoted and angled headers are searched first.
       key: hash of everything that determines the result and is known before compiling.
       uses_nvcc: the compiler is nvcc.
+      uses_gcc: it is gcc, whose assembler can say what it read.
+      named_files: files that the words of the command name, which no depfile lists.
       units: further sources, each with the command that compiles it.
       suffix: of what is made: ".so", or ".o" for an object that is linked later.
     """
@@ -80,6 +82,8 @@ class Plan:
     folders: tuple[str, ...]
     key: str
     uses_nvcc: bool
+    uses_gcc: bool
+    named_files: tuple[str, ...]
     units: tuple[tuple[Stamp, tuple[str, ...]], ...] = ()
     suffix: str = ".so"
 
@@ -130,7 +134,7 @@ def build_recorded(
     found = _find(store, plan)
     if found is None:
         with store.lock(plan.key):
-            found = _find(store, plan) or _compile(store, plan, flags)
+            found = _find(store, plan) or _compile(store, plan)
     result, data = found
     path = store.object_path(result.library, plan.library_name)
     return Built(path, result.library, source.name), data, plan.source, result
@@ -160,7 +164,7 @@ def build_object(
             found = _find(store, plan)
             if found is None:
                 report.begin(f"compiling {source.name}")
-                found = _compile(store, plan, flags, report.echo)
+                found = _compile(store, plan, report.echo)
     digest = found[0].library
     return store.object_path(digest, plan.library_name), digest
 
@@ -206,7 +210,13 @@ def make_plan(
         *(unit.key for unit in units),
     )
     key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
-    folders = (os.fspath(source.parent), *headers, *_flag_folders(flags, source.parent))
+    words = (*compiler.command[1:], *compilers.words_of_environment(language), *flags)
+    folders = (
+        os.fspath(source.parent),
+        *headers,
+        *_flag_folders(words, source.parent),
+        *compilers.folders_of_environment(source.parent),
+    )
     folders = tuple(dict.fromkeys((*folders, *(name for unit in units for name in unit.folders))))
     return Plan(
         stamp,
@@ -214,6 +224,8 @@ def make_plan(
         folders,
         key,
         language is CUDA,
+        compiler.is_gcc,
+        linked_files(words, source.parent),
         tuple((unit.source, unit.command) for unit in units),
         suffix,
     )
@@ -234,7 +246,6 @@ def _find(store: Store, plan: Plan) -> tuple[Result, bytes] | None:
 def _compile(
     store: Store,
     plan: Plan,
-    flags: tuple[str, ...],
     echo: Callable[[str], None] | None = None,
 ) -> tuple[Result, bytes]:
     """Compiles, and records the result under what was read, which must not move meanwhile."""
@@ -243,7 +254,7 @@ def _compile(
         started_ns = _next_tick()
         with log_build(store.who, plan.library_name, plan.command):
             data, paths = _run_compiler(store, plan, echo)
-        paths = (*paths, *linked_files(flags, plan.folder))
+        paths = (*paths, *plan.named_files)
         stamps = {path: take_stamp(path) for path in paths if path != plan.source.path}
         at_rest = all(
             known.get(path) == stamp or stamp.ctime_ns <= started_ns
@@ -292,7 +303,7 @@ def _run_compiler(
         command = (*command, *map(os.fspath, objects))
         paths += [
             os.path.join(plan.folder, nvcc_paths.behind_links(path, links))
-            for path in _run_step(store, plan.source, command, plan.folder, library, echo)
+            for path in _run_step(store, plan, plan.source, command, library, echo)
         ]
         data = library.read_bytes()
     if plan.suffix == ".so":
@@ -311,7 +322,7 @@ def _compile_units(store: Store, plan: Plan, folder: Path) -> tuple[list[Path], 
     def compile_unit(index: int) -> list[str]:
         unit, command = plan.units[index]
         unit_folder = Path(unit.path).parent
-        paths = _run_step(store, unit, command, unit_folder, objects[index])
+        paths = _run_step(store, plan, unit, command, objects[index])
         return [os.path.join(unit_folder, path) for path in paths]
 
     if not objects:
@@ -322,19 +333,30 @@ def _compile_units(store: Store, plan: Plan, folder: Path) -> tuple[list[Path], 
 
 def _run_step(
     store: Store,
+    plan: Plan,
     source: Stamp,
     command: tuple[str, ...],
-    folder: Path,
     output: Path,
     echo: Callable[[str], None] | None = None,
 ) -> list[str]:
-    """Compiles one source in its folder to `output`; returns what was read, as the depfile says."""
-    depfile = output.with_suffix(".d")
-    outputs = ("-MD", "-MT", "out", "-MF", os.fspath(depfile), "-o", os.fspath(output))
+    """Compiles one source in its folder to `output`; returns what was read, as depfiles say."""
+    folder = Path(source.path).parent
+    depfile, assembled = output.with_suffix(".d"), output.with_suffix(".incbin.d")
+    outputs = ["-MD", "-MT", "out", "-MF", os.fspath(depfile), "-o", os.fspath(output)]
+    if plan.uses_gcc:
+        outputs += ["-Xassembler", "--MD", "-Xassembler", os.fspath(assembled)]
     done = compilers.run_quietly((*command, *outputs), folder, output.parent, echo)
     if done.returncode != 0 or not output.exists():
         raise _compile_error(store, source, command, done.stdout)
-    return list(parse_depfile(depfile.read_text(encoding="utf-8", errors="surrogateescape")))
+    paths = list(_read_depfile(depfile))
+    if assembled.exists():
+        # The assembler also read what the compiler wrote, which is gone.
+        paths += filter(lambda path: (folder / path).exists(), _read_depfile(assembled))
+    return paths
+
+
+def _read_depfile(path: Path) -> tuple[str, ...]:
+    return parse_depfile(path.read_text(encoding="utf-8", errors="surrogateescape"))
 
 
 def _compile_error(
@@ -366,10 +388,10 @@ def _compile_error(
 
 
 def _flag_folders(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """Returns the absolute folders that the caller's flags add to the search for headers."""
+    """Returns the absolute folders that words of a command add to the search for headers."""
     found = []
     for flag, following in itertools.pairwise((*flags, "")):
-        for option in ("-I", "-iquote", "-isystem"):
+        for option in ("-I", "-iquote", "-isystem", "-idirafter"):
             if flag.startswith(option):
                 found.append(os.fspath(folder / (flag[len(option) :] or following)))
                 break
@@ -377,7 +399,7 @@ def _flag_folders(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
 
 
 def linked_files(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """Returns the files that the caller's flags bring into the link, which no depfile lists."""
+    """Returns the files that words of a command name, which no depfile lists: @files, libraries."""
     libraries = [flag[2:] for flag in flags if flag.startswith("-l")]
     searched = [folder / flag[2:] for flag in flags if flag.startswith("-L")]
     named = [folder / part for flag in flags for part in re.split("[=,@]", flag) if part]

@@ -18,11 +18,10 @@ from msops._toolchain.languages import CUDA, LANGUAGES, Language
 from msops.errors import BuildError, explain
 
 OLDEST_GCC = 11
+_HEADER_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
 # Everything in the environment that changes what a compiler makes of the same command line.
 SEARCH_VARIABLES = (
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "CPLUS_INCLUDE_PATH",
+    *_HEADER_VARIABLES,
     "LIBRARY_PATH",
     "LD_RUN_PATH",
     "COMPILER_PATH",
@@ -113,6 +112,24 @@ def command_line(
         source_name,
         *flags,
     )
+
+
+def folders_of_environment(folder: Path) -> tuple[str, ...]:
+    """Returns the absolute folders that variables add to the search for headers.
+
+    Args:
+      folder: where the compiler runs, and relative paths start.
+    """
+    texts = (os.environ.get(name, "") for name in _HEADER_VARIABLES)
+    return tuple(os.fspath(folder / part) for text in texts for part in text.split(":") if part)
+
+
+def words_of_environment(language: Language) -> tuple[str, ...]:
+    """Returns the words that variables add to a command of the language's compiler."""
+    if language is not CUDA:
+        return ()
+    texts = (os.environ.get(name, "") for name in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"))
+    return tuple(word for text in texts for word in text.split())
 
 
 def processor_identity(flags: tuple[str, ...]) -> str:

@@ -86,7 +86,8 @@ def build_module(module: ModuleSources, who: str, report: Report) -> Built:
             digest = _find(store, key, name)
             if digest is None:
                 report.begin(f"linking {name}")
-                digest = _run_linker(store, command, module, key, report.echo)
+                words = (*compiler.command[1:], *module.link_flags)
+                digest = _run_linker(store, command, module, words, key, report.echo)
     return Built(store.object_path(digest, name), digest, name)
 
 
@@ -128,6 +129,7 @@ def _run_linker(
     store: Store,
     command: tuple[str, ...],
     module: ModuleSources,
+    words: tuple[str, ...],
     key: str,
     echo: Callable[[str], None] | None,
 ) -> str:
@@ -155,6 +157,6 @@ def _run_linker(
     parse_elf(data, name, store.who)
     store.add(data, name)
     digest = hashlib.sha256(data).hexdigest()
-    stamps = tuple(take_stamp(path) for path in linked_files(module.link_flags, folder))
+    stamps = tuple(take_stamp(path) for path in linked_files(words, folder))
     record_result(store, key, Result(digest, stamps, ()))
     return digest
