@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from msops._base.dtypes import as_dtype
+from msops._loops.analysis.bounds import check_bounds as find_doubtful
+from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.ir.nodes import Buffer, Kernel
-from msops._loops.passes.check_bounds import check_bounds as find_doubtful
-from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.pipeline import PASSES_COMMON, run
 from msops._loops.to_c import CSource, arrange, print_kernel
@@ -40,7 +40,7 @@ __attribute__((constructor)) static void fill_slot(void) {
 
 def prepared(kernel: Kernel) -> Kernel:
     """Returns the kernel as the C printer gets it."""
-    return arrange(mark_loops(run(kernel, PASSES_COMMON)).kernel)
+    return arrange(mark_loops(run(kernel, PASSES_COMMON)))
 
 
 def printed(kernel: Kernel, number: int = 0, check_bounds: bool = False) -> CSource:

@@ -13,9 +13,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from loop_strategies import Case, inputs_of
 
+from msops._loops.analysis.bounds import check_bounds
 from msops._loops.oracle.parse import parse_kernel
 from msops._loops.oracle.verify import verify
-from msops._loops.passes.check_bounds import check_bounds
 
 RANKS = {"a": 1, "b": 2, "c": 1, "d": 2, "t": 1, "z": 0}
 """Inputs a and b; results c, d, t and z."""

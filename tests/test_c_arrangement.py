@@ -63,7 +63,7 @@ def body_of(kernel: Kernel) -> str:
 
 
 def marked(text: str) -> Kernel:
-    return mark_loops(parse_kernel(text)).kernel
+    return mark_loops(parse_kernel(text))
 
 
 def test_loops_that_cross_a_large_array_are_tiled() -> None:

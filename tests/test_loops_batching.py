@@ -107,7 +107,7 @@ def test_outer_loop_is_found_parallel_over_a_recurrence() -> None:
           }
         }"""
     )
-    (outer,) = mark_loops(batched(kernel, 4, (True,))).kernel.body
+    (outer,) = mark_loops(batched(kernel, 4, (True,))).body
     assert isinstance(outer, For)
     assert outer.kind == "parallel"
     (inner,) = outer.body

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from loop_strategies import Case, inputs_of, kernels
 from loop_trace import Event, trace
 
+from msops._loops.analysis.bounds import check_bounds
+from msops._loops.analysis.kinds import find_kinds
 from msops._loops.analysis.polyhedral import library
 from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
+from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.errors import NotRaised
 from msops._loops.ir.nodes import For, Kernel
 from msops._loops.oracle.parse import parse_kernel
-from msops._loops.passes.check_bounds import check_bounds
-from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.pipeline import analyse, to_raised
 
@@ -257,7 +258,7 @@ def test_kinds_of_loops(store: str) -> None:
 
 
 def kind_of(store: str, hint: str = "") -> str:
-    (loop,) = mark_loops(one_loop(store, hint)).kernel.body
+    (loop,) = mark_loops(one_loop(store, hint)).body
     assert isinstance(loop, For)
     return loop.kind
 
@@ -282,7 +283,7 @@ def test_updates_by_one_operation_may_be_reordered(op: str, kind: str) -> None:
 
 def test_what_is_not_affine_may_be_promised() -> None:
     assert kind_of("b[at[i]] = a[i]", "@parallel") == "parallel"
-    marked = mark_loops(one_loop("b[at[i]] = a[i]", "@vectorize"))
+    marked = find_kinds(one_loop("b[at[i]] = a[i]", "@vectorize"))
     assert marked.findings == ()
     assert marked.explanation == (
         "loop i (<kernel text>:4): parallel, as its author promises by 'vectorize'",
@@ -290,15 +291,13 @@ def test_what_is_not_affine_may_be_promised() -> None:
 
 
 def test_a_promise_that_is_wrong_is_refused() -> None:
-    marked = mark_loops(one_loop("b[i + 1] = b[i] + a[i]", "@parallel"))
+    marked = find_kinds(one_loop("b[i + 1] = b[i] + a[i]", "@parallel"))
     (finding,) = marked.findings
     why = "b[i + 1] at line 5 is written and is read as b[i] at line 5 in a later iteration"
     assert finding.kind == "hint"
     assert finding.message == f"loop i cannot be 'parallel': {why}"
     assert marked.explanation == (f"loop i (<kernel text>:4): serial, because {why}",)
-    (loop,) = marked.kernel.body
-    assert isinstance(loop, For)
-    assert loop.kind == "serial"
+    assert kind_of("b[i + 1] = b[i] + a[i]", "@parallel") == "serial"
 
 
 def test_an_asked_order_is_kept() -> None:

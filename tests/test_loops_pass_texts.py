@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from msops._loops.gradient.ascend import ascend
+from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
+from msops._loops.gradient.reverse import reverse
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
 from msops._loops.oracle.parse import parse_kernel
@@ -484,7 +487,7 @@ def test_bounds_that_the_loop_changes_are_held() -> None:
 
 def test_mark_loops() -> None:
     got = changed(
-        lambda kernel: mark_loops(kernel).kernel,
+        mark_loops,
         """
         serial i in 0 .. 8 {
           serial j in 1 .. 8 {
@@ -518,7 +521,7 @@ def test_mark_loops_finds_sums_over_the_array_they_are_stored_in(
           }
         }
         """.replace("BEGIN", begin).replace("END", end)
-    assert f"{kind} k in" in changed(lambda kernel: mark_loops(kernel).kernel, body)
+    assert f"{kind} k in" in changed(mark_loops, body)
 
 
 def test_distribute_splits_what_does_not_depend_in_a_cycle() -> None:
@@ -740,6 +743,115 @@ def test_expand_carried() -> None:
 def test_components_follow_the_edges() -> None:
     edges = [(0, 1), (1, 0), (3, 2), (2, 3), (3, 0), (5, 4)]
     assert components(6, edges) == [[2, 3], [0, 1], [5], [4]]
+
+
+# Gradients
+
+
+def test_make_indices_explicit() -> None:
+    got = changed(
+        make_indices_explicit,
+        """
+        serial i in 0 .. 8 {
+          out[i, n[i]] = a[n[i], i] + a[n[i] - 1, i]
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        serial i in 0 .. 8 {
+          if ((n[i] >= 0) && (n[i] < 8)) {
+            out[i, n[i]] = a[n[i], i] + a[max(min(n[i] - 1, 7), 0), i]
+          }
+        }
+        """)
+
+
+def test_keep_decisions() -> None:
+    got = changed(
+        keep_decisions,
+        """
+        serial i in 0 .. n[0] {
+          if (out[0, 0] < a[0, i]) {
+            out[0, 0] = a[0, i]
+          }
+        }
+        at[at[0]] = 1
+        """,
+        "out: float32[8, 8]; at: int32[8]",
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer at: int32[8]
+        serial i in 0 .. n[0] {
+          local kept: bool[] {
+            kept[] = out[0, 0] < a[0, i]
+            if (kept[]) {
+              out[0, 0] = a[0, i]
+            }
+          }
+        }
+        local kept_1: int32[] {
+          kept_1[] = at[0]
+          at[kept_1[]] = 1
+        }
+        """)
+
+
+def test_reverse() -> None:
+    kernel = parse_kernel("""
+        kernel f(x: float32[4], w: float32[4]) -> (y) {
+          buffer y: float32[]
+          serial i in 0 .. 4 {
+            y[] = y[] + (x[i] * w[3 - i])
+          }
+        }""")
+    reversed_ = reverse(kernel, (True, False))
+    verify(reversed_)
+    assert kernel_text(reversed_) == textwrap.dedent("""\
+        kernel f_adjoint(x: float32[4], w: float32[4], d_y: float32[]) -> (d_x) {
+          buffer d_x: float32[4]
+          serial i_1 in 0 .. 4 {
+            d_x[3 - i_1] = d_x[3 - i_1] + (d_y[] * w[3 - (3 - i_1)])
+          }
+        }""")
+
+
+def test_ascend() -> None:
+    got = changed(
+        ascend,
+        """
+        parallel i in 0 .. 8 {
+          out[7 - i, 7 - (7 - i)] = a[0, 7 - i]
+          serial j in 0 .. 8 {
+            line[7 - j] = line[7 - j] + a[7 - i, 7 - j]
+          }
+        }
+        parallel k in 0 .. 8 {
+          line[7 - k] = a[0, k]
+        }
+        parallel l in n[0] .. n[1] {
+          line[((n[0] + n[1]) - 1) - l] = 1.0:float32
+        }
+        """,
+        "out: float32[8, 8]; line: float32[8]",
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer line: float32[8]
+        parallel i in 0 .. 8 {
+          out[i, 7 - i] = a[0, i]
+          serial j in 0 .. 8 {
+            line[7 - j] = line[7 - j] + a[i, 7 - j]
+          }
+        }
+        parallel k in 0 .. 8 {
+          line[7 - k] = a[0, k]
+        }
+        parallel l in n[0] .. n[1] {
+          line[l] = 1.0:float32
+        }
+        """)
 
 
 # carry_elements

@@ -1,4 +1,6 @@
 """Passes of the loop compiler keep what a kernel computes."""
+# Loop kernels use names that mean something only inside them.
+# ruff: noqa: F821
 
 from __future__ import annotations
 
@@ -6,22 +8,27 @@ import contextlib
 import random
 from collections.abc import Sequence
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loop_agreement import assert_agree
-from loop_corpus import BY_NAME, CORPUS, specialised
+from loop_corpus import CORPUS, specialised
 from loop_corpus import Case as CorpusCase
 from loop_strategies import Case, kernels
 
+from msops import Custom
+from msops._loops.analysis.kinds import Kinds
 from msops._loops.errors import NotRaised
 from msops._loops.ir.intrinsics import COMPARISONS
 from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Kernel, Select, Stmt, Store, Var
 from msops._loops.ir.text import kernel_text
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.verify import verify
-from msops._loops.passes.pipeline import PASSES_COMMON, PASSES_RAISE, Pass, analyse, to_raised
+from msops._loops.passes import pipeline
+from msops._loops.passes.pipeline import PASSES_COMMON, PASSES_TO_JAX, Pass, analyse
 from msops._loops.passes.simplify_expressions import simplified
 
 few = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -45,7 +52,9 @@ def check_passes(kernel: Kernel, inputs: Sequence[np.ndarray]) -> None:
     common = check_each(kernel, PASSES_COMMON, inputs, expected)
     check_each(common, (("analyse", lambda k: analyse(k).kernel),), inputs, expected)
     with contextlib.suppress(NotRaised):
-        check_each(common, PASSES_RAISE, inputs, expected)
+        check_each(common, PASSES_TO_JAX, inputs, expected)
+    normalised = pipeline.passes_to_gradient(None)[:2]
+    check_each(common, normalised, inputs, expected)
 
 
 def check_each(
@@ -67,19 +76,37 @@ def check_each(
     return kernel
 
 
-def test_every_stage_is_shown(
+def running_product(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = x[i] if i == 0 else y[i - 1] * x[i]
+    return y
+
+
+def test_every_pass_of_every_way_out_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kernel = specialised(BY_NAME["add"], BY_NAME["add"].inputs(np.random.default_rng(0), 5))
     monkeypatch.setenv("MSOPS_DEBUG", "ir")
-    to_raised(kernel)
+    x = jnp.ones((3, 5), jnp.float32)
+    for lower in ("xla", "native"):
+        op = Custom(running_product, func_type="akg", compile_attrs={"lower": lower})
+        jax.grad(lambda x, op=op: op(x).sum())(x[0])
+        jax.vmap(op)(x)
+    op.lower_text(x[0], stage="cuda")
     lines = capsys.readouterr().err.splitlines()
-    stages = [line.removeprefix("-- ") for line in lines if line.startswith("-- ")]
-    assert [stage.removesuffix(": unchanged") for stage in stages] == [
-        name for name, _ in (*PASSES_COMMON, *PASSES_RAISE)
-    ]
-    assert "privatise: unchanged" in stages
-    assert "distribute" in stages
+    shown = [line.removeprefix("-- ") for line in lines if line.startswith("-- ")]
+    assert "privatise: unchanged" in shown
+    assert "distribute" in shown
+    names = [name.removesuffix(": unchanged") for name in shown]
+    ways = [passes for name, passes in vars(pipeline).items() if name.startswith("PASSES_")]
+    ways.append(pipeline.passes_to_mark(Kinds({}, (), ())))
+    ways.append(pipeline.passes_to_gradient(None))
+    ways.append(pipeline.passes_to_batch((3,), ((True,),)))
+    assert len(ways) >= 5
+    for passes in ways:
+        wanted = [name for name, _ in passes]
+        starts = range(len(names) - len(wanted) + 1)
+        assert any(names[n : n + len(wanted)] == wanted for n in starts), wanted
 
 
 VARIABLES = {"i": (0, 4), "j": (-2, 3), "k": (1, 1), "n": (2**31 - 4, 2**31 - 2)}

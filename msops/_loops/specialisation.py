@@ -22,12 +22,10 @@ from msops._loops.choice import (
 )
 from msops._loops.diagnostics import point
 from msops._loops.errors import NotRaised
-from msops._loops.gradient import adjoint
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import check_sizes
 from msops._loops.ir.text import kernel_text
 from msops._loops.passes import pipeline
-from msops._loops.passes.batching import batched
 from msops._loops.to_c import CSource, arrange, arranged_source, print_kernel
 from msops._loops.to_cuda import CudaSource, cuda_source
 from msops._loops.to_jax.raising.classify import raise_kernel
@@ -94,7 +92,7 @@ class Specialisation:
     def _raised(self) -> tuple[Kernel, str]:
         """The loops as they become array operations, and why not, if they stay as they are."""
         try:
-            return pipeline.common_to_raised(self._analysis.common), ""
+            return pipeline.run(self._analysis.common, pipeline.PASSES_TO_JAX), ""
         except NotRaised as error:
             return self._analysis.kernel, error.reason
 
@@ -224,7 +222,7 @@ class Specialisation:
     def adjoint(self, wanted: tuple[int, ...]) -> Kernel:
         """Returns the kernel's reverse-mode derivative for the parameters at some positions."""
         flags = tuple(i in wanted for i in range(len(self.kernel.parameters)))
-        return adjoint(self._analysis.kernel, flags)
+        return pipeline.adjoint(self._analysis.kernel, flags)
 
     def explanation(self, place: str, platform: str) -> str:
         """Tells what each loop is, and what became of it; `place` names op and platform."""
@@ -254,9 +252,7 @@ class Specialisation:
 def _batched(
     compiled: Specialisation, sizes: tuple[int, ...], mapped: tuple[tuple[bool, ...], ...]
 ) -> Specialisation:
-    kernel = compiled.kernel
-    for size, flags in zip(reversed(sizes), reversed(mapped), strict=True):
-        kernel = batched(kernel, size, flags)
+    kernel = pipeline.run(compiled.kernel, pipeline.passes_to_batch(sizes, mapped))
     return Specialisation(kernel, compiled._forced, compiled._who)
 
 

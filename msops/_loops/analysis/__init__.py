@@ -3,6 +3,9 @@
 ranges.py    values an index can have
 affine.py    sums of multiples of expressions
 conditions.py  what a condition says of loop variables
+bounds.py    accesses that are or may be out of range
+unwritten.py  reads of what nothing has written
+kinds.py     which loops may run in any order
 updates.py   statements that update an element
 polyhedral/  exact dependences between statements, by isl
 costs.py     operations and trips, estimated

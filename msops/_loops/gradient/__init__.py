@@ -1,8 +1,5 @@
-"""Reverse-mode differentiation of loop kernels, from loop IR to loop IR.
+"""Reverse-mode differentiation of loop kernels: the passes of `pipeline.passes_to_gradient`.
 
 Modules: activity, algebra, ascend, contributions, emit, ends, normalise, plan, recording,
-relations, rename, reverse, rules, share, tapes, transform, tree.
+relations, reverse, rules, share, sweeps, tapes, tree.
 """
-
-from msops._loops.gradient.transform import adjoint as adjoint
-from msops._loops.gradient.transform import tape_bytes as tape_bytes

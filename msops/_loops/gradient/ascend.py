@@ -1,6 +1,6 @@
 """Lets loops that were turned round count up again where their order does not matter.
 
-    serial i in 0 .. 4 {                               parallel i in 0 .. 4 {
+    parallel i in 0 .. 4 {                             parallel i in 0 .. 4 {
       d_a[3 - i] = d_a[3 - i] + d_b[3 - i]      ->       d_a[i] = d_a[i] + d_b[i]
 
 Reversing a kernel turns every loop. What remains turned after this pass really runs backwards.
@@ -8,12 +8,17 @@ Reversing a kernel turns every loop. What remains turned after this pass really 
 
 from __future__ import annotations
 
-from collections.abc import Set
-
 from msops._loops.gradient.algebra import add, integer, sub
 from msops._loops.ir.nodes import Const, Expr, For, Kernel, Stmt, Var
-from msops._loops.ir.walk import map_bodies, rewrite_all, with_body
-from msops._loops.passes.mark_loops import mark_loops
+from msops._loops.ir.walk import (
+    expressions,
+    map_all,
+    map_bodies,
+    map_operands,
+    own_expressions,
+    statements,
+    with_body,
+)
 
 
 def mirror(loop: For, var: str) -> Expr:
@@ -26,24 +31,31 @@ def mirror(loop: For, var: str) -> Expr:
     return sub(total, Var(var))
 
 
-def ascend(kernel: Kernel, mirrored: Set[str]) -> Kernel:
-    """Returns the kernel with loops marked, and those that may run in any order counting up.
+def ascend(kernel: Kernel) -> Kernel:
+    """Returns the kernel with loops that may run in any order counting up.
 
-    Args:
-      kernel: a kernel.
-      mirrored: the variables of its loops that were turned round.
+    These are the loops whose bodies use the variable only counted from the end.
     """
 
     def change(stmt: Stmt) -> Stmt:
         stmt = map_bodies(stmt, lambda body: tuple(map(change, body)))
-        if not isinstance(stmt, For) or stmt.kind == "serial" or stmt.var not in mirrored:
+        if not isinstance(stmt, For) or stmt.kind == "serial":
             return stmt
-        loop = stmt
-        back = mirror(loop, loop.var)
-        return map_bodies(
-            loop,
-            lambda body: rewrite_all(body, lambda p: back if p == Var(loop.var) else p),
-        )
+        back, var = mirror(stmt, stmt.var), Var(stmt.var)
+        parts = [
+            part
+            for inner in statements(stmt.body)
+            for expr in own_expressions(inner)
+            for part in expressions(expr)
+            if part in (back, var)
+        ]
+        if parts.count(back) < parts.count(var):
+            return stmt
 
-    marked = mark_loops(kernel).kernel
-    return with_body(marked, tuple(map(change, marked.body)))
+        def turned(expr: Expr) -> Expr:
+            # From the outside: what `3 - (3 - i)` becomes looks like a mirrored variable again.
+            return var if expr == back else map_operands(expr, turned)
+
+        return map_bodies(stmt, lambda body: map_all(body, turned))
+
+    return with_body(kernel, tuple(map(change, kernel.body)))

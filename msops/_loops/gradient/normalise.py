@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Set
 
+from msops._loops.analysis.bounds import check_bounds
 from msops._loops.analysis.ranges import dtype_range
 from msops._loops.gradient.algebra import binary, both
 from msops._loops.ir.names import Names
@@ -23,7 +24,6 @@ from msops._loops.ir.walk import (
     statements,
     with_body,
 )
-from msops._loops.passes.check_bounds import check_bounds
 
 
 def make_indices_explicit(kernel: Kernel) -> Kernel:

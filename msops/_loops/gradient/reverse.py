@@ -1,229 +1,117 @@
-"""The forward sweep with its tapes, and the backward sweep, by a plan."""
+"""Reverses a kernel: makes the kernel that computes the gradients of its parameters.
+
+For results y = K(x) and cotangents w of y it computes w^T dK/dx, by running K forwards as far as
+its values are needed and then each assignment backwards: after ``v = f(u)``,
+
+    du += dv * f'(u);  dv = 0        (with du = dv * f'(u) where u is v itself)
+
+Source: Griewank and Walther, Evaluating Derivatives, 2nd ed. (SIAM 2008), chapters 3, 4 and 6.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
-from msops._loops.gradient.ascend import mirror
-from msops._loops.gradient.contributions import widened
-from msops._loops.gradient.emit import reversal
-from msops._loops.gradient.ends import over
-from msops._loops.gradient.plan import Plan
-from msops._loops.gradient.recording import Saved, homes_around
-from msops._loops.gradient.relations import Derivative, rebuilt, stored, touched
-from msops._loops.gradient.tapes import Tape, ranges_of, tape_for
-from msops._loops.gradient.tree import Body, Node, Tree
-from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
-from msops._loops.ir.walk import rewrite_all
+from msops._loops.gradient.activity import active_buffers
+from msops._loops.gradient.contributions import contributions, operation
+from msops._loops.gradient.ends import make_ends
+from msops._loops.gradient.plan import make_plan
+from msops._loops.gradient.relations import Derivative, reads, touched
+from msops._loops.gradient.rules import BY_RESULT
+from msops._loops.gradient.sweeps import Sweeps, make_tapes
+from msops._loops.gradient.tree import Node, Tree, tree_of
+from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import Buffer, Kernel, Load
+from msops._loops.ir.walk import loads
+from msops.errors import ArgumentValueError, explain
+
+_RESULT = "<result>"
 
 
-@dataclass(frozen=True)
-class _Again:
-    """What running a part of the kernel again does.
+def reverse(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
+    """Returns the kernel that computes the gradients of a kernel.
 
-    Attributes:
-      stores: runs these.
-      homes: whose stores these are.
-      recorder: saves what this one records; `homes` being empty, nothing.
+    Args:
+      kernel: a kernel after the passes of normalise.py.
+      wanted: for each parameter, whether its gradient is; None wants all. Parameters that are not
+        floats have none.
+
+    Returns:
+      A kernel whose parameters are those of `kernel`, then a cotangent per float result, of the
+      result's shape and dtype; its results are the gradients wanted, in the order of the
+      parameters, each of its parameter's shape and dtype. A parameter that the kernel writes
+      stands for its value before. Each loop that was reversed has its variable mirrored.
+
+    Raises:
+      ArgumentValueError: no gradient is wanted, or no result is a float.
     """
-
-    stores: Set[Node]
-    homes: tuple[Node | None, ...]
-    recorder: Node | None
-
-
-@dataclass(frozen=True)
-class Sweeps:
-    """Makes both sweeps.
-
-    Attributes:
-      tree: the kernel.
-      plan: what runs again and what is on the tape.
-      derivatives: of the active stores.
-      adjoints: the adjoint of each active buffer.
-      tapes: of all that is saved.
-      fresh: gives names.
-      mirrored: the variables of loops that count down, as far as they have been made.
-    """
-
-    tree: Tree
-    plan: Plan
-    derivatives: Mapping[Node, Derivative]
-    adjoints: Mapping[str, Buffer]
-    tapes: Mapping[Saved, Tape]
-    fresh: Callable[[str], str]
-    mirrored: set[str] = field(default_factory=set)
-
-    def forward(self) -> tuple[Stmt, ...]:
-        """Returns the forward sweep: what later uses may see, and saving what goes on the tape."""
-        return self._rerun(self.tree.body, self._in_home(None))
-
-    def backward(self) -> tuple[Stmt, ...]:
-        """Returns the backward sweep."""
-        return self._reversed(self.tree.body)
-
-    def tapes_of(self, recorder: Node | None) -> list[Buffer]:
-        """Returns the tapes that a home or restarted loop records; None is the kernel."""
-        recorders = self.plan.recording.recorders
-        return [tape.buffer for saved, tape in self.tapes.items() if recorders[saved] is recorder]
-
-    # Running again.
-
-    def _in_home(self, home: Node | None) -> _Again:
-        return _Again(self.plan.rerun.get(home, set()), (home,), home)
-
-    def _rerun(self, body: Body, how: _Again) -> tuple[Stmt, ...]:
-        return tuple(stmt for node in body for stmt in self._again(node, how))
-
-    def _again(self, node: Node, how: _Again) -> Iterator[Stmt]:
-        stmt = node.stmt
-        if isinstance(stmt, Store):
-            if node in how.stores:
-                tape = self._recorded(node, stmt.buffer, how)
-                yield from (tape.save(stored(stmt)),) if tape else ()
-                yield stmt
-            return
-        inner = [self._rerun(part, how) for part in node.bodies]
-        if not any(inner):
-            return
-        if isinstance(stmt, Local):
-            tape = self._recorded(node, node.local.name, how)
-            if tape:
-                inner = [(*inner[0], self._copy_out(node.local.name, tape))]
-            elif node.local.name not in touched(inner[0]):
-                yield from inner[0]
-                return
-        if isinstance(stmt, For):
-            for name in sorted(self.plan.recording.restarted.get(node, ())):
-                tape = self._recorded(node, name, how)
-                yield from (self._copy_out(name, tape),) if tape else ()
-        yield rebuilt(node, *inner)
-
-    def _recorded(self, node: Node, name: str, how: _Again) -> Tape | None:
-        """Returns the tape that a run saves a buffer on at a statement, if it does."""
-        tape = self.tapes.get((node, name))
-        if tape is None or self.plan.home(name) not in how.homes:
-            return None
-        return tape if self.plan.recording.recorders[node, name] is how.recorder else None
-
-    # Going back.
-
-    def _reversed(self, body: Body) -> tuple[Stmt, ...]:
-        return tuple(stmt for node in reversed(body) for stmt in self._reversal(node))
-
-    def _reversal(self, node: Node) -> tuple[Stmt, ...]:
-        stmt = node.stmt
-        if isinstance(stmt, Store):
-            return self._store(node, stmt)
-        inner = tuple(map(self._reversed, node.bodies))
-        if not any(inner):
-            return ()
-        if isinstance(stmt, Local):
-            return self._local(node, inner[0])
-        if isinstance(stmt, For):
-            if node in self.plan.recording.restarted:
-                return self._restarted(node, stmt, inner[0])
-            return (self._mirrored(stmt, inner[0]),)
-        return (rebuilt(node, *inner),)
-
-    def _store(self, node: Node, store: Store) -> tuple[Stmt, ...]:
-        tape = self.tapes.get((node, store.buffer))
-        restore = (Store(store.buffer, store.indices, tape.saved()),) if tape else ()
-        derivative = self.derivatives.get(node)
-        if derivative is None:
-            return restore
-        clears = node in self.plan.cleared
-        ranges = ranges_of(node.loops)
-        stmts = reversal(store, derivative, self.adjoints, clears, ranges, self.fresh)
-        if derivative.result is None:
-            return (*restore, *stmts)
-        result = stored(store)
-        if not restore:
-            return _replaced(stmts, derivative.result, widened(result))
-        # The result is read before the old value takes its place.
-        scalar = Buffer(self.fresh("y"), (), result.dtype)
-        kept = Load(scalar.name, (), scalar.dtype)
-        stmts = _replaced(stmts, derivative.result, widened(kept))
-        return (Local(scalar, (Store(scalar.name, (), result), *restore, *stmts)),)
-
-    def _local(self, node: Node, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        name = node.local.name
-        stmts = (*self._rerun(node.bodies[0], self._in_home(node)), *inner)
-        if (node, name) in self.tapes:
-            stmts = (self._copy_in(name, self.tapes[node, name]), *stmts)
-        buffers = [*self.tapes_of(node), node.local]
-        if name in self.adjoints:
-            buffers.append(self.adjoints[name])
-        return _declared(buffers, stmts)
-
-    def _mirrored(self, loop: For, body: tuple[Stmt, ...]) -> For:
-        """Returns a loop over the same iterations from the last to the first."""
-        var = self.fresh(loop.var)
-        self.mirrored.add(var)
-        body = _replaced(body, Var(loop.var), mirror(loop, var))
-        return For(var, loop.begin, loop.end, body, location=loop.location)
-
-    def _restarted(self, node: Node, loop: For, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Returns the reversal of a loop that is run again up to each iteration.
-
-        The values that it starts with are put back after the last one too: statements before the
-        loop find what they left.
-        """
-        homes = tuple(homes_around(node, self.plan.rerun))
-        stores = set().union(*(self.plan.rerun[home] for home in homes))
-        starts = tuple(
-            self._copy_in(name, self.tapes[node, name])
-            for name in sorted(self.plan.recording.restarted[node])
+    chosen = wanted or (True,) * len(kernel.parameters)
+    inputs = [buffer for buffer, is_wanted in zip(kernel.parameters, chosen, strict=True)
+              if is_wanted and is_float(buffer.dtype)]  # fmt: skip
+    if not inputs or not any(is_float(buffer.dtype) for buffer in kernel.outputs):
+        raise ArgumentValueError(
+            explain(
+                f"the adjoint of kernel '{kernel.name}'",
+                "expected a float result and a float parameter whose gradient is wanted; got "
+                f"({_dtypes(inputs)}) -> ({_dtypes(kernel.outputs)})",
+                "Ask for gradients of float parameters only.",
+            )
         )
-        var = self.fresh(loop.var)
-        before = self._rerun(node.bodies[0], _Again(stores, (), None))
-        up_to = For(var, loop.begin, Var(loop.var), _replaced(before, Var(loop.var), Var(var)))
-        again = self._rerun(node.bodies[0], _Again(stores, homes, node))
-        iteration = _declared(self.tapes_of(node), (*again, *inner))
-        return (self._mirrored(loop, (*starts, up_to, *iteration)), *starts)
-
-    # Whole buffers.
-
-    def _copy_out(self, name: str, tape: Tape) -> Stmt:
-        def save(at: tuple[Expr, ...]) -> Stmt:
-            return tape.save(Load(name, at, tape.buffer.dtype), at)
-
-        return over(tape.entry, self.fresh, save)
-
-    def _copy_in(self, name: str, tape: Tape) -> Stmt:
-        return over(tape.entry, self.fresh, lambda at: Store(name, at, tape.saved(at)))
-
-
-def make_tapes(tree: Tree, plan: Plan, fresh: Callable[[str], str]) -> dict[Saved, Tape]:
-    """Returns the tapes of a plan."""
-    buffers = {b.name: b for b in (*tree.kernel.parameters, *tree.kernel.buffers)}
-    buffers |= {name: node.local for name, node in tree.locals().items()}
-    recorders = plan.recording.recorders
-    tapes: dict[Saved, Tape] = {}
-    for node in tree.nodes():
-        for name in sorted(name for other, name in recorders if other is node):
-            entry = buffers[name]
-            if isinstance(node.stmt, Store):
-                entry = dataclasses.replace(entry, shape=())
-            recorder = recorders[node, name]
-            around = [
-                outer.stmt
-                for outer in node.ancestors
-                if isinstance(outer.stmt, For) and outer.is_in(recorder)
-            ]
-            tapes[node, name] = tape_for(fresh(f"{name}_tape"), entry, around, node.loops)
-    return tapes
+    tree = tree_of(kernel)
+    names = Names(kernel)
+    active = active_buffers(kernel, {buffer.name for buffer in inputs})
+    ends = make_ends(tree, inputs, active, names)
+    derivatives = _derivatives(tree, ends.adjoints)
+    plan = make_plan(tree, derivatives)
+    tapes = make_tapes(tree, plan, names.fresh)
+    sweeps = Sweeps(tree, plan, derivatives, ends.adjoints, tapes, names.fresh)
+    body = (*sweeps.forward(), *ends.before, *sweeps.backward(), *ends.after)
+    parameters = (*kernel.parameters, *ends.cotangents)
+    results = tuple(gradient.name for gradient in ends.gradients)
+    top = (
+        *kernel.buffers,
+        *sweeps.tapes_of(None),
+        *ends.top_adjoints(tree),
+        *ends.gradients,
+    )
+    used = touched(body) | set(results)
+    buffers = {buffer.name: buffer for buffer in top if buffer.name in used}
+    for parameter in parameters:
+        buffers.pop(parameter.name, None)
+    return unique_names(
+        Kernel(
+            f"{kernel.name}_adjoint",
+            parameters,
+            results,
+            tuple(buffers.values()),
+            body,
+            location=kernel.location,
+        ),
+        names,
+    )
 
 
-def _declared(buffers: list[Buffer], stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Returns statements in the scope of those buffers that they use."""
-    for buffer in buffers:
-        if buffer.name in touched(stmts):
-            stmts = (Local(buffer, stmts),)
-    return stmts
+def _dtypes(buffers: Sequence[Buffer]) -> str:
+    return ", ".join(buffer.dtype for buffer in buffers)
 
 
-def _replaced(body: tuple[Stmt, ...], old: Expr, new: Expr) -> tuple[Stmt, ...]:
-    return rewrite_all(body, lambda part: new if part == old else part)
+def _derivatives(tree: Tree, adjoints: Mapping[str, Buffer]) -> dict[Node, Derivative]:
+    """Returns what the reversal of each active store computes."""
+    read = set().union(*(reads(node.stmt) for node in tree.nodes()))
+    written = {node.store.buffer for node in tree.stores()}
+    found: dict[Node, Derivative] = {}
+    for node in tree.stores():
+        store = node.store
+        target = adjoints.get(store.buffer)
+        if target is None:
+            continue
+        seed = Load(target.name, store.indices, target.dtype)
+        costs_more = store.buffer in read or any(
+            load.buffer in written for load in loads(store.value)
+        )
+        result = Load(_RESULT, (), target.dtype)
+        uses_result = costs_more and operation(store.value) in BY_RESULT
+        parts = contributions(store.value, seed, set(adjoints), result if uses_result else None)
+        found[node] = Derivative(seed, tuple(parts), result if uses_result else None)
+    return found

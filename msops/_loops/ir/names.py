@@ -1,11 +1,14 @@
-"""Fresh names for loops and buffers that passes add."""
+"""Names of loops and buffers: fresh ones, and one for each."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
+from collections.abc import Mapping
 
-from msops._loops.ir.nodes import For, Kernel, Local
-from msops._loops.ir.walk import statements
+from msops._loops.ir.nodes import Expr, For, Kernel, Load, Local, Stmt, Store, Var
+from msops._loops.ir.walk import map_bodies, map_expressions, rewrite, statements, with_body
 
 
 class Names:
@@ -25,3 +28,52 @@ class Names:
         name = next(name for name in candidates if name not in self._used)
         self._used.add(name)
         return name
+
+
+def unique_names(kernel: Kernel, names: Names | None = None) -> Kernel:
+    """Returns the kernel with each loop and local that repeats an earlier name numbered.
+
+    Passes that copy statements end with it.
+
+    Args:
+      kernel: a kernel.
+      names: gives names; None avoids those of the kernel.
+    """
+    taken = {buffer.name for buffer in (*kernel.parameters, *kernel.buffers)}
+    return with_body(kernel, _renamed(kernel.body, {}, names or Names(kernel), taken))
+
+
+def _renamed(
+    body: tuple[Stmt, ...], new: Mapping[str, str], names: Names, taken: set[str]
+) -> tuple[Stmt, ...]:
+    def change(part: Expr) -> Expr:
+        match part:
+            case Var(name=name) if name in new:
+                return Var(new[name])
+            case Load(buffer=buffer) if buffer in new:
+                return dataclasses.replace(part, buffer=new[buffer])
+        return part
+
+    def declare(name: str) -> str:
+        own = names.fresh(name) if name in taken else name
+        taken.add(own)
+        return own
+
+    renamed: list[Stmt] = []
+    for stmt in body:
+        own = map_expressions(stmt, lambda expr: rewrite(expr, change)) if new else stmt
+        inner = new
+        match own:
+            case Store(buffer=buffer):
+                own = dataclasses.replace(own, buffer=new.get(buffer, buffer))
+            case For(var=var):
+                own = dataclasses.replace(own, var=declare(var))
+                inner = {**new, var: own.var}
+            case Local(buffer=local):
+                own = dataclasses.replace(
+                    own, buffer=dataclasses.replace(local, name=declare(local.name))
+                )
+                inner = {**new, local.name: own.buffer.name}
+        inside = functools.partial(_renamed, new=inner, names=names, taken=taken)
+        renamed.append(map_bodies(own, inside))
+    return tuple(renamed)

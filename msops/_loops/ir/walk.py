@@ -133,15 +133,17 @@ def map_bodies(stmt: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]
     return stmt
 
 
-def rewrite_all(body: tuple[Stmt, ...], change: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:
-    """Returns the body with `change` applied to every part of every expression in it."""
+def map_all(body: tuple[Stmt, ...], change: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:
+    """Returns the body with `change` applied to every expression of every statement in it."""
     return tuple(
-        map_bodies(
-            map_expressions(stmt, lambda expr: rewrite(expr, change)),
-            lambda inner: rewrite_all(inner, change),
-        )
+        map_bodies(map_expressions(stmt, change), lambda inner: map_all(inner, change))
         for stmt in body
     )
+
+
+def rewrite_all(body: tuple[Stmt, ...], change: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:
+    """Returns the body with `change` applied to every part of every expression in it."""
+    return map_all(body, lambda expr: rewrite(expr, change))
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:

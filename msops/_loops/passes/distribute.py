@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from msops._loops.analysis.ranges import Ranges, is_known, loop_range
 from msops._loops.errors import NotRaised
-from msops._loops.ir.names import Names
+from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -39,7 +39,6 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.walk import bodies, expressions
 from msops._loops.passes.graph import components
 from msops._loops.passes.places import Edge, Place, edges_of, places_of, wrapped
-from msops._loops.passes.rename import rename_loops
 from msops._loops.passes.self_orders import last_iterations, read_first
 
 
@@ -63,7 +62,7 @@ def distribute(kernel: Kernel) -> Kernel:
     distribution = _Distribution(_ranges(kernel.body, {}), Names(kernel))
     body = distribution.nests(places, edges_of(found, places), ())
     buffers = (*kernel.buffers, *distribution.buffers)
-    return rename_loops(dataclasses.replace(kernel, buffers=buffers, body=body))
+    return unique_names(dataclasses.replace(kernel, buffers=buffers, body=body))
 
 
 def _ranges(body: Iterable[Stmt], outer: Ranges) -> Ranges:

@@ -1,4 +1,9 @@
-"""The pipeline of the loop compiler: lists of named passes.
+"""The pipeline of the loop compiler: a list of named passes for each way out.
+
+    front end -> PASSES_COMMON -> PASSES_TO_JAX -> XLA operations
+                               -> passes_to_mark -> C, CUDA C
+                                                 -> passes_to_gradient -> the kernel of a gradient
+    front end -> passes_to_batch -> the kernel over a leading axis
 
 With ``MSOPS_DEBUG=ir`` every stage is printed to stderr.
 """
@@ -8,20 +13,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from msops._base import config
+from msops._loops.analysis.bounds import Index, check_bounds
 from msops._loops.analysis.findings import Finding
+from msops._loops.analysis.kinds import Kinds, find_kinds
+from msops._loops.analysis.unwritten import find_unwritten
+from msops._loops.gradient.ascend import ascend
+from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
+from msops._loops.gradient.reverse import reverse
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
-from msops._loops.passes.check_bounds import Index, check_bounds
+from msops._loops.passes.batching import batched
 from msops._loops.passes.conditional_reductions import rewrite_conditional_reductions
 from msops._loops.passes.contract import contract
 from msops._loops.passes.distribute import distribute
 from msops._loops.passes.drop_starts import drop_starts
 from msops._loops.passes.expand_carried import expand_carried
 from msops._loops.passes.expand_locals import expand_locals
-from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.passes.forward_locals import forward_indices, forward_locals
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.materialise_guards import materialise_guards
@@ -30,8 +41,9 @@ from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 
 Pass: TypeAlias = Callable[[Kernel], Kernel]
+Passes: TypeAlias = tuple[tuple[str, Pass], ...]
 
-PASSES_COMMON: tuple[tuple[str, Pass], ...] = (
+PASSES_COMMON: Passes = (
     ("simplify", simplify),
     ("forward indices", forward_indices),
     ("simplify again", simplify),
@@ -40,7 +52,7 @@ PASSES_COMMON: tuple[tuple[str, Pass], ...] = (
 )
 """What every kernel goes through first."""
 
-PASSES_RAISE: tuple[tuple[str, Pass], ...] = (
+PASSES_TO_JAX: Passes = (
     ("forward locals", forward_locals),
     ("rewrite conditional reductions", rewrite_conditional_reductions),
     ("materialise guards", materialise_guards),
@@ -54,20 +66,45 @@ PASSES_RAISE: tuple[tuple[str, Pass], ...] = (
 """From there to the raised form, which XLA operations are printed from."""
 
 
+def passes_to_mark(kinds: Kinds) -> Passes:
+    """Returns what follows `PASSES_COMMON` for C, CUDA C and gradients."""
+    return (("mark loops", partial(mark_loops, kinds=kinds.by_variable)),)
+
+
+def passes_to_gradient(wanted: tuple[bool, ...] | None) -> Passes:
+    """Returns the passes from a kernel to that of its gradients; see `gradient.reverse.reverse`."""
+    return (
+        ("make indices explicit", make_indices_explicit),
+        ("keep decisions", keep_decisions),
+        ("reverse", partial(reverse, wanted=wanted)),
+        ("mark reversed loops", mark_loops),
+        ("ascend", ascend),
+        ("simplify the gradient", simplify),
+    )
+
+
+def passes_to_batch(sizes: Sequence[int], mapped: Sequence[tuple[bool, ...]]) -> Passes:
+    """Returns the passes from a kernel to the same over leading axes.
+
+    Args:
+      sizes: of the axes, outermost first.
+      mapped: per axis, whether each parameter has it.
+    """
+    axes = zip(reversed(sizes), reversed(mapped), strict=True)
+    return tuple(
+        ("batch", partial(batched, size=size, batched_parameters=flags)) for size, flags in axes
+    )
+
+
 def run(kernel: Kernel, passes: Sequence[tuple[str, Pass]]) -> Kernel:
     """Returns the kernel after some passes; prints each stage with ``MSOPS_DEBUG=ir``."""
     for name, change in passes:
         changed = change(kernel)
-        _show(name, kernel, changed)
+        if "ir" in config.debug():
+            old, new = kernel_text(kernel), kernel_text(changed)
+            print(f"-- {name}: unchanged" if old == new else f"-- {name}\n{new}", file=sys.stderr)
         kernel = changed
     return kernel
-
-
-def _show(name: str, before: Kernel, after: Kernel) -> None:
-    if "ir" not in config.debug():
-        return
-    old, new = kernel_text(before), kernel_text(after)
-    print(f"-- {name}: unchanged" if old == new else f"-- {name}\n{new}", file=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -94,12 +131,14 @@ class Analysis:
 def analyse(kernel: Kernel) -> Analysis:
     """Returns what is known of a kernel as a front end made it."""
     common = run(kernel, PASSES_COMMON)
-    bounds, written = check_bounds(common), find_unwritten(common)
-    marked = mark_loops(common)
-    _show("mark loops", common, marked.kernel)
-    findings = (*bounds.findings, *written.findings, *marked.findings)
+    bounds, written, kinds = check_bounds(common), find_unwritten(common), find_kinds(common)
     return Analysis(
-        common, marked.kernel, marked.explanation, findings, bounds.unproven, written.overwritten
+        common,
+        run(common, passes_to_mark(kinds)),
+        kinds.explanation,
+        (*bounds.findings, *written.findings, *kinds.findings),
+        bounds.unproven,
+        written.overwritten,
     )
 
 
@@ -109,9 +148,23 @@ def to_raised(kernel: Kernel) -> Kernel:
     Raises:
       NotRaised: it has no such form.
     """
-    return common_to_raised(run(kernel, PASSES_COMMON))
+    return run(kernel, (*PASSES_COMMON, *PASSES_TO_JAX))
 
 
-def common_to_raised(common: Kernel) -> Kernel:
-    """Does the rest of `to_raised`, after `PASSES_COMMON`."""
-    return run(common, PASSES_RAISE)
+def adjoint(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
+    """Returns the kernel that computes the gradients of a kernel.
+
+    Args:
+      kernel: any kernel.
+      wanted: for each parameter, whether its gradient is; None wants all. Parameters that are not
+        floats have none.
+
+    Returns:
+      A kernel whose parameters are those of `kernel`, then a cotangent per float result, of the
+      result's shape and dtype; its results are the gradients wanted, in the order of the
+      parameters, each of its parameter's shape and dtype.
+
+    Raises:
+      ArgumentValueError: no gradient is wanted, or no result is a float.
+    """
+    return run(kernel, passes_to_gradient(wanted))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from msops._loops.analysis.bounds import check_bounds as find_doubtful
+from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.passes.check_bounds import check_bounds as find_doubtful
-from msops._loops.passes.find_unwritten import find_unwritten
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.functions import CMath
 from msops._loops.to_c.jamming import jam_serial_loops

@@ -14,6 +14,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from msops._base.dtypes import as_dtype
+from msops._loops.analysis.bounds import Index
 from msops._loops.analysis.ranges import Range, dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.diagnostics import point
 from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
@@ -31,7 +32,6 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.walk import expressions
-from msops._loops.passes.check_bounds import Index
 from msops._loops.to_c.text.helpers import fill
 from msops._loops.to_c.text.names import LIBRARY, choose_names
 from msops._loops.to_c.text.syntax import (
