@@ -19,7 +19,8 @@ from loop_tangents import slope, tangents
 from msops._loops.analysis.polyhedral import library
 from msops._loops.gradient import recording
 from msops._loops.gradient.rules import RULES
-from msops._loops.ir.intrinsics import BINARY, FUNCTIONS, is_float
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.intrinsics import BINARY, is_float
 from msops._loops.ir.nodes import Kernel, Local
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.text import kernel_text

@@ -23,7 +23,8 @@ from loop_corpus import CORPUS, Case, specialised
 from loop_strategies import WIDE_DTYPES, kernels
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.intrinsics import DTYPES, FUNCTIONS, INTEGERS, result_dtype
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.intrinsics import DTYPES, INTEGERS, result_dtype
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_strategies import WIDE_DTYPES, Case, kernels
 
-from msops._loops.ir.intrinsics import BINARY, DTYPES, FLOATS, FUNCTIONS, INTEGERS, result_dtype
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.intrinsics import BINARY, DTYPES, FLOATS, INTEGERS, result_dtype
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.intrinsics import BINARY, DTYPES, FLOATS, FUNCTIONS, INTEGERS, result_dtype
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.intrinsics import BINARY, DTYPES, FLOATS, INTEGERS, result_dtype
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,

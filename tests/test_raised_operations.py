@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.intrinsics import BINARY, FLOATS, FUNCTIONS, INTEGERS, is_float, result_dtype
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.intrinsics import BINARY, FLOATS, INTEGERS, is_float, result_dtype
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,

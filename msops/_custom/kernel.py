@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from msops._custom.numpy_intrinsics import INTRINSICS
 from msops.errors import ArgumentTypeError, explain
 
 _WHO = "kernel"
@@ -107,6 +106,9 @@ def ms_kernel(
 
 def _with_intrinsics(function: types.FunctionType) -> types.FunctionType:
     """Returns the function with the language's names among its globals as they are now."""
+    # Their table takes time to import, which programs that call no kernel as Python would pay.
+    from msops._custom.numpy_intrinsics import INTRINSICS
+
     bound = types.FunctionType(
         function.__code__,
         function.__globals__ | INTRINSICS,

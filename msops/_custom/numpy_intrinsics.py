@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from msops._base.dtypes import as_dtype
+from msops._loops.ir.functions import FUNCTIONS
 
 
 def _allocate(shape: Any, dtype: Any = "float32", scope: str = "global") -> np.ndarray:
@@ -37,27 +37,6 @@ def _scope(*args: Any) -> Any:
     yield
 
 
-def _rsqrt(x: Any) -> Any:
-    return np.ones_like(x) / np.sqrt(x)
-
-
-_erf_float64 = np.vectorize(math.erf, otypes=[np.float64])
-
-
-def _erf(x: Any) -> Any:
-    return _erf_float64(x).astype(np.result_type(x))[()]
-
-
-def _sigmoid(x: Any) -> Any:
-    return np.ones_like(x) / (1 + np.exp(-x))
-
-
-def _popcount(x: Any) -> Any:
-    # Of the bits: numpy counts those of the absolute value.
-    bits = np.asarray(x)
-    return np.bitwise_count(bits.view(f"u{bits.dtype.itemsize}"))
-
-
 def _likely(condition: Any) -> Any:
     return condition
 
@@ -76,28 +55,7 @@ INTRINSICS: dict[str, Any] = {
     "bind": _bind,
     "attr": _scope,
     "block_realize": _scope,
-    "sqrt": np.sqrt,
-    "rsqrt": _rsqrt,
-    "sign": np.sign,
-    "log": np.log,
-    "exp": np.exp,
-    "expm1": np.expm1,
-    "tanh": np.tanh,
-    "sigmoid": _sigmoid,
-    "abs": np.abs,
-    "erf": _erf,
-    "sin": np.sin,
-    "cos": np.cos,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "isnan": np.isnan,
-    "isinf": np.isinf,
-    "isfinite": np.isfinite,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "round": np.round,
-    "popcount": _popcount,
+    **{name: row.in_python or row.numpy for name, row in FUNCTIONS.items() if row.hybrid},
     "power": np.power,
     "ceil_div": _ceil_div,
     "min": min,

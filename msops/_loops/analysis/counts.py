@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
 
 from msops._loops.ir import scalars
-from msops._loops.ir.intrinsics import COMPARISONS, FUNCTIONS, LOGICAL, is_float
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.nodes import (
     Binary,
     Call,
@@ -47,12 +48,6 @@ _Branch = TypeVar("_Branch")
 _MOST_STATEMENTS = 20_000
 """How many statements are looked at, over all values of loop variables that are tried."""
 
-_CHEAP = frozenset(
-    ("floor", "ceil", "trunc", "nearbyint", "round", "abs", "sign", "fmod", "popcount")
-)
-"""The functions that are one operation of a processor; the others are transcendental to XLA."""
-
-
 _PERIODIC = frozenset(("mod", "truncmod", "and", "or", "xor"))
 """Operations that may make of a growing index one that comes back again and again."""
 
@@ -76,7 +71,8 @@ def _is_flop(expr: Expr) -> bool:
         case Binary(op=op):
             return op not in (*COMPARISONS, *LOGICAL, "pow")
         case Call(function=function):
-            return function in _CHEAP
+            row = FUNCTIONS[function]
+            return not (row.is_transcendental or row.to_bool)
     return False
 
 
@@ -85,7 +81,7 @@ def _is_transcendental(expr: Expr) -> bool:
         case Binary(op=op):
             return op == "pow"
         case Call(function=function):
-            return function not in _CHEAP and not FUNCTIONS[function].to_bool
+            return FUNCTIONS[function].is_transcendental
     return False
 
 

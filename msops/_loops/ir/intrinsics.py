@@ -1,8 +1,7 @@
-"""Operations and functions of the loop IR: one row each, with what they mean in numpy."""
+"""The operations and dtypes of the loop IR; its functions are in functions.py."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -46,45 +45,6 @@ BINARY: dict[str, tuple[str, Domain]] = {
 """Each `Binary` operation: its sign in the text form, and what its operands are. Operations on
 integers wrap; "number" and "integer" include bool only for eq, ne, and, or, xor."""
 
-
-@dataclass(frozen=True)
-class Function:
-    """A row of `FUNCTIONS`.
-
-    Attributes:
-      arity: number of arguments, all of one dtype.
-      domain: what dtypes it takes; the result has the same, unless `to_bool`.
-      to_bool: the result is a bool.
-    """
-
-    arity: int
-    domain: Domain
-    to_bool: bool = False
-
-
-_FLOAT = Function(1, "float")
-
-FUNCTIONS: dict[str, Function] = {
-    **dict.fromkeys(
-        (
-            "sqrt", "rsqrt", "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p",
-            "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
-            "atanh", "erf", "sigmoid", "floor", "ceil", "trunc", "nearbyint", "round",
-        ),
-        _FLOAT,
-    ),
-    "abs": Function(1, "number"),
-    # -1, 0 or 1 in the operand's dtype; NaN of NaN.
-    "sign": Function(1, "number"),
-    "atan2": Function(2, "float"),
-    # Sign of the first argument, as C's.
-    "fmod": Function(2, "float"),
-    "isnan": Function(1, "float", to_bool=True),
-    "isinf": Function(1, "float", to_bool=True),
-    "isfinite": Function(1, "float", to_bool=True),
-    "popcount": Function(1, "integer"),
-}  # fmt: skip
-"""Each `Call` function. `nearbyint` rounds halves to even, `round` away from zero, as C's."""
 
 REDUCIBLE = ("add", "mul", "min", "max", "land", "lor", "and", "or", "xor")
 """Operations whose repeated updates may be reassociated."""

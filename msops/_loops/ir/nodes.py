@@ -109,7 +109,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A mathematical function of `intrinsics.FUNCTIONS`."""
+    """A mathematical function of `functions.FUNCTIONS`."""
 
     function: str
     args: tuple[Expr, ...]

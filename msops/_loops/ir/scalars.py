@@ -8,7 +8,6 @@ same table, so they cannot disagree. Callers silence numpy's warnings (`np.errst
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from msops._base.dtypes import as_dtype
+from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
 
 Value: TypeAlias = Any
@@ -67,17 +67,16 @@ def binary(op: str, dtype: str) -> Callable[[Value, Value], Value]:
 
 
 def call(function: str, dtype: str) -> Callable[..., Value]:
-    """Returns a function of `intrinsics.FUNCTIONS` on arguments of a dtype."""
-    if function in _TESTS:
-        return _TESTS[function]
+    """Returns a function of `functions.FUNCTIONS` on arguments of a dtype."""
+    row = FUNCTIONS[function]
+    meaning = row.numpy
+    if row.to_bool:
+        return lambda *args: bool(meaning(*args))
     if is_float(dtype):
-        exact = _FLOAT_FUNCTIONS[function]
         # In float64, rounded once: what a kernel computes is compared with the exact result.
-        return _rounded(lambda *args: exact(*map(np.float64, args)), dtype)
-    if function == "popcount":
-        mask = (1 << _bits(dtype)) - 1
-        return lambda a: (a & mask).bit_count()
-    return _wrapped({"abs": abs, "sign": lambda a: (a > 0) - (a < 0)}[function], dtype)
+        return _rounded(lambda *args: meaning(*map(np.float64, args)), dtype)
+    integer = as_dtype(dtype).dtype.type
+    return lambda *args: int(meaning(*map(integer, args)))
 
 
 def cast(source: str, target: str) -> Callable[[Value], Value]:
@@ -185,11 +184,6 @@ def _rounded(function: Callable[..., Value], dtype: str) -> Callable[..., Value]
     return lambda *args: rounding(function(*args))
 
 
-def _round_half_away(a: Value) -> Value:
-    whole = np.trunc(a)
-    return whole + np.copysign(1.0, a) if abs(a - whole) >= 0.5 else whole
-
-
 _FLOAT_BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -201,46 +195,4 @@ _FLOAT_BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "pow": operator.pow,
     "min": lambda a, b: a if a != a or a < b else b,
     "max": lambda a, b: a if a != a or a > b else b,
-}
-
-_FLOAT_FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "sqrt": np.sqrt,
-    "rsqrt": lambda a: 1.0 / np.sqrt(a),
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "exp10": lambda a: np.power(10.0, a),
-    "expm1": np.expm1,
-    "log": np.log,
-    "log2": np.log2,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "erf": lambda a: np.float64(math.erf(a)),
-    "sigmoid": lambda a: 1.0 / (1.0 + np.exp(-a)),
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "nearbyint": np.rint,
-    "round": _round_half_away,
-    "abs": abs,
-    "sign": np.sign,
-    "atan2": np.arctan2,
-    "fmod": np.fmod,
-}
-
-_TESTS: dict[str, Callable[[Value], bool]] = {
-    "isnan": lambda a: bool(np.isnan(a)),
-    "isinf": lambda a: bool(np.isinf(a)),
-    "isfinite": lambda a: bool(np.isfinite(a)),
 }

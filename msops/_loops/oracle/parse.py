@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import get_args
 
-from msops._loops.ir.intrinsics import BINARY, DTYPES, FUNCTIONS, is_float, result_dtype
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.intrinsics import BINARY, DTYPES, is_float, result_dtype
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from msops._base.dtypes import as_dtype
+from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.intrinsics import (
     BINARY,
     DTYPES,
     FLOATS,
-    FUNCTIONS,
     INTEGERS,
     Domain,
     result_dtype,

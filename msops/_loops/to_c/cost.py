@@ -14,6 +14,7 @@ from msops._base.dtypes import as_dtype
 from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, mean_trips
 from msops._loops.analysis.ranges import Ranges, loop_range, range_of
+from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import Call, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import bodies, expressions, loads, operands, statements
@@ -37,7 +38,6 @@ SECONDS_PER_ITERATION = 3e-10
 """An iteration of a loop around another."""
 BLOCK_SECONDS = 2e-5
 """The work that a thread is worth being asked for: some times what asking takes."""
-_INSTRUCTIONS = ("abs", "ceil", "floor", "nearbyint", "sqrt", "trunc")
 _THREADS = 2
 # Lines of memory that the first-level cache keeps.
 _LINES = 256
@@ -114,7 +114,7 @@ class NativeCosts:
         match expr:
             case Load(buffer=buffer, indices=indices):
                 return self._address(indices, vector) + self._access(buffer, indices, vector)
-            case Call(function=function) if function not in _INSTRUCTIONS:
+            case Call(function=function) if not FUNCTIONS[function].is_instruction:
                 own = SECONDS_PER_FUNCTION if vector else SECONDS_PER_SCALAR_FUNCTION
             case Const() | Var():
                 own = 0.0

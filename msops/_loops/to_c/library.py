@@ -21,16 +21,15 @@ _MEMORY = {
     "aligned_alloc": "void* aligned_alloc(__SIZE_TYPE__ alignment, __SIZE_TYPE__ size);",
     "free": "void free(void* memory);",
 }
-_BINARY = ("atan2", "copysign", "fmod", "pow")
 _CALL = re.compile(r"\b([a-z]\w*)\(")
 
 
 def _prototypes() -> dict[str, str]:
     """Returns the declaration of each function by its name."""
     found = dict(_MEMORY)
-    for name in (*LIBRARY.values(), "copysign"):
+    for name, arity in LIBRARY.items():
         for suffix, kind in (("", "double"), ("f", "float")):
-            arguments = ", ".join([kind] * (2 if name in _BINARY else 1))
+            arguments = ", ".join([kind] * arity)
             found[f"{name}{suffix}"] = f"{kind} {name}{suffix}({arguments});"
     return found
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
+from msops._loops.ir.functions import Function
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.to_c.text import CLike, Unproven, bare, indented
@@ -99,9 +100,13 @@ class ThreadCode(CLike):
         bits = "0x7fc00000" if math.isnan(value) else "0x7f800000"
         return f"({sign}__int_as_float({bits}))"
 
-    def popcount(self, value: str) -> str:
-        """Returns the number of bits that are set in an unsigned value."""
-        return f"__popcll({value})"
+    def float_form(self, row: Function) -> str:
+        """Returns the form on floats of a function in CUDA C."""
+        return row.cuda or row.c
+
+    def integer_form(self, row: Function) -> str:
+        """Returns the form on integers of a function in CUDA C."""
+        return row.cuda_integer or row.c_integer
 
     def from_storage(self, text: str, dtype: str) -> str:
         """Returns the value of an element; float16 by the device's instruction."""

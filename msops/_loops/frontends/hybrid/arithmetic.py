@@ -12,8 +12,9 @@ import numpy as np
 
 from msops._loops.frontends.hybrid.typing import Typing, is_literal, wider_literal
 from msops._loops.frontends.hybrid.values import literal
-from msops._loops.ir import intrinsics
-from msops._loops.ir.intrinsics import FUNCTIONS, INTEGERS, is_float, result_dtype
+from msops._loops.ir import intrinsics, scalars
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.intrinsics import INTEGERS, is_float, result_dtype
 from msops._loops.ir.nodes import Binary, BinaryOp, Call, Cast, Const, Expr, Unary, UnaryOp
 
 OPERATORS: dict[type[ast.operator], tuple[str, BinaryOp]] = {
@@ -51,11 +52,6 @@ FOLDED: dict[BinaryOp, Callable[[Any, Any], Any]] = {
     "shl": operator.lshift, "shr": operator.rshift,
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
     "gt": operator.gt, "ge": operator.ge, "min": min, "max": max,
-}  # fmt: skip
-_FOLDED_FUNCTIONS: dict[str, Callable[[float], float]] = {
-    "sqrt": math.sqrt, "log": math.log, "exp": math.exp, "expm1": math.expm1, "tanh": math.tanh,
-    "sin": math.sin, "cos": math.cos, "atan": math.atan, "erf": math.erf, "abs": abs,
-    "rsqrt": lambda value: 1.0 / math.sqrt(value),
 }  # fmt: skip
 
 
@@ -176,12 +172,20 @@ def function(typing: Typing, node: ast.AST, name: str, args: tuple[Expr, ...]) -
         raise typing.report.build_error(
             node, f"'{name}' takes {wanted}; got {dtype}", f"Convert its input: {cast}(x)."
         )
-    if len(args) == 1 and isinstance(args[0], Const) and name in _FOLDED_FUNCTIONS:
-        try:
-            return Const(_FOLDED_FUNCTIONS[name](args[0].value), dtype)
-        except (ValueError, OverflowError, ZeroDivisionError):
-            pass  # what it gives at run time: inf or nan
+    if not row.to_bool and len(args) == 1 and isinstance(args[0], Const):
+        folded = _folded(name, args[0])
+        if folded is not None:
+            return folded
     return Call(name, args, "bool" if row.to_bool else dtype)
+
+
+def _folded(name: str, arg: Const) -> Const | None:
+    """Returns a function of a constant; None for what is infinite or NaN at run time."""
+    if not is_float(arg.dtype):
+        return Const(scalars.call(name, arg.dtype)(arg.value), arg.dtype)
+    with np.errstate(all="ignore"):
+        value = float(FUNCTIONS[name].numpy(np.float64(arg.value)))
+    return Const(value, arg.dtype) if math.isfinite(value) else None
 
 
 def cast(operand: Expr, dtype: str) -> Expr:

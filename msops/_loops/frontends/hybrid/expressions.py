@@ -7,7 +7,7 @@ from typing import Any
 
 from msops._loops.frontends.hybrid import arithmetic
 from msops._loops.frontends.hybrid.indexing import element, part
-from msops._loops.frontends.hybrid.language import FUNCTIONS, INTRINSICS
+from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.values import EXPR, Tensor, Value, describe, literal
 from msops._loops.ir.nodes import BinaryOp, Const, Expr, Load, Select
@@ -214,7 +214,7 @@ def _call(t: Translation, node: ast.Call, name: str, args: list[ast.expr]) -> Ex
     if INTRINSICS[name].role == "cast":
         return arithmetic.cast(scalars[0], name)
     if INTRINSICS[name].role == "math":
-        return arithmetic.function(t.typing, node, FUNCTIONS[name], scalars)
+        return arithmetic.function(t.typing, node, name, scalars)
     if name == "likely":
         return scalars[0]
     left, right = scalars

@@ -1,4 +1,4 @@
-"""The names of the Hybrid DSL: one row each.
+"""The names of the Hybrid DSL: one row each; those of functions come from the table of the IR.
 
 MindSpore checks a `@kernel` function against a shorter list than AKG accepts under func_type
 "akg"; rows marked `akg_only` are what it refuses there. New here are `atan2` with its two
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import LoopHint
 
 Role: TypeAlias = Literal["math", "cast", "special", "buffer", "loop", "scope"]
@@ -32,15 +33,6 @@ class Intrinsic:
     akg_arities: tuple[int, ...] = ()
 
 
-FUNCTIONS = {
-    "sqrt": "sqrt", "rsqrt": "rsqrt", "sign": "sign", "log": "log", "tanh": "tanh", "exp": "exp",
-    "expm1": "expm1", "abs": "abs", "erf": "erf", "sin": "sin", "cos": "cos", "atan": "atan",
-    "atan2": "atan2", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite",
-    "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round",
-    "sigmoid": "sigmoid", "popcount": "popcount",
-}  # fmt: skip
-"""The IR's function behind each name of mathematics."""
-
 CASTS = ("int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
 UNSIGNED_CASTS = ("uint8", "uint16", "uint32", "uint64")
 
@@ -61,10 +53,11 @@ _RANGE = Intrinsic("loop", (1, 2, 3))
 _AKG_RANGE = Intrinsic("loop", (1, 2, 3), akg_only=True)
 
 INTRINSICS: dict[str, Intrinsic] = {
-    **{name: Intrinsic("math", (1,)) for name in FUNCTIONS},
-    "atan2": Intrinsic("math", (2,)),
-    "sigmoid": Intrinsic("math", (1,), akg_only=True),
-    "popcount": Intrinsic("math", (1,), akg_only=True),
+    **{
+        name: Intrinsic("math", (row.arity,), akg_only=row.hybrid == "akg")
+        for name, row in FUNCTIONS.items()
+        if row.hybrid
+    },
     **{name: Intrinsic("cast", (1,)) for name in CASTS},
     **{name: Intrinsic("cast", (1,), akg_only=True) for name in UNSIGNED_CASTS},
     "power": Intrinsic("special", (2,)),

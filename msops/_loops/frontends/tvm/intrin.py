@@ -21,11 +21,9 @@ from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import Expr, as_expr, cast, const
 from msops._loops.frontends.tvm.tracing import refusal
 from msops._loops.ir import nodes as ir
-from msops._loops.ir.intrinsics import FUNCTIONS, INTEGERS, is_float
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.intrinsics import INTEGERS, is_float
 from msops.errors import ArgumentValueError, BackendError
-
-_ROUNDING = ("floor", "ceil", "trunc", "round", "nearbyint")
-_TESTS = {"isnan": False, "isinf": False, "isfinite": True}
 
 
 def unary(name: str, value: Any) -> Expr:
@@ -36,10 +34,10 @@ def unary(name: str, value: Any) -> Expr:
     x = as_expr(value)
     row = FUNCTIONS[name]
     if row.domain == "float" and not is_float(x.dtype):
-        if name in _ROUNDING:
+        if row.tvm_of_integer == "same":
             return x
-        if name in _TESTS:
-            return const(_TESTS[name])
+        if row.tvm_of_integer is not None:
+            return const(row.tvm_of_integer)
         raise refusal(
             ArgumentValueError,
             f"tvm.{name}",
@@ -59,28 +57,8 @@ def unary(name: str, value: Any) -> Expr:
     return Expr(ir.Call(name, (x.node,), dtype), x.sources)
 
 
-UNARY: dict[str, Callable[[Any], Expr]] = {
-    name: functools.partial(unary, name) for name, row in FUNCTIONS.items() if row.arity == 1
-}
-"""TVM's functions of one scalar by name."""
-
-
-def power(x: Any, y: Any) -> Expr:
-    """Returns x to the power y."""
-    return binary("pow", x, y)
-
-
-def fmod(x: Any, y: Any) -> Expr:
-    """Returns the remainder of floats, with the sign of x."""
-    return _of_floats("fmod", x, y)
-
-
-def atan2(y: Any, x: Any) -> Expr:
-    """Returns the angle of the point (x, y)."""
-    return _of_floats("atan2", y, x)
-
-
-def _of_floats(name: str, left: Any, right: Any) -> Expr:
+def of_two(name: str, left: Any, right: Any) -> Expr:
+    """Returns a function of two floats."""
     x, y = matched(f"tvm.{name}", left, right)
     if not is_float(x.dtype):
         raise refusal(
@@ -90,6 +68,22 @@ def _of_floats(name: str, left: Any, right: Any) -> Expr:
             'Cast the operands first: x.astype("float32").',
         )
     return call(name, x, y)
+
+
+UNARY: dict[str, Callable[[Any], Expr]] = {
+    name: functools.partial(unary, name) for name, row in FUNCTIONS.items() if row.arity == 1
+}
+"""TVM's functions of one scalar by name."""
+
+CALLS: dict[str, Callable[..., Expr]] = UNARY | {
+    name: functools.partial(of_two, name) for name, row in FUNCTIONS.items() if row.arity == 2
+}
+"""TVM's functions of scalars by name."""
+
+
+def power(x: Any, y: Any) -> Expr:
+    """Returns x to the power y."""
+    return binary("pow", x, y)
 
 
 def div(x: Any, y: Any) -> Expr:
@@ -172,12 +166,10 @@ def _limit(dtype: str, end: str) -> Expr:
 
 
 CALLABLE: dict[str, Callable[..., Expr]] = {
-    **UNARY,
-    "fabs": UNARY["abs"],
+    **CALLS,
+    **{alias: CALLS[name] for name, row in FUNCTIONS.items() for alias in row.tvm_aliases},
     "pow": power,
     "power": power,
-    "fmod": fmod,
-    "atan2": atan2,
     "likely": likely,
     "tvm_if_then_else": if_then_else,
 }

@@ -67,8 +67,7 @@ _EXPR = {
 }
 
 _INTRIN = {
-    **intrin.UNARY,
-    "atan2": intrin.atan2,
+    **intrin.CALLS,
     "call_extern": intrin.refuse_call("call_extern"),
     "call_intrin": intrin.call_pure_intrin,
     "call_llvm_intrin": intrin.refuse_call("call_llvm_intrin"),
@@ -79,7 +78,6 @@ _INTRIN = {
     "div": intrin.div,
     "floordiv": intrin.floordiv,
     "floormod": intrin.floormod,
-    "fmod": intrin.fmod,
     "if_then_else": intrin.if_then_else,
     "indexdiv": intrin.floordiv,
     "indexmod": intrin.floormod,

@@ -96,22 +96,6 @@ $inline $T $name($T a, $T b) {
 $inline $T $name(int condition, $T a, $T b) {
   return condition ? a : b;
 }""",
-        "abs": """
-$inline $T $name($T a) {
-  return a < 0 ? ($T)(0 - ($U)a) : a;
-}""",
-        "isnan": """
-$inline int $name($T a) {
-  return a != a;
-}""",
-        "sign": """
-$inline $T $name($T a) {
-  return ($T)((a > 0) - (a < 0));
-}""",
-        "sign__float": """
-$inline $T $name($T a) {
-  return a != a ? a : ($T)((a > 0) - (a < 0));
-}""",
         "pow__signed": """
 $inline $T $name($T a, $T b) {
   if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;

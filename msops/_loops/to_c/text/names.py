@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from msops._loops.ir.formulas import is_name
+from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import For, Kernel, Local
 from msops._loops.ir.walk import statements
 
 LIBRARY = {
-    "abs": "fabs",
-    "nearbyint": "rint",
-    **{
-        name: name
-        for name in (
-            "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan",
-            "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
-            "floor", "ceil", "trunc", "round", "atan2", "fmod", "pow",
-        )
-    },
-}  # fmt: skip
-"""The C library's functions on double by the name of the IR's; those on float end in f."""
+    row.c or name: row.arity
+    for name, row in FUNCTIONS.items()
+    if row.domain != "integer" and is_name(row.c or name)
+} | {"pow": 2, "copysign": 2}
+"""The C library's functions on double, and their numbers of arguments; those on float end in f."""
 
 _KEYWORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline
@@ -26,12 +21,18 @@ _KEYWORDS = """
     bool catch class delete explicit export false friend mutable namespace new operator private
     protected public template this throw true try typeid typename using virtual constexpr nullptr
     and or not xor bitand bitor compl alignas alignof noexcept decltype static_assert requires
-    main copysign copysignf memcpy memset aligned_alloc free linux unix
+    main memcpy memset aligned_alloc free linux unix
 """
 
 _RESERVED = frozenset(_KEYWORDS.split()) | frozenset(
-    f"{name}{suffix}" for name in LIBRARY.values() for suffix in ("", "f")
+    f"{name}{suffix}" for name in LIBRARY for suffix in ("", "f")
 )
+
+
+def library_name(function: str) -> str:
+    """Returns the name in the C library of a function of the IR, or of `pow`."""
+    row = FUNCTIONS.get(function)
+    return (row.c if row else "") or function
 
 
 def plain_name(name: str) -> str:

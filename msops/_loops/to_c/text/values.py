@@ -8,7 +8,8 @@ int32.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from string import Template
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -17,6 +18,8 @@ from msops._base.dtypes import as_dtype
 from msops._loops.analysis.bounds import Index
 from msops._loops.analysis.ranges import Range, dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.diagnostics import point
+from msops._loops.ir.formulas import evaluate, is_name, uses
+from msops._loops.ir.functions import FUNCTIONS, Function
 from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.nodes import (
     Binary,
@@ -33,7 +36,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.walk import expressions
 from msops._loops.to_c.text.helpers import fill
-from msops._loops.to_c.text.names import LIBRARY, choose_names
+from msops._loops.to_c.text.names import choose_names
 from msops._loops.to_c.text.syntax import (
     ROUNDED,
     SIGNS,
@@ -252,38 +255,67 @@ class CLikeValues:
         return text if dtype == "bool" else self.rounded(text, dtype)
 
     def _integer_call(self, function: str, value: str, dtype: str) -> str:
-        if function == "popcount":
-            return f"(({self.value_types[dtype]}){self.popcount(f'(uint{width(dtype)}_t){value}')})"
-        if function == "abs":
-            if signedness(dtype) == "unsigned":
-                return value
-            return f"{self.helper('abs', dtype)}({value})"
-        return f"{self.helper('sign', dtype)}({value})"
+        template = self.integer_form(FUNCTIONS[function])
+        name = f"ms_{function}_{short_name(dtype)}"
+        kind = self.value_types[dtype]
+        text = Template(template).substitute(T=kind, U=f"uint{width(dtype)}_t")
+        return self._function(name, kind, {"x": (kind, value)}, text)
 
-    def popcount(self, value: str) -> str:
-        """Returns the number of bits that are set in an unsigned value."""
-        return f"__builtin_popcountll({value})"
+    def float_form(self, row: Function) -> str:
+        """Returns the form on floats of a function in this dialect."""
+        return row.c
+
+    def integer_form(self, row: Function) -> str:
+        """Returns the form on integers of a function in this dialect."""
+        return row.c_integer
 
     def math(self, function: str, args: tuple[str, ...], dtype: str) -> str:
         """Returns a function, or `pow`, of float32 or float64 values."""
-        f = "f" if dtype == "float32" else ""
-        one = self.constant(1.0, dtype)
-        match function:
-            case "isnan":
-                return f"{self.helper('isnan', dtype)}({args[0]})"
-            case "isinf":
-                return f"(fabs{f}({args[0]}) == {self.not_finite(math.inf, dtype)})"
-            case "isfinite":
-                return f"(fabs{f}({args[0]}) < {self.not_finite(math.inf, dtype)})"
-            case "sign":
-                return f"{self.helper('sign__float', dtype)}({args[0]})"
-            case "rsqrt":
-                return f"({one} / {self.math('sqrt', args, dtype)})"
-            case "sigmoid":
-                return f"({one} / ({one} + {self.math('exp', (f'(-{args[0]})',), dtype)}))"
-            case "exp10":
-                return self.math("pow", (self.constant(10.0, dtype), args[0]), dtype)
-        return f"{LIBRARY[function]}{f}({', '.join(args)})"
+        row = FUNCTIONS.get(function)
+        form = (self.float_form(row) if row else "") or function
+        if row is None or is_name(form):
+            return f"{form}{'f' if dtype == 'float32' else ''}({', '.join(args)})"
+        named = dict(zip(row.arguments, args, strict=True))
+        if all(uses(form, name) == 1 for name in named):
+            return self._formula(form, named, dtype)
+        # What is used twice is evaluated once.
+        kind = self.value_types[dtype]
+        return self._function(
+            f"ms_{function}_{short_name(dtype)}",
+            "int" if row.to_bool else kind,
+            {name: (kind, text) for name, text in named.items()},
+            bare(self._formula(form, {name: name for name in named}, dtype)),
+        )
+
+    def _formula(self, formula: str, values: Mapping[str, str], dtype: str) -> str:
+        """Returns a formula of float32 or float64 values as a C expression."""
+
+        def apply(op: str, *operands: str) -> str:
+            if op == "neg":
+                return f"(-{operands[0]})"
+            if op == "select":
+                return "({} ? {} : {})".format(*operands)
+            if op in SIGNS:
+                return f"({operands[0]} {SIGNS[op]} {operands[1]})"
+            return self.math(op, operands, dtype)
+
+        return evaluate(formula, values, lambda value: self.constant(value, dtype), apply)
+
+    def _function(
+        self, name: str, result: str, arguments: Mapping[str, tuple[str, str]], value: str
+    ) -> str:
+        """Returns a call of a helper function of one expression.
+
+        Args:
+          name: its name.
+          result: its C type.
+          arguments: the C type of each argument and what it is called with, by its name.
+          value: the expression.
+        """
+        declared = ", ".join(f"{kind} {argument}" for argument, (kind, _) in arguments.items())
+        text = f"{self.inline} {result} {name}({declared}) {{\n  return {value};\n}}"
+        self.helpers.setdefault(name, text)
+        return f"{name}({', '.join(text for _, text in arguments.values())})"
 
     def _cast(self, operand: Expr, dtype: str) -> str:
         source, text = operand.dtype, self.value(operand)

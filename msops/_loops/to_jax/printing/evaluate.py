@@ -65,8 +65,8 @@ def _variable(name: str, scope: Scope) -> Value:
 def _operands(op: str, exprs: Sequence[Expr], scope: Scope) -> list[Value]:
     """Evaluates operands; where the result is not chosen, so that its derivative is finite."""
     values = [evaluate(expr, scope) for expr in exprs]
-    safe = operations.SAFE_ARGUMENTS.get(op)
-    if safe is None or scope.mask is None or not is_float(exprs[0].dtype):
+    safe = operations.safe_operands(op)
+    if not safe or scope.mask is None or not is_float(exprs[0].dtype):
         return values
     mask, dtype = scope.mask, exprs[0].dtype
     return [

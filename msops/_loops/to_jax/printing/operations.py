@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from jax import lax
 
 from msops._base.dtypes import as_dtype
+from msops._loops.ir.formulas import evaluate, is_name
+from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.intrinsics import is_float
 from msops._loops.to_jax.printing.values import Array
 
@@ -119,20 +122,8 @@ def _float_floordiv(x: Array, y: Array) -> Array:
     return lax.select(lax.eq(y, zero), lax.div(x, y), lax.round(quotient))
 
 
-def _rounded_half_even(x: Array) -> Array:
-    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
-
-
-def _trunc(x: Array) -> Array:
-    return lax.select(lax.lt(x, like(x, 0)), lax.ceil(x), lax.floor(x))
-
-
 def _isnan(x: Array) -> Array:
     return lax.ne(x, x)
-
-
-def _isinf(x: Array) -> Array:
-    return lax.eq(lax.abs(x), like(x, math.inf))
 
 
 _INTEGER_BINARY: dict[str, Callable[[Array, Array], Array]] = {
@@ -170,48 +161,6 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "ge": lax.ge,
 }
 
-_FUNCTIONS: dict[str, Callable[..., Array]] = {
-    "sqrt": lax.sqrt,
-    "rsqrt": lax.rsqrt,
-    "exp": lax.exp,
-    # lax.exp2 is off by as many roundings as its argument is large.
-    "exp2": lambda x: lax.pow(like(x, 2), x),
-    "exp10": lambda x: lax.pow(like(x, 10), x),
-    "expm1": lax.expm1,
-    "log": lax.log,
-    "log2": lambda x: lax.div(lax.log(x), like(x, math.log(2))),
-    "log10": lambda x: lax.div(lax.log(x), like(x, math.log(10))),
-    "log1p": lax.log1p,
-    "sin": lax.sin,
-    "cos": lax.cos,
-    "tan": lax.tan,
-    "asin": lax.asin,
-    "acos": lax.acos,
-    "atan": lax.atan,
-    "sinh": lax.sinh,
-    "cosh": lax.cosh,
-    "tanh": lax.tanh,
-    "asinh": lax.asinh,
-    "acosh": lax.acosh,
-    "atanh": lax.atanh,
-    "erf": lax.erf,
-    "sigmoid": lax.logistic,
-    "floor": lax.floor,
-    "ceil": lax.ceil,
-    "trunc": _trunc,
-    "nearbyint": _rounded_half_even,
-    "round": lax.round,
-    "sign": lax.sign,
-    "atan2": lax.atan2,
-    "fmod": lax.rem,
-    "isnan": _isnan,
-    "isinf": _isinf,
-    "isfinite": lax.is_finite,
-    "popcount": lax.population_count,
-}
-
-_COMPOSED = ("exp2", "exp10", "log2", "log10", "sigmoid")
-
 _REDUCTIONS: dict[str, Callable[[Array, Any], Array]] = {
     "add": lax.reduce_sum,
     "mul": lax.reduce_prod,
@@ -224,25 +173,17 @@ _REDUCTIONS: dict[str, Callable[[Array, Any], Array]] = {
     "xor": lax.reduce_xor,
 }
 
-SAFE_ARGUMENTS: dict[str, tuple[float, ...]] = {
-    **dict.fromkeys(
-        (
-            "sqrt", "rsqrt", "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p",
-            "tan", "asin", "acos", "sinh", "cosh", "atanh",
-        ),
-        (0.5,),
-    ),
-    "acosh": (2.0,),
-    "atan2": (1.0, 1.0),
-    "fmod": (0.5, 1.0),
-    "div": (1.0, 1.0),
-    "pow": (1.0, 1.0),
-    "floordiv": (0.5, 1.0),
-    "mod": (0.5, 1.0),
-}  # fmt: skip
-"""Operands that operations get where their result is not chosen.
+_SAFE_OPERANDS = {"div": (1.0, 1.0), "pow": (1.0, 1.0), "floordiv": (0.5, 1.0), "mod": (0.5, 1.0)}
 
-A gradient through the branch that is not taken is 0 times a derivative, which must be finite."""
+
+def safe_operands(op: str) -> tuple[float, ...]:
+    """Returns the operands that an operation or function gets where its result is not chosen.
+
+    A gradient through the branch that is not taken is 0 times a derivative, which must be finite.
+    Empty where it always is.
+    """
+    row = FUNCTIONS.get(op)
+    return row.safe if row else _SAFE_OPERANDS.get(op, ())
 
 
 def unary(op: str) -> Callable[[Array], Array]:
@@ -260,20 +201,44 @@ def binary(op: str, dtype: str) -> Callable[[Array, Array], Array]:
 
 
 def call(function: str, dtype: str) -> Callable[..., Array]:
-    """Returns the lax function of a `Call` on arguments of a dtype."""
-    if function == "abs":
-        return (lambda x: x) if dtype.startswith("uint") else lax.abs
-    if function in _COMPOSED and dtype in ("float16", "bfloat16"):
-        return _widened(_FUNCTIONS[function])
-    return _FUNCTIONS[function]
+    """Returns the JAX function of a `Call` on arguments of a dtype."""
+    if function == "abs" and dtype.startswith("uint"):
+        return lambda x: x
+    row = FUNCTIONS[function]
+    form = row.jax or f"lax.{function}"
+    run = _named(form) if is_name(form) else _formula(form, row.arguments, dtype)
+    is_narrow = dtype in ("float16", "bfloat16")
+    return _widened(run) if is_narrow and row.jax_in_float32 else run
+
+
+def _named(form: str) -> Callable[..., Array]:
+    """Returns the function of a name below `jax`."""
+    function: Callable[..., Array] = operator.attrgetter(form)(jax)
+    return function
+
+
+def _formula(form: str, names: tuple[str, ...], dtype: str) -> Callable[..., Array]:
+    def run(*args: Array) -> Array:
+        def apply(op: str, *operands: Array) -> Array:
+            if op == "select":
+                return lax.select(*operands)
+            if op == "neg":
+                return lax.neg(*operands)
+            own = call(op, dtype) if op in FUNCTIONS else binary(op, dtype)
+            return own(*operands)
+
+        values = dict(zip(names, args, strict=True))
+        return evaluate(form, values, lambda value: like(args[0], value), apply)
+
+    return run
 
 
 def _widened(function: Callable[..., Array]) -> Callable[..., Array]:
     """Returns a function of several operations without the roundings of 16 bits between them."""
 
-    def run(x: Array) -> Array:
-        wide = function(lax.convert_element_type(x, np.float32))
-        return lax.convert_element_type(wide, x.dtype)
+    def run(*args: Array) -> Array:
+        wide = function(*(lax.convert_element_type(x, np.float32) for x in args))
+        return lax.convert_element_type(wide, args[0].dtype)
 
     return run
 
