@@ -91,6 +91,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         errors.BuildError,
         "Custom 'Multipl': float_ops.cc exports no function Multipl, but does export:\n"
         "  Multiply\n"
+        "  MultiplyRepeated\n"
         "Name one of these, or check the spelling in the source.",
     ),
     "no C identifier": (
