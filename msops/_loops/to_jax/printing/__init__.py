@@ -1,7 +1,7 @@
 """Raised kernels as JAX functions: the one part of the loop compiler that imports JAX.
 
-Modules: contractions, evaluate, gathers, indices, loads, operations, recurrences, reductions, run,
-scatters, scope, sliding, stores, values, vector_steps.
+Modules: contractions, environment, evaluate, gathers, indices, loads, operations, recurrences,
+reductions, run, scatters, sliding, stores, values, vector_steps.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from jax import lax
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.nodes import Buffer, Kernel, Local
 from msops._loops.ir.walk import statements
+from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.run import run
-from msops._loops.to_jax.printing.scope import Machine
 from msops._loops.to_jax.printing.values import Contents, Uniform, contents_array
 from msops._loops.to_jax.raising.classify import raise_kernel
 
@@ -42,8 +42,8 @@ def build(kernel: Kernel) -> Callable[..., list[Any]]:
             buffer.name: lax.convert_element_type(array, as_dtype(buffer.dtype).dtype)
             for buffer, array in zip(kernel.parameters, arrays, strict=True)
         }
-        machine = run(steps, Machine({**zeros, **contents}, {}, {}))
-        return [contents_array(machine.contents[name]) for name in kernel.results]
+        env = run(steps, Environment({**zeros, **contents}))
+        return [contents_array(env.contents[name]) for name in kernel.results]
 
     return function
 

@@ -9,73 +9,73 @@ import jax
 import numpy as np
 from jax import lax
 
+from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.reductions import reduce_value
-from msops._loops.to_jax.printing.scope import Scope
 from msops._loops.to_jax.printing.values import Array, Value, constant
 from msops._loops.to_jax.raising.steps import Contract
 
 
-def contract(step: Contract, values: Sequence[Value], scope: Scope) -> Value:
+def contract(step: Contract, values: Sequence[Value], env: Environment) -> Value:
     """Returns a sum of products, pair by pair, the cheapest pair first.
 
     Args:
       step: the contraction.
       values: of its factors.
-      scope: what they were evaluated in.
+      env: what they were evaluated in.
     """
-    kept = {axis for axis in scope.order if axis not in step.over}
-    total = _contract_all(values, kept, scope)
+    kept = {axis for axis in env.order if axis not in step.over}
+    total = _contract_all(values, kept, env)
     missing = [axis for axis in step.over if all(axis not in v.axes for v in values)]
     if missing:
         times = constant(
-            math.prod(scope.extents[axis] for axis in missing), step.nest.store.value.dtype
+            math.prod(env.extents[axis] for axis in missing), step.nest.store.value.dtype
         )
-        total = scope.apply(lax.mul, total, Value(times, ()))
-    return scope.apply(lax.neg, total) if step.turned else total
+        total = env.apply(lax.mul, total, Value(times, ()))
+    return env.apply(lax.neg, total) if step.turned else total
 
 
-def _contract_all(values: Sequence[Value], kept: set[str], scope: Scope) -> Value:
+def _contract_all(values: Sequence[Value], kept: set[str], env: Environment) -> Value:
     """Returns the product of values, summed over all axes that are not kept."""
     left = list(values)
     while len(left) > 1:
         first, second = min(
             ((i, j) for i in range(len(left)) for j in range(i + 1, len(left))),
-            key=lambda pair: _pair_cost(left, pair, kept, scope),
+            key=lambda pair: _pair_cost(left, pair, kept, env),
         )
         other, one = left.pop(second), left.pop(first)
         needed = kept.union(*(value.axes for value in left))
-        left.append(_contract_pair(one, other, needed, scope))
+        left.append(_contract_pair(one, other, needed, env))
     (last,) = left
-    return reduce_value("add", last, [axis for axis in last.axes if axis not in kept], scope)
+    return reduce_value("add", last, [axis for axis in last.axes if axis not in kept], env)
 
 
 def _pair_cost(
-    values: Sequence[Value], pair: tuple[int, int], kept: set[str], scope: Scope
+    values: Sequence[Value], pair: tuple[int, int], kept: set[str], env: Environment
 ) -> tuple[int, int]:
     """The size of a pair's result, then the work."""
     one, other = (values[i] for i in pair)
     rest = [value for i, value in enumerate(values) if i not in pair]
     needed = kept.union(*(value.axes for value in rest))
     axes = {*one.axes, *other.axes}
-    extents = scope.extents
+    extents = env.extents
     return (
         math.prod(extents[axis] for axis in axes & needed),
         math.prod(extents[axis] for axis in axes),
     )
 
 
-def _contract_pair(one: Value, other: Value, needed: set[str], scope: Scope) -> Value:
+def _contract_pair(one: Value, other: Value, needed: set[str], env: Environment) -> Value:
     shared = set(one.axes) & set(other.axes)
-    summed = [axis for axis in scope.order if axis in shared and axis not in needed]
+    summed = [axis for axis in env.order if axis in shared and axis not in needed]
     free = [[a for a in value.axes if a not in shared] for value in (one, other)]
     if not summed or not (free[0] or free[1]):
-        product = scope.apply(lax.mul, one, other)
-        return reduce_value("add", product, [a for a in product.axes if a not in needed], scope)
+        product = env.apply(lax.mul, one, other)
+        return reduce_value("add", product, [a for a in product.axes if a not in needed], env)
     one, other = (
-        reduce_value("add", v, [a for a in own if a not in needed], scope)
+        reduce_value("add", v, [a for a in own if a not in needed], env)
         for v, own in zip((one, other), free, strict=True)
     )
-    batch = [axis for axis in scope.order if axis in shared and axis in needed]
+    batch = [axis for axis in env.order if axis in shared and axis in needed]
     numbers = tuple(
         tuple(tuple(value.axes.index(axis) for axis in group) for value in (one, other))
         for group in (summed, batch)

@@ -6,22 +6,22 @@ from jax import lax
 
 from msops._loops.analysis.ranges import range_of
 from msops._loops.ir.nodes import Load
+from msops._loops.to_jax.printing.environment import Environment, ValueOf
 from msops._loops.to_jax.printing.indices import Places, as_index, find_windows, stacked
-from msops._loops.to_jax.printing.scope import Scope, ValueOf
 from msops._loops.to_jax.printing.values import Array, Value
 
 
-def gather(array: Array, expr: Load, scope: Scope, value_of: ValueOf) -> Value:
+def gather(array: Array, expr: Load, env: Environment, value_of: ValueOf) -> Value:
     """Returns elements at indices, each clamped to the nearest one that there is."""
-    windows = find_windows(expr.indices, array.shape, set(), scope)
-    array = _cut(array, windows, expr, scope)
+    windows = find_windows(expr.indices, array.shape, set(), env)
+    array = _cut(array, windows, expr, env)
     indexed = tuple(p for p in range(array.ndim) if p not in windows)
-    values = [as_index(value_of(expr.indices[p]), array.shape[p], scope) for p in indexed]
-    batch = scope.ordered({axis for value in values for axis in value.axes})
-    columns = [scope.spread(value, batch) for value in values]
+    values = [as_index(value_of(expr.indices[p]), array.shape[p], env) for p in indexed]
+    batch = env.ordered({axis for value in values for axis in value.axes})
+    columns = [env.spread(value, batch) for value in values]
     places = Places(stacked(columns), batch, indexed, windows)
     modes = lax.GatherScatterMode
-    mode = modes.PROMISE_IN_BOUNDS if _is_inside(expr, array, indexed, scope) else modes.CLIP
+    mode = modes.PROMISE_IN_BOUNDS if _is_inside(expr, array, indexed, env) else modes.CLIP
     return Value(elements(array, places, mode), (*batch, *windows.values()))
 
 
@@ -37,17 +37,17 @@ def elements(array: Array, places: Places, mode: lax.GatherScatterMode) -> Array
     return lax.gather(array, places.indices, numbers, sizes, mode=mode)
 
 
-def _cut(array: Array, windows: dict[int, str], expr: Load, scope: Scope) -> Array:
+def _cut(array: Array, windows: dict[int, str], expr: Load, env: Environment) -> Array:
     """Returns what the axes of windows run over."""
     starts, ends = [0] * array.ndim, list(array.shape)
     for position, axis in windows.items():
-        first, _ = range_of(expr.indices[position], scope.ranges)
-        starts[position], ends[position] = first, first + scope.extents[axis]
+        first, _ = range_of(expr.indices[position], env.ranges)
+        starts[position], ends[position] = first, first + env.extents[axis]
     if not any(starts) and ends == list(array.shape):
         return array
     return lax.slice(array, starts, ends)
 
 
-def _is_inside(expr: Load, array: Array, indexed: tuple[int, ...], scope: Scope) -> bool:
-    bounds = [(range_of(expr.indices[p], scope.ranges), array.shape[p]) for p in indexed]
+def _is_inside(expr: Load, array: Array, indexed: tuple[int, ...], env: Environment) -> bool:
+    bounds = [(range_of(expr.indices[p], env.ranges), array.shape[p]) for p in indexed]
     return all(low >= 0 and high < size for (low, high), size in bounds)

@@ -12,7 +12,7 @@ from msops._loops.analysis.affine import affine
 from msops._loops.analysis.ranges import is_within
 from msops._loops.ir.nodes import Expr
 from msops._loops.ir.walk import variables
-from msops._loops.to_jax.printing.scope import Scope, ValueOf
+from msops._loops.to_jax.printing.environment import Environment, ValueOf
 from msops._loops.to_jax.printing.values import Array, Value
 
 
@@ -58,7 +58,7 @@ class Places:
 
 
 def find_windows(
-    indices: Sequence[Expr], shape: Sequence[int], apart: set[str], scope: Scope
+    indices: Sequence[Expr], shape: Sequence[int], apart: set[str], env: Environment
 ) -> dict[int, str]:
     """Returns the dimensions along which an axis runs alone, with step 1 and inside.
 
@@ -66,11 +66,11 @@ def find_windows(
       indices: an expression a dimension.
       shape: of the buffer.
       apart: axes that may not run along a dimension.
-      scope: what the indices are evaluated in.
+      env: what the indices are evaluated in.
     """
     found = {}
     for position, (index, size) in enumerate(zip(indices, shape, strict=True)):
-        function = affine(index, scope.axis_ranges)
+        function = affine(index, env.axis_ranges)
         if function is None or function.scalars or len(function.along) != 1:
             continue
         ((axis, coefficient),) = function.along
@@ -78,16 +78,16 @@ def find_windows(
         if (
             coefficient == 1
             and axis not in apart
-            and is_within(function.range(scope.axis_ranges), (0, size - 1))
+            and is_within(function.range(env.axis_ranges), (0, size - 1))
             and all(axis not in variables(other) for other in others)
         ):
             found[position] = axis
     return found
 
 
-def as_index(value: Value, size: int, scope: Scope) -> Value:
+def as_index(value: Value, size: int, env: Environment) -> Value:
     """Returns an index as int32; one beyond -1 or `size` may become one of them."""
-    return scope.apply(lambda x: _clamped(x, size), value)
+    return env.apply(lambda x: _clamped(x, size), value)
 
 
 def _clamped(x: Array, size: int) -> Array:

@@ -10,39 +10,39 @@ from jax import lax
 from msops._loops.analysis.affine import Affine
 from msops._loops.analysis.conditions import implied
 from msops._loops.ir.nodes import Load
+from msops._loops.to_jax.printing.environment import Environment, ValueOf
 from msops._loops.to_jax.printing.gathers import gather
 from msops._loops.to_jax.printing.indices import scalar_sum
-from msops._loops.to_jax.printing.scope import Scope, ValueOf
 from msops._loops.to_jax.printing.values import Array, Uniform, Value, reshaped
 from msops._loops.to_jax.raising.views import Dimension, Level, View, find_view
 
 
-def load(expr: Load, scope: Scope, value_of: ValueOf) -> Value:
+def load(expr: Load, env: Environment, value_of: ValueOf) -> Value:
     """Returns the elements that a load reads."""
-    contents = scope.machine.contents[expr.buffer]
+    contents = env.contents[expr.buffer]
     if isinstance(contents, Uniform) or 0 in contents.shape:
         value = contents.value if isinstance(contents, Uniform) else contents.dtype.type(0)
         return Value(value, ())
-    view = find_view(expr.indices, contents.shape, scope.axis_ranges)
-    padding = [_padding(dimension, scope) for dimension in view.dimensions] if view else []
+    view = find_view(expr.indices, contents.shape, env.axis_ranges)
+    padding = [_padding(dimension, env) for dimension in view.dimensions] if view else []
     known = [amount for amount in padding if amount is not None]
     if view is None or len(known) < len(padding):
-        value = gather(contents, expr, scope, value_of)
+        value = gather(contents, expr, env, value_of)
     else:
         value = _viewed(contents, view, known, value_of)
-    order = scope.ordered(set(value.axes))
-    return Value(scope.spread(value, order), order)
+    order = env.ordered(set(value.axes))
+    return Value(env.spread(value, order), order)
 
 
 # Views.
 
 
-def _padding(dimension: Dimension, scope: Scope) -> tuple[int, int] | None:
+def _padding(dimension: Dimension, env: Environment) -> tuple[int, int] | None:
     """Returns how far the view reaches beyond both ends of a dimension.
 
     None: an element beyond them may be chosen, so the index must be clamped to the nearest one.
     """
-    first, last = dimension.index.range(scope.ranges)
+    first, last = dimension.index.range(env.ranges)
     low, high = max(0, -first), max(0, last - dimension.size + 1)
     if not low and not high:
         return (0, 0)
@@ -51,9 +51,9 @@ def _padding(dimension: Dimension, scope: Scope) -> tuple[int, int] | None:
     if max(low, high) > 4 * dimension.size:
         return None
     size = Affine.of_constant(dimension.size - 1)
-    names, conditions = scope.axis_ranges, scope.conditions
-    inside = implied(dimension.index, conditions, names, scope.ranges) and implied(
-        size - dimension.index, conditions, names, scope.ranges
+    names, conditions = env.axis_ranges, env.conditions
+    inside = implied(dimension.index, conditions, names, env.ranges) and implied(
+        size - dimension.index, conditions, names, env.ranges
     )
     return (low, high) if inside else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ from msops._base.dtypes import as_dtype
 from msops._loops.ir.formulas import evaluate, is_name
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.intrinsics import is_float
-from msops._loops.to_jax.printing.values import Array
+from msops._loops.to_jax.printing.values import Array, in_float32
 
 
 def like(x: Array, value: float) -> Array:
@@ -281,8 +282,5 @@ def reduce(op: str, x: Array, dimensions: tuple[int, ...]) -> Array:
     """Returns a reduction over dimensions; 16-bit floats are summed in float32."""
     if not dimensions:
         return x
-    dtype = np.dtype(x.dtype)
-    if op in ("add", "mul") and dtype.itemsize == 2 and dtype.kind not in "iu":
-        wide = _REDUCTIONS[op](lax.convert_element_type(x, np.float32), dimensions)
-        return lax.convert_element_type(wide, dtype)
-    return _REDUCTIONS[op](x, dimensions)
+    function = partial(_REDUCTIONS[op], axes=dimensions)
+    return in_float32(function, x) if op in ("add", "mul") else function(x)

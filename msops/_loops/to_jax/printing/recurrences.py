@@ -8,38 +8,32 @@ import numpy as np
 from jax import lax
 
 from msops._loops.to_jax.printing import operations
+from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
-from msops._loops.to_jax.printing.scope import Scope
-from msops._loops.to_jax.printing.values import Array, Value
+from msops._loops.to_jax.printing.values import Array, Value, in_float32
 from msops._loops.to_jax.raising.steps import Accumulate, Recur
 
 _CUMULATIVE = {"add": lax.cumsum, "mul": lax.cumprod, "min": lax.cummin, "max": lax.cummax}
 
 
-def accumulate(step: Accumulate, scope: Scope) -> Value:
+def accumulate(step: Accumulate, env: Environment) -> Value:
     """Returns every partial result along the axis."""
-    axes = scope.order
-    array = scope.spread(evaluate(step.value, scope), axes)
-    first = scope.spread(evaluate(step.initial, scope), _without(axes, step.axis))
+    axes = env.order
+    array = env.spread(evaluate(step.value, env), axes)
+    first = env.spread(evaluate(step.initial, env), _without(axes, step.axis))
     position = axes.index(step.axis)
-    kind = np.dtype(array.dtype)
-    narrow = kind.itemsize == 2 and kind.kind not in "iu"
-    if narrow:
-        array = lax.convert_element_type(array, np.float32)
-    partial = _CUMULATIVE[step.op](array, axis=position)
-    if narrow:
-        partial = lax.convert_element_type(partial, kind)
+    sums = in_float32(partial(_CUMULATIVE[step.op], axis=position), array)
     initial = lax.broadcast_in_dim(first, array.shape, _others(array.ndim, position))
-    return Value(operations.binary(step.op, kind.name)(initial, partial), axes)
+    return Value(operations.binary(step.op, str(array.dtype))(initial, sums), axes)
 
 
-def recur(step: Recur, scope: Scope) -> Value:
+def recur(step: Recur, env: Environment) -> Value:
     """Returns h for every position of the axis, where h_i = a_i h_{i-1} + b_i."""
-    axes = scope.order
+    axes = env.order
     position = axes.index(step.axis)
-    factor = scope.spread(evaluate(step.coefficient, scope), axes)
-    addend = scope.spread(evaluate(step.addend, scope), axes)
-    first = scope.spread(evaluate(step.initial, scope), _without(axes, step.axis))
+    factor = env.spread(evaluate(step.coefficient, env), axes)
+    addend = env.spread(evaluate(step.addend, env), axes)
+    first = env.spread(evaluate(step.initial, env), _without(axes, step.axis))
     product = lax.platform_dependent(
         factor,
         addend,

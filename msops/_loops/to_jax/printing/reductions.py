@@ -6,28 +6,28 @@ from collections.abc import Sequence
 
 from msops._loops.ir.nodes import Expr
 from msops._loops.to_jax.printing import operations
+from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
-from msops._loops.to_jax.printing.scope import Scope
-from msops._loops.to_jax.printing.values import Value, spread
+from msops._loops.to_jax.printing.values import Value
 
 
-def reduce_expression(op: str, expr: Expr, over: Sequence[str], scope: Scope) -> Value:
-    """Returns the reduction of an expression over axes, where the scope's conditions hold."""
-    value = evaluate(expr, scope)
-    if scope.mask is not None:
+def reduce_expression(op: str, expr: Expr, over: Sequence[str], env: Environment) -> Value:
+    """Returns the reduction of an expression over axes, where the conditions of `env` hold."""
+    value = evaluate(expr, env)
+    if env.mask is not None:
         neutral = Value(operations.identity(op, expr.dtype), ())
-        value = scope.choose(scope.mask, value, neutral)
-    return reduce_value(op, value, over, scope)
+        value = env.choose(env.mask, value, neutral)
+    return reduce_value(op, value, over, env)
 
 
-def reduce_value(op: str, value: Value, over: Sequence[str], scope: Scope) -> Value:
+def reduce_value(op: str, value: Value, over: Sequence[str], env: Environment) -> Value:
     """Returns the reduction of a value over axes; it may be constant along some."""
     if not over:
         return value
-    axes = tuple(axis for axis in scope.order if axis in value.axes or axis in over)
+    axes = tuple(axis for axis in env.order if axis in value.axes or axis in over)
     if op in ("min", "max", "land", "lor", "and", "or"):
         axes = value.axes  # Repetition changes nothing.
-    array = spread(value, axes, scope.extents)
+    array = env.spread(value, axes)
     dimensions = tuple(i for i, axis in enumerate(axes) if axis in over)
     kept = tuple(axis for axis in axes if axis not in over)
     return Value(operations.reduce(op, array, dimensions), kept)

@@ -9,27 +9,27 @@ import numpy as np
 from jax import lax
 
 from msops._loops.ir.nodes import Expr
+from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
-from msops._loops.to_jax.printing.scope import Machine, Scope
 from msops._loops.to_jax.printing.values import Array, Contents, Uniform, contents_array
 from msops._loops.to_jax.printing.vector_steps import execute
 from msops._loops.to_jax.raising.nests import Axis
 from msops._loops.to_jax.raising.steps import Branch, Clear, Loop, Step, written
 
 
-def run(steps: Sequence[Step], machine: Machine) -> Machine:
-    """Returns the machine after the steps."""
+def run(steps: Sequence[Step], env: Environment) -> Environment:
+    """Returns the environment after the steps."""
     for step in steps:
         match step:
             case Loop():
-                machine = _loop(step, machine)
+                env = _loop(step, env)
             case Branch():
-                machine = _branch(step, machine)
+                env = _branch(step, env)
             case Clear(buffer=buffer):
-                machine = machine.with_contents({buffer: _cleared(machine.contents[buffer])})
+                env = env.after({buffer: _cleared(env.contents[buffer])})
             case _:
-                machine = machine.with_contents({step.nest.store.buffer: execute(step, machine)})
-    return machine
+                env = env.after({step.nest.store.buffer: execute(step, env)})
+    return env
 
 
 def _cleared(contents: Contents) -> Uniform:
@@ -37,62 +37,62 @@ def _cleared(contents: Contents) -> Uniform:
     return Uniform(np.zeros((), dtype)[()], contents.shape)
 
 
-def _branch(step: Branch, machine: Machine) -> Machine:
+def _branch(step: Branch, env: Environment) -> Environment:
     names = sorted(written(step.then) | written(step.otherwise))
     arrays = lax.cond(
-        evaluate(step.branch.condition, Scope(machine, ())).array,
-        _after(step.then, names, machine),
-        _after(step.otherwise, names, machine),
-        _arrays(names, machine),
+        evaluate(step.branch.condition, env).array,
+        _after(step.then, names, env),
+        _after(step.otherwise, names, env),
+        _arrays(names, env),
     )
-    return machine.with_contents(dict(zip(names, arrays, strict=True)))
+    return env.after(dict(zip(names, arrays, strict=True)))
 
 
-def _loop(step: Loop, machine: Machine) -> Machine:
+def _loop(step: Loop, env: Environment) -> Environment:
     """Runs a loop; where its range has a hull for a fixed number of times, as reverse mode wants.
 
     Iterations of the hull that are not the loop's do nothing.
     """
     names = sorted(written(step.body))
-    begin, end = (_bound(bound, machine) for bound in (step.loop.begin, step.loop.end))
+    begin, end = (_bound(bound, env) for bound in (step.loop.begin, step.loop.end))
     first, last = (begin, end) if step.axis is None else _ends(step.axis)
-    ranges = {**machine.ranges, **({step.axis.var: step.axis.interval} if step.axis else {})}
+    ranges = {**env.scalar_ranges, **({step.axis.var: step.axis.interval} if step.axis else {})}
 
     def body(counter: Array, arrays: Sequence[Array]) -> tuple[Array, ...]:
         # Under jax.enable_x64 the counter of a fixed number of trips is an int64.
         counter = lax.convert_element_type(counter, np.int32)
-        scalars = {**machine.scalars, step.loop.var: counter}
-        inner = dataclasses.replace(machine, scalars=scalars, ranges=ranges)
+        scalars = {**env.scalars, step.loop.var: counter}
+        inner = dataclasses.replace(env, scalars=scalars, scalar_ranges=ranges)
         after = _after(step.body, names, inner)
         if step.is_hull:
             runs = lax.bitwise_and(lax.ge(counter, begin), lax.lt(counter, end))
             return lax.cond(runs, after, tuple, arrays)
         return after(arrays)
 
-    arrays = lax.fori_loop(first, last, body, _arrays(names, machine))
-    return machine.with_contents(dict(zip(names, arrays, strict=True)))
+    arrays = lax.fori_loop(first, last, body, _arrays(names, env))
+    return env.after(dict(zip(names, arrays, strict=True)))
 
 
 def _ends(axis: Axis) -> tuple[Array, Array]:
     return np.int32(axis.begin), np.int32(axis.end)
 
 
-def _bound(expr: Expr, machine: Machine) -> Array:
-    value = evaluate(expr, Scope(machine, ())).array
+def _bound(expr: Expr, env: Environment) -> Array:
+    value = evaluate(expr, env).array
     return lax.convert_element_type(value, np.int32)
 
 
-def _arrays(names: Sequence[str], machine: Machine) -> tuple[Array, ...]:
-    return tuple(contents_array(machine.contents[name]) for name in names)
+def _arrays(names: Sequence[str], env: Environment) -> tuple[Array, ...]:
+    return tuple(contents_array(env.contents[name]) for name in names)
 
 
 def _after(
-    steps: Sequence[Step], names: Sequence[str], machine: Machine
+    steps: Sequence[Step], names: Sequence[str], env: Environment
 ) -> Callable[[Sequence[Array]], tuple[Array, ...]]:
     """Returns the function from the contents of buffers before steps to those after them."""
 
     def function(arrays: Sequence[Array]) -> tuple[Array, ...]:
-        inner = machine.with_contents(dict(zip(names, arrays, strict=True)))
+        inner = env.after(dict(zip(names, arrays, strict=True)))
         return _arrays(names, run(steps, inner))
 
     return function

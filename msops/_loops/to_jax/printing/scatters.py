@@ -13,9 +13,10 @@ from jax import lax
 from msops._loops.analysis.ranges import range_of
 from msops._loops.ir.nodes import INDEX_DTYPE, Const, Store
 from msops._loops.to_jax.printing import operations
+from msops._loops.to_jax.printing.environment import Environment
+from msops._loops.to_jax.printing.evaluate import evaluate
 from msops._loops.to_jax.printing.gathers import elements
 from msops._loops.to_jax.printing.indices import Places, as_index, find_windows, stacked
-from msops._loops.to_jax.printing.scope import Scope, ValueOf
 from msops._loops.to_jax.printing.values import Array, Value
 
 _MODES = lax.GatherScatterMode
@@ -26,8 +27,7 @@ def scatter(
     target: Store,
     value: Value,
     op: str | None,
-    scope: Scope,
-    value_of: ValueOf,
+    env: Environment,
     *,
     once: bool,
 ) -> Array:
@@ -39,15 +39,14 @@ def scatter(
       value: what is stored.
       op: what it is combined with the old elements by; None replaces them, and no two iterations
         then store to the same element.
-      scope: what is evaluated where; nothing is stored where its masks do not hold.
-      value_of: evaluates the indices.
+      env: what is evaluated where; nothing is stored where its masks do not hold.
       once: no element is combined twice.
     """
     if not target.indices:
         # A scalar has no dimension to index.
-        places, updates = _places((1,), target, value, scope, value_of)
+        places, updates = _places((1,), target, value, env)
         return lax.reshape(_scatter(lax.reshape(buffer, (1,)), places, updates, op), ())
-    places, updates = _places(buffer.shape, target, value, scope, value_of)
+    places, updates = _places(buffer.shape, target, value, env)
     if op is not None and once:
         # JAX has scatters for few operations, and derivatives for fewer.
         old = _cut_elements(buffer, places, updates)
@@ -57,30 +56,30 @@ def scatter(
 
 
 def _places(
-    shape: tuple[int, ...], target: Store, value: Value, scope: Scope, value_of: ValueOf
+    shape: tuple[int, ...], target: Store, value: Value, env: Environment
 ) -> tuple[Places, Array]:
     """Returns where the iterations store, and what."""
     indices = target.indices or (Const(0, INDEX_DTYPE),)
-    mask = scope.mask
+    mask = env.mask
     moving = set(mask.axes) if mask else set()
     windows = {
         position: axis
-        for position, axis in find_windows(indices, shape, moving, scope).items()
-        if range_of(indices[position], scope.ranges)[0] == 0
+        for position, axis in find_windows(indices, shape, moving, env).items()
+        if range_of(indices[position], env.ranges)[0] == 0
     }
     if len(windows) == len(shape):
         del windows[0]  # There must be an index.
     indexed = tuple(p for p in range(len(shape)) if p not in windows)
-    values = [as_index(value_of(indices[p]), shape[p], scope) for p in indexed]
+    values = [as_index(evaluate(indices[p], env), shape[p], env) for p in indexed]
     used = set(value.axes).union(moving, *(index.axes for index in values))
-    batch = scope.ordered(used - set(windows.values()))
-    columns = [scope.spread(index, batch) for index in values]
+    batch = env.ordered(used - set(windows.values()))
+    columns = [env.spread(index, batch) for index in values]
     if mask is not None:
-        where = scope.spread(mask, batch)
+        where = env.spread(mask, batch)
         beyond = lax.full(where.shape, np.int32(shape[indexed[0]]))
         first = columns[0] if np.ndim(columns[0]) else lax.full(where.shape, columns[0])
         columns[0] = lax.select(where, first, beyond)
-    updates = scope.spread(value, (*batch, *windows.values()))
+    updates = env.spread(value, (*batch, *windows.values()))
     updates = lax.full((), np.asarray(updates)) if isinstance(updates, np.generic) else updates
     return Places(stacked(columns), batch, indexed, windows), updates
 

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from jax import lax
 
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.contractions import precision
+from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
 from msops._loops.to_jax.printing.reductions import reduce_value
-from msops._loops.to_jax.printing.scope import Scope
-from msops._loops.to_jax.printing.values import Array, Value, spread
+from msops._loops.to_jax.printing.values import Array, Value, in_float32
 from msops._loops.to_jax.raising.steps import Convolve, Pool
 from msops._loops.to_jax.raising.windows import Window
 
 
-def convolve(step: Convolve, image: Value, kernel: Value, scope: Scope, wide: Scope) -> Value:
+def convolve(
+    step: Convolve, image: Value, kernel: Value, env: Environment, wide: Environment
+) -> Value:
     """Returns a convolution.
 
     Args:
       step: the convolution.
       image: the factor that slides, over `wide`.
       kernel: the other factor.
-      scope: of the nest.
+      env: of the nest.
       wide: the same with the windows' own axes.
     """
     taps = [window.tap for window in step.windows]
@@ -33,16 +36,16 @@ def convolve(step: Convolve, image: Value, kernel: Value, scope: Scope, wide: Sc
     slides = [window.axis for window in step.windows]
     over = set(step.over)
     image = reduce_value("add", image, _only(image, kernel, over - set(taps)), wide)
-    kernel = reduce_value("add", kernel, _only(kernel, image, over - set(taps)), scope)
-    shared = [a for a in scope.order if a in image.axes and a in kernel.axes]
+    kernel = reduce_value("add", kernel, _only(kernel, image, over - set(taps)), env)
+    shared = [a for a in env.order if a in image.axes and a in kernel.axes]
     groups = [axis for axis in shared if axis not in over]
     features = [axis for axis in shared if axis in over]
     batch = [axis for axis in image.axes if axis not in {*shared, *slides}]
     filters = [axis for axis in kernel.axes if axis not in {*shared, *taps}]
-    extents = {**scope.extents, **wide.extents}
+    extents = {**env.extents, **wide.extents}
 
     def flat(value: Value, *parts: Sequence[str]) -> Array:
-        array = spread(value, [axis for part in parts for axis in part], extents)
+        array = value.spread([axis for part in parts for axis in part], extents)
         return lax.reshape(array, [math.prod(extents[a] for a in part) for part in parts])
 
     lhs = flat(image, batch, [*groups, *features], *([axis] for axis in slides))
@@ -55,7 +58,7 @@ def convolve(step: Convolve, image: Value, kernel: Value, scope: Scope, wide: Sc
     axes = (*batch, *groups, *filters, *outputs)
     result = lax.reshape(result, [extents[axis] for axis in axes])
     value = Value(result, axes)
-    return scope.apply(lax.neg, value) if step.turned else value
+    return env.apply(lax.neg, value) if step.turned else value
 
 
 def _only(value: Value, other: Value, over: set[str]) -> list[str]:
@@ -63,28 +66,24 @@ def _only(value: Value, other: Value, over: set[str]) -> list[str]:
 
 
 def _conv(lhs: Array, rhs: Array, windows: Sequence[Window], groups: int) -> Array:
-    narrow = np.dtype(lhs.dtype).itemsize == 2 and np.dtype(lhs.dtype).kind not in "iu"
-    kind = lhs.dtype
-    if narrow:
-        lhs, rhs = (lax.convert_element_type(x, np.float32) for x in (lhs, rhs))
-    result = lax.conv_general_dilated(
-        lhs, rhs,
+    convolution = partial(
+        lax.conv_general_dilated,
         window_strides=[window.stride for window in windows],
         padding=[(0, 0)] * len(windows),
         rhs_dilation=[abs(window.dilation) for window in windows],
         feature_group_count=groups,
         precision=precision(),
-    )  # fmt: skip
-    return lax.convert_element_type(result, kind) if narrow else result
+    )
+    return in_float32(convolution, lhs, rhs)
 
 
-def pool(step: Pool, scope: Scope, wide: Scope) -> Value:
+def pool(step: Pool, env: Environment, wide: Environment) -> Value:
     """Returns a reduction over sliding windows."""
     value = evaluate(step.value, wide)
     taps = {window.tap for window in step.windows}
     value = reduce_value(step.op, value, [a for a in step.over if a not in taps], wide)
     by_axis = {window.axis: window for window in step.windows}
-    lengths = [scope.extents[by_axis[a].tap] if a in by_axis else 1 for a in value.axes]
+    lengths = [env.extents[by_axis[a].tap] if a in by_axis else 1 for a in value.axes]
     strides = [by_axis[a].stride if a in by_axis else 1 for a in value.axes]
     dilations = [by_axis[a].dilation if a in by_axis else 1 for a in value.axes]
     array = _reduce_window(step.op, value.array, lengths, strides, dilations)

@@ -13,9 +13,10 @@ from msops._loops.analysis.affine import Affine
 from msops._loops.analysis.conditions import implied
 from msops._loops.ir.nodes import Store
 from msops._loops.to_jax.printing import operations
+from msops._loops.to_jax.printing.environment import Environment
+from msops._loops.to_jax.printing.evaluate import evaluate
 from msops._loops.to_jax.printing.indices import scalar_sum
 from msops._loops.to_jax.printing.scatters import scatter
-from msops._loops.to_jax.printing.scope import Scope, ValueOf
 from msops._loops.to_jax.printing.values import (
     Array,
     Contents,
@@ -27,26 +28,25 @@ from msops._loops.to_jax.printing.values import (
 from msops._loops.to_jax.raising.views import Dimension, View, find_view
 
 
-def store(target: Store, value: Value, op: str | None, scope: Scope, value_of: ValueOf) -> Contents:
+def store(target: Store, value: Value, op: str | None, env: Environment) -> Contents:
     """Returns a buffer's contents after a store.
 
     Args:
       target: what is stored to.
       value: what is stored.
       op: what it is combined with the old elements by; None replaces them.
-      scope: nothing is stored where its masks do not hold.
-      value_of: evaluates indices.
+      env: nothing is stored where its masks do not hold.
     """
-    old = scope.machine.contents[target.buffer]
+    old = env.contents[target.buffer]
     if 0 in old.shape:
         return old
-    view = find_view(target.indices, old.shape, scope.axis_ranges)
-    is_view = view is not None and set(view.axes) >= _needed(value, scope)
+    view = find_view(target.indices, old.shape, env.axis_ranges)
+    is_view = view is not None and set(view.axes) >= _needed(value, env)
     if view is not None and is_view and _is_dense(view):
-        block = _Block.make(view, value, scope, value_of)
+        block = _Block.make(view, value, env)
         if block is not None:
             return block.write(old, op)
-    return scatter(contents_array(old), target, value, op, scope, value_of, once=is_view)
+    return scatter(contents_array(old), target, value, op, env, once=is_view)
 
 
 def covers(view: View) -> bool:
@@ -57,9 +57,9 @@ def covers(view: View) -> bool:
     )
 
 
-def _needed(value: Value, scope: Scope) -> set[str]:
+def _needed(value: Value, env: Environment) -> set[str]:
     """The axes that the value or the mask varies with."""
-    return set(value.axes) | set(scope.mask.axes if scope.mask else ())
+    return set(value.axes) | set(env.mask.axes if env.mask else ())
 
 
 def _is_dense(view: View) -> bool:
@@ -92,9 +92,9 @@ class _Block:
     mask: Array | None
 
     @staticmethod
-    def make(view: View, value: Value, scope: Scope, value_of: ValueOf) -> _Block | None:
+    def make(view: View, value: Value, env: Environment) -> _Block | None:
         """Returns the block of a store; None if it might reach beyond moving ends."""
-        mask = scope.mask
+        mask = env.mask
         starts: list[Any] = []
         cuts: list[tuple[int, int]] = []
         for dimension in view.dimensions:
@@ -106,16 +106,18 @@ class _Block:
                 starts.append(dimension.start + first * stride)
                 cuts.append((first, last) if first < last else (0, 0))
                 continue
-            start = scalar_sum(dimension.rest, dimension.start, dimension.size, value_of)
-            if not _stays_inside(dimension, scope):
+            start = scalar_sum(
+                dimension.rest, dimension.start, dimension.size, lambda e: evaluate(e, env)
+            )
+            if not _stays_inside(dimension, env):
                 if dimension.levels:
                     return None
-                mask = _inside(start, dimension.size, mask, scope)
+                mask = _inside(start, dimension.size, mask, env)
             starts.append(start)
             cuts.append((0, extent))
         strides = tuple(map(_stride, view.dimensions))
-        new = _arranged(value, view, cuts, scope)
-        where = _arranged(mask, view, cuts, scope) if mask is not None else None
+        new = _arranged(value, view, cuts, env)
+        where = _arranged(mask, view, cuts, env) if mask is not None else None
         return _Block(view.shape, tuple(starts), strides, new, where)
 
     def write(self, old: Contents, op: str | None) -> Contents:
@@ -125,79 +127,61 @@ class _Block:
         if op and self.mask is None and _is_neutral(old, op):
             op = None
         if isinstance(old, Uniform) and op is None and self.mask is None and self._is_fixed():
-            return reshaped(self._padded(self.value, old.value), old.shape)
+            whole = self._padded(self.value, old.value, self.starts, self.shape)
+            return reshaped(whole, old.shape)
         buffer = reshaped(contents_array(old), self.shape)
-        if all(stride == 1 for stride in self.strides):
-            write = self._update
-        else:
-            write = self._blend if self._is_fixed() else self._blend_moving
-        return reshaped(write(buffer, op), old.shape)
+        new = self.value
+        if op or self.mask is not None or not self._is_gapless():
+            new = self._merged(self._region(buffer), op)
+        if not self._is_fixed() or new.shape != self.shape:
+            starts = self._moving_starts()
+            new = lax.dynamic_update_slice(buffer, new, starts, allow_negative_indices=False)
+        return reshaped(new, old.shape)
 
     def _is_fixed(self) -> bool:
         return all(isinstance(start, int) for start in self.starts)
 
-    def _padded(self, block: Array, filling: Any) -> Array:
-        """Returns the block in its place, surrounded and interleaved by a filling."""
-        amounts = []
-        for start, stride, size, count in zip(
-            self.starts, self.strides, self.shape, block.shape, strict=True
-        ):
-            amounts.append((start, size - start - stride * (count - 1) - 1, stride - 1))
-        if all(amount == (0, 0, 0) or (size == 1 and amount[:2] == (0, 0))
-               for amount, size in zip(amounts, block.shape, strict=True)):  # fmt: skip
-            return block
-        return lax.pad(block, np.asarray(filling, block.dtype)[()], amounts)
-
-    def _combined(self, old: Array, op: str | None) -> Array:
-        new = self.value
-        if op is not None:
-            new = operations.binary(op, str(new.dtype))(old, new)
-        return new if self.mask is None else lax.select(self.mask, new, old)
-
-    def _update(self, buffer: Array, op: str | None) -> Array:
-        """Replaces a region without gaps, or one that moves."""
-        covers = self._is_fixed() and self.value.shape == self.shape
-        if covers:
-            return self._combined(buffer, op)
-        new, starts = self.value, self._moving_starts()
-        if op is not None or self.mask is not None:
-            region = self._region(buffer, starts)
-            new = self._combined(region, op)
-        return lax.dynamic_update_slice(buffer, new, starts, allow_negative_indices=False)
-
-    def _region(self, buffer: Array, starts: Sequence[Any]) -> Array:
-        if self._is_fixed():
-            ends = [s + n for s, n in zip(self.starts, self.value.shape, strict=True)]
-            return lax.slice(buffer, self.starts, ends)
-        return lax.dynamic_slice(buffer, starts, self.value.shape, allow_negative_indices=False)
+    def _is_gapless(self) -> bool:
+        return all(stride == 1 for stride in self.strides)
 
     def _moving_starts(self) -> list[Any]:
         return [np.int32(s) if isinstance(s, int) else s for s in self.starts]
 
-    def _spans(self) -> tuple[int, ...]:
-        """Returns how far the region reaches, gaps included."""
-        return tuple(
-            1 + stride * (count - 1)
-            for stride, count in zip(self.strides, self.value.shape, strict=True)
-        )
+    def _region(self, buffer: Array) -> Array:
+        """Returns the old elements from the first to the last that is stored to."""
+        counts = zip(self.strides, self.value.shape, strict=True)
+        spans = [1 + stride * (count - 1) for stride, count in counts]
+        if self._is_fixed():
+            ends = [start + span for start, span in zip(self.starts, spans, strict=True)]
+            return lax.slice(buffer, self.starts, ends)
+        starts = self._moving_starts()
+        return lax.dynamic_slice(buffer, starts, spans, allow_negative_indices=False)
 
-    def _blend_moving(self, buffer: Array, op: str | None) -> Array:
-        """Replaces elements with gaps between them in a region that moves."""
-        starts, spans = self._moving_starts(), self._spans()
-        region = lax.dynamic_slice(buffer, starts, spans, allow_negative_indices=False)
-        at_zero = dataclasses.replace(self, shape=spans, starts=(0,) * len(spans))
-        new = at_zero._blend(region, op)
-        return lax.dynamic_update_slice(buffer, new, starts, allow_negative_indices=False)
+    def _merged(self, region: Array, op: str | None) -> Array:
+        """Returns a region with the new elements among the old ones, where the mask holds."""
+        first = (0,) * region.ndim
+        is_gapless = self._is_gapless()
+        old = region if is_gapless else lax.slice(region, first, region.shape, self.strides)
+        new = operations.binary(op, str(old.dtype))(old, self.value) if op else self.value
+        new = new if self.mask is None else lax.select(self.mask, new, old)
+        if is_gapless:
+            return new
+        stored = self._padded(np.ones(new.shape, bool), False, first, region.shape)
+        return lax.select(stored, self._padded(new, 0, first, region.shape), region)
 
-    def _blend(self, buffer: Array, op: str | None) -> Array:
-        """Replaces elements with gaps between them, through a mask over the whole buffer."""
-        ends = [start + span for start, span in zip(self.starts, self._spans(), strict=True)]
-        region = lax.slice(buffer, self.starts, ends, self.strides)
-        new = self._combined(region, op)
-        where = np.ones(self.value.shape, bool)
-        return lax.select(
-            self._padded(where, False), self._padded(new, buffer.dtype.type(0)), buffer
-        )
+    def _padded(
+        self, block: Array, filling: Any, starts: Sequence[int], shape: Sequence[int]
+    ) -> Array:
+        """Returns a block in an array of a shape, surrounded and interleaved by a filling."""
+        amounts = [
+            (start, size - start - stride * (count - 1) - 1, stride - 1)
+            for start, stride, size, count in zip(
+                starts, self.strides, shape, block.shape, strict=True
+            )
+        ]
+        if block.shape == tuple(shape):
+            return block
+        return lax.pad(block, np.asarray(filling, block.dtype)[()], amounts)
 
 
 def _count(dimension: Dimension) -> int:
@@ -211,24 +195,24 @@ def _stride(dimension: Dimension) -> int:
     return dimension.levels[-1].step if dimension.levels else 1
 
 
-def _stays_inside(dimension: Dimension, scope: Scope) -> bool:
+def _stays_inside(dimension: Dimension, env: Environment) -> bool:
     size = Affine.of_constant(dimension.size - 1)
     # The whole region must be inside, so only conditions on scalars help.
     return all(
-        implied(function, (), scope.axis_ranges, scope.ranges)
+        implied(function, (), env.axis_ranges, env.ranges)
         for function in (dimension.index, size - dimension.index)
     ) and (_stride(dimension) == 1)
 
 
-def _inside(start: Array, size: int, mask: Value | None, scope: Scope) -> Value:
+def _inside(start: Array, size: int, mask: Value | None, env: Environment) -> Value:
     inside = lax.bitwise_and(lax.ge(start, np.int32(0)), lax.lt(start, np.int32(size)))
     own = Value(inside, ())
-    return own if mask is None else scope.apply(lax.bitwise_and, mask, own)
+    return own if mask is None else env.apply(lax.bitwise_and, mask, own)
 
 
-def _arranged(value: Value, view: View, cuts: Sequence[tuple[int, int]], scope: Scope) -> Array:
+def _arranged(value: Value, view: View, cuts: Sequence[tuple[int, int]], env: Environment) -> Array:
     """Returns a value in the shape of the region, without what is cut off at fixed ends."""
-    array = scope.spread(value, view.axes)
+    array = env.spread(value, view.axes)
     backwards = [i for i, axis in enumerate(view.axes) if axis in view.reversed]
     if backwards:
         array = lax.rev(array, backwards)

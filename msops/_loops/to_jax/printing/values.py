@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -26,6 +26,24 @@ class Value:
 
     array: Array
     axes: tuple[str, ...]
+
+    def spread(self, axes: Sequence[str], extents: Mapping[str, int]) -> Array:
+        """Returns the array with one dimension per axis, in their order.
+
+        Args:
+          axes: the axes wanted, among them all that the value varies with.
+          extents: of the axes.
+        """
+        if self.axes == tuple(axes):
+            return self.array
+        wanted = [axis for axis in axes if axis in self.axes]
+        array = self.array
+        if tuple(wanted) != self.axes:
+            array = lax.transpose(array, [self.axes.index(axis) for axis in wanted])
+        if len(wanted) == len(axes):
+            return array
+        shape = [extents[axis] for axis in axes]
+        return lax.broadcast_in_dim(array, shape, [axes.index(axis) for axis in wanted])
 
 
 @dataclass(frozen=True)
@@ -60,49 +78,15 @@ def constant(value: bool | int | float, dtype: str) -> Any:
         return np.asarray(value).astype(as_dtype(dtype).dtype)[()]
 
 
-def spread(value: Value, axes: Sequence[str], extents: dict[str, int]) -> Array:
-    """Returns the value's array with one dimension per axis, in their order.
-
-    Args:
-      value: varies with some of `axes`.
-      axes: the axes wanted.
-      extents: of the axes.
-    """
-    if value.axes == tuple(axes):
-        return value.array
-    wanted = [axis for axis in axes if axis in value.axes]
-    array = value.array
-    if tuple(wanted) != value.axes:
-        array = lax.transpose(array, [value.axes.index(axis) for axis in wanted])
-    if len(wanted) == len(axes):
-        return array
-    shape = [extents[axis] for axis in axes]
-    return lax.broadcast_in_dim(array, shape, [axes.index(axis) for axis in wanted])
-
-
-def join(order: Sequence[str], *values: Value) -> tuple[str, ...]:
-    """Returns the axes that one of the values varies with, in the order of the nest."""
-    first = values[0].axes
-    if all(value.axes == first for value in values):
-        return first
-    found = {axis for value in values for axis in value.axes}
-    return tuple(axis for axis in order if axis in found)
-
-
-def combine(
-    function: Callable[..., Array], order: Sequence[str], extents: dict[str, int], *values: Value
-) -> Value:
-    """Returns an elementwise function of values."""
-    axes = join(order, *values)
-    # jax.lax takes numpy scalars for weakly typed numbers in some operations.
-    arrays = (spread(value, axes, extents) for value in values)
-    return Value(function(*(_as_array(array) for array in arrays)), axes)
-
-
-def _as_array(array: Array) -> Array:
-    return lax.full((), np.asarray(array)) if isinstance(array, np.generic) else array
-
-
 def reshaped(array: Array, shape: Sequence[int]) -> Array:
     """Returns an array in another shape."""
     return array if tuple(array.shape) == tuple(shape) else lax.reshape(array, tuple(shape))
+
+
+def in_float32(function: Callable[..., Array], *arrays: Array) -> Array:
+    """Returns a function of arrays; sums and products of 16-bit floats are taken in float32."""
+    dtype = np.dtype(arrays[0].dtype)
+    if dtype.itemsize != 2 or dtype.kind in "iu":
+        return function(*arrays)
+    wide = (lax.convert_element_type(array, np.float32) for array in arrays)
+    return lax.convert_element_type(function(*wide), dtype)

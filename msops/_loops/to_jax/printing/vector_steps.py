@@ -11,10 +11,10 @@ from jax import lax
 from msops._loops.ir.nodes import Const, Load, Store
 from msops._loops.ir.walk import loads, variables
 from msops._loops.to_jax.printing.contractions import contract
+from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate, guarded
 from msops._loops.to_jax.printing.recurrences import accumulate, recur
 from msops._loops.to_jax.printing.reductions import reduce_expression
-from msops._loops.to_jax.printing.scope import Machine, Scope
 from msops._loops.to_jax.printing.sliding import convolve, pool
 from msops._loops.to_jax.printing.stores import covers, store
 from msops._loops.to_jax.printing.values import Array, Contents, Uniform, Value, constant
@@ -33,74 +33,69 @@ from msops._loops.to_jax.raising.views import find_view
 from msops._loops.to_jax.raising.windows import Window
 
 
-def execute(step: VectorStep, machine: Machine) -> Contents:
+def execute(step: VectorStep, env: Environment) -> Contents:
     """Returns what the buffer holds that a step stores to."""
     nest = step.nest
-    scope = guarded(nest.mask, Scope(machine, _ordered_axes(step, machine)))
+    env = guarded(nest.mask, env.over(_ordered_axes(step, env)))
     match step:
         case Map():
-            return _filled(nest, scope) or _stored(
-                nest, evaluate(nest.store.value, scope), None, scope
-            )
+            filled = _filled(nest, env)
+            return filled or store(nest.store, evaluate(nest.store.value, env), None, env)
         case Reduce(op=op, value=value, over=over):
-            result = reduce_expression(op, value, over, scope)
-            if scope.mask and set(scope.mask.axes) & set(over):
+            result = reduce_expression(op, value, over, env)
+            if env.mask and set(env.mask.axes) & set(over):
                 # What is masked entered as the neutral element.
-                scope = dataclasses.replace(scope, masks=())
-            return _stored(nest, result, op, scope)
+                env = dataclasses.replace(env, masks=())
+            return store(nest.store, result, op, env)
         case Contract() | Convolve():
-            return _stored(nest, _product(step, scope), "add", scope)
+            return store(nest.store, _product(step, env), "add", env)
         case Pool():
-            result = pool(step, scope, _over_windows(scope, step.windows))
-            return _stored(nest, result, step.op, scope)
+            result = pool(step, env, _over_windows(env, step.windows))
+            return store(nest.store, result, step.op, env)
         case Accumulate():
-            return _stored(nest, accumulate(step, scope), None, scope)
+            return store(nest.store, accumulate(step, env), None, env)
         case Recur():
-            return _stored(nest, recur(step, scope), None, scope)
+            return store(nest.store, recur(step, env), None, env)
 
 
-def _product(step: Contract | Convolve, scope: Scope) -> Value:
+def _product(step: Contract | Convolve, env: Environment) -> Value:
     """Returns a sum of products, also where 0 times a factor that is left out would not be 0."""
     if isinstance(step, Contract):
-        values = [evaluate(factor, scope) for factor in step.factors]
-        compute = partial(contract, step, values, scope)
+        values = [evaluate(factor, env) for factor in step.factors]
+        compute = partial(contract, step, values, env)
     else:
-        wide = _over_windows(scope, step.windows)
-        image, kernel = evaluate(step.image, wide), evaluate(step.filter, scope)
+        wide = _over_windows(env, step.windows)
+        image, kernel = evaluate(step.image, wide), evaluate(step.filter, env)
         values = [image, kernel]
-        compute = partial(convolve, step, image, kernel, scope, wide)
+        compute = partial(convolve, step, image, kernel, env, wide)
     fallback = step.fallback
     if fallback is None:
         return compute()
-    axes = scope.ordered(set(scope.order) - set(step.over))
+    axes = env.ordered(set(env.order) - set(step.over))
 
     def plain() -> Array:
-        outer = Scope(scope.machine, scope.axes)
+        outer = env.over(env.axes)
         masked = guarded(fallback.nest.mask, outer)
-        return scope.spread(reduce_expression("add", fallback.value, step.over, masked), axes)
+        return env.spread(reduce_expression("add", fallback.value, step.over, masked), axes)
 
     finite = [lax.reduce_and(lax.is_finite(v.array), range(v.array.ndim)) for v in values]
     is_finite = reduce(lax.bitwise_and, finite)
-    return Value(lax.cond(is_finite, lambda: scope.spread(compute(), axes), plain), axes)
+    return Value(lax.cond(is_finite, lambda: env.spread(compute(), axes), plain), axes)
 
 
-def _stored(nest: Nest, value: Value, op: str | None, scope: Scope) -> Contents:
-    return store(nest.store, value, op, scope, lambda index: evaluate(index, scope))
-
-
-def _filled(nest: Nest, scope: Scope) -> Uniform | None:
+def _filled(nest: Nest, env: Environment) -> Uniform | None:
     """Returns the buffer if the nest stores one number to all of it."""
     value = nest.store.value
-    shape = scope.machine.contents[nest.store.buffer].shape
-    if not isinstance(value, Const) or scope.masks:
+    shape = env.contents[nest.store.buffer].shape
+    if not isinstance(value, Const) or env.masks:
         return None
-    view = find_view(nest.store.indices, shape, scope.axis_ranges)
+    view = find_view(nest.store.indices, shape, env.axis_ranges)
     if view is None or not covers(view):
         return None
     return Uniform(constant(value.value, value.dtype), shape)
 
 
-def _ordered_axes(step: VectorStep, machine: Machine) -> tuple[Axis, ...]:
+def _ordered_axes(step: VectorStep, env: Environment) -> tuple[Axis, ...]:
     """Returns the axes in an order that needs few transposes.
 
     A map follows the memory of what it stores, anything else that of the largest thing it reads.
@@ -111,7 +106,7 @@ def _ordered_axes(step: VectorStep, machine: Machine) -> tuple[Axis, ...]:
         leading = max(
             loads(nest.store.value), key=lambda load: _axis_count(load, nest), default=leading
         )
-    shape = machine.contents[leading.buffer].shape
+    shape = env.contents[leading.buffer].shape
     view = find_view(leading.indices, shape, nest.axis_ranges())
     first = view.axes if view else ()
     axes = {axis.var: axis for axis in nest.axes}
@@ -124,12 +119,12 @@ def _axis_count(load: Load, nest: Nest) -> int:
     return len(found & set(nest.extents))
 
 
-def _over_windows(scope: Scope, windows: Sequence[Window]) -> Scope:
-    """Returns the scope with the windows' own axes in place of outputs and taps."""
+def _over_windows(env: Environment, windows: Sequence[Window]) -> Environment:
+    """Returns the environment with the windows' own axes in place of outputs and taps."""
     own = {}
     for window in windows:
-        low, high = window.interval(scope.axis_ranges)
+        low, high = window.interval(env.axis_ranges)
         own[window.output] = Axis(window.axis, low, high + 1)
     taps = {window.tap for window in windows}
-    axes = [own.get(axis.var, axis) for axis in scope.axes if axis.var not in taps]
-    return Scope(scope.machine, tuple(axes))
+    axes = [own.get(axis.var, axis) for axis in env.axes if axis.var not in taps]
+    return env.over(axes)

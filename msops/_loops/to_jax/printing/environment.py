@@ -1,57 +1,43 @@
-"""What an expression of a nest is evaluated in."""
+"""What steps run in, and what the expressions of a nest are evaluated in."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TypeAlias
 
+import numpy as np
 from jax import lax
 
 from msops._loops.analysis.conditions import conjuncts
 from msops._loops.analysis.ranges import Range
 from msops._loops.ir.nodes import Expr
-from msops._loops.to_jax.printing.values import Array, Contents, Value, combine, spread
+from msops._loops.to_jax.printing.values import Array, Contents, Value
 from msops._loops.to_jax.raising.nests import Axis
 
 ValueOf: TypeAlias = Callable[[Expr], Value]
-"""Evaluates an expression; how loads and stores get the values of their indices."""
+"""Evaluates an expression; how loads get the values of their indices."""
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What is known at a point of the program.
+class Environment:
+    """What is known at a point of the program, and the axes and conditions of a nest there.
 
     Attributes:
       contents: of every buffer.
       scalars: the values of the serial loops' variables.
-      ranges: the bounds of those variables.
-    """
-
-    contents: Mapping[str, Contents]
-    scalars: Mapping[str, Array]
-    ranges: Mapping[str, Range]
-
-    def with_contents(self, new: Mapping[str, Contents]) -> Machine:
-        """Returns the machine after buffers changed."""
-        return dataclasses.replace(self, contents={**self.contents, **new})
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What expressions are evaluated in: the machine, the axes, the conditions in force.
-
-    Attributes:
-      machine: buffers and scalars.
+      scalar_ranges: the bounds of those variables.
       axes: the vector axes, in the order that values have.
       conditions: all known to hold where the value matters.
       masks: values of conditions that say where that is.
     """
 
-    machine: Machine
-    axes: tuple[Axis, ...]
+    contents: Mapping[str, Contents]
+    scalars: Mapping[str, Array] = field(default_factory=dict)
+    scalar_ranges: Mapping[str, Range] = field(default_factory=dict)
+    axes: tuple[Axis, ...] = ()
     conditions: tuple[Expr, ...] = ()
     masks: tuple[Value, ...] = ()
 
@@ -73,7 +59,7 @@ class Scope:
     @cached_property
     def ranges(self) -> dict[str, Range]:
         """The bounds of all variables."""
-        return {**self.machine.ranges, **self.axis_ranges}
+        return {**self.scalar_ranges, **self.axis_ranges}
 
     @cached_property
     def mask(self) -> Value | None:
@@ -82,9 +68,17 @@ class Scope:
             return None
         return reduce(lambda one, other: self.apply(lax.bitwise_and, one, other), self.masks)
 
+    # Values over the axes.
+
     def apply(self, function: Callable[..., Array], *values: Value) -> Value:
         """Returns an elementwise function of values."""
-        return combine(function, self.order, self.extents, *values)
+        axes = values[0].axes
+        if any(value.axes != axes for value in values):
+            axes = self.ordered({axis for value in values for axis in value.axes})
+        # jax.lax takes numpy scalars for weakly typed numbers in some operations.
+        arrays = (self.spread(value, axes) for value in values)
+        arrays = (lax.full((), np.asarray(x)) if isinstance(x, np.generic) else x for x in arrays)
+        return Value(function(*arrays), axes)
 
     def choose(self, condition: Value, then: Value, otherwise: Value) -> Value:
         """Returns one value where a condition holds, else the other."""
@@ -92,25 +86,35 @@ class Scope:
 
     def spread(self, value: Value, axes: Sequence[str]) -> Array:
         """Returns a value's array with one dimension for each of some axes, in their order."""
-        return spread(value, axes, self.extents)
+        return value.spread(axes, self.extents)
 
     def ordered(self, axes: set[str]) -> tuple[str, ...]:
-        """Returns axes in the order of the scope."""
+        """Returns axes in the order of the nest."""
         return tuple(axis for axis in self.order if axis in axes)
 
-    def knowing(self, condition: Expr, holds: bool = True) -> Scope:
-        """Returns the scope where a condition holds, or where it does not."""
+    # Other environments.
+
+    def after(self, new: Mapping[str, Contents]) -> Environment:
+        """Returns the environment after buffers changed."""
+        return dataclasses.replace(self, contents={**self.contents, **new})
+
+    def over(self, axes: Sequence[Axis]) -> Environment:
+        """Returns the environment of a nest over axes, without conditions."""
+        return dataclasses.replace(self, axes=tuple(axes), conditions=(), masks=())
+
+    def knowing(self, condition: Expr, holds: bool = True) -> Environment:
+        """Returns the environment where a condition holds, or where it does not."""
         return dataclasses.replace(
             self, conditions=(*self.conditions, *conjuncts(condition, holds))
         )
 
-    def under(self, condition: Expr, value: Value, holds: bool = True) -> Scope:
+    def under(self, condition: Expr, value: Value, holds: bool = True) -> Environment:
         """Returns the same with what is computed elsewhere kept harmless.
 
         Args:
           condition: the condition.
           value: its value.
-          holds: whether it holds in the new scope.
+          holds: whether it holds in the new environment.
         """
         mask = value if holds else self.apply(lax.bitwise_not, value)
         return dataclasses.replace(self.knowing(condition, holds), masks=(*self.masks, mask))
