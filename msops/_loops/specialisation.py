@@ -28,9 +28,9 @@ from msops._loops.ir.text import kernel_text
 from msops._loops.passes import pipeline
 from msops._loops.to_c import CSource, arrange, arranged_source, print_kernel
 from msops._loops.to_cuda import CudaSource, cuda_source
-from msops._loops.to_jax.raising.classify import raise_kernel
 from msops._loops.to_jax.raising.cost import is_order_bound
 from msops._loops.to_jax.raising.describe import describe
+from msops._loops.to_jax.raising.patterns import raise_kernel
 from msops._loops.to_jax.raising.steps import Branch, Loop, Step
 from msops.errors import ArgumentValueError, explain
 

@@ -18,7 +18,7 @@ from msops._loops.ir.walk import statements
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.run import run
 from msops._loops.to_jax.printing.values import Contents, Uniform, contents_array
-from msops._loops.to_jax.raising.classify import raise_kernel
+from msops._loops.to_jax.raising.patterns import raise_kernel
 
 
 def build(kernel: Kernel) -> Callable[..., list[Any]]:

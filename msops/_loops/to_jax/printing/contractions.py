@@ -31,7 +31,7 @@ def contract(step: Contract, values: Sequence[Value], env: Environment) -> Value
             math.prod(env.extents[axis] for axis in missing), step.nest.store.value.dtype
         )
         total = env.apply(lax.mul, total, Value(times, ()))
-    return env.apply(lax.neg, total) if step.turned else total
+    return env.apply(lax.neg, total) if step.is_negated else total
 
 
 def _contract_all(values: Sequence[Value], kept: set[str], env: Environment) -> Value:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -282,5 +281,8 @@ def reduce(op: str, x: Array, dimensions: tuple[int, ...]) -> Array:
     """Returns a reduction over dimensions; 16-bit floats are summed in float32."""
     if not dimensions:
         return x
-    function = partial(_REDUCTIONS[op], axes=dimensions)
-    return in_float32(function, x) if op in ("add", "mul") else function(x)
+
+    def over_dimensions(array: Array) -> Array:
+        return _REDUCTIONS[op](array, dimensions)
+
+    return in_float32(over_dimensions, x) if op in ("add", "mul") else over_dimensions(x)

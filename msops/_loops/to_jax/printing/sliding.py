@@ -58,7 +58,7 @@ def convolve(
     axes = (*batch, *groups, *filters, *outputs)
     result = lax.reshape(result, [extents[axis] for axis in axes])
     value = Value(result, axes)
-    return env.apply(lax.neg, value) if step.turned else value
+    return env.apply(lax.neg, value) if step.is_negated else value
 
 
 def _only(value: Value, other: Value, over: set[str]) -> list[str]:

@@ -1,4 +1,4 @@
 """From the distributed loop nests to the array operations that compute them; knows no JAX.
 
-Modules: classify, cost, describe, nests, pools, products, recurrences, steps, views, windows.
+Modules: cost, describe, nests, patterns, pools, products, recurrences, steps, views, windows.
 """

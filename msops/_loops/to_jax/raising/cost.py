@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, computed
 from msops._loops.ir.nodes import Call, Const, Expr, Kernel, Load, Store, Var
 from msops._loops.ir.sizes import size_bytes
@@ -100,9 +99,9 @@ def operations(steps: Sequence[Step]) -> float:
                 pass
             case Map(nest=nest):
                 values = (nest.store.value, *nest.mask)
-                total += math.prod(nest.extents.values()) * sum(map(arithmetic, values))
+                total += nest.iterations * sum(map(arithmetic, values))
             case _:
-                total += math.prod(step.nest.extents.values())
+                total += step.nest.iterations
     return total
 
 
@@ -128,7 +127,7 @@ class _Costs:
             case Clear():
                 return 0.0
             case _:
-                elements = math.prod(step.nest.extents.values())
+                elements = step.nest.iterations
                 return start + elements * self._element(step) + _factors_seconds(step)
 
     def _element(self, step: VectorStep) -> float:
@@ -149,7 +148,7 @@ class _Costs:
                 operation = SECONDS_PER_OPERATION if is_along else SECONDS_PER_ROW_ADDED
                 return _computing(nest, operation) + self._moving(nest)
             case Map(nest=nest):
-                elements = math.prod(nest.extents.values())
+                elements = nest.iterations
                 is_part = elements < self._sizes.get(nest.store.buffer, elements)
                 if is_part or nest.mask or nest.outer:
                     return _computing(nest, SECONDS_PER_SCALAR)
@@ -162,7 +161,7 @@ class _Costs:
         if not nest.reduced and any(_crosses(load, store, nest) for load in read.values()):
             return SECONDS_PER_CROSSED
         moved = sum(self._large.get(name, 0) for name in {*read, store.buffer})
-        return SECONDS_PER_STREAMED * moved / max(1, math.prod(nest.extents.values()))
+        return SECONDS_PER_STREAMED * moved / max(1, nest.iterations)
 
 
 def _factors_seconds(step: VectorStep) -> float:
@@ -202,14 +201,10 @@ def _computing(nest: Nest, operation: float) -> float:
                 return 0.0
             case Call():
                 return SECONDS_PER_FUNCTION
-            case Load(indices=indices) if _is_indirect(indices, nest):
+            case Load() if nest.is_indirect(part):
                 return SECONDS_PER_GATHERED
         return operation
 
     store = nest.store
-    total = SECONDS_PER_SCATTERED if _is_indirect(store.indices, nest) else operation
+    total = SECONDS_PER_SCATTERED if nest.is_indirect(store) else operation
     return total + sum(seconds(part) for e in (store.value, *nest.mask) for part in computed(e))
-
-
-def _is_indirect(indices: Sequence[Expr], nest: Nest) -> bool:
-    return any(affine(index, nest.extents) is None for index in indices)

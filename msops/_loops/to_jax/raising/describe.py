@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from msops._loops.analysis.affine import affine
-from msops._loops.ir.nodes import Expr, Location
+from msops._loops.ir.nodes import Location
 from msops._loops.ir.walk import loads
 from msops._loops.to_jax.raising.nests import Nest
 from msops._loops.to_jax.raising.steps import (
@@ -69,7 +68,7 @@ def _operation(step: VectorStep) -> str:
         case Map(nest=nest):
             return " and ".join(_accesses(nest)) or "elementwise"
         case Reduce(nest=nest, op=op, over=over):
-            scattered = ["scatter"] if _is_indirect(nest.store.indices, nest) else []
+            scattered = ["scatter"] if nest.is_indirect(nest.store) else []
             reduced = [f"reduction over {', '.join(over)}"] if over else []
             return f"{_OPERATIONS[op]}, {' and '.join(reduced + scattered) or 'scatter'}"
         case Contract():
@@ -85,14 +84,10 @@ def _operation(step: VectorStep) -> str:
 
 
 def _accesses(nest: Nest) -> Iterable[str]:
-    if any(_is_indirect(load.indices, nest) for load in loads(nest.store.value)):
+    if any(map(nest.is_indirect, loads(nest.store.value))):
         yield "gather"
-    if _is_indirect(nest.store.indices, nest):
+    if nest.is_indirect(nest.store):
         yield "scatter"
-
-
-def _is_indirect(indices: Sequence[Expr], nest: Nest) -> bool:
-    return any(affine(index, nest.extents) is None for index in indices)
 
 
 def _masked(nest: Nest) -> str:

@@ -8,9 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from msops._loops.analysis.affine import affine
 from msops._loops.analysis.conditions import conjuncts, inequalities, narrow, narrow_unequal
 from msops._loops.analysis.ranges import Range, loop_range
-from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Const, Expr, For, If, Stmt, Store, Var
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    Stmt,
+    Store,
+    Var,
+)
 from msops._loops.ir.walk import substitute
 
 LONGEST_HULL = 2**24
@@ -71,6 +83,15 @@ class Nest:
     def axis_ranges(self) -> dict[str, Range]:
         """The bounds of the axes alone."""
         return {axis.var: axis.interval for axis in self.axes}
+
+    @property
+    def iterations(self) -> int:
+        """How often the store is executed."""
+        return math.prod(self.extents.values())
+
+    def is_indirect(self, access: Load | Store) -> bool:
+        """Whether an access follows indices that are no linear functions of the axes."""
+        return any(affine(index, self.extents) is None for index in access.indices)
 
 
 @dataclass(frozen=True)

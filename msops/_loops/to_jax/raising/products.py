@@ -11,18 +11,57 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import reduce
 
 from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, Select, Unary
 from msops._loops.ir.walk import variables
-from msops._loops.to_jax.raising.steps import Contract, Convolve, Reduce
+from msops._loops.to_jax.raising.steps import Contract, Convolve, Product, Reduce
 from msops._loops.to_jax.raising.windows import find_windows
 
 
-def find_product(whole: Reduce) -> Contract | Convolve | None:
-    """Returns the contraction or convolution that a sum is, if it is one."""
-    parts, turned = factors(whole.value)
-    if len(parts) < 2 or whole.value.dtype == "bool":
+def find_convolution(whole: Reduce) -> Convolve | None:
+    """Returns the convolution that a sum is, if it is one: one factor slides over the others."""
+    product = _product(whole)
+    if product is None:
+        return None
+    parts, rest = product
+    kept = set(whole.nest.extents) - set(whole.over)
+    sliding = [(part, found) for part in parts if (found := find_windows(part, kept, whole.over))]
+    if len(sliding) != 1:
+        return None
+    image, (windows, over_windows) = sliding[0]
+    fixed = [part for part in parts if part is not image]
+    outputs = {window.output for window in windows}
+    if any(variables(part) & outputs for part in fixed):
+        return None
+    kernel = reduce(lambda one, other: Binary("mul", one, other, one.dtype), fixed)
+    return Convolve(
+        rest.nest, rest.is_negated, rest.over, rest.fallback, over_windows, kernel, windows
+    )
+
+
+def find_contraction(whole: Reduce) -> Contract | None:
+    """Returns the matrix product that a sum is, if it is one.
+
+    It needs two factors that share a summed axis and differ in others.
+    """
+    product = _product(whole)
+    if product is None:
+        return None
+    parts, rest = product
+    axes = [variables(part) & set(whole.nest.extents) for part in parts]
+    over = set(whole.over)
+    pairs = [(one, other) for i, one in enumerate(axes) for other in axes[i + 1 :]]
+    if not any(one & other & over and one != other for one, other in pairs):
+        return None
+    return Contract(rest.nest, rest.is_negated, rest.over, rest.fallback, parts)
+
+
+def _product(whole: Reduce) -> tuple[tuple[Expr, ...], Product] | None:
+    """Returns the factors of a sum of products, and the rest of the step; None if it is none."""
+    parts, is_negated = factors(whole.value)
+    if whole.op != "add" or len(parts) < 2 or whole.value.dtype == "bool":
         return None
     nest, over = whole.nest, set(whole.over)
     summed = [c for c in nest.mask if variables(c) & over]
@@ -31,30 +70,27 @@ def find_product(whole: Reduce) -> Contract | Convolve | None:
         return None
     kept = tuple(c for c in nest.mask if c not in summed)
     is_risky = bool(summed) and is_float(whole.value.dtype)
-    plain = dataclasses.replace(whole, nest=dataclasses.replace(nest, mask=kept))
-    fallback = whole if is_risky else None
-    return _convolution(plain, masked, turned, fallback) or _contraction(
-        plain, masked, turned, fallback
-    )
+    box = dataclasses.replace(nest, mask=kept)
+    return masked, Product(box, is_negated, whole.over, whole if is_risky else None)
 
 
 def factors(expr: Expr) -> tuple[tuple[Expr, ...], bool]:
-    """Returns the factors of a product, and whether its sign is turned."""
+    """Returns the factors of a product, and whether it is negated."""
     match expr:
         case Binary(op="mul", left=left, right=right):
-            one, turned = factors(left)
+            one, is_negated = factors(left)
             other, also = factors(right)
-            return one + other, turned != also
+            return one + other, is_negated != also
         case Unary(op="neg", operand=operand):
-            inner, turned = factors(operand)
-            return inner, not turned
+            inner, is_negated = factors(operand)
+            return inner, not is_negated
         case Cast(operand=Binary(op="mul") as product, dtype="float32") if product.dtype in (
             "float16",
             "bfloat16",
         ):
             # Converting the factors instead saves a rounding.
-            inner, turned = factors(product)
-            return tuple(Cast(factor, "float32") for factor in inner), turned
+            inner, is_negated = factors(product)
+            return tuple(Cast(factor, "float32") for factor in inner), is_negated
     return (expr,), False
 
 
@@ -73,39 +109,3 @@ def _with_mask(
         else:
             return None
     return tuple(masked)
-
-
-def _convolution(
-    whole: Reduce, parts: tuple[Expr, ...], turned: bool, fallback: Reduce | None
-) -> Convolve | None:
-    kept = set(whole.nest.extents) - set(whole.over)
-    sliding = [(part, found) for part in parts if (found := find_windows(part, kept, whole.over))]
-    if len(sliding) != 1:
-        return None
-    image, (windows, over_windows) = sliding[0]
-    fixed = [part for part in parts if part is not image]
-    outputs = {window.output for window in windows}
-    if any(variables(part) & outputs for part in fixed):
-        return None
-    return Convolve(
-        whole.nest, over_windows, _multiplied(fixed), turned, windows, whole.over, fallback
-    )
-
-
-def _multiplied(parts: Sequence[Expr]) -> Expr:
-    product = parts[0]
-    for part in parts[1:]:
-        product = Binary("mul", product, part, product.dtype)
-    return product
-
-
-def _contraction(
-    whole: Reduce, parts: tuple[Expr, ...], turned: bool, fallback: Reduce | None
-) -> Contract | None:
-    """A matrix product needs two factors that share a summed axis and differ in others."""
-    axes = [variables(part) & set(whole.nest.extents) for part in parts]
-    over = set(whole.over)
-    pairs = [(one, other) for i, one in enumerate(axes) for other in axes[i + 1 :]]
-    if any(one & other & over and one != other for one, other in pairs):
-        return Contract(whole.nest, parts, turned, whole.over, fallback)
-    return None

@@ -120,11 +120,11 @@ def _scan(box: Nest, before: Load, var: str, initial: Expr) -> Accumulate | Recu
     if isinstance(value, Binary) and value.op in ACCUMULATED:
         for one, other in ((value.left, value.right), (value.right, value.left)):
             if one == before and before not in loads(other):
-                return Accumulate(box, value.op, other, var, initial)
+                return Accumulate(box, var, initial, value.op, other)
     if not is_float(value.dtype):
         return None
     split = _linear_in(value, before)
-    return split and Recur(box, split[0], split[1], var, initial)
+    return split and Recur(box, var, initial, *split)
 
 
 def _linear_in(expr: Expr, before: Load) -> tuple[Expr, Expr] | None:

@@ -35,45 +35,42 @@ class Reduce:
 
 
 @dataclass(frozen=True)
-class Contract:
-    """Adds a sum of products, computed as matrix products.
+class Product:
+    """Adds a sum of products.
 
     Attributes:
       nest: what is stored where.
-      factors: the factors of the product.
-      turned: the sign of the product is turned.
+      is_negated: the sum is subtracted instead.
       over: the axes that are summed over.
       fallback: what to run instead if a factor is not finite; None if that makes no difference.
     """
 
     nest: Nest
-    factors: tuple[Expr, ...]
-    turned: bool
+    is_negated: bool
     over: tuple[str, ...]
     fallback: Reduce | None
 
 
 @dataclass(frozen=True)
-class Convolve:
-    """Adds a convolution.
+class Contract(Product):
+    """A product that is computed as matrix products of its `factors`."""
+
+    factors: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Convolve(Product):
+    """A product that is a convolution.
 
     Attributes:
-      nest: what is stored where.
       image: the factor that slides, over the windows' axes.
       filter: the product of the factors without windows.
-      turned: the sign of the product is turned.
       windows: the spatial dimensions.
-      over: the axes that are summed over.
-      fallback: what to run instead if a factor is not finite; None if that makes no difference.
     """
 
-    nest: Nest
     image: Expr
     filter: Expr
-    turned: bool
     windows: tuple[Window, ...]
-    over: tuple[str, ...]
-    fallback: Reduce | None
 
 
 @dataclass(frozen=True)
@@ -96,41 +93,34 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Accumulate:
-    """Stores every partial result of a reduction along an axis: cumulative sums and the like.
+class Scan:
+    """Stores every element of a sequence along an axis, each made of the one before.
 
     Attributes:
       nest: what is stored where, `axis` among its axes.
-      op: "add", "mul", "min" or "max".
-      value: what is accumulated.
       axis: the axis along which.
-      initial: the element before the first, as an expression.
+      initial: the element before the first.
     """
 
     nest: Nest
-    op: str
-    value: Expr
     axis: str
     initial: Expr
 
 
 @dataclass(frozen=True)
-class Recur:
-    """Stores h where h = coefficient * (h one before) + addend along an axis.
+class Accumulate(Scan):
+    """A scan of partial results: h = op(h one before, value), op "add", "mul", "min" or "max"."""
 
-    Attributes:
-      nest: what is stored where, `axis` among its axes.
-      coefficient: what the element before is multiplied with.
-      addend: what is added.
-      axis: the axis along which.
-      initial: the element before the first, as an expression.
-    """
+    op: str
+    value: Expr
 
-    nest: Nest
+
+@dataclass(frozen=True)
+class Recur(Scan):
+    """A linear recurrence: h = coefficient * (h one before) + addend."""
+
     coefficient: Expr
     addend: Expr
-    axis: str
-    initial: Expr
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,12 @@
-"""Chooses the array operation for every nest of a distributed kernel."""
+"""The patterns that loops are matched with, in order; what matches first is what they become.
+
+A pattern of a reduction is a function of it as a plain `Reduce`. One of a loop that keeps an order
+is a method of `_Raising`. Each returns None, or no steps, where it does not match.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.ranges import loop_range
@@ -11,7 +15,6 @@ from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Const,
-    Expr,
     For,
     If,
     Kernel,
@@ -24,15 +27,23 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.walk import bodies, rewrite_all, variables
 from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, chain, is_known, nest
 from msops._loops.to_jax.raising.pools import find_pool
-from msops._loops.to_jax.raising.products import find_product
+from msops._loops.to_jax.raising.products import find_contraction, find_convolution
 from msops._loops.to_jax.raising.recurrences import find_recurrence, without_choices
-from msops._loops.to_jax.raising.steps import Branch, Clear, Loop, Map, Reduce, Step
+from msops._loops.to_jax.raising.steps import Branch, Clear, Loop, Map, Reduce, Step, VectorStep
 from msops._loops.to_jax.raising.views import find_view
 
 UNROLLED_TRIPS = 4
 """Serial loops of at most so many iterations are written out: their indices become constants."""
 UNROLLED_STORES = 32
 """Stores that loops written out within one another may become; the outer ones stay beyond."""
+
+
+REDUCTIONS: tuple[Callable[[Reduce], VectorStep | None], ...] = (
+    find_convolution,
+    find_contraction,
+    find_pool,
+)
+"""Patterns of a reduction over axes; one that matches none is a plain reduction."""
 
 
 def raise_kernel(kernel: Kernel) -> tuple[Step, ...]:
@@ -71,35 +82,41 @@ class _Raising:
             case Store():
                 raise AssertionError("a store is a vector nest without loops")
 
-    # Loops that stay.
+    # Loops that keep an order.
 
     def _loop(self, loop: For, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
         least, greatest = loop_range(loop, {axis.var: axis.interval for axis in outer})
         axis = Axis(loop.var, least, greatest + 1)
+        if not axis.extent:
+            return ()
+        patterns = (self._copies, self._scan, self._scan_after_first, self._in_order)
+        return next((steps for match in patterns if (steps := match(loop, axis, outer))), ())
+
+    def _copies(self, loop: For, axis: Axis, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
+        """Writes a short loop out."""
         trips = fixed_trips(loop)
-        is_short = trips is not None and trips <= UNROLLED_TRIPS
-        if is_short and _written_out((loop,)) <= UNROLLED_STORES:
-            return tuple(
-                step
-                for value in range(axis.begin, axis.end)
-                for step in self.body(_at(loop, value), outer)
-            )
-        if trips is not None:
-            found = self._scan(loop, axis, outer)
-            if found:
-                return found
-        steps = self.body(loop.body, (*outer, axis))
-        hull = axis if is_known(loop, axis.interval) else None
-        return (Loop(loop, hull, steps),) if steps and axis.extent else ()
+        if trips is None or trips > UNROLLED_TRIPS or _written_out((loop,)) > UNROLLED_STORES:
+            return ()
+        copies = (self.body(_at(loop, value), outer) for value in range(axis.begin, axis.end))
+        return tuple(step for steps in copies for step in steps)
 
     def _scan(self, loop: For, axis: Axis, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
-        """Returns the scan that a loop is, if it is one, perhaps after its first iteration."""
-        found = find_recurrence(loop, outer)
-        if found:
-            return found
+        """Runs a recurrence as a scan."""
+        return find_recurrence(loop, outer) if fixed_trips(loop) is not None else ()
+
+    def _scan_after_first(self, loop: For, axis: Axis, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
+        """Runs a recurrence as a scan, its first iteration by itself."""
+        if fixed_trips(loop) is None:
+            return ()
         rest = without_choices(loop, Axis(axis.var, axis.begin + 1, axis.end))
         found = find_recurrence(rest, outer) if rest else ()
         return (*self.body(_at(loop, axis.begin), outer), *found) if found else ()
+
+    def _in_order(self, loop: For, axis: Axis, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
+        """Keeps a loop."""
+        steps = self.body(loop.body, (*outer, axis))
+        hull = axis if is_known(loop, axis.interval) else None
+        return (Loop(loop, hull, steps),) if steps else ()
 
     # Vector nests.
 
@@ -119,12 +136,12 @@ class _Raising:
         over = tuple(axis.var for axis in box.axes if axis.var not in placed)
         if not self._is_view(box, placed) and not _can_scatter(update.op, box.store):
             return None
-        value = _negative(update.term) if update.is_negated else update.term
+        term = update.term
+        value = Unary("neg", term, term.dtype) if update.is_negated else term
         whole = Reduce(box, update.op, value, over)
         if not over:
             return (whole,)
-        step = find_product(whole) if update.op == "add" else None
-        return (step or find_pool(whole) or whole,)
+        return (next((step for match in REDUCTIONS if (step := match(whole))), whole),)
 
     def _is_view(self, box: Nest, placed: set[str]) -> bool:
         """Tells whether the store is a view, so that every element is written once."""
@@ -158,7 +175,3 @@ def _can_scatter(op: str, store: Store) -> bool:
     if is_float(dtype):
         return op in ("add", "min", "max")
     return op in (("land", "lor") if dtype == "bool" else ("add", "mul", "min", "max"))
-
-
-def _negative(value: Expr) -> Expr:
-    return Unary("neg", value, value.dtype)
