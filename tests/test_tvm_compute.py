@@ -14,7 +14,7 @@ from tvm_kernels import computed
 
 from msops._loops.frontends.spec import Spec
 from msops._loops.frontends.tvm import MODULES, lower, specialise
-from msops._loops.ir import nodes as ir
+from msops._loops.ir.nodes import Kernel, Store
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import loads, statements
 from msops._loops.oracle.interpret import interpret
@@ -27,7 +27,7 @@ ROW = Spec((6,), "float32")
 MATRIX = Spec((3, 4), "float32")
 
 
-def compiled(func, *inputs, **attributes) -> ir.Kernel:
+def compiled(func, *inputs, **attributes) -> Kernel:
     kernel = specialise(func, inputs, attributes, "Custom 'op'")
     verify(kernel)
     return kernel
@@ -355,7 +355,7 @@ def test_loads_know_their_place_in_the_source():
     def kernel(x):
         return tvm.compute(x.shape, lambda i: x(i) + 1.0)
 
-    (store,) = (s for s in statements(compiled(kernel, ROW).body) if isinstance(s, ir.Store))
+    (store,) = (s for s in statements(compiled(kernel, ROW).body) if isinstance(s, Store))
     (load,) = loads(store.value)
     for location, text in ((load.location, "x(i)"), (store.location, "tvm.compute(")):
         assert location is not None

@@ -10,20 +10,28 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from msops._loops.frontends.tvm.dtypes import common_dtype, fold
-from msops._loops.frontends.tvm.expr import NOTHING, ConstExpr, Expr, Sources, as_expr, cast, const
+from msops._loops.frontends.tvm.expr import (
+    NOTHING,
+    ConstExpr,
+    ScalarExpr,
+    Sources,
+    as_expr,
+    cast,
+    const,
+)
 from msops._loops.frontends.tvm.tracing import refusal
-from msops._loops.ir import nodes as ir
 from msops._loops.ir.intrinsics import INTEGERS, is_float, result_dtype
+from msops._loops.ir.nodes import Binary, BinaryOp, Call, Select
 from msops.errors import ArgumentValueError
 
 
-def matched(name: str, left: Any, right: Any) -> tuple[Expr, Expr]:
+def matched(name: str, left: Any, right: Any) -> tuple[ScalarExpr, ScalarExpr]:
     """Returns two operands in their common dtype, converted as TVM does it.
 
     Integers become the other operand's float, or the wider of two integers (signed if one is);
     floats of different width do not mix. A Python float takes the other float's dtype.
     """
-    x = as_expr(left, like=right if isinstance(right, Expr) else None)
+    x = as_expr(left, like=right if isinstance(right, ScalarExpr) else None)
     y = as_expr(right, like=x)
     dtype = common_dtype(x.dtype, y.dtype)
     if dtype is None:
@@ -42,7 +50,7 @@ _NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1, "truncdiv": 1}
 _BOOL_OPS = ("and", "or", "xor", "eq", "ne", "land", "lor")
 
 
-def binary(op: ir.BinaryOp, left: Any, right: Any) -> Expr:
+def binary(op: BinaryOp, left: Any, right: Any) -> ScalarExpr:
     """Returns an operation of the loop IR on two operands, which are matched first."""
     x, y = matched(op, left, right)
     if x.dtype == "bool" and op not in _BOOL_OPS:
@@ -63,15 +71,15 @@ def binary(op: ir.BinaryOp, left: Any, right: Any) -> Expr:
             return x
         if isinstance(x, ConstExpr) and x.value == _NEUTRAL[op] and op in ("add", "mul"):
             return y
-    return Expr(ir.Binary(op, x.node, y.node, result_dtype(op, x.dtype)), union_of((x, y)))
+    return ScalarExpr(Binary(op, x.node, y.node, result_dtype(op, x.dtype)), union_of((x, y)))
 
 
-def union_of(exprs: Iterable[Expr]) -> Sources:
+def union_of(exprs: Iterable[ScalarExpr]) -> Sources:
     """Returns the tensors that any of the expressions reads."""
     return NOTHING.union(*(expr.sources for expr in exprs))
 
 
-def true_divide(left: Any, right: Any) -> Expr:
+def true_divide(left: Any, right: Any) -> ScalarExpr:
     """Returns the quotient of floats; integers are refused, since `/` could mean two things."""
     x, y = matched("/", left, right)
     if not is_float(x.dtype):
@@ -85,25 +93,25 @@ def true_divide(left: Any, right: Any) -> Expr:
     return binary("div", x, y)
 
 
-def call(function: str, *args: Any) -> Expr:
+def call(function: str, *args: Any) -> ScalarExpr:
     """Returns a function of the loop IR's table, with arguments in their common dtype."""
     exprs = [as_expr(arg) for arg in args]
     if len(exprs) == 2:
         exprs = list(matched(function, *args))
     nodes = tuple(expr.node for expr in exprs)
-    return Expr(ir.Call(function, nodes, exprs[0].dtype), union_of(exprs))
+    return ScalarExpr(Call(function, nodes, exprs[0].dtype), union_of(exprs))
 
 
-def select(condition: Any, then: Any, otherwise: Any) -> Expr:
+def select(condition: Any, then: Any, otherwise: Any) -> ScalarExpr:
     """Returns one of two expressions, of which only the chosen one is evaluated."""
     test = as_condition("tvm.if_then_else", condition)
     x, y = matched("tvm.if_then_else", then, otherwise)
     if isinstance(test, ConstExpr):
         return x if test.value else y
-    return Expr(ir.Select(test.node, x.node, y.node, x.dtype), union_of((test, x, y)))
+    return ScalarExpr(Select(test.node, x.node, y.node, x.dtype), union_of((test, x, y)))
 
 
-def as_condition(name: str, value: Any) -> Expr:
+def as_condition(name: str, value: Any) -> ScalarExpr:
     """Returns a bool expression; integers hold where they are not 0."""
     expr = as_expr(value)
     if expr.dtype == "bool":
@@ -118,7 +126,7 @@ def as_condition(name: str, value: Any) -> Expr:
     )
 
 
-def as_index(name: str, value: Any) -> Expr:
+def as_index(name: str, value: Any) -> ScalarExpr:
     """Returns an integer expression to index or bound a loop with."""
     expr = as_expr(value)
     if expr.dtype in INTEGERS:
@@ -131,7 +139,7 @@ def as_index(name: str, value: Any) -> Expr:
     )
 
 
-Operator: TypeAlias = Callable[[Any, Any], Expr]
+Operator: TypeAlias = Callable[[Any, Any], ScalarExpr]
 
 OPERATORS: dict[str, Operator] = {
     "add": functools.partial(binary, "add"),
@@ -156,12 +164,12 @@ COMPARISONS: dict[str, Operator] = {
 
 
 def _is_operand(value: Any) -> bool:
-    return isinstance(value, (Expr, numbers.Number, np.bool_))
+    return isinstance(value, (ScalarExpr, numbers.Number, np.bool_))
 
 
 def _define_operators() -> None:
-    def method(operator: Operator, swapped: bool) -> Callable[[Expr, Any], Any]:
-        def apply(self: Expr, other: Any) -> Any:
+    def method(operator: Operator, swapped: bool) -> Callable[[ScalarExpr, Any], Any]:
+        def apply(self: ScalarExpr, other: Any) -> Any:
             if not _is_operand(other):
                 return NotImplemented
             return operator(other, self) if swapped else operator(self, other)
@@ -169,11 +177,11 @@ def _define_operators() -> None:
         return apply
 
     for name, operator in OPERATORS.items():
-        setattr(Expr, f"__{name}__", method(operator, swapped=False))
-        setattr(Expr, f"__r{name}__", method(operator, swapped=True))
+        setattr(ScalarExpr, f"__{name}__", method(operator, swapped=False))
+        setattr(ScalarExpr, f"__r{name}__", method(operator, swapped=True))
     for name, operator in COMPARISONS.items():
-        setattr(Expr, f"__{name}__", method(operator, swapped=False))
-    setattr(Expr, "equal", method(COMPARISONS["eq"], swapped=False))  # noqa: B010
+        setattr(ScalarExpr, f"__{name}__", method(operator, swapped=False))
+    setattr(ScalarExpr, "equal", method(COMPARISONS["eq"], swapped=False))  # noqa: B010
 
 
 _define_operators()

@@ -7,11 +7,11 @@ from typing import Any
 
 from msops._loops.frontends.tvm.arithmetic import as_index, union_of
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import NOTHING, Expr, Sources, as_expr, const
+from msops._loops.frontends.tvm.expr import NOTHING, ScalarExpr, Sources, as_expr, const
 from msops._loops.frontends.tvm.tensor import Shape, as_shape, unravelled
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
-from msops._loops.ir import nodes as ir
 from msops._loops.ir.intrinsics import INTEGERS, is_float
+from msops._loops.ir.nodes import Load, Stmt, Store
 from msops.errors import ArgumentValueError
 
 
@@ -24,11 +24,11 @@ class Statement:
       sources: the tensors they read.
     """
 
-    body: tuple[ir.Stmt, ...] = ()
+    body: tuple[Stmt, ...] = ()
     sources: Sources = NOTHING
 
 
-class Buffer:
+class DeclaredBuffer:
     """A buffer: an input or output of an extern, or one the builder allocated.
 
     Attributes:
@@ -49,7 +49,7 @@ class Buffer:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name}: {self.dtype}{list(map(int, self.shape))})"
 
-    def vload(self, begin: Any, dtype: Any = None) -> Expr:
+    def vload(self, begin: Any, dtype: Any = None) -> ScalarExpr:
         """Returns the element at a list of indices, converted if `dtype` is given."""
         value = self.load(begin)
         return value if dtype is None else value.astype(dtype)
@@ -58,7 +58,7 @@ class Buffer:
         """Returns a statement that writes an element."""
         return self.store(begin, value)
 
-    def load(self, index: Any) -> Expr:
+    def load(self, index: Any) -> ScalarExpr:
         """Returns an element.
 
         Args:
@@ -66,8 +66,8 @@ class Buffer:
         """
         indices = self._indices(index)
         nodes = tuple(expr.node for expr in indices)
-        load = ir.Load(self.key, nodes, self.dtype, location=author_location())
-        return Expr(load, union_of(indices))
+        load = Load(self.key, nodes, self.dtype, location=author_location())
+        return ScalarExpr(load, union_of(indices))
 
     def store(self, index: Any, value: Any) -> Statement:
         """Returns a statement that writes an element; see `load`.
@@ -77,7 +77,7 @@ class Buffer:
         """
         indices = self._indices(index)
         stored = self._stored(value)
-        store = ir.Store(
+        store = Store(
             self.key,
             tuple(expr.node for expr in indices),
             stored.node,
@@ -85,7 +85,7 @@ class Buffer:
         )
         return Statement((store,), union_of((*indices, stored)))
 
-    def _stored(self, value: Any) -> Expr:
+    def _stored(self, value: Any) -> ScalarExpr:
         expr = as_expr(value)
         if expr.dtype == self.dtype:
             return expr
@@ -102,7 +102,7 @@ class Buffer:
             f'Cast the value: x.astype("{self.dtype}"), or tvm.const(0, "{self.dtype}").',
         )
 
-    def _indices(self, index: Any) -> tuple[Expr, ...]:
+    def _indices(self, index: Any) -> tuple[ScalarExpr, ...]:
         name = f"index of buffer {self.name!r}"
         if not isinstance(index, (list, tuple)):
             return unravelled(as_index(name, index), self.shape)
@@ -121,7 +121,7 @@ class Buffer:
 
 def decl_buffer(
     shape: Any, dtype: Any = None, name: str = "buffer", *_layout: Any, **_options: Any
-) -> Buffer:
+) -> DeclaredBuffer:
     """Returns a buffer to pass to `extern` as one of `in_buffers` or `out_buffers`.
 
     Args:
@@ -132,4 +132,4 @@ def decl_buffer(
       **_options: the same by name.
     """
     extents = as_shape("tvm.decl_buffer", shape)
-    return Buffer(name, extents, as_dtype("float32" if dtype is None else dtype))
+    return DeclaredBuffer(name, extents, as_dtype("float32" if dtype is None else dtype))

@@ -9,11 +9,11 @@ from typing import Any
 
 from msops._loops.frontends.tvm.arithmetic import union_of
 from msops._loops.frontends.tvm.assign import assign
-from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
+from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.reduce import Reduce, Reduction
 from msops._loops.frontends.tvm.tensor import Operation, Shape, Tensor, as_shape, by_age
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
-from msops._loops.ir import nodes as ir
+from msops._loops.ir.nodes import INDEX_DTYPE, Const, For, If, Load, Location, Stmt
 from msops.errors import ArgumentTypeError, ArgumentValueError
 
 
@@ -27,7 +27,7 @@ class ComputeOp(Operation):
     """
 
     axis: tuple[IterVar, ...]
-    body: tuple[Expr, ...]
+    body: tuple[ScalarExpr, ...]
 
     @property
     def reduce_axis(self) -> tuple[IterVar, ...]:
@@ -40,11 +40,11 @@ class ComputeOp(Operation):
         """The tensors the formulas read."""
         return tuple(by_age(union_of(self.body)))
 
-    def lowered(self) -> tuple[ir.Stmt, ...]:
+    def lowered(self) -> tuple[Stmt, ...]:
         """Returns a nest over the elements."""
         where = tuple(axis.node for axis in self.axis)
         elements = [
-            ir.Load(key, where, dtype) for key, dtype in zip(self.keys, self.dtypes, strict=True)
+            Load(key, where, dtype) for key, dtype in zip(self.keys, self.dtypes, strict=True)
         ]
         reduction = _reduction(self.body)
         if reduction is None:
@@ -53,34 +53,34 @@ class ComputeOp(Operation):
             inner = self._reduced(reduction, elements)
         return nest(self.axis, inner, self.location)
 
-    def _reduced(self, reduction: Reduction, elements: Sequence[ir.Load]) -> tuple[ir.Stmt, ...]:
+    def _reduced(self, reduction: Reduction, elements: Sequence[Load]) -> tuple[Stmt, ...]:
         start = assign(elements, [expr.node for expr in reduction.starts], self.location)
-        old = tuple(Expr(element) for element in elements)
+        old = tuple(ScalarExpr(element) for element in elements)
         # All old values are read before any new one is written, as in later TVM; that of MindSpore
         # 2.0.0 reads for the second value what it has just written for the first.
         following = reduction.combine(old, reduction.values)
         update = assign(elements, [expr.node for expr in following], self.location)
         if reduction.condition is not None:
-            update = (ir.If(reduction.condition.node, update, location=self.location),)
+            update = (If(reduction.condition.node, update, location=self.location),)
         return (*start, *nest(reduction.axes, update, self.location))
 
 
 def nest(
-    axes: Sequence[IterVar], body: tuple[ir.Stmt, ...], location: ir.Location | None
-) -> tuple[ir.Stmt, ...]:
+    axes: Sequence[IterVar], body: tuple[Stmt, ...], location: Location | None
+) -> tuple[Stmt, ...]:
     """Returns statements inside one loop per axis, the first outermost."""
     for axis in reversed(axes):
         assert axis.extent is not None
         begin, end = axis.begin, axis.begin + axis.extent
-        body = (ir.For(axis.key, _index(begin), _index(end), body, location=location),)
+        body = (For(axis.key, _index(begin), _index(end), body, location=location),)
     return body
 
 
-def _index(value: int) -> ir.Const:
-    return ir.Const(value, ir.INDEX_DTYPE)
+def _index(value: int) -> Const:
+    return Const(value, INDEX_DTYPE)
 
 
-def _reduction(body: Sequence[Expr]) -> Reduction | None:
+def _reduction(body: Sequence[ScalarExpr]) -> Reduction | None:
     first = body[0]
     return first.reduction if isinstance(first, Reduce) else None
 
@@ -121,7 +121,7 @@ def compute(
     return tuple(op.output(index) for index in range(len(body))) if is_tuple else op.output(0)
 
 
-def _formulas(results: Sequence[Any], name: str) -> tuple[Expr, ...]:
+def _formulas(results: Sequence[Any], name: str) -> tuple[ScalarExpr, ...]:
     if not results or any(result is None for result in results):
         raise refusal(
             ArgumentTypeError,

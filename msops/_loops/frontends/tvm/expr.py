@@ -13,8 +13,8 @@ import numpy as np
 
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tracing import fresh_key, refusal
-from msops._loops.ir import nodes as ir
 from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.nodes import INDEX_DTYPE, Call, Cast, Const, Expr, Load, Unary, UnaryOp, Var
 from msops._loops.ir.text import expr_text
 from msops.errors import ArgumentTypeError, ArgumentValueError
 
@@ -24,7 +24,7 @@ Sources: TypeAlias = frozenset[Any]
 NOTHING: Sources = frozenset()
 
 
-class Expr:
+class ScalarExpr:
     """A scalar expression.
 
     Attributes:
@@ -38,7 +38,7 @@ class Expr:
     # Whole numpy arrays must not take an expression apart elementwise.
     __array_ufunc__ = None
 
-    def __init__(self, node: ir.Expr, sources: Sources = NOTHING):
+    def __init__(self, node: Expr, sources: Sources = NOTHING):
         self.node = node
         self.sources = sources
 
@@ -47,7 +47,7 @@ class Expr:
         """The dtype, as text."""
         return self.node.dtype
 
-    def astype(self, dtype: Any) -> Expr:
+    def astype(self, dtype: Any) -> ScalarExpr:
         """Returns the expression converted to another dtype."""
         return cast(self, dtype)
 
@@ -66,16 +66,16 @@ class Expr:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({expr_text(self.node, outermost=True)}, {self.dtype})"
 
-    def __neg__(self) -> Expr:
+    def __neg__(self) -> ScalarExpr:
         number = self.astype("int32") if self.dtype == "bool" else self
         if isinstance(number, ConstExpr):
             return const(-number.value, number.dtype)
-        return Expr(ir.Unary("neg", number.node, number.dtype), self.sources)
+        return ScalarExpr(Unary("neg", number.node, number.dtype), self.sources)
 
-    def __pos__(self) -> Expr:
+    def __pos__(self) -> ScalarExpr:
         return self
 
-    def __invert__(self) -> Expr:
+    def __invert__(self) -> ScalarExpr:
         if is_float(self.dtype):
             raise refusal(
                 ArgumentValueError,
@@ -83,18 +83,18 @@ class Expr:
                 f"expected a bool or an integer; got {self.dtype}",
                 'Cast it first: x.astype("int32").',
             )
-        op: ir.UnaryOp = "not" if self.dtype == "bool" else "invert"
-        return Expr(ir.Unary(op, self.node, self.dtype), self.sources)
+        op: UnaryOp = "not" if self.dtype == "bool" else "invert"
+        return ScalarExpr(Unary(op, self.node, self.dtype), self.sources)
 
-    def __abs__(self) -> Expr:
-        return Expr(ir.Call("abs", (self.node,), self.dtype), self.sources)
+    def __abs__(self) -> ScalarExpr:
+        return ScalarExpr(Call("abs", (self.node,), self.dtype), self.sources)
 
 
-class ConstExpr(Expr):
+class ConstExpr(ScalarExpr):
     """A number; unlike other expressions it is known while the kernel is being built."""
 
     __slots__ = ()
-    node: ir.Const
+    node: Const
 
     @property
     def value(self) -> Any:
@@ -132,7 +132,7 @@ class FloatImm(ConstExpr):
     __slots__ = ()
 
 
-class Var(Expr):
+class FreeVar(ScalarExpr):
     """A variable.
 
     Attributes:
@@ -141,13 +141,13 @@ class Var(Expr):
 
     __slots__ = ("name",)
 
-    def __init__(self, name: str, dtype: str = ir.INDEX_DTYPE):
+    def __init__(self, name: str, dtype: str = INDEX_DTYPE):
         # No buffer has this key, so a variable that nothing binds is found when lowering.
-        super().__init__(ir.Load(fresh_key(name), (), dtype))
+        super().__init__(Load(fresh_key(name), (), dtype))
         self.name = name
 
 
-class IterVar(Expr):
+class IterVar(ScalarExpr):
     """The variable of a loop.
 
     Attributes:
@@ -160,7 +160,7 @@ class IterVar(Expr):
     __slots__ = ("begin", "extent", "name", "tag")
 
     def __init__(self, name: str, begin: int = 0, extent: int | None = None, tag: str = ""):
-        super().__init__(ir.Var(fresh_key(name)))
+        super().__init__(Var(fresh_key(name)))
         self.name = name
         self.begin = begin
         self.extent = extent
@@ -169,7 +169,7 @@ class IterVar(Expr):
     @property
     def key(self) -> str:
         """The variable's name in nodes."""
-        assert isinstance(self.node, ir.Var)
+        assert isinstance(self.node, Var)
         return self.node.name
 
     @property
@@ -207,7 +207,7 @@ def const(value: Any, dtype: Any = None) -> ConstExpr:
         )
     name = _literal_dtype(value) if dtype is None else as_dtype(dtype)
     number = fold_cast(value, name)
-    node = ir.Const(number, name)
+    node = Const(number, name)
     if is_float(name):
         return FloatImm(node)
     return UIntImm(node) if name == "bool" or name.startswith("uint") else IntImm(node)
@@ -239,14 +239,14 @@ def fold_cast(value: Any, dtype: str) -> bool | int | float:
     return int(max(min(value, info.max), info.min))
 
 
-def as_expr(value: Any, like: Expr | None = None) -> Expr:
+def as_expr(value: Any, like: ScalarExpr | None = None) -> ScalarExpr:
     """Returns an operand as an expression.
 
     Args:
       value: an expression or a number.
       like: the other operand; a Python float beside a float takes its dtype.
     """
-    if isinstance(value, Expr):
+    if isinstance(value, ScalarExpr):
         return value
     scalar = getattr(value, "as_scalar", None)
     if scalar is not None:
@@ -264,11 +264,11 @@ def as_expr(value: Any, like: Expr | None = None) -> Expr:
     )
 
 
-def cast(value: Any, dtype: Any) -> Expr:
+def cast(value: Any, dtype: Any) -> ScalarExpr:
     """Returns an expression converted to a dtype; itself if it has that dtype."""
     expr, name = as_expr(value), as_dtype(dtype)
     if expr.dtype == name:
         return expr
     if isinstance(expr, ConstExpr):
         return const(expr.value, name)
-    return Expr(ir.Cast(expr.node, name), expr.sources)
+    return ScalarExpr(Cast(expr.node, name), expr.sources)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msops._loops.frontends.tvm.buffer import Buffer, Statement
+from msops._loops.frontends.tvm.buffer import DeclaredBuffer, Statement
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tensor import (
     Operation,
@@ -17,7 +17,7 @@ from msops._loops.frontends.tvm.tensor import (
     by_age,
 )
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
-from msops._loops.ir import nodes as ir
+from msops._loops.ir.nodes import Stmt
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError
 
 
@@ -46,7 +46,7 @@ class ExternOp(Operation):
         keys = (*(tensor.key for tensor in self.inputs), *self.keys)
         return dict(zip(self.handles, keys, strict=True))
 
-    def lowered(self) -> tuple[ir.Stmt, ...]:
+    def lowered(self) -> tuple[Stmt, ...]:
         """Returns the statements."""
         return self.statement.body
 
@@ -133,9 +133,11 @@ def _dtypes(dtype: Any, inputs: Sequence[Tensor], count: int) -> tuple[str, ...]
     return (as_dtype(dtype),) * count
 
 
-def _buffers(role: str, given: Any, wanted: Sequence[tuple[str, Shape, str]]) -> list[Buffer]:
+def _buffers(
+    role: str, given: Any, wanted: Sequence[tuple[str, Shape, str]]
+) -> list[DeclaredBuffer]:
     if given is None:
-        return [Buffer(*row) for row in wanted]
+        return [DeclaredBuffer(*row) for row in wanted]
     buffers = list(given) if isinstance(given, (list, tuple)) else [given]
     if len(buffers) != len(wanted):
         raise refusal(

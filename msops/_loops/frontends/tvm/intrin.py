@@ -18,15 +18,15 @@ from msops._loops.frontends.tvm.arithmetic import (
     true_divide,
 )
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, as_expr, cast, const
+from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr, cast, const
 from msops._loops.frontends.tvm.tracing import refusal
-from msops._loops.ir import nodes as ir
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.intrinsics import INTEGERS, is_float
+from msops._loops.ir.nodes import BinaryOp, Call
 from msops.errors import ArgumentValueError, BackendError
 
 
-def unary(name: str, value: Any) -> Expr:
+def unary(name: str, value: Any) -> ScalarExpr:
     """Returns a function of one scalar.
 
     Integers round to themselves and are finite; all other functions of floats refuse them.
@@ -54,10 +54,10 @@ def unary(name: str, value: Any) -> Expr:
     if x.dtype == "bool":
         x = x.astype("int32")
     dtype = "bool" if row.to_bool else x.dtype
-    return Expr(ir.Call(name, (x.node,), dtype), x.sources)
+    return ScalarExpr(Call(name, (x.node,), dtype), x.sources)
 
 
-def of_two(name: str, left: Any, right: Any) -> Expr:
+def of_two(name: str, left: Any, right: Any) -> ScalarExpr:
     """Returns a function of two floats."""
     x, y = matched(f"tvm.{name}", left, right)
     if not is_float(x.dtype):
@@ -70,23 +70,23 @@ def of_two(name: str, left: Any, right: Any) -> Expr:
     return call(name, x, y)
 
 
-UNARY: dict[str, Callable[[Any], Expr]] = {
+UNARY: dict[str, Callable[[Any], ScalarExpr]] = {
     name: functools.partial(unary, name) for name, row in FUNCTIONS.items() if row.arity == 1
 }
 """TVM's functions of one scalar by name."""
 
-CALLS: dict[str, Callable[..., Expr]] = UNARY | {
+CALLS: dict[str, Callable[..., ScalarExpr]] = UNARY | {
     name: functools.partial(of_two, name) for name, row in FUNCTIONS.items() if row.arity == 2
 }
 """TVM's functions of scalars by name."""
 
 
-def power(x: Any, y: Any) -> Expr:
+def power(x: Any, y: Any) -> ScalarExpr:
     """Returns x to the power y."""
     return binary("pow", x, y)
 
 
-def div(x: Any, y: Any) -> Expr:
+def div(x: Any, y: Any) -> ScalarExpr:
     """Returns the quotient; of integers rounded towards zero, as C's."""
     left, right = matched("tvm.div", x, y)
     if is_float(left.dtype):
@@ -94,7 +94,7 @@ def div(x: Any, y: Any) -> Expr:
     return binary("truncdiv", left, right)
 
 
-def truncmod(x: Any, y: Any) -> Expr:
+def truncmod(x: Any, y: Any) -> ScalarExpr:
     """Returns the remainder of `div`, with the sign of x, as C's."""
     left, right = matched("tvm.truncmod", x, y)
     if is_float(left.dtype):
@@ -109,23 +109,23 @@ minimum = functools.partial(binary, "min")
 maximum = functools.partial(binary, "max")
 
 
-def ceildiv(x: Any, y: Any) -> Expr:
+def ceildiv(x: Any, y: Any) -> ScalarExpr:
     """Returns the quotient of integers, rounded up."""
     left, right = matched("tvm.ceildiv", x, y)
     return floordiv(binary("sub", binary("add", left, right), 1), right)
 
 
-def all_of(*conditions: Any) -> Expr:
+def all_of(*conditions: Any) -> ScalarExpr:
     """Returns whether all conditions hold (``tvm.all``); later ones are read only then."""
     return _joined("tvm.all", "land", conditions)
 
 
-def any_of(*conditions: Any) -> Expr:
+def any_of(*conditions: Any) -> ScalarExpr:
     """Returns whether any condition holds (``tvm.any``); later ones are read only if not."""
     return _joined("tvm.any", "lor", conditions)
 
 
-def _joined(name: str, op: ir.BinaryOp, conditions: tuple[Any, ...]) -> Expr:
+def _joined(name: str, op: BinaryOp, conditions: tuple[Any, ...]) -> ScalarExpr:
     if not conditions:
         raise refusal(
             ArgumentValueError,
@@ -138,34 +138,34 @@ def _joined(name: str, op: ir.BinaryOp, conditions: tuple[Any, ...]) -> Expr:
     )
 
 
-def if_then_else(cond: Any, t: Any, f: Any) -> Expr:
+def if_then_else(cond: Any, t: Any, f: Any) -> ScalarExpr:
     """Returns `t` where the condition holds, else `f`; only the chosen one is evaluated."""
     return select(cond, t, f)
 
 
-def likely(expr: Any) -> Expr:
+def likely(expr: Any) -> ScalarExpr:
     """Returns the condition; that it mostly holds is of no use here."""
     return as_expr(expr)
 
 
-def min_value(dtype: Any) -> Expr:
+def min_value(dtype: Any) -> ScalarExpr:
     """Returns the smallest finite number of a dtype."""
     return _limit(as_dtype(dtype), "min")
 
 
-def max_value(dtype: Any) -> Expr:
+def max_value(dtype: Any) -> ScalarExpr:
     """Returns the largest finite number of a dtype."""
     return _limit(as_dtype(dtype), "max")
 
 
-def _limit(dtype: str, end: str) -> Expr:
+def _limit(dtype: str, end: str) -> ScalarExpr:
     if dtype == "bool":
         return const(end == "max")
     info = ml_dtypes.finfo(dtype) if is_float(dtype) else np.iinfo(dtype)
     return const(getattr(info, end).item() if is_float(dtype) else getattr(info, end), dtype)
 
 
-CALLABLE: dict[str, Callable[..., Expr]] = {
+CALLABLE: dict[str, Callable[..., ScalarExpr]] = {
     **CALLS,
     **{alias: CALLS[name] for name, row in FUNCTIONS.items() for alias in row.tvm_aliases},
     "pow": power,
@@ -176,7 +176,7 @@ CALLABLE: dict[str, Callable[..., Expr]] = {
 """What `tvm.call_pure_intrin` knows by name."""
 
 
-def call_pure_intrin(dtype: Any, name: str, *args: Any) -> Expr:
+def call_pure_intrin(dtype: Any, name: str, *args: Any) -> ScalarExpr:
     """Returns an intrinsic function called by name.
 
     Args:
@@ -196,7 +196,7 @@ def call_pure_intrin(dtype: Any, name: str, *args: Any) -> Expr:
     return cast(CALLABLE[name](*args), dtype)
 
 
-def reinterpret(value: Any, dtype: Any) -> Expr:
+def reinterpret(value: Any, dtype: Any) -> ScalarExpr:
     """Returns the bits of an integer as another integer of the same width."""
     x, name = as_expr(value), as_dtype(dtype)
     if x.dtype == name:
@@ -215,10 +215,10 @@ def reinterpret(value: Any, dtype: Any) -> Expr:
     )
 
 
-def refuse_call(kind: str) -> Callable[..., Expr]:
+def refuse_call(kind: str) -> Callable[..., ScalarExpr]:
     """Returns the function behind a TVM name that calls code outside the kernel."""
 
-    def refuse(*args: Any, **options: Any) -> Expr:
+    def refuse(*args: Any, **options: Any) -> ScalarExpr:
         names = [arg for arg in args if isinstance(arg, str)]
         # The dtype comes first where there is one.
         function = names[min(1, len(names) - 1)] if names else "?"

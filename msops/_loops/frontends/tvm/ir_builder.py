@@ -9,17 +9,17 @@ from typing import Any, TypeAlias
 
 from msops._loops.frontends.bounds import as_bound
 from msops._loops.frontends.tvm.arithmetic import as_condition, as_index
-from msops._loops.frontends.tvm.buffer import Buffer, Statement
+from msops._loops.frontends.tvm.buffer import DeclaredBuffer, Statement
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
+from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.intrin import likely, refuse_call
 from msops._loops.frontends.tvm.tensor import as_shape
 from msops._loops.frontends.tvm.tracing import author_location, refusal
-from msops._loops.ir import nodes as ir
 from msops._loops.ir.intrinsics import INTEGERS
+from msops._loops.ir.nodes import Buffer, For, If, Local, Location, LoopHint
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, BuildError
 
-_HINTS: dict[str, ir.LoopHint] = {
+_HINTS: dict[str, LoopHint] = {
     "serial": "",
     "parallel": "parallel",
     "vectorize": "vectorize",
@@ -40,7 +40,7 @@ class BufferVar:
 
     __slots__ = ("_builder", "buffer")
 
-    def __init__(self, builder: IRBuilder, buffer: Buffer):
+    def __init__(self, builder: IRBuilder, buffer: DeclaredBuffer):
         self._builder = builder
         self.buffer = buffer
 
@@ -54,7 +54,7 @@ class BufferVar:
         """Its shape."""
         return self.buffer.shape
 
-    def __getitem__(self, index: Any) -> Expr:
+    def __getitem__(self, index: Any) -> ScalarExpr:
         return self.buffer.load(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -84,9 +84,9 @@ class IRBuilder:
 
     def emit(self, stmt: Any) -> None:
         """Adds a statement; a function gets the rest of the scope and returns what replaces it."""
-        if isinstance(stmt, Statement) or (callable(stmt) and not isinstance(stmt, Expr)):
+        if isinstance(stmt, Statement) or (callable(stmt) and not isinstance(stmt, ScalarExpr)):
             self._scopes[-1].append(stmt)
-        elif not isinstance(stmt, Expr):
+        elif not isinstance(stmt, ScalarExpr):
             raise refusal(
                 ArgumentTypeError,
                 "ir_builder.emit",
@@ -165,7 +165,7 @@ class IRBuilder:
         with self._scope() as entries:
             yield
         then = _joined(entries)
-        stmt = ir.If(test.node, then.body, location=location)
+        stmt = If(test.node, then.body, location=location)
         self.emit(Statement((stmt,), test.sources | then.sources))
 
     @contextlib.contextmanager
@@ -178,7 +178,7 @@ class IRBuilder:
         above = self._scopes[-1]
         last = above[-1] if above else None
         branch = last.body[0] if isinstance(last, Statement) and len(last.body) == 1 else None
-        if not isinstance(last, Statement) or not isinstance(branch, ir.If) or branch.otherwise:
+        if not isinstance(last, Statement) or not isinstance(branch, If) or branch.otherwise:
             raise refusal(
                 BuildError,
                 "ir_builder.else_scope",
@@ -216,15 +216,15 @@ class IRBuilder:
           name: its name in the loop IR.
           scope: TVM's memory scope, which means nothing here.
         """
-        buffer = Buffer(name, as_shape("ir_builder.allocate", shape), as_dtype(dtype))
-        held = ir.Buffer(buffer.key, tuple(map(int, buffer.shape)), buffer.dtype)
+        buffer = DeclaredBuffer(name, as_shape("ir_builder.allocate", shape), as_dtype(dtype))
+        held = Buffer(buffer.key, tuple(map(int, buffer.shape)), buffer.dtype)
         location = author_location()
         self.emit(
-            lambda rest: Statement((ir.Local(held, rest.body, location=location),), rest.sources)
+            lambda rest: Statement((Local(held, rest.body, location=location),), rest.sources)
         )
         return BufferVar(self, buffer)
 
-    def buffer_ptr(self, buf: Buffer | BufferVar) -> BufferVar:
+    def buffer_ptr(self, buf: DeclaredBuffer | BufferVar) -> BufferVar:
         """Returns a buffer for indexing by ``[]``."""
         return BufferVar(self, _buffer_of("ir_builder.buffer_ptr", buf))
 
@@ -237,7 +237,7 @@ class IRBuilder:
             "Use ib.buffer_ptr(ins[0]) for an input or output, ib.allocate(...) for a temporary.",
         )
 
-    def load(self, buf: Buffer | BufferVar, index: Any) -> Expr:
+    def load(self, buf: DeclaredBuffer | BufferVar, index: Any) -> ScalarExpr:
         """Returns an element of a buffer.
 
         Args:
@@ -246,15 +246,15 @@ class IRBuilder:
         """
         return _buffer_of("ir_builder.load", buf).load(index)
 
-    def store(self, buf: Buffer | BufferVar, index: Any, value: Any) -> None:
+    def store(self, buf: DeclaredBuffer | BufferVar, index: Any, value: Any) -> None:
         """Writes an element of a buffer; see `load`."""
         self.emit(_buffer_of("ir_builder.store", buf).store(index, value))
 
-    def likely(self, expr: Any) -> Expr:
+    def likely(self, expr: Any) -> ScalarExpr:
         """Returns the condition; that it mostly holds is of no use here."""
         return likely(expr)
 
-    def extern_call(self, *args: Any, op_name: str = "", dtype: str = "float32") -> Expr:
+    def extern_call(self, *args: Any, op_name: str = "", dtype: str = "float32") -> ScalarExpr:
         """Refuses: code outside the kernel cannot be called."""
         return refuse_call("ir_builder.extern_call")(dtype, op_name, *args)
 
@@ -276,26 +276,26 @@ def _joined(entries: Sequence[Statement | Wrap]) -> Statement:
 
 def _loop(
     var: IterVar,
-    begin: Expr,
-    end: Expr,
+    begin: ScalarExpr,
+    end: ScalarExpr,
     inner: Statement,
-    hint: ir.LoopHint,
-    location: ir.Location | None,
+    hint: LoopHint,
+    location: Location | None,
 ) -> Statement:
-    loop = ir.For(var.key, begin.node, end.node, inner.body, hint=hint, location=location)
+    loop = For(var.key, begin.node, end.node, inner.body, hint=hint, location=location)
     return Statement((loop,), inner.sources | begin.sources | end.sources)
 
 
-def _bound(name: str, value: Any) -> Expr:
+def _bound(name: str, value: Any) -> ScalarExpr:
     """Returns an integer as a bound of a loop."""
     number = as_index(name, value)
-    return Expr(as_bound(number.node), number.sources)
+    return ScalarExpr(as_bound(number.node), number.sources)
 
 
-def _buffer_of(name: str, buf: Any) -> Buffer:
+def _buffer_of(name: str, buf: Any) -> DeclaredBuffer:
     if isinstance(buf, BufferVar):
         return buf.buffer
-    if isinstance(buf, Buffer):
+    if isinstance(buf, DeclaredBuffer):
         return buf
     raise refusal(
         ArgumentTypeError,
@@ -305,7 +305,7 @@ def _buffer_of(name: str, buf: Any) -> Buffer:
     )
 
 
-def _hint(for_type: str) -> ir.LoopHint:
+def _hint(for_type: str) -> LoopHint:
     if for_type in _HINTS:
         return _HINTS[for_type]
     raise refusal(

@@ -8,7 +8,19 @@ from collections.abc import Iterable, Sequence, Set
 
 from msops._loops.frontends.tvm.tensor import Operation, PlaceholderOp, Tensor
 from msops._loops.frontends.tvm.tracing import age, refusal
-from msops._loops.ir import nodes as ir
+from msops._loops.ir.nodes import (
+    Buffer,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Location,
+    Stmt,
+    Store,
+    Var,
+)
 from msops._loops.ir.walk import map_expressions, rewrite
 from msops.errors import ArgumentValueError
 
@@ -17,8 +29,8 @@ def lower(
     results: Sequence[Tensor],
     parameters: Sequence[Tensor],
     name: str,
-    location: ir.Location | None = None,
-) -> ir.Kernel:
+    location: Location | None = None,
+) -> Kernel:
     """Returns the kernel that computes tensors from others.
 
     Args:
@@ -31,15 +43,15 @@ def lower(
     _refuse_strangers(stages)
     names = _Names()
     known = {tensor.key: names.fresh(tensor.name) for tensor in parameters}
-    buffers: list[ir.Buffer] = []
-    body: list[ir.Stmt] = []
+    buffers: list[Buffer] = []
+    body: list[Stmt] = []
     for op in stages:
         for tensor in map(op.output, range(op.num_outputs)):
             known[tensor.key] = names.fresh(tensor.name)
             buffers.append(_buffer(tensor, known))
         aliases = {alias: known[key] for alias, key in op.aliases.items()}
         body += _Readable(names, op).body(op.lowered(), {**known, **aliases})
-    return ir.Kernel(
+    return Kernel(
         identifier(name),
         tuple(_buffer(tensor, known) for tensor in parameters),
         tuple(known[tensor.key] for tensor in results),
@@ -55,8 +67,8 @@ def identifier(name: str) -> str:
     return f"_{word}" if word[0].isdigit() or word in ("true", "false") else word
 
 
-def _buffer(tensor: Tensor, known: dict[str, str]) -> ir.Buffer:
-    return ir.Buffer(known[tensor.key], tuple(map(int, tensor.shape)), tensor.dtype)
+def _buffer(tensor: Tensor, known: dict[str, str]) -> Buffer:
+    return Buffer(known[tensor.key], tuple(map(int, tensor.shape)), tensor.dtype)
 
 
 def _stages(results: Iterable[Tensor], given: Set[str]) -> list[Operation]:
@@ -106,36 +118,36 @@ class _Readable:
         self._names = names
         self._op = op
 
-    def body(self, body: tuple[ir.Stmt, ...], known: dict[str, str]) -> tuple[ir.Stmt, ...]:
+    def body(self, body: tuple[Stmt, ...], known: dict[str, str]) -> tuple[Stmt, ...]:
         return tuple(self._statement(stmt, known) for stmt in body)
 
-    def _statement(self, stmt: ir.Stmt, known: dict[str, str]) -> ir.Stmt:
+    def _statement(self, stmt: Stmt, known: dict[str, str]) -> Stmt:
         stmt = map_expressions(
             stmt, lambda expr: rewrite(expr, lambda part: self._named(part, known))
         )
         match stmt:
-            case ir.Store(buffer=key):
+            case Store(buffer=key):
                 return dataclasses.replace(stmt, buffer=self._name(key, known))
-            case ir.For(var=key, body=inner):
+            case For(var=key, body=inner):
                 name = self._fresh(key)
                 inner = self.body(inner, {**known, key: name})
                 return dataclasses.replace(stmt, var=name, body=inner)
-            case ir.Local(buffer=buffer, body=inner):
+            case Local(buffer=buffer, body=inner):
                 name = self._fresh(buffer.name)
                 inner = self.body(inner, {**known, buffer.name: name})
                 held = dataclasses.replace(buffer, name=name)
                 return dataclasses.replace(stmt, buffer=held, body=inner)
-            case ir.If(then=then, otherwise=otherwise):
+            case If(then=then, otherwise=otherwise):
                 return dataclasses.replace(
                     stmt, then=self.body(then, known), otherwise=self.body(otherwise, known)
                 )
 
-    def _named(self, expr: ir.Expr, known: dict[str, str]) -> ir.Expr:
+    def _named(self, expr: Expr, known: dict[str, str]) -> Expr:
         match expr:
-            case ir.Load(buffer=key):
+            case Load(buffer=key):
                 return dataclasses.replace(expr, buffer=self._name(key, known))
-            case ir.Var(name=key):
-                return ir.Var(self._name(key, known))
+            case Var(name=key):
+                return Var(self._name(key, known))
         return expr
 
     def _name(self, key: str, known: dict[str, str]) -> str:

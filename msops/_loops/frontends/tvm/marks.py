@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
+from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.tensor import Tensor, as_shape
 
 TAGS = {
@@ -43,7 +43,7 @@ def convert(value: Any) -> Any:
         return [convert(part) for part in value]
     if isinstance(value, dict):
         return {key: convert(part) for key, part in value.items()}
-    if value is None or callable(value) or isinstance(value, (str, Expr, Tensor)):
+    if value is None or callable(value) or isinstance(value, (str, ScalarExpr, Tensor)):
         return value
     return as_expr(value)
 

@@ -53,17 +53,17 @@ def new_module(name: str, names: Mapping[str, Any]) -> KernelModule:
 
 
 _EXPR = {
-    "Call": expr.Expr,
+    "Call": expr.ScalarExpr,
     "ConstExpr": expr.ConstExpr,
-    "Expr": expr.Expr,
+    "Expr": expr.ScalarExpr,
     "FloatImm": expr.FloatImm,
     "IntImm": expr.IntImm,
     "IterVar": expr.IterVar,
-    "PrimExpr": expr.Expr,
+    "PrimExpr": expr.ScalarExpr,
     "Reduce": reduce.Reduce,
     "Select": arithmetic.select,
     "UIntImm": expr.UIntImm,
-    "Var": expr.Var,
+    "Var": expr.FreeVar,
 }
 
 _INTRIN = {
@@ -91,7 +91,7 @@ _INTRIN = {
     "truncmod": intrin.truncmod,
 }
 
-_SCHEDULE = {"IterVar": expr.IterVar, "Buffer": buffer.Buffer}
+_SCHEDULE = {"IterVar": expr.IterVar, "Buffer": buffer.DeclaredBuffer}
 
 _TENSOR = {
     "ComputeOp": compute.ComputeOp,
@@ -122,7 +122,7 @@ _API = {
     "sum": reduce.sum_of,
     "tag_scope": marks.tag_scope,
     "thread_axis": marks.thread_axis,
-    "var": expr.Var,
+    "var": expr.FreeVar,
 }
 
 TOPI = new_module(

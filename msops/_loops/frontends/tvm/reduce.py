@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from msops._loops.frontends.tvm.arithmetic import as_condition, binary, select, union_of
-from msops._loops.frontends.tvm.expr import ConstExpr, Expr, IterVar, Sources, as_expr, cast, const
+from msops._loops.frontends.tvm.expr import (
+    ConstExpr,
+    IterVar,
+    ScalarExpr,
+    Sources,
+    as_expr,
+    cast,
+    const,
+)
 from msops._loops.frontends.tvm.intrin import max_value, min_value
 from msops._loops.frontends.tvm.tracing import refusal
 from msops._loops.ir.intrinsics import is_float
@@ -27,14 +35,14 @@ class Reduction:
       condition: where it is reduced; None: everywhere.
     """
 
-    combine: Callable[[tuple[Expr, ...], tuple[Expr, ...]], tuple[Expr, ...]]
-    starts: tuple[Expr, ...]
-    values: tuple[Expr, ...]
+    combine: Callable[[tuple[ScalarExpr, ...], tuple[ScalarExpr, ...]], tuple[ScalarExpr, ...]]
+    starts: tuple[ScalarExpr, ...]
+    values: tuple[ScalarExpr, ...]
     axes: tuple[IterVar, ...]
-    condition: Expr | None
+    condition: ScalarExpr | None
 
 
-class Reduce(Expr):
+class Reduce(ScalarExpr):
     """A result of a reduction; only `compute` can use it.
 
     Attributes:
@@ -127,7 +135,7 @@ def _reduced(
     values = tuple(as_expr(value) for value in (expr if is_tuple else (expr,)))
     dtypes = [value.dtype for value in values]
 
-    def several(result: Any) -> tuple[Expr, ...]:
+    def several(result: Any) -> tuple[ScalarExpr, ...]:
         parts = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         if len(parts) != len(values):
             raise refusal(
@@ -138,7 +146,7 @@ def _reduced(
             )
         return tuple(cast(as_expr(part), dtype) for part, dtype in zip(parts, dtypes, strict=True))
 
-    def combine(old: tuple[Expr, ...], new: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    def combine(old: tuple[ScalarExpr, ...], new: tuple[ScalarExpr, ...]) -> tuple[ScalarExpr, ...]:
         return several(fcombine(old, new) if is_tuple else fcombine(old[0], new[0]))
 
     reduction = Reduction(
@@ -175,7 +183,7 @@ any_along = comm_reducer(lambda x, y: binary("lor", x, y), lambda _: const(False
 def _arg_reducer(better: Any, worst: Callable[[str], ConstExpr], name: str) -> Callable[..., Any]:
     """Returns a reducer of (index, value) to the first best value and its index."""
 
-    def combine(old: Sequence[Expr], new: Sequence[Expr]) -> tuple[Expr, ...]:
+    def combine(old: Sequence[ScalarExpr], new: Sequence[ScalarExpr]) -> tuple[ScalarExpr, ...]:
         is_better = binary(better, new[1], old[1])
         return select(is_better, new[0], old[0]), select(is_better, new[1], old[1])
 

@@ -15,7 +15,7 @@ from msops._loops.frontends.tvm.compute import nest
 from msops._loops.frontends.tvm.expr import ConstExpr, IterVar
 from msops._loops.frontends.tvm.tensor import Operation, Tensor, as_shape, by_age
 from msops._loops.frontends.tvm.tracing import author_location, current_op, fresh_key, refusal
-from msops._loops.ir import nodes as ir
+from msops._loops.ir.nodes import Buffer, Kernel, Load, Local, Location, Stmt, Store
 from msops._loops.ir.walk import statements
 from msops.errors import ArgumentTypeError
 
@@ -29,7 +29,7 @@ class ScriptOp(Operation):
       inputs: a tensor per parameter.
     """
 
-    kernel: ir.Kernel
+    kernel: Kernel
     inputs: tuple[Tensor, ...]
 
     @property
@@ -44,11 +44,9 @@ class ScriptOp(Operation):
         made = dict(zip(dict.fromkeys(self.kernel.results), self.keys, strict=True))
         return {buffer.name: tensor.key for buffer, tensor in given} | made
 
-    def lowered(self) -> tuple[ir.Stmt, ...]:
+    def lowered(self) -> tuple[Stmt, ...]:
         """Returns the body of the kernel; its own copies of inputs and temporaries around it."""
-        written = {
-            stmt.buffer for stmt in statements(self.kernel.body) if isinstance(stmt, ir.Store)
-        }
+        written = {stmt.buffer for stmt in statements(self.kernel.body) if isinstance(stmt, Store)}
         body = self.kernel.body
         for buffer, tensor in zip(self.kernel.parameters, self.inputs, strict=True):
             if buffer.name in written or buffer.name in self.kernel.results:
@@ -56,15 +54,15 @@ class ScriptOp(Operation):
         for buffer in (*self.kernel.parameters, *self.kernel.buffers):
             is_own = buffer in self.kernel.buffers or buffer.name in written
             if is_own and buffer.name not in self.kernel.results:
-                body = (ir.Local(buffer, body, location=self.location),)
+                body = (Local(buffer, body, location=self.location),)
         return body
 
 
-def _copied(tensor: Tensor, target: ir.Buffer, location: ir.Location | None) -> tuple[ir.Stmt, ...]:
+def _copied(tensor: Tensor, target: Buffer, location: Location | None) -> tuple[Stmt, ...]:
     axes = [IterVar("i", 0, extent) for extent in target.shape]
     indices = tuple(axis.node for axis in axes)
-    value = ir.Load(tensor.key, indices, target.dtype)
-    return nest(axes, (ir.Store(target.name, indices, value),), location)
+    value = Load(tensor.key, indices, target.dtype)
+    return nest(axes, (Store(target.name, indices, value),), location)
 
 
 def script(pyfunc: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,7 +94,7 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, ConstExpr) else value
 
 
-def _made(kernel: ir.Kernel, tensors: tuple[Tensor, ...]) -> Any:
+def _made(kernel: Kernel, tensors: tuple[Tensor, ...]) -> Any:
     names = tuple(dict.fromkeys(kernel.results))
     buffers = [kernel.buffer(name) for name in names]
     op = ScriptOp(

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 from msops._loops.frontends.tvm.arithmetic import as_index, binary, union_of
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, as_expr
+from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr
 from msops._loops.frontends.tvm.tracing import age, author_location, fresh_key, refusal
-from msops._loops.ir import nodes as ir
+from msops._loops.ir.nodes import INDEX_DTYPE, Load, Location, Stmt
 from msops.errors import ArgumentTypeError, ArgumentValueError
 
 
@@ -27,9 +27,9 @@ class Extent(int):
     @property
     def dtype(self) -> str:
         """The dtype of indices."""
-        return ir.INDEX_DTYPE
+        return INDEX_DTYPE
 
-    def astype(self, dtype: Any) -> Expr:
+    def astype(self, dtype: Any) -> ScalarExpr:
         """Returns the number as an expression of a dtype."""
         return as_expr(int(self)).astype(dtype)
 
@@ -64,7 +64,7 @@ def as_shape(name: str, shape: Any) -> Shape:
     return known
 
 
-def unravelled(position: Expr, shape: Shape) -> tuple[Expr, ...]:
+def unravelled(position: ScalarExpr, shape: Shape) -> tuple[ScalarExpr, ...]:
     """Returns the indices of the element that stands at a place in row-major order.
 
     The first one is not reduced by its extent, so a place past the end stays out of range.
@@ -97,7 +97,7 @@ class Operation:
     keys: tuple[str, ...]
     tag: str = ""
     attrs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    location: ir.Location | None = None
+    location: Location | None = None
 
     @property
     def num_outputs(self) -> int:
@@ -118,7 +118,7 @@ class Operation:
         """Returns one of the tensors it makes."""
         return Tensor(self, index)
 
-    def lowered(self) -> tuple[ir.Stmt, ...]:
+    def lowered(self) -> tuple[Stmt, ...]:
         """Returns the statements that fill its outputs, which are zero before."""
         return ()
 
@@ -184,7 +184,7 @@ class Tensor:
     # Iterating would go on by `x[0]`, `x[1]`, ... without an end.
     __iter__ = None
 
-    def __call__(self, *indices: Any) -> Expr:
+    def __call__(self, *indices: Any) -> ScalarExpr:
         if len(indices) != self.ndim:
             raise refusal(
                 ArgumentValueError,
@@ -193,18 +193,18 @@ class Tensor:
                 f"Its shape is {tuple(map(int, self.shape))}: give one index per dimension.",
             )
         exprs = [as_index(f"index of tensor {self.op.name!r}", index) for index in indices]
-        load = ir.Load(
+        load = Load(
             self.key,
             tuple(expr.node for expr in exprs),
             self.dtype,
             location=author_location(),
         )
-        return Expr(load, union_of(exprs) | {self})
+        return ScalarExpr(load, union_of(exprs) | {self})
 
-    def __getitem__(self, indices: Any) -> Expr | TensorSlice:
+    def __getitem__(self, indices: Any) -> ScalarExpr | TensorSlice:
         return TensorSlice(self, ())[indices]
 
-    def as_scalar(self) -> Expr:
+    def as_scalar(self) -> ScalarExpr:
         """Returns the only element of a tensor without dimensions."""
         return self()
 
@@ -228,14 +228,14 @@ class TensorSlice:
         """The dtype of the tensor."""
         return self.tensor.dtype
 
-    def __getitem__(self, indices: Any) -> Expr | TensorSlice:
+    def __getitem__(self, indices: Any) -> ScalarExpr | TensorSlice:
         more = tuple(indices) if isinstance(indices, (tuple, list)) else (indices,)
         given = self.indices + more
         if len(given) < self.tensor.ndim:
             return TensorSlice(self.tensor, given)
         return self.tensor(*given)
 
-    def as_scalar(self) -> Expr:
+    def as_scalar(self) -> ScalarExpr:
         """Refuses: an element has one index per dimension."""
         return self.tensor(*self.indices)
 

@@ -8,7 +8,7 @@ from typing import Any
 from msops._loops.frontends.tvm.arithmetic import binary, select
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, as_expr, cast, const
+from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr, cast, const
 from msops._loops.frontends.tvm.tensor import as_shape
 from msops._loops.frontends.tvm.topi.shapes import as_tensor
 from msops._loops.frontends.tvm.tracing import refusal
@@ -52,7 +52,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = "float32") 
         ) from None
     name = as_dtype(dtype)
 
-    def element(index: Expr) -> Expr:
+    def element(index: ScalarExpr) -> ScalarExpr:
         return binary("add", const(low, name), binary("mul", const(by, name), cast(index, name)))
 
     return compute((count,), element, name="T_arange")
@@ -69,7 +69,7 @@ def shape(array: Any, dtype: Any = "int32") -> Any:
             "Use x.shape, which is known when the kernel is compiled.",
         )
 
-    def element(index: Expr) -> Expr:
+    def element(index: ScalarExpr) -> ScalarExpr:
         value = as_expr(int(extents[-1]))
         for place in range(len(extents) - 2, -1, -1):
             value = select(binary("eq", index, place), int(extents[place]), value)

@@ -10,7 +10,7 @@ from msops._loops.frontends.tvm import expr, intrin
 from msops._loops.frontends.tvm.arithmetic import as_condition, binary
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr
+from msops._loops.frontends.tvm.expr import ScalarExpr
 from msops._loops.frontends.tvm.tensor import Tensor, as_shape, as_tensors
 from msops._loops.frontends.tvm.topi.shapes import (
     as_tensor,
@@ -35,7 +35,7 @@ def elementwise(name: str, function: Callable[..., Any], *operands: Any) -> Any:
         return function(*operands)
     shape = broadcast_shapes(f"topi.{name}", *(tensor.shape for tensor in tensors))
 
-    def element(*indices: Expr) -> Any:
+    def element(*indices: ScalarExpr) -> Any:
         return function(
             *(broadcast_element(x, indices) if isinstance(x, Tensor) else x for x in operands)
         )
@@ -56,15 +56,15 @@ UNARY = {name: _unary(name) for name in intrin.UNARY}
 """The functions of one scalar, elementwise."""
 
 
-def _logical(op: Any) -> Callable[[Any, Any], Expr]:
-    def apply(x: Any, y: Any) -> Expr:
+def _logical(op: Any) -> Callable[[Any, Any], ScalarExpr]:
+    def apply(x: Any, y: Any) -> ScalarExpr:
         name = f"topi.{op}"
         return binary(op, as_condition(name, x), as_condition(name, y))
 
     return apply
 
 
-_SCALAR_BINARY: dict[str, Callable[[Any, Any], Expr]] = {
+_SCALAR_BINARY: dict[str, Callable[[Any, Any], ScalarExpr]] = {
     "add": functools.partial(binary, "add"),
     "subtract": functools.partial(binary, "sub"),
     "multiply": functools.partial(binary, "mul"),
@@ -141,7 +141,7 @@ def reinterpret(x: Any, dtype: Any) -> Any:
 def clip(x: Any, a_min: Any, a_max: Any) -> Any:
     """Returns each element, at least `a_min` and at most `a_max`, in its dtype."""
 
-    def element(value: Any) -> Expr:
+    def element(value: Any) -> ScalarExpr:
         number = expr.as_expr(value)
         low, high = (expr.cast(bound, number.dtype) for bound in (a_min, a_max))
         return intrin.maximum(intrin.minimum(number, high), low)
@@ -155,7 +155,7 @@ def elemwise_sum(xs: Sequence[Tensor]) -> Any:
     return elementwise("elemwise_sum", lambda *terms: functools.reduce(_plus, terms), *tensors)
 
 
-def _plus(x: Any, y: Any) -> Expr:
+def _plus(x: Any, y: Any) -> ScalarExpr:
     return binary("add", x, y)
 
 

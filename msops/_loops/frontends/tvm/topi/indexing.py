@@ -8,7 +8,7 @@ from msops._loops.frontends.tvm import expr
 from msops._loops.frontends.tvm.arithmetic import binary, select
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, cast
+from msops._loops.frontends.tvm.expr import ScalarExpr, cast
 from msops._loops.frontends.tvm.tensor import Tensor, unravelled
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
 from msops._loops.frontends.tvm.tracing import refusal
@@ -46,7 +46,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
     extent = int(data.shape[axis])
     end = axis + places.ndim
 
-    def element(*at: Expr) -> Expr:
+    def element(*at: ScalarExpr) -> ScalarExpr:
         return data(*at[:axis], _bounded(places(*at[axis:end]), extent, mode), *at[end:])
 
     shape = (*data.shape[:axis], *places.shape, *data.shape[axis + 1 :])
@@ -60,14 +60,14 @@ def _size(tensor: Tensor) -> int:
     return size
 
 
-def _bounded(index: Expr, extent: int, mode: str) -> Expr:
+def _bounded(index: ScalarExpr, extent: int, mode: str) -> ScalarExpr:
     number = _as_index(index)
     if mode == "clip":
         return binary("max", binary("min", number, extent - 1), 0)
     return binary("mod", number, extent) if mode == "wrap" else number
 
 
-def _as_index(index: Expr) -> Expr:
+def _as_index(index: ScalarExpr) -> ScalarExpr:
     return index if index.dtype in INTEGERS else cast(index, "int32")
 
 
@@ -91,7 +91,7 @@ def gather_nd(a: Any, indices: Any) -> Any:
         )
     rank = places.ndim - 1
 
-    def element(*at: Expr) -> Expr:
+    def element(*at: ScalarExpr) -> ScalarExpr:
         chosen = (_as_index(places(place, *at[:rank])) for place in range(count))
         return data(*chosen, *at[rank:])
 
@@ -114,7 +114,7 @@ def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: Any, 
     name = as_dtype(dtype)
     values = [expr.cast(value, name) for value in (on_value, off_value)]
 
-    def element(*at: Expr) -> Expr:
+    def element(*at: ScalarExpr) -> ScalarExpr:
         own = (*at[:place], *at[place + 1 :])
         return select(binary("eq", at[place], places(*own)), *values)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msops._loops.frontends.tvm.arithmetic import binary, select
 from msops._loops.frontends.tvm.compute import compute
-from msops._loops.frontends.tvm.expr import Expr, as_expr, cast, const
+from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr, cast, const
 from msops._loops.frontends.tvm.intrin import all_of, maximum, unary
 from msops._loops.frontends.tvm.reduce import reduce_axis, sum_of
 from msops._loops.frontends.tvm.tensor import Extent, Tensor
@@ -28,14 +28,14 @@ def relu(x: Any) -> Any:
 def leaky_relu(x: Any, alpha: Any) -> Any:
     """Returns each positive element, and `alpha` times each other one."""
 
-    def element(value: Any) -> Expr:
+    def element(value: Any) -> ScalarExpr:
         slope = const(alpha, value.dtype)
         return select(binary("gt", value, _zero(value)), value, binary("mul", value, slope))
 
     return elementwise("leaky_relu", element, x)
 
 
-def _zero(value: Any) -> Expr:
+def _zero(value: Any) -> ScalarExpr:
     return const(0, as_expr(value).dtype)
 
 
@@ -50,7 +50,7 @@ def prelu(x: Any, slope: Any, axis: Any = 1) -> Any:
     data, slopes = as_tensor("topi.nn.prelu", x), as_tensor("topi.nn.prelu", slope)
     place = _channel_axis("prelu", data, slopes, axis)
 
-    def element(*at: Expr) -> Expr:
+    def element(*at: ScalarExpr) -> ScalarExpr:
         value = data(*at)
         scaled = binary("mul", value, slopes(at[place]))
         return select(binary("gt", value, _zero(value)), value, scaled)
@@ -77,7 +77,7 @@ def _scale_shift(name: str, axis: int) -> Callable[[Any, Any, Any], Any]:
         place = _channel_axis(name, data, scale, axis)
         _channel_axis(name, data, shift, axis)
 
-        def element(*at: Expr) -> Expr:
+        def element(*at: ScalarExpr) -> ScalarExpr:
             return binary("add", binary("mul", data(*at), scale(at[place])), shift(at[place]))
 
         return compute(data.shape, element, name="ScaleShift")
@@ -134,7 +134,7 @@ def lrn(
     extent = int(tensor.shape[place])
     k = reduce_axis((0, count), "k")
 
-    def squares(*at: Expr) -> Any:
+    def squares(*at: ScalarExpr) -> Any:
         near = binary("sub", binary("add", at[place], k), count // 2)
         value = tensor(*at[:place], near, *at[place + 1 :])
         is_inside = all_of(binary("ge", near, 0), binary("lt", near, extent))
@@ -142,7 +142,7 @@ def lrn(
 
     total = compute(tensor.shape, squares, name="T_lrn_sum")
 
-    def element(*at: Expr) -> Expr:
+    def element(*at: ScalarExpr) -> ScalarExpr:
         scale = const(float(alpha) / count, tensor.dtype)
         base = binary("add", const(bias, tensor.dtype), binary("mul", scale, total(*at)))
         return binary("div", tensor(*at), binary("pow", base, const(beta, tensor.dtype)))
@@ -193,7 +193,7 @@ def pad(
     widths = _widths("pad", tensor, pad_before, pad_after)
     border = cast(pad_value, tensor.dtype)
 
-    def element(*at: Expr) -> Expr:
+    def element(*at: ScalarExpr) -> ScalarExpr:
         inner, conditions = [], []
         for index, extent, (low, high) in zip(at, tensor.shape, widths, strict=True):
             inner.append(binary("sub", index, low) if low else index)
@@ -232,7 +232,7 @@ def mirror_pad(
         )
     skip = 1 if mode == "REFLECT" else 0
 
-    def source(index: Expr, extent: int, low: int, high: int) -> Expr:
+    def source(index: ScalarExpr, extent: int, low: int, high: int) -> ScalarExpr:
         place = binary("sub", index, low)
         if high:
             mirrored = binary("sub", 2 * extent - 1 - skip, place)
@@ -242,7 +242,7 @@ def mirror_pad(
             place = select(binary("lt", index, low), mirrored, place)
         return place
 
-    def element(*at: Expr) -> Expr:
+    def element(*at: ScalarExpr) -> ScalarExpr:
         return tensor(
             *(
                 source(index, int(extent), low, high)
@@ -271,7 +271,7 @@ def dilate(data: Any, strides: Any, name: str = "DilatedInput") -> Any:
             "Give one stride per dimension; 1 leaves it as it is.",
         )
 
-    def element(*at: Expr) -> Expr:
+    def element(*at: ScalarExpr) -> ScalarExpr:
         places = [
             binary("floordiv", i, step) if step > 1 else i
             for i, step in zip(at, steps, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 from msops._loops.frontends.tvm.arithmetic import binary
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import Expr, cast
+from msops._loops.frontends.tvm.expr import ScalarExpr, cast
 from msops._loops.frontends.tvm.reduce import reduce_axis, sum_of
 from msops._loops.frontends.tvm.tensor import Extent, Tensor
 from msops._loops.frontends.tvm.topi.elementwise import BINARY
@@ -36,7 +36,7 @@ def _contracted(name: str, a: Any, b: Any, axes: Any) -> Any:
     free = [extent for axis, extent in enumerate(x.shape) if axis not in left]
     shape = [*free, *(extent for axis, extent in enumerate(y.shape) if axis not in right)]
 
-    def element(*indices: Expr) -> Any:
+    def element(*indices: ScalarExpr) -> Any:
         own, other = indices[: len(free)], indices[len(free) :]
         product = binary("mul", x(*_placed(own, left, sums)), y(*_placed(other, right, sums)))
         return sum_of(product, axis=sums)
@@ -44,7 +44,9 @@ def _contracted(name: str, a: Any, b: Any, axes: Any) -> Any:
     return compute(shape, element, name=f"T_{name}")
 
 
-def _placed(free: Sequence[Expr], bound_axes: Sequence[int], bound: Sequence[Expr]) -> list[Expr]:
+def _placed(
+    free: Sequence[ScalarExpr], bound_axes: Sequence[int], bound: Sequence[ScalarExpr]
+) -> list[ScalarExpr]:
     remaining = iter(free)
     at = dict(zip(bound_axes, bound, strict=True))
     return [at[axis] if axis in at else next(remaining) for axis in range(len(free) + len(bound))]
@@ -131,7 +133,7 @@ def batch_matmul(x: Any, y: Any) -> Any:
     k = reduce_axis((0, left.shape[2]), "k")
     batch = Extent(max(left.shape[0], right.shape[0]))
 
-    def element(b: Expr, i: Expr, j: Expr) -> Any:
+    def element(b: ScalarExpr, i: ScalarExpr, j: ScalarExpr) -> Any:
         first, second = (0 if t.shape[0] == 1 else b for t in (left, right))
         return sum_of(binary("mul", left(first, i, k), right(second, j, k)), axis=k)
 

@@ -8,7 +8,7 @@ from typing import Any
 from msops._loops.frontends.tvm import reduce
 from msops._loops.frontends.tvm.arithmetic import as_condition, binary
 from msops._loops.frontends.tvm.compute import compute
-from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
+from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.tensor import Extent, Shape, Tensor
 from msops._loops.frontends.tvm.topi.shapes import as_axes, as_tensor
 from msops._loops.frontends.tvm.tracing import refusal
@@ -20,7 +20,7 @@ def reduced(
     data: Any,
     axis: Any,
     keepdims: bool,
-    formula: Callable[[Expr, Sequence[IterVar]], Any],
+    formula: Callable[[ScalarExpr, Sequence[IterVar]], Any],
 ) -> Any:
     """Returns a tensor reduced over axes.
 
@@ -37,7 +37,7 @@ def reduced(
     ranges = [reduce.reduce_axis((0, tensor.shape[a]), f"k{a}") for a in axes]
     shape = _reduced_shape(tensor.shape, axes, keepdims)
 
-    def element(*indices: Expr) -> Any:
+    def element(*indices: ScalarExpr) -> Any:
         kept = list(indices)
         if keepdims:
             kept = [index for position, index in enumerate(indices) if position not in axes]
@@ -56,10 +56,12 @@ def _reduced_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
 
 
 def _plain(
-    name: str, reducer: Callable[..., Any], prepare: Callable[[Expr], Expr] | None = None
+    name: str,
+    reducer: Callable[..., Any],
+    prepare: Callable[[ScalarExpr], ScalarExpr] | None = None,
 ) -> Callable[..., Any]:
     def apply(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        def formula(value: Expr, ranges: Sequence[IterVar]) -> Any:
+        def formula(value: ScalarExpr, ranges: Sequence[IterVar]) -> Any:
             return reducer(prepare(value) if prepare else value, axis=list(ranges))
 
         return reduced(name, data, axis, keepdims, formula)
@@ -82,7 +84,7 @@ def _positions(name: str, reducer: Callable[..., Any]) -> Callable[..., Any]:
         tensor = as_tensor(f"topi.{name}", data)
         _refuse_empty(name, tensor, axis)
 
-        def formula(value: Expr, ranges: Sequence[IterVar]) -> Any:
+        def formula(value: ScalarExpr, ranges: Sequence[IterVar]) -> Any:
             return reducer((_row_major(ranges), value), axis=list(ranges))
 
         return reduced(name, tensor, axis, keepdims, formula)[0]
@@ -103,7 +105,7 @@ def _refuse_empty(name: str, tensor: Tensor, axis: Any) -> None:
         )
 
 
-def _row_major(ranges: Sequence[IterVar]) -> Expr:
+def _row_major(ranges: Sequence[IterVar]) -> ScalarExpr:
     position = as_expr(0)
     for var in ranges:
         position = binary("add", binary("mul", position, var.extent), var)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msops._loops.frontends.tvm.expr import Expr
+from msops._loops.frontends.tvm.expr import ScalarExpr
 from msops._loops.frontends.tvm.tensor import Extent, Shape, Tensor
 from msops._loops.frontends.tvm.tracing import refusal
 from msops.errors import ArgumentTypeError, ArgumentValueError
@@ -76,7 +76,7 @@ def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
     return tuple(result)
 
 
-def broadcast_element(tensor: Tensor, indices: Sequence[Expr]) -> Expr:
+def broadcast_element(tensor: Tensor, indices: Sequence[ScalarExpr]) -> ScalarExpr:
     """Returns the element of a tensor that stands at an index of the shape it is broadcast to."""
     own = indices[len(indices) - tensor.ndim :]
     return tensor(

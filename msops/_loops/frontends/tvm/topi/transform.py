@@ -10,7 +10,7 @@ from typing import Any
 
 from msops._loops.frontends.tvm.arithmetic import binary
 from msops._loops.frontends.tvm.compute import compute, nest
-from msops._loops.frontends.tvm.expr import Expr, IterVar, as_expr
+from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.tensor import (
     Extent,
     Operation,
@@ -22,7 +22,7 @@ from msops._loops.frontends.tvm.tensor import (
 )
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
-from msops._loops.ir import nodes as ir
+from msops._loops.ir.nodes import Stmt, Store
 from msops.errors import ArgumentValueError
 
 
@@ -56,7 +56,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
                 "Only dimensions of extent 1 can be dropped.",
             )
 
-    def element(*indices: Expr) -> Expr:
+    def element(*indices: ScalarExpr) -> ScalarExpr:
         kept = iter(indices)
         return tensor(*(0 if place in gone else next(kept) for place in range(tensor.ndim)))
 
@@ -78,7 +78,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
             "Name each axis once.",
         )
 
-    def element(*indices: Expr) -> Expr:
+    def element(*indices: ScalarExpr) -> ScalarExpr:
         return tensor(*(indices[order.index(place)] for place in range(tensor.ndim)))
 
     return compute([tensor.shape[axis] for axis in order], element, name="T_transpose")
@@ -90,8 +90,8 @@ def reshape(a: Any, newshape: Any) -> Any:
     shape = _inferred(tensor, newshape)
     groups = list(_groups(tensor.shape, shape))
 
-    def element(*indices: Expr) -> Expr:
-        found: list[Expr] = []
+    def element(*indices: ScalarExpr) -> ScalarExpr:
+        found: list[ScalarExpr] = []
         for old, new in groups:
             found += _regrouped(old, new, indices[: len(new)])
             indices = indices[len(new) :]
@@ -134,7 +134,7 @@ def _groups(old: Shape, new: Shape) -> Iterator[tuple[Shape, Shape]]:
             start = cut
 
 
-def _regrouped(old: Shape, new: Shape, indices: Sequence[Expr]) -> list[Expr]:
+def _regrouped(old: Shape, new: Shape, indices: Sequence[ScalarExpr]) -> list[ScalarExpr]:
     if old == new:
         return list(indices)
     position = as_expr(0)
@@ -184,7 +184,7 @@ def tile(a: Any, reps: Any) -> Any:
     counts = [1] * (ndim - len(given)) + given
     extents = [1] * (ndim - tensor.ndim) + list(tensor.shape)
 
-    def element(*indices: Expr) -> Expr:
+    def element(*indices: ScalarExpr) -> ScalarExpr:
         own = list(zip(indices, extents, counts, strict=True))[ndim - tensor.ndim :]
         return tensor(
             *(index if count == 1 else binary("mod", index, int(n)) for index, n, count in own)
@@ -210,7 +210,7 @@ def strided_slice(a: Any, begin: Any, end: Any, strides: Any = None) -> Any:
         )
     ]
 
-    def element(*indices: Expr) -> Expr:
+    def element(*indices: ScalarExpr) -> ScalarExpr:
         return tensor(
             *(
                 binary("add", binary("mul", index, step), first)
@@ -271,16 +271,16 @@ class ConcatenateOp(Operation):
         """The tensors."""
         return by_age(set(self.parts))
 
-    def lowered(self) -> tuple[ir.Stmt, ...]:
+    def lowered(self) -> tuple[Stmt, ...]:
         """Returns a nest per tensor."""
-        body: tuple[ir.Stmt, ...] = ()
+        body: tuple[Stmt, ...] = ()
         offset = 0
         for part in self.parts:
             axes = [IterVar(f"i{a}", 0, int(n)) for a, n in enumerate(part.shape)]
-            target: list[Expr] = list(axes)
+            target: list[ScalarExpr] = list(axes)
             if offset:
                 target[self.place] = binary("add", axes[self.place], offset)
-            store = ir.Store(
+            store = Store(
                 self.keys[0],
                 tuple(index.node for index in target),
                 part(*axes).node,
