@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from msops._loops.frontends import Program, Spec, read_kernel
+from msops._loops.frontends import LoopProgram, Spec, read_kernel
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
 from msops._loops.oracle.interpret import interpret
@@ -28,7 +28,7 @@ def define(text: str, **outside: Any) -> Callable[..., Any]:
     return outside["k"]
 
 
-def read(func: Callable[..., Any], dialect: Any = "akg") -> Program:
+def read(func: Callable[..., Any], dialect: Any = "akg") -> LoopProgram:
     """Returns a kernel, read as an op named 'k' would."""
     return read_kernel(func, dialect, "Custom 'k'")
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from msops._ascend.tbe.modules import MODULES
 from msops._loops.frontends.tvm.modules import KernelModule
-from msops._loops.frontends.tvm.rebinding import Scope
+from msops._loops.frontends.tvm.rebinding import ModuleScope
 from msops._toolchain import read_path
 from msops.errors import ArgumentValueError, BuildError, MsopsError, explain
 
@@ -33,7 +33,7 @@ FACE = "mindspore"
 _KERNEL_PACKAGES = ("impl.", f"{FACE}.ops._op_impl.")
 
 
-class KernelScope(Scope):
+class KernelScope(ModuleScope):
     """What ``import`` means in a kernel: TBE's modules, msops for mindspore, and files beside it.
 
     Args:

@@ -18,7 +18,7 @@ from msops.errors import InferenceTypeError, explain
 
 if TYPE_CHECKING:
     from msops._loops.choice import Lowering
-    from msops._loops.frontends.program import Program
+    from msops._loops.frontends.program import LoopProgram
     from msops._loops.frontends.spec import Spec
     from msops._loops.ir.nodes import Kernel
     from msops._loops.specialisation import Specialisation
@@ -38,7 +38,7 @@ class LoopKernel:
     function: ByValue
     dialect: str
     lower: Lowering | None
-    program: Program = dataclasses.field(compare=False)
+    program: LoopProgram = dataclasses.field(compare=False)
 
     def is_current(self) -> bool:
         """Tells whether its specialisations are those of an equal kernel made now."""

@@ -19,7 +19,7 @@ Dialect: TypeAlias = Literal["akg", "hybrid"]
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class LoopProgram:
     """A kernel, read and checked.
 
     Attributes:
@@ -67,7 +67,7 @@ class Program:
         return tvm.specialise(self.func, inputs, attributes, who)
 
 
-def read_kernel(func: Any, dialect: Dialect, who: str) -> Program:
+def read_kernel(func: Any, dialect: Dialect, who: str) -> LoopProgram:
     """Reads and checks a kernel; shapes and dtypes are not needed for that.
 
     Args:
@@ -92,4 +92,4 @@ def read_kernel(func: Any, dialect: Dialect, who: str) -> Program:
     kind = "hybrid" if dialect == "hybrid" else recognise(source.definition)
     hybrid = read_hybrid(function, source, dialect, who) if kind == "hybrid" else None
     parameters = tuple(inspect.signature(function).parameters)
-    return Program(kind, function, parameters, source, hybrid)
+    return LoopProgram(kind, function, parameters, source, hybrid)

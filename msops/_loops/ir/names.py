@@ -12,10 +12,13 @@ from msops._loops.ir.walk import map_bodies, map_expressions, rewrite, statement
 
 
 class Names:
-    """The names in use in a kernel."""
+    """The names in use in a kernel; without one, none at first."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._used = {buffer.name for buffer in (*kernel.parameters, *kernel.buffers)}
+    def __init__(self, kernel: Kernel | None = None) -> None:
+        self._used: set[str] = set()
+        if kernel is None:
+            return
+        self._used |= {buffer.name for buffer in (*kernel.parameters, *kernel.buffers)}
         for stmt in statements(kernel.body):
             if isinstance(stmt, For):
                 self._used.add(stmt.var)

@@ -9,7 +9,7 @@ from msops._loops.frontends.hybrid import arithmetic
 from msops._loops.frontends.hybrid.indexing import element, part
 from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._loops.frontends.hybrid.translation import Translation
-from msops._loops.frontends.hybrid.values import EXPR, Tensor, Value, describe, literal
+from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe, literal
 from msops._loops.ir.nodes import BinaryOp, Const, Expr, Load, Select
 
 _OPERATIONS: dict[str, BinaryOp] = {"power": "pow", "min": "min", "max": "max"}
@@ -58,7 +58,7 @@ def as_scalar(t: Translation, node: ast.AST, value: Value) -> Expr:
     """Returns a value that must be a scalar; a tensor of rank 0 is its one element."""
     if isinstance(value, EXPR):
         return value
-    if isinstance(value, Tensor):
+    if isinstance(value, WholeTensor):
         buffer = value.buffer
         if not buffer.shape:
             return Load(buffer.name, (), buffer.dtype, location=t.report.location(node))
@@ -105,7 +105,7 @@ def constant_int(t: Translation, node: ast.expr, value: Value, what: str) -> int
 
 
 def _attribute(t: Translation, node: ast.expr, owner: Value, attribute: str) -> Value:
-    if not isinstance(owner, Tensor):
+    if not isinstance(owner, WholeTensor):
         raise t.report.build_error(
             node,
             f"{describe(owner)} has no .{attribute}",
@@ -123,7 +123,7 @@ def _subscript(t: Translation, node: ast.Subscript, owner: Value, index: ast.exp
             for bound in _bounds(index)
         ]
         return part(t.report, node, owner, bounds, isinstance(index, ast.Slice))
-    if isinstance(owner, Tensor):
+    if isinstance(owner, WholeTensor):
         return load(t, node, owner)
     raise t.report.build_error(
         node,
@@ -136,14 +136,14 @@ def _bounds(index: ast.expr) -> list[ast.expr | None]:
     return [index.lower, index.upper, index.step] if isinstance(index, ast.Slice) else [index]
 
 
-def load(t: Translation, node: ast.Subscript, tensor: Tensor) -> Load:
+def load(t: Translation, node: ast.Subscript, tensor: WholeTensor) -> Load:
     """Returns an element of a tensor."""
     indices = indices_of(t, node, tensor)
     buffer = tensor.buffer
     return Load(buffer.name, indices, buffer.dtype, location=t.report.location(node))
 
 
-def indices_of(t: Translation, node: ast.Subscript, tensor: Tensor) -> tuple[Expr, ...]:
+def indices_of(t: Translation, node: ast.Subscript, tensor: WholeTensor) -> tuple[Expr, ...]:
     """Returns the indices in a subscript of a tensor."""
     nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     for index in nodes:
@@ -227,7 +227,7 @@ def _call(t: Translation, node: ast.Call, name: str, args: list[ast.expr]) -> Ex
 
 def _length(t: Translation, node: ast.expr) -> Expr:
     value = value_of(t, node)
-    if isinstance(value, Tensor) and value.buffer.shape:
+    if isinstance(value, WholeTensor) and value.buffer.shape:
         return literal(value.buffer.shape[0])
     if isinstance(value, tuple):
         return literal(len(value))

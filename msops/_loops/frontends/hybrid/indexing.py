@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from msops._loops.frontends.hybrid.values import EXPR, Tensor, Value, describe
+from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.ir.intrinsics import INTEGERS
 from msops._loops.ir.nodes import Const, Expr
 
 
 def element(
-    report: Reporter, node: ast.Subscript, tensor: Tensor, values: list[Value]
+    report: Reporter, node: ast.Subscript, tensor: WholeTensor, values: list[Value]
 ) -> tuple[Expr, ...]:
     """Returns the indices of an element.
 

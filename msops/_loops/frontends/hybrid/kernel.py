@@ -13,12 +13,12 @@ from msops._loops.frontends.captured import as_constant, captured_values
 from msops._loops.frontends.hybrid.calls import Rules
 from msops._loops.frontends.hybrid.expressions import constant_value
 from msops._loops.frontends.hybrid.grammar import check_grammar
-from msops._loops.frontends.hybrid.names import Names, Symbol, resolve_names
+from msops._loops.frontends.hybrid.names import ResolvedNames, Symbol, resolve_names
 from msops._loops.frontends.hybrid.statement_forms import parameter_names
 from msops._loops.frontends.hybrid.statements import run
 from msops._loops.frontends.hybrid.translation import Block, Translation
 from msops._loops.frontends.hybrid.typing import Retype, Typing
-from msops._loops.frontends.hybrid.values import Tensor, Value
+from msops._loops.frontends.hybrid.values import Value, WholeTensor
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.frontends.source import Source
 from msops._loops.frontends.spec import Spec
@@ -37,14 +37,14 @@ class HybridKernel:
     """
 
     source: Source
-    names: Names
+    names: ResolvedNames
     captured: Mapping[str, Any]
     defaults: Mapping[str, Any]
 
     def specialise(
         self, inputs: Sequence[Spec | tuple[Spec, ...]], attributes: Mapping[str, Any], who: str
     ) -> Kernel:
-        """Translates it for shapes, dtypes and attribute values; see `Program.specialise`."""
+        """Translates it for shapes, dtypes and attribute values; see `LoopProgram.specialise`."""
         report = Reporter(who, self.source)
         arguments = self._arguments(report, inputs, attributes)
         retyped: dict[Symbol, str] = {}
@@ -117,7 +117,7 @@ class HybridKernel:
             elif symbol.kind == "parameter":
                 given = arguments[symbol.name]
                 if isinstance(given, Spec):
-                    values[symbol] = Tensor(Buffer(symbol.name, given.shape, given.dtype))
+                    values[symbol] = WholeTensor(Buffer(symbol.name, given.shape, given.dtype))
                 else:
                     values[symbol] = self._attribute(t.report, symbol.name, given)
         return values
@@ -134,7 +134,7 @@ class HybridKernel:
 
     def _result(self, t: Translation, symbol: Symbol) -> str:
         value = t.values.get(symbol)
-        if isinstance(value, Tensor):
+        if isinstance(value, WholeTensor):
             return value.buffer.name
         raise t.report.build_error(
             self.source.definition.body[-1],

@@ -44,7 +44,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Names:
+class ResolvedNames:
     """The result: every `ast.Name` and loop resolved.
 
     Attributes:
@@ -60,7 +60,7 @@ class Names:
 
 def resolve_names(
     definition: ast.FunctionDef, captured: Mapping[str, Any], dialect: str, report: Reporter
-) -> Names:
+) -> ResolvedNames:
     """Finds what each name of a kernel stands for.
 
     Args:
@@ -99,12 +99,12 @@ class _Resolver:
     scope: Path = ()
     path: Path = ()
 
-    def function(self, definition: ast.FunctionDef, dialect: str) -> Names:
+    def function(self, definition: ast.FunctionDef, dialect: str) -> ResolvedNames:
         for name in parameter_names(definition):
             self.latest[name] = Symbol(name, "parameter")
         self.block(definition.body, opens_scope=True)
         results = self.results(definition, dialect)
-        return Names(self.symbols, self.blocks, results)
+        return ResolvedNames(self.symbols, self.blocks, results)
 
     def block(self, body: list[ast.stmt], opens_scope: bool) -> None:
         outside = self.path, self.scope

@@ -18,7 +18,7 @@ from msops._loops.frontends.hybrid.loops import loop
 from msops._loops.frontends.hybrid.names import Symbol
 from msops._loops.frontends.hybrid.translation import Block, Translation
 from msops._loops.frontends.hybrid.typing import convert, is_literal, promoted
-from msops._loops.frontends.hybrid.values import EXPR, Tensor, Value, describe
+from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe
 from msops._loops.ir.intrinsics import DTYPES, is_float
 from msops._loops.ir.nodes import (
     Buffer,
@@ -106,7 +106,7 @@ def _assign_name(
                 "Use another name for another value.",
             )
         bound = _declare_scalar(t, symbol, as_scalar(t, source, value), node)
-    assert isinstance(bound, Tensor)
+    assert isinstance(bound, WholeTensor)
     stored = t.typing.stored(
         source, as_scalar(t, source, value), bound.buffer.dtype, f"'{target.id}'"
     )
@@ -118,7 +118,7 @@ def _stays_equal(value: Value) -> bool:
 
     So are constants, and integers and conditions made of loop variables; indices stay affine.
     """
-    if isinstance(value, Tensor):
+    if isinstance(value, WholeTensor):
         return False
     if not isinstance(value, EXPR) or isinstance(value, Const):
         return True
@@ -127,13 +127,13 @@ def _stays_equal(value: Value) -> bool:
     )
 
 
-def _declare_scalar(t: Translation, symbol: Symbol, value: Expr, node: ast.stmt) -> Tensor:
+def _declare_scalar(t: Translation, symbol: Symbol, value: Expr, node: ast.stmt) -> WholeTensor:
     dtype = t.retyped.get(symbol, value.dtype)
     buffer = Buffer(t.fresh(symbol.name), (), dtype)
     if symbol not in t.retyped and (is_literal(value) or t.typing.untyped_symbols(value)):
         t.typing.untyped[buffer.name] = frozenset([symbol])
     t.declare(symbol, buffer, node)
-    tensor = t.values[symbol] = Tensor(buffer)
+    tensor = t.values[symbol] = WholeTensor(buffer)
     return tensor
 
 
@@ -159,7 +159,7 @@ def _assign_tuple(t: Translation, statement: ast.stmt, target: ast.Tuple, node: 
 
 def _hold(t: Translation, node: ast.expr, value: Value) -> Value:
     """Returns a value that later stores do not change."""
-    if isinstance(value, Tensor):
+    if isinstance(value, WholeTensor):
         value = as_scalar(t, node, value)
     if not isinstance(value, EXPR) or not any(loads(value)):
         return value
@@ -179,7 +179,7 @@ def _update(t: Translation, node: ast.AugAssign) -> None:
         indices = indices_of(t, node.target, tensor)
     else:
         bound = t.values[t.names.symbols[_name(node.target)]]
-        assert isinstance(bound, Tensor)
+        assert isinstance(bound, WholeTensor)
         tensor, indices = bound, ()
     buffer = tensor.buffer
     current = Load(buffer.name, indices, buffer.dtype, location=t.report.location(node.target))
@@ -197,9 +197,9 @@ def _name(node: ast.expr) -> ast.Name:
     return node
 
 
-def _stored_tensor(t: Translation, target: ast.Subscript) -> Tensor:
+def _stored_tensor(t: Translation, target: ast.Subscript) -> WholeTensor:
     owner = value_of(t, target.value)
-    if not isinstance(owner, Tensor):
+    if not isinstance(owner, WholeTensor):
         raise t.report.build_error(
             target,
             f"'{ast.unparse(target.value)}' is {describe(owner)}; its elements cannot be assigned",
@@ -259,7 +259,7 @@ def _declare_tensor(t: Translation, target: ast.Name, call: ast.Call) -> None:
             f"There are {', '.join(SCOPES)}; any does, the compiler places temporaries.",
         )
     buffer = Buffer(t.fresh(target.id), shape, dtype)
-    t.values[symbol] = Tensor(buffer)
+    t.values[symbol] = WholeTensor(buffer)
     is_whole = symbol.kind == "output" or symbol.home == t.blocks[0].path
     if is_whole:
         t.buffers.append(buffer)

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from msops._loops.analysis.ranges import Range
-from msops._loops.frontends.hybrid.names import Names, Path, Symbol
+from msops._loops.frontends.hybrid.names import Path, ResolvedNames, Symbol
 from msops._loops.frontends.hybrid.typing import Typing
 from msops._loops.frontends.hybrid.values import Value
 from msops._loops.frontends.reporting import Reporter
@@ -57,7 +57,7 @@ class Translation:
       ranges: those of the loop variables so far.
     """
 
-    names: Names
+    names: ResolvedNames
     report: Reporter
     typing: Typing
     retyped: dict[Symbol, str]

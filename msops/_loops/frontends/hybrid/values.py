@@ -20,13 +20,13 @@ from msops._loops.ir.nodes import (
 
 
 @dataclass(frozen=True)
-class Tensor:
+class WholeTensor:
     """A whole array; its elements are values, it is none."""
 
     buffer: Buffer
 
 
-Value: TypeAlias = "Expr | Tensor | str | tuple[Value, ...]"
+Value: TypeAlias = "Expr | WholeTensor | str | tuple[Value, ...]"
 """A scalar of the IR, a tensor, a dtype's name, or a tuple (shapes, indices, captured tuples)."""
 
 EXPR = (Const, Var, Load, Unary, Binary, Call, Cast, Select)
@@ -44,7 +44,7 @@ def literal(value: bool | int | float) -> Const:
 
 def describe(value: Value) -> str:
     """Returns what a value is, for messages."""
-    if isinstance(value, Tensor):
+    if isinstance(value, WholeTensor):
         what = "tensor" if value.buffer.shape else "scalar"
         return f"the {what} '{value.buffer.name}'"
     if isinstance(value, str):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence, Set
 
 from msops._loops.frontends.tvm.tensor import Operation, PlaceholderOp, Tensor
 from msops._loops.frontends.tvm.tracing import age, refusal
+from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Buffer,
     Expr,
@@ -41,13 +42,13 @@ def lower(
     """
     stages = _stages(results, {tensor.key for tensor in parameters})
     _refuse_strangers(stages)
-    names = _Names()
-    known = {tensor.key: names.fresh(tensor.name) for tensor in parameters}
+    names = Names()
+    known = {tensor.key: names.fresh(identifier(tensor.name)) for tensor in parameters}
     buffers: list[Buffer] = []
     body: list[Stmt] = []
     for op in stages:
         for tensor in map(op.output, range(op.num_outputs)):
-            known[tensor.key] = names.fresh(tensor.name)
+            known[tensor.key] = names.fresh(identifier(tensor.name))
             buffers.append(_buffer(tensor, known))
         aliases = {alias: known[key] for alias, key in op.aliases.items()}
         body += _Readable(names, op).body(op.lowered(), {**known, **aliases})
@@ -96,25 +97,10 @@ def _refuse_strangers(stages: Iterable[Operation]) -> None:
             )
 
 
-class _Names:
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-
-    def fresh(self, name: str) -> str:
-        """Returns the name, numbered if it is in use, and takes it."""
-        word = unique = identifier(name)
-        number = 0
-        while unique in self._used:
-            number += 1
-            unique = f"{word}_{number}"
-        self._used.add(unique)
-        return unique
-
-
 class _Readable:
     """Replaces keys by names: of tensors known ones, of loops and locals fresh ones."""
 
-    def __init__(self, names: _Names, op: Operation):
+    def __init__(self, names: Names, op: Operation):
         self._names = names
         self._op = op
 
@@ -163,4 +149,4 @@ class _Readable:
         )
 
     def _fresh(self, key: str) -> str:
-        return self._names.fresh(key.rpartition(".")[0] or key)
+        return self._names.fresh(identifier(key.rpartition(".")[0] or key))

@@ -23,7 +23,7 @@ def rebound(function: types.FunctionType) -> types.FunctionType:
     return _Copier(_SCOPE, ambient=MODULES).function(function)
 
 
-class Scope:
+class ModuleScope:
     """The modules that stand for real ones of their names.
 
     Args:
@@ -97,7 +97,7 @@ class Scope:
         )
 
 
-_SCOPE = Scope(MODULES)
+_SCOPE = ModuleScope(MODULES)
 
 
 def _missing(module: Any, part: str) -> Exception:
@@ -111,7 +111,7 @@ def _missing(module: Any, part: str) -> Exception:
 class _Copier:
     """Copies functions that refer to one another, each once."""
 
-    def __init__(self, scope: Scope, ambient: Mapping[str, Any]) -> None:
+    def __init__(self, scope: ModuleScope, ambient: Mapping[str, Any]) -> None:
         self._scope = scope
         self._ambient = ambient
         self._functions: dict[types.FunctionType, types.FunctionType] = {}
