@@ -14,7 +14,8 @@ import pytest
 from custom_ops import aicpu, aot, first, loops, matmul, multiply, solve_lower, tbe
 
 from msops import Custom, Tensor, errors
-from msops._loops.analysis.counts import count_operations
+from msops._loops.analysis.polyhedral import counts
+from msops._loops.analysis.polyhedral.counts import count_operations
 from msops._loops.oracle.parse import parse_kernel
 
 X = jax.ShapeDtypeStruct((3, 5), jnp.float32)
@@ -192,6 +193,13 @@ NESTS: dict[str, tuple[str, Callable[[int], int]]] = {
 def test_nests_are_counted_as_by_hand(nest: str, by_hand: Callable[[int], int], n: int) -> None:
     text = f"kernel f(x: float32[{n}]) -> (y) {{ buffer y: float32[] {nest.replace('N', str(n))} }}"
     assert count_operations(parse_kernel(text)).get("flops") == by_hand(n)
+
+
+def test_what_takes_too_long_to_count_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    nest, _ = NESTS["tetrahedron"]
+    text = f"kernel f(x: float32[99]) -> (y) {{ buffer y: float32[] {nest.replace('N', '99')} }}"
+    monkeypatch.setattr(counts, "_MOST_STEPS", 1000)
+    assert counts.count_operations(parse_kernel(text)) == {}
 
 
 def test_a_condition_on_data_counts_as_its_longer_branch() -> None:

@@ -407,7 +407,8 @@ class Custom:
           of all inputs and outputs, and for loops that run as native code, or in an order, "flops"
           and "transcendentals" count arithmetic on elements and calls of functions like exp; an
           ``if`` on data counts as its longer branch. These two are absent for kernels in C++ and
-          Python, and where the number of iterations depends on data.
+          Python, where the number of iterations depends on data, and where counting the iterations
+          takes more than some seconds.
 
         Raises:
           ArgumentValueError: no `args`, and the op has not been called.

@@ -9,7 +9,6 @@ from typing import Any
 
 from msops import _toolchain
 from msops._base import config
-from msops._loops.analysis.counts import count_operations
 from msops._loops.choice import (
     Choice,
     Estimates,
@@ -208,6 +207,9 @@ class Specialisation:
     @functools.cached_property
     def operations(self) -> Mapping[str, int]:
         """The kernel's "flops" and "transcendentals"; none where they depend on data."""
+        # With the first analysis, not with `import msops`.
+        from msops._loops.analysis.polyhedral.counts import count_operations
+
         return count_operations(self._analysis.common)
 
     def batched(self, sizes: Sequence[int], mapped: Sequence[Sequence[bool]]) -> Specialisation:

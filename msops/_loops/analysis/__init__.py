@@ -9,6 +9,5 @@ kinds.py     which loops may run in any order
 updates.py   statements that update an element
 polyhedral/  exact dependences between statements, by isl
 costs.py     operations and trips, estimated
-counts.py    operations, counted
 findings.py  what the author should know
 """

@@ -27,27 +27,43 @@ class TooComplex(Exception):
     """isl did not finish within its limit: nothing is known of the kernel's dependences."""
 
 
+def count(points: isl.Set) -> int:
+    """Returns the number of points of a bounded set.
+
+    Raises:
+      TooComplex: the limit of the set's context was reached.
+    """
+    number = points.count_val().to_str()
+    # Past its limit isl raises no error here, but has no number.
+    if number is None:
+        raise TooComplex
+    return int(number)
+
+
 @contextmanager
-def analysis() -> Iterator[isl.Context]:
+def analysis(limit: int | None = None) -> Iterator[isl.Context]:
     """Makes a context for one analysis, and stops it past the limit.
+
+    Args:
+      limit: the most steps of isl; None for `OPERATION_LIMIT`.
 
     Raises:
       TooComplex: the limit was reached.
     """
     context = isl.Context()
-    with limited(context):
+    with limited(context, limit):
         yield context
 
 
 @contextmanager
-def limited(context: isl.Context) -> Iterator[None]:
-    """Counts isl's steps in a context from 0 and stops it past the limit.
+def limited(context: isl.Context, limit: int | None = None) -> Iterator[None]:
+    """Counts isl's steps in a context from 0 and stops it past the limit; see `analysis`.
 
     Raises:
       TooComplex: the limit was reached.
     """
     context.reset_operations()
-    context.set_max_operations(OPERATION_LIMIT)
+    context.set_max_operations(OPERATION_LIMIT if limit is None else limit)
     try:
         yield
     except isl.Error as error:

@@ -1,0 +1,170 @@
+"""How many operations a kernel does, by the kinds that XLA's cost analysis has.
+
+Counted is arithmetic on elements of arrays and on what is computed from them: not that of indices
+and bounds, and no comparison, choice or conversion. An operation counts as often as its statement
+runs: isl counts the iterations. A condition on data counts as its longer branch.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.polyhedral.library import TooComplex, analysis, count
+from msops._loops.analysis.polyhedral.scope import Scope
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
+from msops._loops.ir.nodes import (
+    Binary,
+    Call,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+)
+from msops._loops.ir.walk import expressions, operands, own_expressions, statements, variables
+
+_MOST_STEPS = 30_000_000
+"""Steps of isl for one kernel: 4 seconds, in which it counts a Cholesky of 2,000 rows."""
+
+
+def count_operations(kernel: Kernel) -> dict[str, int]:
+    """Returns the number of "flops" and of "transcendentals".
+
+    Empty if a loop runs as often as data says, or isl cannot count in time.
+    """
+    try:
+        with analysis(_MOST_STEPS) as context:
+            found = _in_body(kernel.body, _Region(Scope.outermost(context)))
+    except (TooComplex, _DependsOnData):
+        return {}
+    return {kind: found[kind] for kind in ("flops", "transcendentals")}
+
+
+class _DependsOnData(Exception):
+    """How often a loop runs is known only when it runs."""
+
+
+Counts: TypeAlias = "Counter[str]"
+"""Operations by kind; `+` adds them, `|` takes the greater number of each kind."""
+
+_Part = TypeVar("_Part")
+
+
+def _kind(expr: Expr) -> str | None:
+    """Returns what the last operation of an expression counts as."""
+    match expr:
+        case Unary(op=op) if op != "not":
+            return "flops"
+        case Binary(op="pow"):
+            return "transcendentals"
+        case Binary(op=op) if op not in (*COMPARISONS, *LOGICAL):
+            return "flops"
+        case Call(function=function) if not FUNCTIONS[function].to_bool:
+            return "transcendentals" if FUNCTIONS[function].is_transcendental else "flops"
+    return None
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Iterations in which something runs.
+
+    Attributes:
+      scope: the iterations, without those of loops that decide over nothing inside them.
+      factor: how often each of them is run by such loops.
+    """
+
+    scope: Scope
+    factor: int = 1
+
+    @functools.cached_property
+    def size(self) -> int:
+        """The number of iterations."""
+        return self.factor * count(self.scope.domain)
+
+    def inside(self, loop: For) -> _Region:
+        """Returns the region of the body of a loop."""
+        trips = fixed_trips(loop)
+        if trips is not None and not _decides(loop):
+            return _Region(self.scope, self.factor * trips)
+        scope = self.scope.inside(loop)
+        if not scope.is_exact:
+            raise _DependsOnData
+        return _Region(scope, self.factor)
+
+    def branches(self, condition: Expr) -> tuple[_Region, _Region] | None:
+        """Returns where a condition holds and where it does not; None if data says."""
+        holds = self.scope.where(condition)
+        if not holds.is_exact:
+            return None
+        fails = self.scope.where(condition, negated=True)
+        return _Region(holds, self.factor), _Region(fails, self.factor)
+
+
+def _decides(loop: For) -> bool:
+    """Returns whether a bound or a condition inside a loop depends on its variable."""
+    return any(
+        loop.var in variables(expr) for stmt in statements(loop.body) for expr in _deciding(stmt)
+    )
+
+
+def _deciding(stmt: Stmt) -> Iterator[Expr]:
+    own = own_expressions(stmt)
+    if isinstance(stmt, For | If):
+        yield from own
+    for part in (part for expr in own for part in expressions(expr)):
+        if isinstance(part, Select):
+            yield part.condition
+
+
+def _in_body(body: tuple[Stmt, ...], region: _Region) -> Counts:
+    return sum((_in_statement(stmt, region) for stmt in body), Counter())
+
+
+def _in_statement(stmt: Stmt, region: _Region) -> Counts:
+    match stmt:
+        case Store(value=value):
+            return _in_expression(value, region)
+        case For(body=body):
+            return _in_body(body, region.inside(stmt))
+        case Local(body=body):
+            return _in_body(body, region)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            return _in_choice(_in_body, condition, then, otherwise, region)
+
+
+def _in_expression(expr: Expr, region: _Region) -> Counts:
+    match expr:
+        case Load():
+            # Its indices are part of the address.
+            return Counter()
+        case Select(condition=condition, then=then, otherwise=otherwise):
+            return _in_choice(_in_expression, condition, then, otherwise, region)
+    found = sum((_in_expression(operand, region) for operand in operands(expr)), Counter())
+    kind = _kind(expr)
+    if kind and (is_float(expr.dtype) or any(isinstance(p, Load) for p in expressions(expr))):
+        found[kind] += region.size
+    return found
+
+
+def _in_choice(
+    counted: Callable[[_Part, _Region], Counts],
+    condition: Expr,
+    then: _Part,
+    otherwise: _Part,
+    region: _Region,
+) -> Counts:
+    own, branches = _in_expression(condition, region), region.branches(condition)
+    if branches is None:
+        return own + (counted(then, region) | counted(otherwise, region))
+    return own + counted(then, branches[0]) + counted(otherwise, branches[1])
