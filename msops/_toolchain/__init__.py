@@ -3,9 +3,9 @@
 `resolve` is the entrance; each module holds one idea, which its first line names.
 
 May import: `_base`.
-Modules: allow_list, builder, compilers, contents, cuda, dependencies, elf, generated, inputs,
-languages, libraries, manifest, modules, nvcc_paths, nvrtc, opening, private_copy, stamps, store,
-symbols.
+Modules: allow_list, builder, commands, compilers, contents, cuda, dependencies, elf, generated,
+inputs, languages, libraries, manifest, modules, nvcc_paths, nvrtc, opening, private_copy, stamps,
+store, symbols.
 """
 
 from msops._toolchain.allow_list import check_allowed

@@ -16,12 +16,12 @@ import re
 import shlex
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from msops._base.logging import log_build, log_hit
 from msops._toolchain import compilers, nvcc_paths
+from msops._toolchain.commands import map_in_threads
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.inputs import read_input
 from msops._toolchain.languages import CUDA, LANGUAGES
@@ -327,8 +327,7 @@ def _compile_units(store: Store, plan: Plan, folder: Path) -> tuple[list[Path], 
 
     if not objects:
         return [], []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return objects, list(itertools.chain(*pool.map(compile_unit, range(len(objects)))))
+    return objects, list(itertools.chain(*map_in_threads(compile_unit, range(len(objects)))))
 
 
 def _run_step(
@@ -348,6 +347,15 @@ def _run_step(
     done = compilers.run_quietly((*command, *outputs), folder, output.parent, echo)
     if done.returncode != 0 or not output.exists():
         raise _compile_error(store, source, command, done.stdout)
+    if not depfile.exists():
+        raise BuildError(
+            explain(
+                store.who,
+                f"{Path(command[0]).name} built {source.path}, but did not write which headers it "
+                "read",
+                "Name a compiler that has gcc's options -MD and -MF with CC or CXX.",
+            )
+        )
     paths = list(_read_depfile(depfile))
     if assembled.exists():
         # The assembler also read what the compiler wrote, which is gone.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msops._base import config
+from msops._toolchain.commands import run_command
 from msops._toolchain.cuda import device_architectures
 from msops._toolchain.languages import CUDA, LANGUAGES, Language
 from msops.errors import BuildError, explain
@@ -159,7 +160,12 @@ def run_quietly(
     """Runs a command in `folder` without a shell; its outputs come back as one text, in English.
 
     Temporary files go to `temporary`, so that they are swept with it if this process is killed.
-    With `echo`, the command and each line it prints go there too, at once.
+    With `echo`, the command and each line it prints go there too, at once. An interruption of
+    Python ends the command.
+
+    Raises:
+      BuildError: it ended, but left a process behind that holds its output open.
+      OSError: it does not start.
     """
     environment = {
         key: text for key, text in os.environ.items() if key not in ("LC_ALL", "LANGUAGE")
@@ -169,23 +175,7 @@ def run_quietly(
         environment["TMPDIR"] = os.fspath(temporary)
     if echo is not None:
         echo(shlex.join(command))
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-    ) as process:
-        assert process.stdout is not None
-        lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if echo is not None:
-                echo(line.rstrip("\n"))
-    return subprocess.CompletedProcess(command, process.returncode, "".join(lines))
+    return run_command(command, folder, environment, echo)
 
 
 def _chosen_command(language: Language) -> tuple[str, ...]:

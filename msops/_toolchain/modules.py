@@ -11,13 +11,13 @@ import json
 import os
 import shlex
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from msops._base.logging import log_build, log_hit
 from msops._toolchain import compilers
 from msops._toolchain.builder import Report, build_object, linked_files
+from msops._toolchain.commands import map_in_threads
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.languages import CUDA, CXX, LANGUAGES
 from msops._toolchain.manifest import Result, find_result, record_result
@@ -112,8 +112,7 @@ def _compile_all(module: ModuleSources, who: str, report: Report) -> list[tuple[
 
     if len(module.sources) == 1:
         return [compile_one(module.sources[0])]
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        return list(pool.map(compile_one, module.sources))
+    return map_in_threads(compile_one, module.sources)
 
 
 def _find(store: Store, key: str, name: str) -> str | None:

@@ -1,0 +1,130 @@
+"""Commands that run to their end, or end with what interrupts Python."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from msops.errors import BuildError, explain
+
+# How often a command that writes nothing is asked whether it has ended, and how long its output may
+# stay open afterwards.
+_LOOK_EVERY_MS = 200
+_HELD_OPEN_S = 2.0
+
+T = TypeVar("T")
+R = TypeVar("R")
+_Processes = list[subprocess.Popen[bytes]]
+
+
+class _OfThread(threading.local):
+    """The commands that a thread has started."""
+
+    processes: _Processes | None = None
+
+
+_of_thread = _OfThread()
+
+
+def run_command(
+    command: tuple[str, ...],
+    folder: Path,
+    environment: Mapping[str, str],
+    echo: Callable[[str], None] | None,
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in `folder` without a shell; its outputs come back as one text.
+
+    Args:
+      echo: gets each line at once, if it is not None.
+
+    Raises:
+      BuildError: it ended, but left a process behind that holds its output open.
+      OSError: it does not start.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        # What the command starts is in the group too, so that all of it can be ended.
+        process_group=0,
+    )
+    if _of_thread.processes is not None:
+        _of_thread.processes.append(process)
+    lines = []
+    with process:
+        try:
+            for line in _read_lines(process, command[0]):
+                lines.append(line.decode("utf-8", "replace"))
+                if echo is not None:
+                    echo(lines[-1].rstrip("\n"))
+        except BaseException:
+            _end(process)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, "".join(lines))
+
+
+def map_in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Returns ``function`` of each of `items`, computed on as many threads as processors.
+
+    An interruption ends the commands that the threads run.
+    """
+    started: _Processes = []
+
+    def prepare() -> None:
+        _of_thread.processes = started
+
+    with ThreadPoolExecutor(os.cpu_count(), initializer=prepare) as pool:
+        try:
+            return list(pool.map(function, items))
+        except (KeyboardInterrupt, SystemExit):
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in started:
+                _end(process)
+            raise
+
+
+def _read_lines(process: subprocess.Popen[bytes], program: str) -> Iterator[bytes]:
+    """Yields what a process writes, by lines, until nobody can write more."""
+    assert process.stdout is not None
+    poll = select.poll()
+    poll.register(process.stdout, select.POLLIN)
+    rest = b""
+    latest_s: float | None = None
+    while True:
+        if poll.poll(_LOOK_EVERY_MS):
+            chunk = os.read(process.stdout.fileno(), 1 << 16)
+            if not chunk:
+                break
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from (line + b"\n" for line in lines)
+        if latest_s is None and process.poll() is not None:
+            latest_s = time.monotonic() + _HELD_OPEN_S
+        if latest_s is not None and time.monotonic() > latest_s:
+            raise BuildError(
+                explain(
+                    program,
+                    "the command ended, but a process that it left behind holds its output open",
+                    "Let it wait for what it starts, or name another compiler with CC, CXX or "
+                    "CUDA_HOME.",
+                )
+            )
+    if rest:
+        yield rest
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a command and what it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,111 @@
+"""Compilers as processes: they are waited for, end when Python is interrupted, or are refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from msops._toolchain import build
+from msops._toolchain.commands import run_command
+from msops.errors import BuildError
+
+ROOT = Path(__file__).resolve().parent.parent
+WHO = "Custom 'op'"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def compiler(path: Path, body: str) -> str:
+    """Writes a compiler that is g++ to whoever asks it."""
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec g++ --version\n{body}\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def source(tmp_path: Path, name: str = "op.cc") -> Path:
+    path = tmp_path / name
+    path.write_text('extern "C" int f(void) { return 1; }\n')
+    return path
+
+
+def refusal(tmp_path: Path) -> str:
+    with pytest.raises(BuildError) as caught:
+        build(source(tmp_path), who=WHO)
+    return str(caught.value)
+
+
+def test_a_compiler_that_lists_no_headers_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = 'g++ "$@" || exit; while [ "$1" != -MF ]; do shift; done; rm "$2"'
+    monkeypatch.setenv("CXX", compiler(tmp_path / "cxx", body))
+    text = refusal(tmp_path)
+    assert f"cxx built {tmp_path}/op.cc, but did not write which headers it read" in text
+    assert "-MD and -MF" in text
+
+
+def test_a_compiler_that_leaves_a_process_behind_is_refused_and_the_process_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = f'sleep 600 &\necho $! > {tmp_path}/left\nexec g++ "$@"'
+    monkeypatch.setenv("CXX", compiler(tmp_path / "cxx", body))
+    assert "a process that it left behind holds its output open" in refusal(tmp_path)
+    assert has_ended(int((tmp_path / "left").read_text()))
+
+
+def has_ended(process: int) -> bool:
+    """Waits for a process that was killed; returns whether it has ended, be it unclaimed."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("count", [1, 3], ids=["one source", "several"])
+def test_interrupting_python_ends_its_compilers(tmp_path: Path, count: int) -> None:
+    compiler(tmp_path / "cxx", f"echo $$ >> {tmp_path}/started\nsleep 600\nexit 1")
+    paths = [source(tmp_path, f"op{index}.cc") for index in range(count)]
+    code = (
+        "import sys, pathlib; from msops._toolchain import resolve\n"
+        "first, *more = map(pathlib.Path, sys.argv[1:])\n"
+        "resolve(first, 'op', more_sources=tuple(more))"
+    )
+    environment = {**os.environ, "CXX": str(tmp_path / "cxx"), "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *paths], env=environment, stderr=subprocess.PIPE, text=True
+    ) as python:
+        started = tmp_path / "started"
+        while not started.exists() or not started.read_text().endswith("\n"):
+            time.sleep(0.05)
+            assert python.poll() is None
+        python.send_signal(signal.SIGINT)
+        _, text = python.communicate(timeout=60)
+    assert "KeyboardInterrupt" in text
+    assert all(has_ended(int(line)) for line in started.read_text().split())
+
+
+def test_output_arrives_whole_and_by_lines(tmp_path: Path) -> None:
+    lines: list[str] = []
+    script = r"printf 'one\ntw'; sleep 0.3; printf 'o\n\377 three'; exit 3"
+    done = run_command(("sh", "-c", script), tmp_path, os.environ, lines.append)
+    assert (done.returncode, done.stdout) == (3, "one\ntwo\n� three")
+    assert lines == ["one", "two", "� three"]
+
+
+def test_a_command_that_writes_nothing_for_long_is_waited_for(tmp_path: Path) -> None:
+    done = run_command(("sh", "-c", "exec >&- 2>&-; sleep 0.5; exit 4"), tmp_path, os.environ, None)
+    assert done.returncode == 4
