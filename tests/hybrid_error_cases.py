@@ -238,7 +238,7 @@ VALUE_ERRORS: Rows = (
     ),
     (
         "if a[0] > 0.0:\n    «return c»",
-        "return stands once, as the last statement of the function",
+        "return is allowed once, as the last statement of the function",
         "Assign to the output inside loops and branches, and return it at the end.",
     ),
     (
@@ -434,7 +434,8 @@ BUILD_ERRORS: Rows = (
     (
         "d = allocate((8,), 'float32', «'heap'»)",
         "'heap' is no scope of allocate",
-        "There are global, local, shared, ub, reg; any does, the compiler places temporaries.",
+        "There are global, local, shared, ub, reg; any does, the compiler decides where "
+        "temporaries are.",
     ),
     (
         "if «a[0]»:\n    c[0] = 1.0",

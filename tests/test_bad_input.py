@@ -458,9 +458,7 @@ def test_error_says_who_expected_got_and_what_to_do(name: str) -> None:
     assert isinstance(caught.value, errors.MsopsError)
 
 
-PARAMETERS = (
-    "Parameters stand for the tensors, then for the attributes by their names in the op info."
-)
+PARAMETERS = "Parameters are the tensors, then the attributes by their names in the op info."
 CALLS = {
     "too few tensors": (
         multiply,

@@ -197,22 +197,19 @@ def test_a_kernel_is_a_def(func: Any, got: str) -> None:
             (vector(),),
             {},
             "the kernel has the parameters (a, n); it is called with 1 tensor",
-            "Parameters stand for the tensors, then for the attributes by their names in the op "
-            "info.",
+            "Parameters are the tensors, then the attributes by their names in the op info.",
         ),
         (
             (vector(), vector(), vector()),
             {},
             "the kernel has the parameters (a, n); it is called with 3 tensors",
-            "Parameters stand for the tensors, then for the attributes by their names in the op "
-            "info.",
+            "Parameters are the tensors, then the attributes by their names in the op info.",
         ),
         (
             (vector(),),
             {"m": 1},
             "the kernel has the parameters (a, n); it is called with 1 tensor and the attributes m",
-            "Parameters stand for the tensors, then for the attributes by their names in the op "
-            "info.",
+            "Parameters are the tensors, then the attributes by their names in the op info.",
         ),
         (
             (vector(),),

@@ -23,7 +23,7 @@ def history_candidates(name: str) -> Iterator[list[str]]:
 
 
 def _continues(line: str, indent: int) -> bool:
-    """Tells whether a line belongs to the block that a line of some indent opened."""
+    """Returns whether a line belongs to the block that a line of some indent opened."""
     text = line.lstrip()
     return not text or len(line) - len(text) > indent or text.startswith(("#", ")"))
 

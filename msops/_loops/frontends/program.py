@@ -26,7 +26,7 @@ class LoopProgram:
       kind: the language it is written in.
       func: the function, without its decorators.
       parameters: its parameters.
-      source: where it stands.
+      source: the author's text, and where it is.
       hybrid: its checked form, if it is written in the Hybrid DSL.
     """
 
@@ -43,7 +43,7 @@ class LoopProgram:
 
     @property
     def location(self) -> Location:
-        """The place of its ``def``."""
+        """The location of its ``def``."""
         return self.source.location(self.source.definition)
 
     def specialise(
@@ -53,7 +53,7 @@ class LoopProgram:
 
         Args:
           inputs: shape and dtype of each tensor; a tuple where an input is a list of tensors.
-          attributes: constants, by the names of the op info; they stand after the tensors in the
+          attributes: constants, by the names of the op info; they come after the tensors in the
             Hybrid DSL, by the names of the parameters.
           who: names the op in messages.
 

@@ -30,7 +30,7 @@ def recognise(definition: ast.FunctionDef) -> Kind:
 
 
 def _imported(definition: ast.FunctionDef) -> dict[str, str]:
-    """Returns the names that imports inside the function bind, with what they stand for."""
+    """Returns the names that imports inside the function bind, with what they mean."""
     return dict(_bindings(definition))
 
 

@@ -28,7 +28,7 @@ class Reporter:
     source: Source
 
     def location(self, node: ast.AST) -> Location:
-        """Returns the place of a node."""
+        """Returns the location of a node."""
         return self.source.location(node)
 
     def value_error(self, node: ast.AST, problem: str, remedy: str) -> ArgumentValueError:

@@ -37,7 +37,7 @@ class Source:
     lines: tuple[str, ...]
 
     def location(self, node: ast.AST) -> Location:
-        """Returns the place of a node; its first line, if it has several."""
+        """Returns the location of a node; its first line, if it has several."""
         first, last = _extent(node)
         text = self.lines[first.lineno - 1].rstrip("\n")
         start = _column(text, first.col_offset)
@@ -167,7 +167,7 @@ def _functions(
 
 
 def same_code(one: types.CodeType, other: types.CodeType) -> bool:
-    """Tells whether two code objects do the same, wherever they stand."""
+    """Returns whether two code objects do the same, wherever they are."""
     return _meaning(one) == _meaning(other)
 
 
@@ -190,7 +190,7 @@ def _meaning(code: types.CodeType) -> tuple[Any, ...]:
 
 
 def _is_rewritten(code: types.CodeType) -> bool:
-    """Tells whether pytest rewrote the function's assert statements; its names show it."""
+    """Returns whether pytest rewrote the function's assert statements; its names show it."""
     return any(name.startswith("@py") for name in (*code.co_varnames, *code.co_names))
 
 

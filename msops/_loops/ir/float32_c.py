@@ -11,7 +11,7 @@ must be.
 
 from __future__ import annotations
 
-# Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
+# Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
 EXP = """
 static inline float ms_exp_f32(float x) {
   x = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;

@@ -13,7 +13,7 @@ BINARY: dict[str, tuple[str, Domain]] = {
     "add": ("+", "number"),
     "sub": ("-", "number"),
     "mul": ("*", "number"),
-    # On floats only: the languages in front refuse `/` on integers.
+    # On floats only: the front ends reject `/` on integers.
     "div": ("/", "float"),
     # Towards minus infinity, as Python's; an integer divided by 0 gives 0, as numpy's.
     "floordiv": ("//", "number"),
@@ -56,7 +56,7 @@ DTYPES = ("bool", *INTEGERS, *FLOATS)
 
 
 def is_float(dtype: str) -> bool:
-    """Tells whether a dtype of the IR is a floating point type."""
+    """Returns whether a dtype of the IR is a floating point type."""
     return dtype in FLOATS
 
 

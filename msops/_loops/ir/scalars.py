@@ -33,7 +33,7 @@ def constant(value: bool | int | float, dtype: str) -> Value:
 
 
 def arithmetic_dtype(dtype: str) -> np.dtype[Any]:
-    """Returns the numpy dtype whose scalars stand for values of a dtype."""
+    """Returns the numpy dtype whose scalars hold values of a dtype."""
     if is_float(dtype):
         return np.dtype("float64" if dtype == "float64" else "float32")
     return as_dtype(dtype).dtype

@@ -11,12 +11,12 @@
 
 - A loop starts with its kind; ``@word`` is the author's keyword. ``local t: float32[] { ... }`` is
   `Local`, ``if (c) { ... } else { ... }`` is `If`.
-- Every operation stands in parentheses, so there are no precedences; `pow`, `min`, `max`,
+- Every operation has parentheses, so there are no precedences; `pow`, `min`, `max`,
   `truncdiv`, `truncmod` and functions are written as calls: ``max(a[i], 0.0:float32)``.
 - A number carries its dtype (``1:int32``), but for int32 in whole numbers and bool. A load and an
-  operation do not: the buffers and operands tell. A cast is ``float32(x)``, a `Select` is
+  operation do not: the buffers and operands have it. A cast is ``float32(x)``, a `Select` is
   ``(c ? x : y)``. A scalar buffer is read as ``t[]``.
-- Blanks stand around the sign of an operation; the minus of a number touches it: ``i - -1``.
+- The sign of an operation has blanks around it; the minus of a number has none: ``i - -1``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """MindSpore's Hybrid DSL: loop nests over the elements of tensors, written as Python.
 
-`grammar` says what may be written, `names` what each name stands for; both need no shapes and run
+`grammar` says what may be written, `names` what each name means; both need no shapes and run
 when the op is made. The other modules translate a kernel for the shapes and dtypes of a call.
 
 Modules: arithmetic, calls, expressions, grammar, indexing, kernel, language, loops, names,

@@ -60,7 +60,7 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
 
     Args:
       typing: makes them agree.
-      node: where it stands.
+      node: the author's expression.
       op: the IR's operation, not "land" or "lor".
       left: the first.
       right: the second.

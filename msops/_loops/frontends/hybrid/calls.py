@@ -32,7 +32,7 @@ class Rules:
 
 
 def is_declaration(value: ast.expr) -> bool:
-    """Tells whether an assigned value makes a tensor."""
+    """Returns whether an assigned value makes a tensor."""
     row = row_of(value)
     return row is not None and row.role == "buffer"
 

@@ -46,7 +46,7 @@ def value_of(t: Translation, node: ast.expr) -> Value:
             return _conditional(t, node)
         case ast.Call(func=ast.Name(id=name), args=args):
             return _call(t, node, name, args)
-    raise AssertionError(f"check_grammar let through {ast.dump(node)}")
+    raise AssertionError(f"check_grammar accepted {ast.dump(node)}")
 
 
 def scalar(t: Translation, node: ast.expr) -> Expr:
@@ -157,7 +157,7 @@ def indices_of(t: Translation, node: ast.Subscript, tensor: WholeTensor) -> tupl
 
 
 def _index(t: Translation, node: ast.expr) -> Value:
-    """Returns an index, or the tuple of them that a grid's variable stands for."""
+    """Returns an index, or the tuple of them that a grid's variable is."""
     value = value_of(t, node)
     return value if isinstance(value, tuple) else as_scalar(t, node, value)
 

@@ -1,7 +1,7 @@
-"""The form of the Hybrid DSL: what may stand where, whatever the names mean.
+"""The syntax of the Hybrid DSL, whatever the names mean.
 
-Where MindSpore's checker of `@kernel` functions refuses something, the error here is of the same
-builtin type; what it lets through to fail in AKG is refused here too.
+Where MindSpore's checker of `@kernel` functions raises an error, that here is of the same builtin
+type; what it accepts and AKG then rejects is an error here, too.
 
 Source: MindSpore 2.0.0, ``mindspore.ops.operations._ms_kernel.VariableUsage``.
 """
@@ -102,17 +102,17 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 def _check_call(node: ast.Call, rules: Rules) -> list[ast.AST]:
     row = check_call_form(node, rules)
-    places = {
+    uses = {
         "loop": "is a range to loop over; write for i in {name}(...)",
         "scope": "opens a scope; write with {name}(...):",
         "buffer": "declares a tensor; write t = {name}(shape, dtype)",
     }
-    if row.role in places:
+    if row.role in uses:
         name = ast.unparse(node.func)
         raise rules.report.value_error(
             node,
             f"'{name}' is not a value",
-            f"It {places[row.role].format(name=name)}.",
+            f"It {uses[row.role].format(name=name)}.",
         )
     return list(node.args)
 

@@ -19,7 +19,7 @@ def element(
       report: makes the errors.
       node: the subscript.
       tensor: what is indexed.
-      values: what stands in the brackets; index tuples of a grid stand for their elements.
+      values: what is in the brackets; index tuples of a grid are their elements.
     """
     flat = [part for value in values for part in (value if isinstance(value, tuple) else [value])]
     shape = tensor.buffer.shape

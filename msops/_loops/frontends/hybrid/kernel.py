@@ -30,8 +30,8 @@ class HybridKernel:
     """A function that is in the language.
 
     Attributes:
-      source: where it stands.
-      names: what its names stand for.
+      source: the author's text, and where it is.
+      names: what its names mean.
       captured: the numbers and tuples it sees from outside.
       defaults: values of parameters that need not be given.
     """
@@ -60,7 +60,7 @@ class HybridKernel:
         inputs: Sequence[Spec | tuple[Spec, ...]],
         attributes: Mapping[str, Any],
     ) -> dict[str, Spec | Any]:
-        """Returns what each parameter stands for: the tensors first, then the attributes."""
+        """Returns what each parameter is: the tensors first, then the attributes."""
         definition = self.source.definition
         parameters = parameter_names(definition)
         constants = parameters[len(inputs) :]
@@ -73,8 +73,7 @@ class HybridKernel:
                 definition,
                 f"the kernel has the parameters ({', '.join(parameters)}); it is called with "
                 f"{len(inputs)} tensor{'s' * (len(inputs) != 1)}{attribute_text}",
-                "Parameters stand for the tensors, then for the attributes by their names in "
-                "the op info.",
+                "Parameters are the tensors, then the attributes by their names in the op info.",
             )
         for name, spec in zip(parameters, inputs, strict=False):
             if not isinstance(spec, Spec):
@@ -108,7 +107,7 @@ class HybridKernel:
         )
 
     def _bindings(self, t: Translation, arguments: Mapping[str, Any]) -> dict[Symbol, Value]:
-        """Returns what the names stand for that the kernel does not assign."""
+        """Returns the values of the names that the kernel does not assign."""
         t.taken.update(arguments)
         values: dict[Symbol, Value] = {}
         for symbol in self.names.symbols.values():

@@ -1,7 +1,7 @@
 """The names of the Hybrid DSL: one row each; those of functions come from the table of the IR.
 
 MindSpore checks a `@kernel` function against a shorter list than AKG accepts under func_type
-"akg"; rows marked `akg_only` are what it refuses there. New here are `atan2` with its two
+"akg"; rows marked `akg_only` are what it rejects there. New here are `atan2` with its two
 arguments, and the cast to bfloat16.
 """
 
@@ -82,4 +82,4 @@ INTRINSICS: dict[str, Intrinsic] = {
 }
 
 SCOPES = ("global", "local", "shared", "ub", "reg")
-"""Where AKG may place a temporary; here the compiler decides."""
+"""The memory that AKG may take for a temporary; here the compiler decides."""

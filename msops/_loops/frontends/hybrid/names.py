@@ -1,8 +1,9 @@
-"""What each name of a kernel stands for, and where it lives.
+"""What each name of a kernel means, and where it lives.
 
 As in AKG the first assignment of a name declares it, for the rest of the enclosing loop's or
 function's body; an if opens no scope. A name whose scope has ended may be declared again, which
-MindSpore refuses. Numbers and tuples from outside the function are captured, which it refuses too.
+is an error in MindSpore. Numbers and tuples from outside the function are captured; that is an
+error there, too.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ TENSORS = ("output", "temporary")
 
 @dataclass(eq=False)
 class Symbol:
-    """What a name stands for in one scope.
+    """What a name means in one scope.
 
     Attributes:
       name: the author's name.
@@ -61,7 +62,7 @@ class ResolvedNames:
 def resolve_names(
     definition: ast.FunctionDef, captured: Mapping[str, Any], dialect: str, report: Reporter
 ) -> ResolvedNames:
-    """Finds what each name of a kernel stands for.
+    """Finds what each name of a kernel means.
 
     Args:
       definition: a kernel that passed `check_grammar`.

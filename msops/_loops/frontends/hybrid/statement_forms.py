@@ -134,7 +134,7 @@ def check_expression_statement(node: ast.Expr, rules: Rules) -> list[ast.AST]:
 
 
 def check_operator(node: ast.AST, operator: ast.operator, rules: Rules) -> None:
-    """Refuses the operator of whole matrices."""
+    """Raises for the operator of whole matrices."""
     if isinstance(operator, ast.MatMult):
         raise rules.report.value_error(
             node, "'@' is not in the Hybrid DSL", "Write the three loops of the product."
@@ -165,7 +165,7 @@ def check_returns(definition: ast.FunctionDef, rules: Rules) -> None:
     for extra in [node for node in returns if node is not definition.body[-1]]:
         raise rules.report.value_error(
             extra,
-            "return stands once, as the last statement of the function",
+            "return is allowed once, as the last statement of the function",
             "Assign to the output inside loops and branches, and return it at the end.",
         )
     value = returns[0].value

@@ -114,7 +114,7 @@ def _assign_name(
 
 
 def _stays_equal(value: Value) -> bool:
-    """Tells whether a value is the same wherever it is used, and costs nothing there.
+    """Returns whether a value is the same wherever it is used, and costs nothing there.
 
     So are constants, and integers and conditions made of loop variables; indices stay affine.
     """
@@ -256,7 +256,7 @@ def _declare_tensor(t: Translation, target: ast.Name, call: ast.Call) -> None:
         raise t.report.build_error(
             call.args[2],
             f"{ast.unparse(call.args[2])} is no scope of allocate",
-            f"There are {', '.join(SCOPES)}; any does, the compiler places temporaries.",
+            f"There are {', '.join(SCOPES)}; any does, the compiler decides where temporaries are.",
         )
     buffer = Buffer(t.fresh(target.id), shape, dtype)
     t.values[symbol] = WholeTensor(buffer)

@@ -81,7 +81,7 @@ class Translation:
         return unique
 
     def is_unconditional(self, symbol: Symbol) -> bool:
-        """Tells whether the current statement runs whenever a use of the symbol does."""
+        """Returns whether the current statement runs whenever a use of the symbol does."""
         for block in reversed(self.blocks):
             if block.path == symbol.home:
                 return True

@@ -5,7 +5,7 @@
 - Two other operands have equal types, or it is an error. Comparisons and augmented assignments
   convert integers to floats and to wider integers first, as AKG does.
 - A scalar that starts as a constant (``s = 0.0``) gets the type of what it meets; AKG keeps it
-  float32 or int32 and refuses any other.
+  float32 or int32 and rejects any other.
 """
 
 from __future__ import annotations
@@ -158,14 +158,14 @@ def _operands(node: ast.AST) -> tuple[str, str]:
 
 
 def is_literal(value: Expr) -> bool:
-    """Tells whether a value is a constant, or a choice between constants: ``1 if c else 0``."""
+    """Returns whether a value is a constant, or a choice between constants: ``1 if c else 0``."""
     if isinstance(value, Select):
         return is_literal(value.then) and is_literal(value.otherwise)
     return isinstance(value, Const)
 
 
 def _takes(left: Expr, right: Expr) -> bool:
-    """Tells whether one of two integers is a constant that has the type of the other."""
+    """Returns whether one of two integers is a constant that has the type of the other."""
     if is_float(left.dtype) or is_float(right.dtype):
         return False
     return any(
@@ -175,7 +175,7 @@ def _takes(left: Expr, right: Expr) -> bool:
 
 
 def represents(dtype: str, number: float) -> bool:
-    """Tells whether a type has a number; floats round what they are given."""
+    """Returns whether a type has a number; floats round what they are given."""
     if is_float(dtype):
         return True
     if not np.isfinite(number) or number != int(number):
@@ -193,7 +193,7 @@ def wider_literal(left: str, right: str) -> str:
 
 
 def promoted(left: str, right: str) -> str | None:
-    """Returns the type TVM converts two operands to, or None if it refuses.
+    """Returns the type TVM converts two operands to, or None if it rejects them.
 
     Source: AKG (TVM 0.6), ``BinaryOpMatchTypes``.
     """

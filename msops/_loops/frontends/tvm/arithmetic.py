@@ -80,7 +80,7 @@ def union_of(exprs: Iterable[ScalarExpr]) -> Sources:
 
 
 def true_divide(left: Any, right: Any) -> ScalarExpr:
-    """Returns the quotient of floats; integers are refused, since `/` could mean two things."""
+    """Returns the quotient of floats; integers are an error, since `/` could mean two things."""
     x, y = matched("/", left, right)
     if not is_float(x.dtype):
         raise refusal(

@@ -39,7 +39,7 @@ def as_dtype(value: Any) -> str:
 
 
 def common_dtype(x: str, y: str) -> str | None:
-    """Returns the dtype in which an operation takes place; None if the two do not mix.
+    """Returns the dtype in which an operation is done; None if the two do not mix.
 
     Source: observed on the TVM of MindSpore 2.0.0.
     """

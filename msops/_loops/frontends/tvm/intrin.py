@@ -29,7 +29,7 @@ from msops.errors import ArgumentValueError, BackendError
 def unary(name: str, value: Any) -> ScalarExpr:
     """Returns a function of one scalar.
 
-    Integers round to themselves and are finite; all other functions of floats refuse them.
+    Integers round to themselves and are finite; other functions of floats do not take them.
     """
     x = as_expr(value)
     row = FUNCTIONS[name]

@@ -229,7 +229,7 @@ class IRBuilder:
         return BufferVar(self, _buffer_of("ir_builder.buffer_ptr", buf))
 
     def pointer(self, content_type: Any, name: str = "ptr") -> BufferVar:
-        """Refuses: nothing tells how large the memory behind a bare pointer is."""
+        """Raises: the memory behind a bare pointer has no known size."""
         raise refusal(
             BackendError,
             "ir_builder.pointer",
@@ -255,7 +255,7 @@ class IRBuilder:
         return likely(expr)
 
     def extern_call(self, *args: Any, op_name: str = "", dtype: str = "float32") -> ScalarExpr:
-        """Refuses: code outside the kernel cannot be called."""
+        """Raises: code outside the kernel cannot be called."""
         return refuse_call("ir_builder.extern_call")(dtype, op_name, *args)
 
 

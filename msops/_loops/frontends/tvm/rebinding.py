@@ -24,7 +24,7 @@ def rebound(function: types.FunctionType) -> types.FunctionType:
 
 
 class ModuleScope:
-    """The modules that stand for real ones of their names.
+    """The modules that replace real ones of their names.
 
     Args:
       modules: by name, without dots; others are attributes of these.
@@ -48,7 +48,7 @@ class ModuleScope:
         fromlist: tuple[str, ...] | None = (),
         level: int = 0,
     ) -> Any:
-        """Stands for ``__import__`` inside a kernel."""
+        """Replaces ``__import__`` inside a kernel."""
         module = self.find(name) if level == 0 else None
         if module is None:
             return self.import_other(name, globals, locals, fromlist, level)
@@ -78,14 +78,14 @@ class ModuleScope:
         return module
 
     def own_module(self, module: types.ModuleType) -> types.ModuleType:
-        """Returns the module that stands for a real one of the same name, or the real one."""
+        """Returns the module that replaces a real one of the same name, or the real one."""
         try:
             return self.find(module.__name__) or module
         except ModuleNotFoundError:
             return module
 
     def is_used_by(self, function: types.FunctionType) -> bool:
-        """Tells whether a function names one of the modules, or refers to a real one like it."""
+        """Returns whether a function names one of the modules, or refers to a real one like it."""
         # What an import statement names has dots.
         names = {name.partition(".")[0] for name in global_names(function.__code__)}
         if not self.modules.keys().isdisjoint(names):

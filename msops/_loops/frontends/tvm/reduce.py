@@ -63,7 +63,7 @@ class Reduce(ScalarExpr):
 
     @property
     def node(self) -> Any:  # type: ignore[override]
-        """Refuses: a reduction is no operand."""
+        """Raises: a reduction is no operand."""
         raise refusal(
             ArgumentValueError,
             "tvm reduction",

@@ -40,7 +40,7 @@ def reachable(function: types.FunctionType) -> Iterator[types.FunctionType]:
 
 
 def is_filled(cell: types.CellType) -> bool:
-    """Tells whether a closure variable has a value yet."""
+    """Returns whether a closure variable has a value yet."""
     try:
         cell.cell_contents  # noqa: B018
     except ValueError:

@@ -65,9 +65,9 @@ def as_shape(name: str, shape: Any) -> Shape:
 
 
 def unravelled(position: ScalarExpr, shape: Shape) -> tuple[ScalarExpr, ...]:
-    """Returns the indices of the element that stands at a place in row-major order.
+    """Returns the indices of the element at a position in row-major order.
 
-    The first one is not reduced by its extent, so a place past the end stays out of range.
+    The first one is not reduced by its extent, so a position past the end stays out of range.
     """
     indices = []
     for axis, extent in enumerate(shape):
@@ -236,7 +236,7 @@ class TensorSlice:
         return self.tensor(*given)
 
     def as_scalar(self) -> ScalarExpr:
-        """Refuses: an element has one index per dimension."""
+        """Raises: an element has one index per dimension."""
         return self.tensor(*self.indices)
 
 

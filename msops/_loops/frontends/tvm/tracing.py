@@ -1,4 +1,4 @@
-"""The call under way: for which op, and where in the author's source it stands."""
+"""The call under way: for which op, and where in the author's source it is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msops._loops.diagnostics import point
 from msops._loops.ir.nodes import Location
 from msops.errors import BackendError, MsopsError, explain
 
-# Between the author's line and ours stands contextlib where the author opens a with-block.
+# contextlib is between the author's line and ours where the author opens a with-block.
 _PASSED = ("msops.", "contextlib")
 _BOUNDARY = f"{__package__}.specialise"
 
@@ -81,9 +81,9 @@ def refusal(
       location: where in the source; None takes the author's line under way.
     """
     who = current_op()
-    place = location or author_location()
+    where = location or author_location()
     return kind(
-        explain(f"{who}: {name}" if who else name, problem, remedy, [*point(place), *details])
+        explain(f"{who}: {name}" if who else name, problem, remedy, [*point(where), *details])
     )
 
 

@@ -71,8 +71,8 @@ def shape(array: Any, dtype: Any = "int32") -> Any:
 
     def element(index: ScalarExpr) -> ScalarExpr:
         value = as_expr(int(extents[-1]))
-        for place in range(len(extents) - 2, -1, -1):
-            value = select(binary("eq", index, place), int(extents[place]), value)
+        for position in range(len(extents) - 2, -1, -1):
+            value = select(binary("eq", index, position), int(extents[position]), value)
         return cast(value, dtype)
 
     return compute((len(extents),), element, name="T_shape")

@@ -23,12 +23,12 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
 
     Args:
       a: the tensor.
-      indices: a tensor of indices; the result has its shape in place of the axis.
+      indices: a tensor of indices; the result has its shape instead of the axis.
       axis: the axis; None counts elements in row-major order.
       mode: out of range, "clip" takes the nearest, "wrap" counts on from the other end; "fast"
         promises that there are none.
     """
-    data, places = as_tensor("topi.take", a), as_tensor("topi.take", indices)
+    data, positions = as_tensor("topi.take", a), as_tensor("topi.take", indices)
     if mode not in _MODES:
         raise refusal(
             ArgumentValueError,
@@ -38,18 +38,18 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
         )
     if axis is None:
         return compute(
-            places.shape,
-            lambda *at: data(*unravelled(_bounded(places(*at), _size(data), mode), data.shape)),
+            positions.shape,
+            lambda *at: data(*unravelled(_bounded(positions(*at), _size(data), mode), data.shape)),
             name="T_take",
         )
     axis = as_axis("topi.take", axis, data.ndim)
     extent = int(data.shape[axis])
-    end = axis + places.ndim
+    end = axis + positions.ndim
 
     def element(*at: ScalarExpr) -> ScalarExpr:
-        return data(*at[:axis], _bounded(places(*at[axis:end]), extent, mode), *at[end:])
+        return data(*at[:axis], _bounded(positions(*at[axis:end]), extent, mode), *at[end:])
 
-    shape = (*data.shape[:axis], *places.shape, *data.shape[axis + 1 :])
+    shape = (*data.shape[:axis], *positions.shape, *data.shape[axis + 1 :])
     return compute(shape, element, name="T_take")
 
 
@@ -79,23 +79,23 @@ def gather_nd(a: Any, indices: Any) -> Any:
       indices: shape (m, ...): the first m indices of each; the result has shape
         ``indices.shape[1:] + a.shape[m:]``.
     """
-    data, places = as_tensor("topi.gather_nd", a), as_tensor("topi.gather_nd", indices)
-    count = int(places.shape[0]) if places.ndim else 0
-    if places.ndim < 2 or count > data.ndim:
+    data, positions = as_tensor("topi.gather_nd", a), as_tensor("topi.gather_nd", indices)
+    count = int(positions.shape[0]) if positions.ndim else 0
+    if positions.ndim < 2 or count > data.ndim:
         raise refusal(
             ArgumentValueError,
             "topi.gather_nd",
             f"expected indices of shape (m, ...) with m <= {data.ndim} and at least 2 dimensions; "
-            f"got {tuple(map(int, places.shape))}",
+            f"got {tuple(map(int, positions.shape))}",
             "The first dimension of the indices counts the axes they index.",
         )
-    rank = places.ndim - 1
+    rank = positions.ndim - 1
 
     def element(*at: ScalarExpr) -> ScalarExpr:
-        chosen = (_as_index(places(place, *at[:rank])) for place in range(count))
+        chosen = (_as_index(positions(position, *at[:rank])) for position in range(count))
         return data(*chosen, *at[rank:])
 
-    return compute((*places.shape[1:], *data.shape[count:]), element, name="T_gather_nd")
+    return compute((*positions.shape[1:], *data.shape[count:]), element, name="T_gather_nd")
 
 
 def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: Any, dtype: Any) -> Any:
@@ -109,16 +109,20 @@ def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: Any, 
       axis: where the new axis is in the result; -1 is last.
       dtype: dtype of the result.
     """
-    places = as_tensor("topi.one_hot", indices)
-    place = as_axis("topi.one_hot", axis, places.ndim + 1)
+    positions = as_tensor("topi.one_hot", indices)
+    position = as_axis("topi.one_hot", axis, positions.ndim + 1)
     name = as_dtype(dtype)
     values = [expr.cast(value, name) for value in (on_value, off_value)]
 
     def element(*at: ScalarExpr) -> ScalarExpr:
-        own = (*at[:place], *at[place + 1 :])
-        return select(binary("eq", at[place], places(*own)), *values)
+        own = (*at[:position], *at[position + 1 :])
+        return select(binary("eq", at[position], positions(*own)), *values)
 
-    shape = [*places.shape[:place], as_int("topi.one_hot", depth), *places.shape[place:]]
+    shape = [
+        *positions.shape[:position],
+        as_int("topi.one_hot", depth),
+        *positions.shape[position:],
+    ]
     return compute(shape, element, name="T_one_hot")
 
 
@@ -133,18 +137,20 @@ def sequence_mask(data: Any, valid_length: Any, mask_value: Any = 0, axis: Any =
     """
     tensor = as_tensor("topi.sequence_mask", data)
     lengths = as_tensor("topi.sequence_mask", valid_length)
-    place = as_int("topi.sequence_mask", axis)
-    if place not in (0, 1) or tensor.ndim < 2 or lengths.ndim != 1:
+    position = as_int("topi.sequence_mask", axis)
+    if position not in (0, 1) or tensor.ndim < 2 or lengths.ndim != 1:
         raise refusal(
             ArgumentValueError,
             "topi.sequence_mask",
             f"expected axis 0 or 1, data of 2 or more dimensions and lengths of one; got axis "
-            f"{place}, {tensor.ndim} and {lengths.ndim}",
+            f"{position}, {tensor.ndim} and {lengths.ndim}",
             "Sequences run along one of the first two axes, the batch along the other.",
         )
     filler = expr.cast(mask_value, tensor.dtype)
     return compute(
         tensor.shape,
-        lambda *at: select(binary("ge", at[place], lengths(at[1 - place])), filler, tensor(*at)),
+        lambda *at: select(
+            binary("ge", at[position], lengths(at[1 - position])), filler, tensor(*at)
+        ),
         name="T_sequence_mask",
     )

@@ -48,37 +48,37 @@ def prelu(x: Any, slope: Any, axis: Any = 1) -> Any:
       axis: the axis of channels.
     """
     data, slopes = as_tensor("topi.nn.prelu", x), as_tensor("topi.nn.prelu", slope)
-    place = _channel_axis("prelu", data, slopes, axis)
+    position = _channel_axis("prelu", data, slopes, axis)
 
     def element(*at: ScalarExpr) -> ScalarExpr:
         value = data(*at)
-        scaled = binary("mul", value, slopes(at[place]))
+        scaled = binary("mul", value, slopes(at[position]))
         return select(binary("gt", value, _zero(value)), value, scaled)
 
     return compute(data.shape, element, name="T_prelu")
 
 
 def _channel_axis(name: str, data: Tensor, of_channels: Tensor, axis: Any) -> int:
-    place = as_axis(f"topi.nn.{name}", axis, data.ndim)
-    if of_channels.shape == (data.shape[place],):
-        return place
+    position = as_axis(f"topi.nn.{name}", axis, data.ndim)
+    if of_channels.shape == (data.shape[position],):
+        return position
     raise refusal(
         ArgumentValueError,
         f"topi.nn.{name}",
-        f"expected shape ({data.shape[place]},), one number per channel; got "
+        f"expected shape ({data.shape[position]},), one number per channel; got "
         f"{tuple(map(int, of_channels.shape))}",
-        f"Axis {place} holds the channels.",
+        f"Axis {position} holds the channels.",
     )
 
 
 def _scale_shift(name: str, axis: int) -> Callable[[Any, Any, Any], Any]:
     def apply(Input: Any, Scale: Any, Shift: Any) -> Any:
         data, scale, shift = (as_tensor(f"topi.nn.{name}", x) for x in (Input, Scale, Shift))
-        place = _channel_axis(name, data, scale, axis)
+        position = _channel_axis(name, data, scale, axis)
         _channel_axis(name, data, shift, axis)
 
         def element(*at: ScalarExpr) -> ScalarExpr:
-            return binary("add", binary("mul", data(*at), scale(at[place])), shift(at[place]))
+            return binary("add", binary("mul", data(*at), scale(at[position])), shift(at[position]))
 
         return compute(data.shape, element, name="ScaleShift")
 
@@ -129,14 +129,14 @@ def lrn(
     count as 0.
     """
     tensor = as_tensor("topi.nn.lrn", data)
-    place = as_axis("topi.nn.lrn", axis, tensor.ndim)
+    position = as_axis("topi.nn.lrn", axis, tensor.ndim)
     count = as_int("topi.nn.lrn", size)
-    extent = int(tensor.shape[place])
+    extent = int(tensor.shape[position])
     k = reduce_axis((0, count), "k")
 
     def squares(*at: ScalarExpr) -> Any:
-        near = binary("sub", binary("add", at[place], k), count // 2)
-        value = tensor(*at[:place], near, *at[place + 1 :])
+        near = binary("sub", binary("add", at[position], k), count // 2)
+        value = tensor(*at[:position], near, *at[position + 1 :])
         is_inside = all_of(binary("ge", near, 0), binary("lt", near, extent))
         return sum_of(binary("mul", value, value), axis=k, where=is_inside)
 
@@ -233,14 +233,14 @@ def mirror_pad(
     skip = 1 if mode == "REFLECT" else 0
 
     def source(index: ScalarExpr, extent: int, low: int, high: int) -> ScalarExpr:
-        place = binary("sub", index, low)
+        position = binary("sub", index, low)
         if high:
-            mirrored = binary("sub", 2 * extent - 1 - skip, place)
-            place = select(binary("ge", place, extent), mirrored, place)
+            mirrored = binary("sub", 2 * extent - 1 - skip, position)
+            position = select(binary("ge", position, extent), mirrored, position)
         if low:
             mirrored = binary("sub", low - 1 + skip, index)
-            place = select(binary("lt", index, low), mirrored, place)
-        return place
+            position = select(binary("lt", index, low), mirrored, position)
+        return position
 
     def element(*at: ScalarExpr) -> ScalarExpr:
         return tensor(
@@ -272,7 +272,7 @@ def dilate(data: Any, strides: Any, name: str = "DilatedInput") -> Any:
         )
 
     def element(*at: ScalarExpr) -> ScalarExpr:
-        places = [
+        positions = [
             binary("floordiv", i, step) if step > 1 else i
             for i, step in zip(at, steps, strict=True)
         ]
@@ -281,7 +281,7 @@ def dilate(data: Any, strides: Any, name: str = "DilatedInput") -> Any:
             for i, step in zip(at, steps, strict=True)
             if step > 1
         ]
-        value = tensor(*places)
+        value = tensor(*positions)
         return select(all_of(*conditions), value, _zero(value)) if conditions else value
 
     shape = [Extent((n - 1) * step + 1) for n, step in zip(tensor.shape, steps, strict=True)]

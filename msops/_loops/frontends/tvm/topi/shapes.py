@@ -77,7 +77,7 @@ def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
 
 
 def broadcast_element(tensor: Tensor, indices: Sequence[ScalarExpr]) -> ScalarExpr:
-    """Returns the element of a tensor that stands at an index of the shape it is broadcast to."""
+    """Returns the element of a tensor at an index of the shape it is broadcast to."""
     own = indices[len(indices) - tensor.ndim :]
     return tensor(
         *(0 if extent == 1 else index for extent, index in zip(tensor.shape, own, strict=True))

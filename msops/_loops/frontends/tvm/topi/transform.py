@@ -1,4 +1,4 @@
-"""Tensors with their elements in other places."""
+"""Tensors with their elements moved."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from msops.errors import ArgumentValueError
 def expand_dims(a: Any, axis: Any, num_newaxis: Any = 1) -> Any:
     """Returns a tensor with new dimensions of extent 1 before an axis."""
     tensor = as_tensor("topi.expand_dims", a)
-    place = as_axis("topi.expand_dims", axis, tensor.ndim + 1)
+    position = as_axis("topi.expand_dims", axis, tensor.ndim + 1)
     count = as_int("topi.expand_dims", num_newaxis)
-    shape = (*tensor.shape[:place], *(Extent(1),) * count, *tensor.shape[place:])
+    shape = (*tensor.shape[:position], *(Extent(1),) * count, *tensor.shape[position:])
     return compute(
         shape,
-        lambda *indices: tensor(*indices[:place], *indices[place + count :]),
+        lambda *indices: tensor(*indices[:position], *indices[position + count :]),
         name="T_expand_dims",
     )
 
@@ -43,24 +43,24 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     """Returns a tensor without dimensions of extent 1: all of them, or those named."""
     tensor = as_tensor("topi.squeeze", a)
     if axis is None:
-        gone = [place for place, extent in enumerate(tensor.shape) if extent == 1]
+        gone = [position for position, extent in enumerate(tensor.shape) if extent == 1]
     else:
         given = axis if isinstance(axis, (tuple, list)) else (axis,)
         gone = [as_axis("topi.squeeze", each, tensor.ndim) for each in given]
-    for place in gone:
-        if tensor.shape[place] != 1:
+    for position in gone:
+        if tensor.shape[position] != 1:
             raise refusal(
                 ArgumentValueError,
                 "topi.squeeze",
-                f"axis {place} has extent {tensor.shape[place]}, not 1",
+                f"axis {position} has extent {tensor.shape[position]}, not 1",
                 "Only dimensions of extent 1 can be dropped.",
             )
 
     def element(*indices: ScalarExpr) -> ScalarExpr:
         kept = iter(indices)
-        return tensor(*(0 if place in gone else next(kept) for place in range(tensor.ndim)))
+        return tensor(*(0 if position in gone else next(kept) for position in range(tensor.ndim)))
 
-    shape = [extent for place, extent in enumerate(tensor.shape) if place not in gone]
+    shape = [extent for position, extent in enumerate(tensor.shape) if position not in gone]
     return compute(shape, element, name="T_squeeze")
 
 
@@ -79,7 +79,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
         )
 
     def element(*indices: ScalarExpr) -> ScalarExpr:
-        return tensor(*(indices[order.index(place)] for place in range(tensor.ndim)))
+        return tensor(*(indices[order.index(position)] for position in range(tensor.ndim)))
 
     return compute([tensor.shape[axis] for axis in order], element, name="T_transpose")
 
@@ -146,32 +146,34 @@ def _regrouped(old: Shape, new: Shape, indices: Sequence[ScalarExpr]) -> list[Sc
 def flip(a: Any, axis: Any = 0) -> Any:
     """Returns a tensor with the order along an axis reversed."""
     tensor = as_tensor("topi.flip", a)
-    place = as_axis("topi.flip", axis, tensor.ndim)
-    last = int(tensor.shape[place]) - 1
+    position = as_axis("topi.flip", axis, tensor.ndim)
+    last = int(tensor.shape[position]) - 1
     return _along(
-        "flip", tensor, place, tensor.shape[place], lambda index: binary("sub", last, index)
+        "flip", tensor, position, tensor.shape[position], lambda index: binary("sub", last, index)
     )
 
 
 def repeat(a: Any, repeats: Any, axis: Any) -> Any:
     """Returns a tensor with each element along an axis repeated."""
     tensor = as_tensor("topi.repeat", a)
-    place = as_axis("topi.repeat", axis, tensor.ndim)
+    position = as_axis("topi.repeat", axis, tensor.ndim)
     count = as_int("topi.repeat", repeats)
     return _along(
         "repeat",
         tensor,
-        place,
-        tensor.shape[place] * count,
+        position,
+        tensor.shape[position] * count,
         lambda index: binary("floordiv", index, count),
     )
 
 
-def _along(name: str, tensor: Tensor, place: int, extent: int, source: Any) -> Any:
-    shape = [*tensor.shape[:place], extent, *tensor.shape[place + 1 :]]
+def _along(name: str, tensor: Tensor, position: int, extent: int, source: Any) -> Any:
+    shape = [*tensor.shape[:position], extent, *tensor.shape[position + 1 :]]
     return compute(
         shape,
-        lambda *indices: tensor(*indices[:place], source(indices[place]), *indices[place + 1 :]),
+        lambda *indices: tensor(
+            *indices[:position], source(indices[position]), *indices[position + 1 :]
+        ),
         name=f"T_{name}",
     )
 
@@ -228,8 +230,8 @@ def _ints(name: str, values: Any) -> list[int]:
 def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     """Returns parts along an axis: so many of equal extent, or cut before each index."""
     tensor = as_tensor("topi.split", ary)
-    place = as_axis("topi.split", axis, tensor.ndim)
-    extent = int(tensor.shape[place])
+    position = as_axis("topi.split", axis, tensor.ndim)
+    extent = int(tensor.shape[position])
     if _is_sequence(indices_or_sections):
         cuts = _ints("topi.split", indices_or_sections)
     else:
@@ -247,8 +249,8 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     return [
         strided_slice(
             tensor,
-            [low if a == place else first for a, (first, _) in enumerate(full)],
-            [high if a == place else last for a, (_, last) in enumerate(full)],
+            [low if a == position else first for a, (first, _) in enumerate(full)],
+            [high if a == position else last for a, (_, last) in enumerate(full)],
         )
         for low, high in bounds
     ]
@@ -260,11 +262,11 @@ class ConcatenateOp(Operation):
 
     Attributes:
       parts: the tensors.
-      place: the axis.
+      position: the axis.
     """
 
     parts: tuple[Tensor, ...]
-    place: int
+    position: int
 
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:
@@ -279,7 +281,7 @@ class ConcatenateOp(Operation):
             axes = [IterVar(f"i{a}", 0, int(n)) for a, n in enumerate(part.shape)]
             target: list[ScalarExpr] = list(axes)
             if offset:
-                target[self.place] = binary("add", axes[self.place], offset)
+                target[self.position] = binary("add", axes[self.position], offset)
             store = Store(
                 self.keys[0],
                 tuple(index.node for index in target),
@@ -287,7 +289,7 @@ class ConcatenateOp(Operation):
                 location=self.location,
             )
             body += nest(axes, (store,), self.location)
-            offset += part.shape[self.place]
+            offset += part.shape[self.position]
         return body
 
 
@@ -295,19 +297,19 @@ def concatenate(a_tuple: Any, axis: Any = 0) -> Any:
     """Returns tensors one after another along an axis."""
     parts = as_tensors("topi.concatenate", a_tuple)
     first = parts[0]
-    place = as_axis("topi.concatenate", axis, first.ndim)
+    position = as_axis("topi.concatenate", axis, first.ndim)
     for part in parts:
-        others = [(*x.shape[:place], *x.shape[place + 1 :]) for x in (part, first)]
+        others = [(*x.shape[:position], *x.shape[position + 1 :]) for x in (part, first)]
         if part.ndim != first.ndim or others[0] != others[1] or part.dtype != first.dtype:
             raise refusal(
                 ArgumentValueError,
                 "topi.concatenate",
                 f"{part.dtype}{list(map(int, part.shape))} does not continue "
-                f"{first.dtype}{list(map(int, first.shape))} along axis {place}",
+                f"{first.dtype}{list(map(int, first.shape))} along axis {position}",
                 "All have one dtype, and equal extents but along the axis.",
             )
-    extent = sum(part.shape[place] for part in parts)
-    shape = (*first.shape[:place], Extent(extent), *first.shape[place + 1 :])
+    extent = sum(part.shape[position] for part in parts)
+    shape = (*first.shape[:position], Extent(extent), *first.shape[position + 1 :])
     op = ConcatenateOp(
         "T_concat",
         (shape,),
@@ -315,7 +317,7 @@ def concatenate(a_tuple: Any, axis: Any = 0) -> Any:
         (fresh_key("T_concat"),),
         location=author_location(),
         parts=parts,
-        place=place,
+        position=position,
     )
     return op.output(0)
 
@@ -323,8 +325,8 @@ def concatenate(a_tuple: Any, axis: Any = 0) -> Any:
 def stack(a: Any, axis: Any = 0) -> Any:
     """Returns tensors of one shape one after another along a new axis."""
     parts = as_tensors("topi.stack", a)
-    place = as_axis("topi.stack", axis, parts[0].ndim + 1)
-    return concatenate([expand_dims(part, place) for part in parts], place)
+    position = as_axis("topi.stack", axis, parts[0].ndim + 1)
+    return concatenate([expand_dims(part, position) for part in parts], position)
 
 
 def expand_like(a: Any, shape_like: Any, axis: Any) -> Any:
@@ -338,7 +340,7 @@ def expand_like(a: Any, shape_like: Any, axis: Any) -> Any:
     tensor = as_tensor("topi.expand_like", a)
     wanted = as_tensor("topi.expand_like", shape_like).shape
     axes = [as_axis("topi.expand_like", each, len(wanted)) for each in axis]
-    kept = [extent for place, extent in enumerate(wanted) if place not in axes]
+    kept = [extent for position, extent in enumerate(wanted) if position not in axes]
     if list(tensor.shape) != kept:
         raise refusal(
             ArgumentValueError,
@@ -350,7 +352,7 @@ def expand_like(a: Any, shape_like: Any, axis: Any) -> Any:
     return compute(
         wanted,
         lambda *indices: tensor(
-            *(index for place, index in enumerate(indices) if place not in axes)
+            *(index for position, index in enumerate(indices) if position not in axes)
         ),
         name="T_expand_like",
     )
