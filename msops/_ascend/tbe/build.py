@@ -11,8 +11,7 @@ from typing import Any
 
 from msops._ascend.tbe.session import KernelTypeError, record_build
 from msops._loops.frontends.tvm.tensor import PlaceholderOp, Tensor, by_age
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import BuildError
+from msops._loops.frontends.tvm.tracing import build_error, call_error
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,7 @@ def build(sch: Any, config_map: Any = None) -> None:
         then all results; a list of such lists for a list of schedules.
     """
     if not isinstance(config_map, Mapping) or "tensor_list" not in config_map:
-        raise refusal(
-            BuildError,
+        raise build_error(
             "build",
             "expected a config with 'name' and 'tensor_list'; got "
             + (f"keys {sorted(config_map)}" if isinstance(config_map, Mapping) else "none"),
@@ -111,7 +109,7 @@ def schedule_of_results(results: Any) -> tuple[Schedule, list[Tensor]]:
 
 def _record(name: str, tensors: Any) -> None:
     if not isinstance(tensors, (list, tuple)) or not tensors:
-        raise refusal(
+        raise call_error(
             KernelTypeError,
             name,
             f"expected a list of tensors; got {type(tensors).__name__}",
@@ -123,7 +121,7 @@ def _record(name: str, tensors: Any) -> None:
 
 def _check_schedule(name: str, schedule: Any) -> None:
     if not isinstance(schedule, Schedule):
-        raise refusal(
+        raise call_error(
             KernelTypeError,
             name,
             f"expected a schedule; got {type(schedule).__name__}",
@@ -134,7 +132,7 @@ def _check_schedule(name: str, schedule: Any) -> None:
 def _check_all_tensors(name: str, tensors: Any) -> None:
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
-            raise refusal(
+            raise call_error(
                 KernelTypeError,
                 name,
                 f"expected tensors; got {type(tensor).__name__} at position {position}",

@@ -19,7 +19,7 @@ from msops._ascend.tbe.operation import DslOperation, apply, check_tensors
 from msops._ascend.tbe.session import KernelTypeError
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tensor import Tensor
-from msops._loops.frontends.tvm.tracing import refusal
+from msops._loops.frontends.tvm.tracing import call_error
 from msops._loops.ir.intrinsics import is_float
 
 FLOATS = ("float16", "float32")
@@ -95,7 +95,7 @@ def cast(x: Tensor, dtype: str, name: str = "cast") -> Tensor:
     """
     path = _path(x.dtype, dtype)
     if path is None:
-        raise refusal(
+        raise call_error(
             KernelTypeError,
             name,
             f"Unsupported cast type: {x.dtype} to {dtype}",
@@ -128,7 +128,7 @@ def cast_operands(
     wide = "float32" in supported and all(len(_path(d, "float32") or "") <= 1 for d in dtypes)
     target = "float32" if wide and None not in {_path(d, "float32") for d in dtypes} else "float16"
     if target not in supported:
-        raise refusal(
+        raise call_error(
             KernelTypeError,
             name,
             f"expected {', '.join(supported)}; got {', '.join(sorted(dtypes))}",

@@ -13,8 +13,7 @@ from msops._ascend.tbe.casting import NUMBERS, cast_beside, cast_operands
 from msops._ascend.tbe.operation import apply, check_same_shape, check_tensors, number_of
 from msops._ascend.tbe.session import KernelTypeError
 from msops._loops.frontends.tvm.tensor import Tensor
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import BuildError
+from msops._loops.frontends.tvm.tracing import build_error, call_error
 
 _COMPARE: dict[str, Callable[[Any, Any], jax.Array]] = {
     "eq": jnp.equal,
@@ -94,7 +93,7 @@ def vsel(condition: Any, x: Any, y: Any) -> Tensor:
     """
     (where,) = check_tensors("vsel", condition)
     if where.dtype not in ("bool", "uint8"):
-        raise refusal(
+        raise call_error(
             KernelTypeError,
             "vsel",
             f"expected bool or uint8 for the condition; got {where.dtype}",
@@ -105,8 +104,7 @@ def vsel(condition: Any, x: Any, y: Any) -> Tensor:
     operands = _mixed("vsel", x, y)
     for tensor in operands.tensors:
         if tuple(tensor.shape) != shape:
-            raise refusal(
-                BuildError,
+            raise build_error(
                 "vsel",
                 f"The condition's shape {tuple(map(int, shape))} must be equal to that of what is "
                 f"chosen from, {tuple(map(int, tensor.shape))}",
@@ -137,7 +135,7 @@ def vlogic(lhs: Any, rhs: Any = None, operation: str = "logic_and") -> Tensor:
     shape = check_same_shape("vlogic", *tensors)
     for tensor in tensors:
         if tensor.dtype != "bool":
-            raise refusal(
+            raise call_error(
                 KernelTypeError,
                 "vlogic",
                 f"expected bool; got {tensor.dtype}",
@@ -207,8 +205,7 @@ def _operands(
 
 def _choice(name: str, given: Any, known: dict[str, Any], what: str) -> Any:
     if not isinstance(given, str) or given not in known:
-        raise refusal(
-            BuildError,
+        raise build_error(
             name,
             f"expected {what} to be one of {', '.join(map(repr, known))}; got {given!r}",
             "Pass one of these.",
@@ -218,8 +215,7 @@ def _choice(name: str, given: Any, known: dict[str, Any], what: str) -> Any:
 
 def _packed_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     if not shape or shape[-1] % 8:
-        raise refusal(
-            BuildError,
+        raise build_error(
             name,
             f"in mode 'bit' the last axis must be a multiple of 8; got {tuple(map(int, shape))}",
             "Use mode='bool', or pad the last axis.",

@@ -17,7 +17,7 @@ from msops._ascend.tbe.operation import apply, check_tensors
 from msops._ascend.tbe.session import KernelTypeError
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tensor import Tensor
-from msops._loops.frontends.tvm.tracing import refusal
+from msops._loops.frontends.tvm.tracing import call_error
 from msops.errors import BuildError
 
 # By format of an operand, and whether it is transposed: the axes of its blocks, as rows (block,
@@ -309,7 +309,7 @@ def check_conv_shape(
 
 
 def _refused(problem: str, remedy: str, name: str = "matmul") -> BuildError:
-    return refusal(KernelTypeError, name, problem, remedy or "Correct the call.")
+    return call_error(KernelTypeError, name, problem, remedy or "Correct the call.")
 
 
 NAMES: dict[str, Callable[..., Any]] = {

@@ -13,9 +13,8 @@ import numpy as np
 from msops._ascend.tbe.session import KernelTypeError, remember_dtype
 from msops._loops.frontends.tvm.expr import ConstExpr, const
 from msops._loops.frontends.tvm.tensor import Operation, Tensor, as_shape
-from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
+from msops._loops.frontends.tvm.tracing import author_location, build_error, call_error, fresh_key
 from msops._loops.ir.intrinsics import is_float
-from msops.errors import BuildError
 
 Rule = Callable[..., Any]
 """From one array per input to the array of the result, in JAX."""
@@ -86,7 +85,7 @@ def check_tensors(name: str, *values: Any) -> tuple[Tensor, ...]:
     """
     for position, value in enumerate(values):
         if not isinstance(value, Tensor):
-            raise refusal(
+            raise call_error(
                 KernelTypeError,
                 name,
                 f"expected a tensor as operand {position}; got {type(value).__name__}",
@@ -108,7 +107,7 @@ def number_of(name: str, value: Any, dtype: str) -> Any:
     if isinstance(value, Tensor) or not isinstance(value, (bool, int, float, ConstExpr)):
         given = getattr(value, "item", None)
         if isinstance(value, Tensor) or given is None:
-            raise refusal(
+            raise call_error(
                 KernelTypeError,
                 name,
                 f"expected a number; got {type(value).__name__}",
@@ -118,7 +117,7 @@ def number_of(name: str, value: Any, dtype: str) -> Any:
         value = given()
     number = value.value if isinstance(value, ConstExpr) else value
     if not _holds(dtype, number):
-        raise refusal(
+        raise call_error(
             KernelTypeError,
             name,
             f"expected a number of {dtype}, the dtype of the tensor; got {number!r}",
@@ -148,16 +147,14 @@ def check_same_shape(name: str, *tensors: Tensor) -> tuple[int, ...]:
     first = shapes[0]
     for shape in shapes[1:]:
         if len(shape) != len(first):
-            raise refusal(
-                BuildError,
+            raise build_error(
                 name,
                 f"The lhs shape ndim {len(first)} must be equal to the rhs {len(shape)}: got "
                 f"{first} and {shape}",
                 "Bring both to one shape first: broadcast(x, shape).",
             )
         if shape != first:
-            raise refusal(
-                BuildError,
+            raise build_error(
                 name,
                 f"The lhs shape must be equal to the rhs: got {first} and {shape}",
                 "TBE does not broadcast by itself: call broadcast(x, shape) first.",

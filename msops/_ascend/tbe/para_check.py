@@ -9,7 +9,7 @@ from typing import Any
 
 from msops._ascend.tbe import util
 from msops._ascend.tbe.session import KernelTypeError
-from msops._loops.frontends.tvm.tracing import refusal
+from msops._loops.frontends.tvm.tracing import call_error
 
 _TENSORS = ("INPUT", "OUTPUT")
 _PRESENCES = ("REQUIRED", "OPTION", "DYNAMIC")
@@ -94,7 +94,7 @@ def _check_attribute(who: str, name: str, kind: str, value: Any) -> None:
 
 
 def _refuse(who: str, name: str, expected: str, value: Any) -> KernelTypeError:
-    return refusal(
+    return call_error(
         KernelTypeError,
         who,
         f"expected {expected} for {name!r}; got {value!r} ({type(value).__name__})",

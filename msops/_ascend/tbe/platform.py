@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from msops._ascend.tbe.session import current_kernel
 from msops._loops.frontends.tvm.modules import KernelModule
-from msops._loops.frontends.tvm.tracing import current_op, refusal
+from msops._loops.frontends.tvm.tracing import backend_error, current_op
 from msops.errors import BackendError
 
 CCE_PARAMS: dict[str, Any] = {
@@ -60,8 +60,7 @@ _SPECIFICATION: dict[str, Any] = {
 def get_soc_spec(key: str) -> Any:
     """Returns a fact about the Ascend 910, such as ``"CORE_NUM"``."""
     if key not in _SPECIFICATION:
-        raise refusal(
-            BackendError,
+        raise backend_error(
             "get_soc_spec",
             f"expected one of {', '.join(_SPECIFICATION)}; got {key!r}",
             "Kernels here run as operations of XLA: take another way to decide.",
@@ -141,8 +140,7 @@ def tik_refusal(name: str) -> BackendError:
     """
     kernel = current_kernel()
     which = f"the kernel {kernel!r} is" if kernel and current_op() else "the kernel is"
-    return refusal(
-        BackendError,
+    return backend_error(
         f"te.tik.{name}",
         f"TIK is not supported: {which} written in TIK, which programs the Ascend's buffers and "
         "instructions",

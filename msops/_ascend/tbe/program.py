@@ -16,8 +16,7 @@ import jax
 from msops._ascend.tbe.operation import DslOperation
 from msops._loops.frontends.tvm.lower import lower
 from msops._loops.frontends.tvm.tensor import Operation, PlaceholderOp, Tensor, by_age
-from msops._loops.frontends.tvm.tracing import age, refusal
-from msops.errors import BuildError
+from msops._loops.frontends.tvm.tracing import age, build_error
 
 Arrays = dict[str, Any]
 
@@ -94,8 +93,7 @@ class Program:
             if tensor.key in own or tensor.op.keys[0] in found:
                 continue
             if isinstance(tensor.op, PlaceholderOp):
-                raise refusal(
-                    BuildError,
+                raise build_error(
                     f"tvm.placeholder {tensor.name!r}",
                     "a result is made from it, and it is not in the tensor_list",
                     "List it in tensor_list, at the place of its input.",

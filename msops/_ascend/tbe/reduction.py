@@ -14,8 +14,7 @@ from msops._ascend.tbe.casting import NUMBERS, cast_operands
 from msops._ascend.tbe.operation import apply, check_same_shape, check_tensors, number_of
 from msops._ascend.tbe.session import KernelTypeError
 from msops._loops.frontends.tvm.tensor import Tensor
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import BuildError
+from msops._loops.frontends.tvm.tracing import build_error, call_error
 
 _REDUCE: dict[str, Callable[..., jax.Array]] = {
     "reduce_max": jnp.max,
@@ -64,15 +63,14 @@ def _axes(name: str, axis: Any, rank: int) -> tuple[int, ...]:
         try:
             index = one.__index__()
         except AttributeError:
-            raise refusal(
+            raise call_error(
                 KernelTypeError,
                 name,
                 f"expected axis to be an int or a list of ints; got {axis!r}",
                 "Pass for example [2, 3].",
             ) from None
         if not -rank <= index < rank:
-            raise refusal(
-                BuildError,
+            raise build_error(
                 name,
                 f"wrong axis: expected -{rank} to {rank - 1}; got {index}",
                 "Name an axis that the tensor has.",
@@ -93,7 +91,7 @@ def tuple_sum(input_tensor_list: Any, axis: Any, keepdims: bool = False) -> tupl
       One tensor per tensor given.
     """
     if not isinstance(input_tensor_list, (list, tuple)) or not input_tensor_list:
-        raise refusal(
+        raise call_error(
             KernelTypeError,
             "tuple_sum",
             f"expected a list of tensors; got {type(input_tensor_list).__name__}",
@@ -156,8 +154,7 @@ def _segment_ids(name: str, given: Any, rows: int, count: int) -> Any:
         if len(ids) == rows and max(ids, default=0) < count:
             return tuple(ids)
         problem = f"got {given!r}"
-    raise refusal(
-        BuildError,
+    raise build_error(
         name,
         f"expected segment_ids to have one int32 below num_segments ({count}) for each of the "
         f"{rows} rows; {problem}",

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from msops._loops.frontends.tvm.tensor import Tensor
-from msops._loops.frontends.tvm.tracing import refusal, tracing
+from msops._loops.frontends.tvm.tracing import build_error, tracing
 from msops.errors import BuildError
 
 
@@ -74,8 +74,7 @@ def record_build(name: str, tensors: tuple[Tensor, ...]) -> None:
     """
     session = _session.get()
     if session is None:
-        raise refusal(
-            BuildError,
+        raise build_error(
             name,
             "it was called outside a kernel",
             "Make an op of the function: msops.Custom(f, ..., func_type='tbe').",

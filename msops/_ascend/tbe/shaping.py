@@ -12,8 +12,7 @@ from msops._ascend.tbe.session import KernelTypeError, remember_dtype
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ConstExpr
 from msops._loops.frontends.tvm.tensor import Tensor, as_shape
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import BuildError
+from msops._loops.frontends.tvm.tracing import build_error, call_error
 
 
 def broadcast(var: Any, shape: Any, output_dtype: Any = None) -> Tensor:
@@ -44,8 +43,7 @@ def _broadcast_tensor(x: Tensor, extents: tuple[int, ...]) -> Tensor:
     check_tensors("broadcast", x)
     own = tuple(map(int, x.shape))
     if len(own) > len(extents):
-        raise refusal(
-            BuildError,
+        raise build_error(
             "broadcast",
             "Length of shape of input must be less than or equal to output for Tensor "
             f"Broadcasting, while input shape is {own}, and output shape is {extents}",
@@ -53,8 +51,7 @@ def _broadcast_tensor(x: Tensor, extents: tuple[int, ...]) -> Tensor:
         )
     for size, wanted in zip(own, extents[len(extents) - len(own) :], strict=True):
         if size not in (1, wanted):
-            raise refusal(
-                BuildError,
+            raise build_error(
                 "broadcast",
                 "For tensor broadcasting, shape must be the same or corresponding shape of src "
                 f"tensor is 1 while src shape is {own}, and dst shape is {extents}",
@@ -74,7 +71,7 @@ def concat(raw_tensors: Any, axis: Any) -> Tensor:
       axis: an int, not negative.
     """
     if not isinstance(raw_tensors, (list, tuple)) or not raw_tensors:
-        raise refusal(
+        raise call_error(
             KernelTypeError,
             "concat",
             f"expected a list of tensors; got {type(raw_tensors).__name__}",
@@ -84,15 +81,13 @@ def concat(raw_tensors: Any, axis: Any) -> Tensor:
     shapes = [tuple(map(int, tensor.shape)) for tensor in tensors]
     rank = len(shapes[0])
     if not isinstance(axis, int) or not 0 <= axis < rank:
-        raise refusal(
-            BuildError,
+        raise build_error(
             "concat",
             f"concat axis must be in 0-{rank - 1}, actual is {axis}",
             "Count axes from the first one.",
         )
     if len({tensor.dtype for tensor in tensors}) > 1:
-        raise refusal(
-            BuildError,
+        raise build_error(
             "concat",
             f"dtype must be the same to each other: got {', '.join(t.dtype for t in tensors)}",
             "Cast them first: cast_to(x, dtype).",
@@ -100,8 +95,7 @@ def concat(raw_tensors: Any, axis: Any) -> Tensor:
     if len({(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}) > 1 or any(
         len(shape) != rank for shape in shapes
     ):
-        raise refusal(
-            BuildError,
+        raise build_error(
             "concat",
             "concat input shape len must be the same to each other except concat axis: got "
             f"{', '.join(map(str, shapes))}",

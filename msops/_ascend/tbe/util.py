@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msops._ascend.tbe.session import KernelTypeError
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import BuildError
+from msops._loops.frontends.tvm.tracing import build_error, call_error
 
 VERSION_CLOUD = "cloud"
 VERSION_MINI = "mini"
@@ -25,8 +24,7 @@ def check_kernel_name(kernel_name: Any) -> None:
     if not isinstance(kernel_name, str):
         raise _wrong_type("check_kernel_name", "a str", kernel_name)
     if len(kernel_name) > _LONGEST_NAME or not re.fullmatch(r"[A-Za-z_]\w*", kernel_name, re.ASCII):
-        raise refusal(
-            BuildError,
+        raise build_error(
             "check_kernel_name",
             "kernel_name can only contain letters, numbers and underscores, and begin with no "
             f"number, in at most {_LONGEST_NAME} characters; got {kernel_name!r}",
@@ -53,7 +51,7 @@ def check_input_type(*types: Any, **kw_types: Any) -> Callable[..., Any]:
         @functools.wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
             if len(args) + len(kwargs) > len(types) + len(kw_types):
-                raise refusal(
+                raise call_error(
                     KernelTypeError,
                     function.__name__,
                     f"expected at most {len(types) + len(kw_types)} arguments, as check_input_type "
@@ -63,7 +61,7 @@ def check_input_type(*types: Any, **kw_types: Any) -> Callable[..., Any]:
             for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
                 wanted = expected.get(name, object)
                 if not isinstance(value, wanted):
-                    raise refusal(
+                    raise call_error(
                         KernelTypeError,
                         function.__name__,
                         f"input type error: expected {_type_names(wanted)} for {name!r}; "
@@ -95,8 +93,7 @@ def check_shape_rule(
     largest = _MOST_ELEMENTS if max_shape_num is None else max_shape_num
     extents = _extents("check_shape_rule", shape)
     if not least <= len(extents) <= most:
-        raise refusal(
-            BuildError,
+        raise build_error(
             "check_shape_rule",
             f"The ndim of input shape must be more than {least - 1}, less than {most + 1}, actual "
             f"input ndim is {len(extents)}: {tuple(extents)}",
@@ -104,8 +101,7 @@ def check_shape_rule(
         )
     for extent in extents:
         if not 0 < extent <= largest:
-            raise refusal(
-                BuildError,
+            raise build_error(
                 "check_shape_rule",
                 f"The type of axis value must be positive int and value in (0,{largest}], actual "
                 f"value is {extent} in {tuple(extents)}",
@@ -116,8 +112,7 @@ def check_shape_rule(
 def check_dtype_rule(dtype: Any, check_list: Any, param_name: str = "") -> None:
     """Checks that a dtype is one of a list."""
     if dtype not in check_list:
-        raise refusal(
-            BuildError,
+        raise build_error(
             "check_dtype_rule",
             f"The data type{f' of {param_name}' if param_name else ''} is not supported, supported "
             f"list: {', '.join(check_list)}; got {dtype}",
@@ -129,8 +124,7 @@ def check_shape_size(shape: Any, limit: int = _MOST_ELEMENTS) -> int:
     """Returns the number of elements, which must be less than a limit."""
     size = math.prod(_extents("check_shape_size", shape))
     if size >= limit:
-        raise refusal(
-            BuildError,
+        raise build_error(
             "check_shape_size",
             f"The shape size for tensor must be less than {limit}; got {size}",
             "The kernel is not made for such tensors.",
@@ -161,8 +155,7 @@ def compare_tensor_dict_key(dict1: Any, dict2: Any, dict_key: str) -> None:
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
         first, second = list(first), list(second)
     if first is None or first != second:
-        raise refusal(
-            BuildError,
+        raise build_error(
             "compare_tensor_dict_key",
             f"expected {dict_key!r} to be the same in both; got {first!r} and {second!r}",
             "Call the op with tensors that agree.",
@@ -197,8 +190,7 @@ def produce_shapes(shape1: Any, shape2: Any) -> tuple[list[int], list[int], list
     second = [1] * (rank - len(second)) + second
     for one, other in zip(first, second, strict=True):
         if one != other and 1 not in (one, other):
-            raise refusal(
-                BuildError,
+            raise build_error(
                 "produce_shapes",
                 f"input shapes not match: {tuple(shape1)} and {tuple(shape2)}",
                 "They must agree in every axis in which none of them is 1.",
@@ -217,8 +209,7 @@ def axis_check(shape_len: int, axis: Any) -> Any:
     given = list(axis) if isinstance(axis, (list, tuple)) else [axis]
     for one in given:
         if not isinstance(one, int) or not -shape_len <= one < shape_len:
-            raise refusal(
-                BuildError,
+            raise build_error(
                 "axis_check",
                 f"The axis value must be between [{-shape_len}, {shape_len - 1}], actual {one!r}",
                 "Name axes that the tensor has.",
@@ -256,7 +247,7 @@ def _extents(name: str, shape: Any) -> Sequence[int]:
 
 
 def _wrong_type(name: str, expected: str, value: Any) -> KernelTypeError:
-    return refusal(
+    return call_error(
         KernelTypeError,
         name,
         f"expected {expected}; got {value!r} ({type(value).__name__})",

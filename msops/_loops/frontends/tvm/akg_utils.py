@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msops._loops.frontends.tvm.tensor import Tensor
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import ArgumentTypeError, ArgumentValueError
+from msops._loops.frontends.tvm.tracing import type_error, value_error
 
 CCE, CUDA, CPU, LLVM = "cce", "cuda", "cpu", "llvm"
 
@@ -44,8 +43,7 @@ def check_shape(tensor: Any, length: int | None = None, tensor_name: str = "") -
     shape = get_shape(tensor)
     if min(shape, default=1) <= 0 or (length is not None and len(shape) != length):
         wanted = "positive extents" if length is None else f"{length} positive extents"
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "akg.utils.check_shape",
             f"expected a shape of {wanted} for {tensor_name or 'the tensor'}; got {shape}",
             "Call the kernel with another shape.",
@@ -66,8 +64,7 @@ def elemwise_dtype_check(dtype_a: Any, dtype_b: Any, supported_type: Any = None)
 
 def _check_equal(name: str, left: Any, right: Any) -> None:
     if left != right:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             f"akg.utils.{name}",
             f"expected the same of both; got {left} and {right}",
             "Call the kernel with inputs that agree.",
@@ -79,8 +76,7 @@ def ops_dtype_check(dtype: Any, args: Any) -> None:
     known = set(_flat(args))
     for each in dtype if isinstance(dtype, (list, tuple)) else (dtype,):
         if str(each).lower() not in known:
-            raise refusal(
-                ArgumentTypeError,
+            raise type_error(
                 "akg.utils.ops_dtype_check",
                 f"expected one of {', '.join(sorted(known))}; got {each}",
                 "Cast the input, or widen the check.",
@@ -98,8 +94,7 @@ def auto_broadcast_check(shape_a: Any, shape_b: Any) -> None:
     left, right = get_shape(shape_a), get_shape(shape_b)
     for x, y in zip(reversed(left), reversed(right), strict=False):
         if x != y and 1 not in (x, y):
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 "akg.utils.auto_broadcast_check",
                 f"the shapes {left} and {right} cannot be broadcast together",
                 "Aligned at their last dimensions, extents must be equal or 1.",
@@ -112,8 +107,7 @@ def reduce_axis_check(reduce_shape: Any, reduce_axis: Any) -> None:
     axes: Sequence[Any] = reduce_axis if isinstance(reduce_axis, (list, tuple)) else (reduce_axis,)
     for axis in axes:
         if axis is not None and not -ndim <= axis < ndim:
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 "akg.utils.reduce_axis_check",
                 f"expected axes in [{-ndim}, {ndim}); got {axis}",
                 f"The tensor has {ndim} dimensions.",
@@ -132,8 +126,7 @@ def check_input_type(*types: Any) -> Callable[[Callable[..., Any]], Callable[...
         def checked(*args: Any, **options: Any) -> Any:
             for position, (arg, wanted) in enumerate(zip(args, types, strict=False)):
                 if not isinstance(arg, _as_types(wanted)):
-                    raise refusal(
-                        ArgumentTypeError,
+                    raise type_error(
                         function.__name__,
                         f"argument {position} has a wrong type, {type(arg).__name__}",
                         f"Expected {wanted}.",

@@ -19,10 +19,9 @@ from msops._loops.frontends.tvm.expr import (
     cast,
     const,
 )
-from msops._loops.frontends.tvm.tracing import refusal
+from msops._loops.frontends.tvm.tracing import value_error
 from msops._loops.ir.intrinsics import INTEGERS, is_float, result_dtype
 from msops._loops.ir.nodes import Binary, BinaryOp, Call, Select
-from msops.errors import ArgumentValueError
 
 
 def matched(name: str, left: Any, right: Any) -> tuple[ScalarExpr, ScalarExpr]:
@@ -35,8 +34,7 @@ def matched(name: str, left: Any, right: Any) -> tuple[ScalarExpr, ScalarExpr]:
     y = as_expr(right, like=x)
     dtype = common_dtype(x.dtype, y.dtype)
     if dtype is None:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             name,
             f"cannot match type {x.dtype} vs {y.dtype}",
             f'Cast one of the two: x.astype("{y.dtype}") or y.astype("{x.dtype}").',
@@ -56,8 +54,7 @@ def binary(op: BinaryOp, left: Any, right: Any) -> ScalarExpr:
     if x.dtype == "bool" and op not in _BOOL_OPS:
         x, y = x.astype("int32"), y.astype("int32")
     if op in _INTEGER_OPS and is_float(x.dtype):
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             op,
             f"expected integers; got {x.dtype}",
             'Cast the operands first: x.astype("int32").',
@@ -83,8 +80,7 @@ def true_divide(left: Any, right: Any) -> ScalarExpr:
     """Returns the quotient of floats; integers are an error, since `/` could mean two things."""
     x, y = matched("/", left, right)
     if not is_float(x.dtype):
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "/",
             f"the division of {x.dtype} by {y.dtype} is ambiguous",
             "Write // or tvm.floordiv to round down, tvm.truncdiv to round towards zero, or cast "
@@ -118,8 +114,7 @@ def as_condition(name: str, value: Any) -> ScalarExpr:
         return expr
     if expr.dtype in INTEGERS:
         return binary("ne", expr, 0)
-    raise refusal(
-        ArgumentValueError,
+    raise value_error(
         name,
         f"expected a condition; got a value of dtype {expr.dtype}",
         "Compare it: x > 0.0.",
@@ -131,8 +126,7 @@ def as_index(name: str, value: Any) -> ScalarExpr:
     expr = as_expr(value)
     if expr.dtype in INTEGERS:
         return expr
-    raise refusal(
-        ArgumentValueError,
+    raise value_error(
         name,
         f"expected an integer; got a value of dtype {expr.dtype}",
         'Cast it: x.astype("int32").',

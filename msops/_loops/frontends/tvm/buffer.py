@@ -9,10 +9,9 @@ from msops._loops.frontends.tvm.arithmetic import as_index, union_of
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import NOTHING, ScalarExpr, Sources, as_expr, const
 from msops._loops.frontends.tvm.tensor import Shape, as_shape, unravelled
-from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
+from msops._loops.frontends.tvm.tracing import author_location, fresh_key, value_error
 from msops._loops.ir.intrinsics import INTEGERS, is_float
 from msops._loops.ir.nodes import Load, Stmt, Store
-from msops.errors import ArgumentValueError
 
 
 @dataclass(frozen=True)
@@ -95,8 +94,7 @@ class DeclaredBuffer:
         )
         if same_kind and isinstance(value, (int, float)):
             return const(value, self.dtype)
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             f"buffer {self.name!r}",
             f"data type does not match content type: {expr.dtype} vs {self.dtype}",
             f'Cast the value: x.astype("{self.dtype}"), or tvm.const(0, "{self.dtype}").',
@@ -109,8 +107,7 @@ class DeclaredBuffer:
         if len(index) == 1 and len(self.shape) != 1:
             return unravelled(as_index(name, index[0]), self.shape)
         if len(index) != len(self.shape):
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 f"buffer {self.name!r}",
                 f"expected {len(self.shape)} indices, or one; got {len(index)}",
                 f"Its shape is {tuple(map(int, self.shape))}: give an index per dimension, or one "

@@ -12,9 +12,8 @@ from msops._loops.frontends.tvm.assign import assign
 from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.reduce import Reduce, Reduction
 from msops._loops.frontends.tvm.tensor import Operation, Shape, Tensor, as_shape, by_age
-from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
+from msops._loops.frontends.tvm.tracing import author_location, fresh_key, type_error, value_error
 from msops._loops.ir.nodes import INDEX_DTYPE, Const, For, If, Load, Location, Stmt
-from msops.errors import ArgumentTypeError, ArgumentValueError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,8 +122,7 @@ def compute(
 
 def _formulas(results: Sequence[Any], name: str) -> tuple[ScalarExpr, ...]:
     if not results or any(result is None for result in results):
-        raise refusal(
-            ArgumentTypeError,
+        raise type_error(
             f"tvm.compute {name!r}",
             "expected a value of the function; got None",
             "Return the element: lambda i: x(i) + 1.0.",
@@ -132,8 +130,7 @@ def _formulas(results: Sequence[Any], name: str) -> tuple[ScalarExpr, ...]:
     body = tuple(as_expr(result) for result in results)
     reductions = {id(_reduction((expr,))) for expr in body}
     if len(reductions) > 1:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             f"tvm.compute {name!r}",
             "expected results of one reduction, or of none",
             "Give each reduction its own tvm.compute, or reduce a tuple by one tvm.comm_reducer.",
@@ -148,8 +145,7 @@ def _axes(extents: Shape, fcompute: Callable[..., Any], name: str) -> tuple[Iter
     needed = sum(p.default is p.empty for p in named)
     is_open = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     if len(extents) < needed or (len(extents) > len(named) and not is_open):
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             f"tvm.compute {name!r}",
             f"fcompute does not match the dimensions: it takes {needed} indices, the shape "
             f"{tuple(map(int, extents))} has {len(extents)}",

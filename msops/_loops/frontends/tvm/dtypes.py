@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from msops._base.dtypes import as_dtype as find_dtype
-from msops._loops.frontends.tvm.tracing import refusal
+from msops._loops.frontends.tvm.tracing import type_error
 from msops._loops.ir.intrinsics import DTYPES, INTEGERS, is_float, result_dtype
-from msops.errors import ArgumentTypeError, MsopsError
+from msops.errors import MsopsError
 
 
 def as_dtype(value: Any) -> str:
@@ -30,8 +30,7 @@ def as_dtype(value: Any) -> str:
         name = ""
     if name in DTYPES:
         return name
-    raise refusal(
-        ArgumentTypeError,
+    raise type_error(
         "tvm dtype",
         f"expected one of {', '.join(DTYPES)}; got {value!r}",
         "Name one of them.",

@@ -12,11 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.tracing import fresh_key, refusal
+from msops._loops.frontends.tvm.tracing import fresh_key, type_error, value_error
 from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import INDEX_DTYPE, Call, Cast, Const, Expr, Load, Unary, UnaryOp, Var
 from msops._loops.ir.text import expr_text
-from msops.errors import ArgumentTypeError, ArgumentValueError
 
 Sources: TypeAlias = frozenset[Any]
 """The tensors an expression reads. A node names a buffer by key only; this keeps the tensor."""
@@ -52,8 +51,7 @@ class ScalarExpr:
         return cast(self, dtype)
 
     def __bool__(self) -> bool:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "tvm expression",
             "its truth is not known while the kernel is being built",
             "Combine conditions by tvm.all(...), tvm.any(...) or tvm.if_then_else(...) instead of "
@@ -77,8 +75,7 @@ class ScalarExpr:
 
     def __invert__(self) -> ScalarExpr:
         if is_float(self.dtype):
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 "~",
                 f"expected a bool or an integer; got {self.dtype}",
                 'Cast it first: x.astype("int32").',
@@ -199,8 +196,7 @@ def const(value: Any, dtype: Any = None) -> ConstExpr:
     if isinstance(value, ConstExpr):
         dtype, value = dtype or value.dtype, value.value
     if not isinstance(value, (numbers.Number, np.bool_)) or isinstance(value, complex):
-        raise refusal(
-            ArgumentTypeError,
+        raise type_error(
             "tvm.const",
             f"expected a number; got {type(value).__name__}",
             "Pass a Python number; use expressions and tensors as they are.",
@@ -255,8 +251,7 @@ def as_expr(value: Any, like: ScalarExpr | None = None) -> ScalarExpr:
         return const(value, like.dtype)
     if isinstance(value, (numbers.Number, np.bool_)):
         return const(value)
-    raise refusal(
-        ArgumentTypeError,
+    raise type_error(
         "tvm expression",
         f"expected a number or an expression; got {type(value).__name__}",
         "Index tensors to read an element, x(i, j) or x[i, j]; write whole-tensor operations by "

@@ -16,9 +16,14 @@ from msops._loops.frontends.tvm.tensor import (
     as_tensors,
     by_age,
 )
-from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
+from msops._loops.frontends.tvm.tracing import (
+    author_location,
+    build_error,
+    fresh_key,
+    type_error,
+    value_error,
+)
 from msops._loops.ir.nodes import Stmt
-from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -112,8 +117,7 @@ def _shapes(shape: Any) -> tuple[tuple[Shape, ...], bool]:
 def _dtypes(dtype: Any, inputs: Sequence[Tensor], count: int) -> tuple[str, ...]:
     if isinstance(dtype, (tuple, list)):
         if len(dtype) != count:
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 "tvm.extern",
                 f"expected {count} dtypes, one per shape; got {len(dtype)}",
                 "Pass one dtype for all results, or one for each.",
@@ -122,8 +126,7 @@ def _dtypes(dtype: Any, inputs: Sequence[Tensor], count: int) -> tuple[str, ...]
     if dtype is None:
         found = {tensor.dtype for tensor in inputs}
         if len(found) != 1:
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 "tvm.extern",
                 "cannot infer the dtype of the result: the inputs have "
                 + (", ".join(sorted(found)) or "none"),
@@ -140,16 +143,14 @@ def _buffers(
         return [DeclaredBuffer(*row) for row in wanted]
     buffers = list(given) if isinstance(given, (list, tuple)) else [given]
     if len(buffers) != len(wanted):
-        raise refusal(
-            BuildError,
+        raise build_error(
             "tvm.extern",
             f"number of {role}s and of their buffers differ: {len(wanted)} vs {len(buffers)}",
             f"Pass one buffer per {role}, or none at all.",
         )
     for buffer, (_, shape, dtype) in zip(buffers, wanted, strict=True):
         if (buffer.shape, buffer.dtype) != (shape, dtype):
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 "tvm.extern",
                 f"{buffer} does not describe its {role}, {dtype}{list(map(int, shape))}",
                 "Declare it with the shape and the dtype of the tensor.",
@@ -160,8 +161,7 @@ def _buffers(
 def _statement(result: Any, name: str) -> Statement:
     if isinstance(result, Statement):
         return result
-    raise refusal(
-        ArgumentTypeError,
+    raise type_error(
         f"tvm.extern {name!r}",
         f"expected the statements of an IR builder; got {type(result).__name__}",
         "Return ib.get() from the function.",

@@ -19,11 +19,10 @@ from msops._loops.frontends.tvm.arithmetic import (
 )
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr, cast, const
-from msops._loops.frontends.tvm.tracing import refusal
+from msops._loops.frontends.tvm.tracing import backend_error, value_error
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.intrinsics import INTEGERS, is_float
 from msops._loops.ir.nodes import BinaryOp, Call
-from msops.errors import ArgumentValueError, BackendError
 
 
 def unary(name: str, value: Any) -> ScalarExpr:
@@ -38,15 +37,13 @@ def unary(name: str, value: Any) -> ScalarExpr:
             return x
         if row.tvm_of_integer is not None:
             return const(row.tvm_of_integer)
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             f"tvm.{name}",
             f"expected a float; got {x.dtype}",
             f'Cast it first: tvm.{name}(x.astype("float32")).',
         )
     if row.domain == "integer" and x.dtype not in INTEGERS:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             f"tvm.{name}",
             f"expected an integer; got {x.dtype}",
             f'Cast it first: tvm.{name}(x.astype("int32")).',
@@ -61,8 +58,7 @@ def of_two(name: str, left: Any, right: Any) -> ScalarExpr:
     """Returns a function of two floats."""
     x, y = matched(f"tvm.{name}", left, right)
     if not is_float(x.dtype):
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             f"tvm.{name}",
             f"expected floats; got {x.dtype}",
             'Cast the operands first: x.astype("float32").',
@@ -127,8 +123,7 @@ def any_of(*conditions: Any) -> ScalarExpr:
 
 def _joined(name: str, op: BinaryOp, conditions: tuple[Any, ...]) -> ScalarExpr:
     if not conditions:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             name,
             "expected at least one condition; got none",
             f"Pass conditions: {name}(i > 0, i < n).",
@@ -187,8 +182,7 @@ def call_pure_intrin(dtype: Any, name: str, *args: Any) -> ScalarExpr:
     if name == "reinterpret":
         return reinterpret(args[0], dtype)
     if name not in CALLABLE:
-        raise refusal(
-            BackendError,
+        raise backend_error(
             "tvm.call_pure_intrin",
             f"the intrinsic {name!r} is not supported",
             f"Supported are {', '.join(sorted([*CALLABLE, 'reinterpret']))}.",
@@ -207,8 +201,7 @@ def reinterpret(value: Any, dtype: Any) -> ScalarExpr:
         and np.dtype(x.dtype).itemsize == np.dtype(name).itemsize
     ):
         return cast(x, name)
-    raise refusal(
-        BackendError,
+    raise backend_error(
         "reinterpret",
         f"the bits of {x.dtype} cannot be read as {name}",
         "Only integers of one width can be reinterpreted; use astype to convert a value.",
@@ -222,8 +215,7 @@ def refuse_call(kind: str) -> Callable[..., ScalarExpr]:
         names = [arg for arg in args if isinstance(arg, str)]
         # The dtype comes first where there is one.
         function = names[min(1, len(names) - 1)] if names else "?"
-        raise refusal(
-            BackendError,
+        raise backend_error(
             f"tvm.{kind}",
             f"the external function {function!r} is not part of the kernel and cannot be called",
             "Write it by tvm's own functions, or bring C++ code as an operator of func_type "

@@ -14,10 +14,15 @@ from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.intrin import likely, refuse_call
 from msops._loops.frontends.tvm.tensor import as_shape
-from msops._loops.frontends.tvm.tracing import author_location, refusal
+from msops._loops.frontends.tvm.tracing import (
+    author_location,
+    backend_error,
+    build_error,
+    type_error,
+    value_error,
+)
 from msops._loops.ir.intrinsics import INTEGERS
 from msops._loops.ir.nodes import Buffer, For, If, Local, Location, LoopHint
-from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, BuildError
 
 _HINTS: dict[str, LoopHint] = {
     "serial": "",
@@ -74,8 +79,7 @@ class IRBuilder:
           BuildError (a RuntimeError): a scope is open.
         """
         if len(self._scopes) != 1:
-            raise refusal(
-                BuildError,
+            raise build_error(
                 "ir_builder.get",
                 f"{len(self._scopes) - 1} scopes are still open",
                 "Call get() after the outermost with-block.",
@@ -87,8 +91,7 @@ class IRBuilder:
         if isinstance(stmt, Statement) or (callable(stmt) and not isinstance(stmt, ScalarExpr)):
             self._scopes[-1].append(stmt)
         elif not isinstance(stmt, ScalarExpr):
-            raise refusal(
-                ArgumentTypeError,
+            raise type_error(
                 "ir_builder.emit",
                 f"expected a statement; got {type(stmt).__name__}",
                 "Pass what ib.get() or buffer.vstore(...) returned.",
@@ -179,8 +182,7 @@ class IRBuilder:
         last = above[-1] if above else None
         branch = last.body[0] if isinstance(last, Statement) and len(last.body) == 1 else None
         if not isinstance(last, Statement) or not isinstance(branch, If) or branch.otherwise:
-            raise refusal(
-                BuildError,
+            raise build_error(
                 "ir_builder.else_scope",
                 "else_scope can only follow an if_scope",
                 "Open it directly after the with-block of ib.if_scope(...).",
@@ -230,8 +232,7 @@ class IRBuilder:
 
     def pointer(self, content_type: Any, name: str = "ptr") -> BufferVar:
         """Raises: the memory behind a bare pointer has no known size."""
-        raise refusal(
-            BackendError,
+        raise backend_error(
             "ir_builder.pointer",
             f"the pointer {name!r} has no memory of a known size",
             "Use ib.buffer_ptr(ins[0]) for an input or output, ib.allocate(...) for a temporary.",
@@ -297,8 +298,7 @@ def _buffer_of(name: str, buf: Any) -> DeclaredBuffer:
         return buf.buffer
     if isinstance(buf, DeclaredBuffer):
         return buf
-    raise refusal(
-        ArgumentTypeError,
+    raise type_error(
         name,
         f"expected a buffer; got {type(buf).__name__}",
         "Use the buffers that tvm.extern passes to its function, or ib.allocate(...).",
@@ -308,8 +308,7 @@ def _buffer_of(name: str, buf: Any) -> DeclaredBuffer:
 def _hint(for_type: str) -> LoopHint:
     if for_type in _HINTS:
         return _HINTS[for_type]
-    raise refusal(
-        ArgumentValueError,
+    raise value_error(
         "ir_builder.for_range",
         f"unknown for_type: expected one of {', '.join(_HINTS)}; got {for_type!r}",
         "Leave it out for a loop whose iterations run in order.",
@@ -318,8 +317,7 @@ def _hint(for_type: str) -> LoopHint:
 
 def _check_index_dtype(dtype: Any) -> None:
     if as_dtype(dtype) not in INTEGERS:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "ir_builder.for_range",
             f"expected an integer dtype of the loop variable; got {dtype}",
             'Leave it out: it is "int32".',

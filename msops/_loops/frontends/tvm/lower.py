@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence, Set
 
 from msops._loops.frontends.tvm.tensor import Operation, PlaceholderOp, Tensor
-from msops._loops.frontends.tvm.tracing import age, refusal
+from msops._loops.frontends.tvm.tracing import age, value_error
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Buffer,
@@ -23,7 +23,6 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.walk import map_expressions, rewrite
-from msops.errors import ArgumentValueError
 
 
 def lower(
@@ -88,8 +87,7 @@ def _stages(results: Iterable[Tensor], given: Set[str]) -> list[Operation]:
 def _refuse_strangers(stages: Iterable[Operation]) -> None:
     for op in stages:
         if isinstance(op, PlaceholderOp):
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 f"tvm.placeholder {op.name!r}",
                 "it is not an input of the kernel",
                 "Use the tensors that the kernel is called with.",
@@ -139,8 +137,7 @@ class _Readable:
     def _name(self, key: str, known: dict[str, str]) -> str:
         if key in known:
             return known[key]
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             f"tvm operation {self._op.name!r}",
             f"{key.partition('.')[0]!r} has no value here",
             "Use variables of loops and reduction axes inside them, buffers that were allocated "

@@ -21,7 +21,7 @@ from msops._loops.frontends.tvm import (
     tensor,
     topi,
 )
-from msops._loops.frontends.tvm.tracing import UnknownNameError, refusal
+from msops._loops.frontends.tvm.tracing import UnknownNameError, call_error
 
 
 class KernelModule(types.ModuleType):
@@ -31,7 +31,7 @@ class KernelModule(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         names = sorted(known for known in vars(self) if not known.startswith("_"))
-        raise refusal(
+        raise call_error(
             UnknownNameError,
             f"{self.__name__}.{name}",
             "there is no such name",

@@ -18,9 +18,8 @@ from msops._loops.frontends.tvm.expr import (
     const,
 )
 from msops._loops.frontends.tvm.intrin import max_value, min_value
-from msops._loops.frontends.tvm.tracing import refusal
+from msops._loops.frontends.tvm.tracing import type_error, value_error
 from msops._loops.ir.intrinsics import is_float
-from msops.errors import ArgumentTypeError, ArgumentValueError
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +63,7 @@ class Reduce(ScalarExpr):
     @property
     def node(self) -> Any:  # type: ignore[override]
         """Raises: a reduction is no operand."""
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "tvm reduction",
             "reductions are only allowed at the top level of compute",
             "Give the reduction its own tvm.compute and go on from the tensor it returns.",
@@ -89,8 +87,7 @@ def reduce_axis(dom: Any, name: str = "rv") -> IterVar:
     try:
         begin, end = (bound.__index__() for bound in dom)
     except (AttributeError, TypeError, ValueError):
-        raise refusal(
-            ArgumentTypeError,
+        raise type_error(
             "tvm.reduce_axis",
             f"expected a pair of ints; got {dom!r}",
             "Pass (0, n).",
@@ -138,8 +135,7 @@ def _reduced(
     def several(result: Any) -> tuple[ScalarExpr, ...]:
         parts = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         if len(parts) != len(values):
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 name,
                 f"expected {len(values)} values of its combiner and identity; got {len(parts)}",
                 "Both give one value for each that is reduced.",

@@ -14,10 +14,9 @@ from msops._loops.frontends.spec import Spec
 from msops._loops.frontends.tvm.compute import nest
 from msops._loops.frontends.tvm.expr import ConstExpr, IterVar
 from msops._loops.frontends.tvm.tensor import Operation, Tensor, as_shape, by_age
-from msops._loops.frontends.tvm.tracing import author_location, current_op, fresh_key, refusal
+from msops._loops.frontends.tvm.tracing import author_location, current_op, fresh_key, type_error
 from msops._loops.ir.nodes import Buffer, Kernel, Load, Local, Location, Stmt, Store
 from msops._loops.ir.walk import statements
-from msops.errors import ArgumentTypeError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,8 +71,7 @@ def script(pyfunc: Callable[..., Any]) -> Callable[..., Any]:
     def stage(*args: Any) -> Any:
         tensors = tuple(arg for arg in args if isinstance(arg, Tensor))
         if args[: len(tensors)] != tensors:
-            raise refusal(
-                ArgumentTypeError,
+            raise type_error(
                 f"tvm.hybrid.script {pyfunc.__name__!r}",
                 "expected all tensors before all numbers",
                 "Order the parameters so.",

@@ -11,9 +11,14 @@ from typing import Any, TypeAlias
 from msops._loops.frontends.tvm.arithmetic import as_index, binary, union_of
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr
-from msops._loops.frontends.tvm.tracing import age, author_location, fresh_key, refusal
+from msops._loops.frontends.tvm.tracing import (
+    age,
+    author_location,
+    fresh_key,
+    type_error,
+    value_error,
+)
 from msops._loops.ir.nodes import INDEX_DTYPE, Load, Location, Stmt
-from msops.errors import ArgumentTypeError, ArgumentValueError
 
 
 class Extent(int):
@@ -48,15 +53,13 @@ def as_shape(name: str, shape: Any) -> Shape:
     try:
         known = tuple(Extent(extent.__index__()) for extent in extents)
     except (AttributeError, TypeError):
-        raise refusal(
-            ArgumentTypeError,
+        raise type_error(
             name,
             f"expected a shape of ints; got {shape!r}",
             "Shapes are known when the kernel is compiled: use x.shape, ints and attributes.",
         ) from None
     if any(extent < 0 for extent in known):
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             name,
             f"expected a shape without negative extents; got {tuple(map(int, known))}",
             "Compute the missing extent from the others.",
@@ -186,8 +189,7 @@ class Tensor:
 
     def __call__(self, *indices: Any) -> ScalarExpr:
         if len(indices) != self.ndim:
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 f"tensor {self.op.name!r}",
                 f"need to provide {self.ndim} indices; got {len(indices)}",
                 f"Its shape is {tuple(map(int, self.shape))}: give one index per dimension.",
@@ -277,8 +279,7 @@ def as_tensors(name: str, value: Any) -> tuple[Tensor, ...]:
     tensors = tuple(value) if isinstance(value, (tuple, list)) else (value,)
     if not tensors or not all(isinstance(tensor, Tensor) for tensor in tensors):
         kinds = ", ".join(type(tensor).__name__ for tensor in tensors) or "nothing"
-        raise refusal(
-            ArgumentTypeError,
+        raise type_error(
             name,
             f"expected a tensor or several; got {kinds}",
             "Return what tvm.compute, tvm.extern or topi returned.",

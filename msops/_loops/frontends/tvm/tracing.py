@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import itertools
 import linecache
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import FrameType
 from typing import TypeVar
 
 from msops._loops.diagnostics import point
 from msops._loops.ir.nodes import Location
-from msops.errors import BackendError, MsopsError, explain
+from msops.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    BackendError,
+    BuildError,
+    MsopsError,
+    explain,
+)
 
 # contextlib is between the author's line and ours where the author opens a with-block.
 _PASSED = ("msops.", "contextlib")
@@ -62,29 +70,27 @@ def age(key: str) -> int:
     return int(key.rpartition(".")[2])
 
 
-def refusal(
-    kind: type[E],
-    name: str,
-    problem: str,
-    remedy: str,
-    details: Iterable[str] = (),
-    location: Location | None = None,
+def call_error(
+    kind: type[E], name: str, problem: str, remedy: str, location: Location | None = None
 ) -> E:
-    """Returns the error for a call that cannot be served.
+    """Returns the error for a call that cannot be done.
 
     Args:
       kind: class of the error.
       name: what was called, such as ``"tvm.compute"``.
       problem: expected and got, without its full stop.
       remedy: what the author can do, whole sentences.
-      details: further lines.
       location: where in the source; None takes the author's line under way.
     """
     who = current_op()
-    where = location or author_location()
-    return kind(
-        explain(f"{who}: {name}" if who else name, problem, remedy, [*point(where), *details])
-    )
+    lines = point(location or author_location())
+    return kind(explain(f"{who}: {name}" if who else name, problem, remedy, lines))
+
+
+value_error = functools.partial(call_error, ArgumentValueError)
+type_error = functools.partial(call_error, ArgumentTypeError)
+build_error = functools.partial(call_error, BuildError)
+backend_error = functools.partial(call_error, BackendError)
 
 
 def author_location() -> Location | None:

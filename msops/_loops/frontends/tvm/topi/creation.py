@@ -11,8 +11,7 @@ from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr, cast, const
 from msops._loops.frontends.tvm.tensor import as_shape
 from msops._loops.frontends.tvm.topi.shapes import as_tensor
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import ArgumentTypeError, ArgumentValueError
+from msops._loops.frontends.tvm.tracing import type_error, value_error
 
 
 def full(shape: Any, dtype: Any, fill_value: Any) -> Any:
@@ -44,8 +43,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = "float32") 
         low, high, by = (getattr(bound, "value", bound) for bound in (first, last, step))
         count = max(0, math.ceil((high - low) / by))
     except (TypeError, ZeroDivisionError):
-        raise refusal(
-            ArgumentTypeError,
+        raise type_error(
             "topi.arange",
             f"expected numbers and a step other than 0; got {first!r}, {last!r}, {step!r}",
             "The length must be known when the kernel is compiled.",
@@ -62,8 +60,7 @@ def shape(array: Any, dtype: Any = "int32") -> Any:
     """Returns the shape of a tensor as a tensor."""
     extents = as_tensor("topi.shape", array).shape
     if not extents:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.shape",
             "a tensor without dimensions has an empty shape",
             "Use x.shape, which is known when the kernel is compiled.",

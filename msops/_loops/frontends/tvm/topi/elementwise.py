@@ -17,8 +17,7 @@ from msops._loops.frontends.tvm.topi.shapes import (
     broadcast_element,
     broadcast_shapes,
 )
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import ArgumentValueError
+from msops._loops.frontends.tvm.tracing import value_error
 
 
 def elementwise(name: str, function: Callable[..., Any], *operands: Any) -> Any:
@@ -175,8 +174,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 def _where_rows(condition: Tensor, x: Tensor, y: Tensor) -> Any:
     if condition.shape[0] != x.shape[0] or x.shape != y.shape:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.where",
             f"a condition of {condition.shape[0]} elements does not fit tensors of shapes "
             f"{tuple(map(int, x.shape))} and {tuple(map(int, y.shape))}",
@@ -194,8 +192,7 @@ def broadcast_to(data: Any, shape: Any) -> Any:
     tensor = as_tensor("topi.broadcast_to", data)
     wanted = as_shape("topi.broadcast_to", shape)
     if broadcast_shapes("topi.broadcast_to", tensor.shape, wanted) != wanted:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.broadcast_to",
             f"the shape {tuple(map(int, tensor.shape))} cannot become {tuple(map(int, wanted))}",
             "Broadcasting repeats extents of 1 and adds dimensions in front.",

@@ -11,9 +11,8 @@ from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, cast
 from msops._loops.frontends.tvm.tensor import Tensor, unravelled
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
-from msops._loops.frontends.tvm.tracing import refusal
+from msops._loops.frontends.tvm.tracing import value_error
 from msops._loops.ir.intrinsics import INTEGERS
-from msops.errors import ArgumentValueError
 
 _MODES = ("clip", "wrap", "fast")
 
@@ -30,8 +29,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
     """
     data, positions = as_tensor("topi.take", a), as_tensor("topi.take", indices)
     if mode not in _MODES:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.take",
             f"expected a mode among {', '.join(_MODES)}; got {mode!r}",
             'Leave it out for "clip".',
@@ -82,8 +80,7 @@ def gather_nd(a: Any, indices: Any) -> Any:
     data, positions = as_tensor("topi.gather_nd", a), as_tensor("topi.gather_nd", indices)
     count = int(positions.shape[0]) if positions.ndim else 0
     if positions.ndim < 2 or count > data.ndim:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.gather_nd",
             f"expected indices of shape (m, ...) with m <= {data.ndim} and at least 2 dimensions; "
             f"got {tuple(map(int, positions.shape))}",
@@ -139,8 +136,7 @@ def sequence_mask(data: Any, valid_length: Any, mask_value: Any = 0, axis: Any =
     lengths = as_tensor("topi.sequence_mask", valid_length)
     position = as_int("topi.sequence_mask", axis)
     if position not in (0, 1) or tensor.ndim < 2 or lengths.ndim != 1:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.sequence_mask",
             f"expected axis 0 or 1, data of 2 or more dimensions and lengths of one; got axis "
             f"{position}, {tensor.ndim} and {lengths.ndim}",

@@ -16,8 +16,7 @@ from msops._loops.frontends.tvm.topi.elementwise import BINARY, UNARY, elementwi
 from msops._loops.frontends.tvm.topi.reduction import max_over, sum_over
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
 from msops._loops.frontends.tvm.topi.transform import reshape
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import ArgumentValueError
+from msops._loops.frontends.tvm.tracing import value_error
 
 
 def relu(x: Any) -> Any:
@@ -62,8 +61,7 @@ def _channel_axis(name: str, data: Tensor, of_channels: Tensor, axis: Any) -> in
     position = as_axis(f"topi.nn.{name}", axis, data.ndim)
     if of_channels.shape == (data.shape[position],):
         return position
-    raise refusal(
-        ArgumentValueError,
+    raise value_error(
         f"topi.nn.{name}",
         f"expected shape ({data.shape[position]},), one number per channel; got "
         f"{tuple(map(int, of_channels.shape))}",
@@ -160,8 +158,7 @@ def _widths(name: str, data: Tensor, before: Any, after: Any) -> list[tuple[int,
     low = [as_int(f"topi.nn.{name}", width) for width in before]
     high = low if after is None else [as_int(f"topi.nn.{name}", width) for width in after]
     if len(low) != data.ndim or len(high) != data.ndim or min((*low, *high), default=0) < 0:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             f"topi.nn.{name}",
             f"expected {data.ndim} widths before and after, none negative; got {low} and {high}",
             "Give one width per dimension; 0 adds nothing.",
@@ -224,8 +221,7 @@ def mirror_pad(
     tensor = as_tensor("topi.nn.mirror_pad", data)
     widths = _widths("mirror_pad", tensor, pad_before, pad_after)
     if mode not in ("SYMMETRIC", "REFLECT"):
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.nn.mirror_pad",
             f'expected mode "SYMMETRIC" or "REFLECT"; got {mode!r}',
             "Use one of the two.",
@@ -264,8 +260,7 @@ def dilate(data: Any, strides: Any, name: str = "DilatedInput") -> Any:
     tensor = as_tensor("topi.nn.dilate", data)
     steps = [as_int("topi.nn.dilate", step) for step in strides]
     if len(steps) != tensor.ndim or min(steps, default=1) < 1:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.nn.dilate",
             f"expected {tensor.ndim} positive strides; got {steps}",
             "Give one stride per dimension; 1 leaves it as it is.",

@@ -13,8 +13,7 @@ from msops._loops.frontends.tvm.reduce import reduce_axis, sum_of
 from msops._loops.frontends.tvm.tensor import Extent, Tensor
 from msops._loops.frontends.tvm.topi.elementwise import BINARY
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import ArgumentValueError
+from msops._loops.frontends.tvm.tracing import value_error
 
 
 def tensordot(a: Any, b: Any, axes: Any) -> Any:
@@ -61,8 +60,7 @@ def _axis_pairs(name: str, x: Tensor, y: Tensor, axes: Any) -> tuple[list[int], 
         count = as_int(f"topi.{name}", axes)
         left, right = list(range(x.ndim - count, x.ndim)), list(range(count))
     if [x.shape[a] for a in left] != [y.shape[a] for a in right] or min(left, default=0) < 0:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             f"topi.{name}",
             f"axes {left} of shape {tuple(map(int, x.shape))} do not match axes {right} of shape "
             f"{tuple(map(int, y.shape))}",
@@ -76,8 +74,7 @@ def matmul(a: Any, b: Any, transp_a: Any = False, transp_b: Any = False) -> Any:
     x, y = as_tensor("topi.matmul", a), as_tensor("topi.matmul", b)
     for tensor in (x, y):
         if tensor.ndim != 2:
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 "topi.matmul",
                 f"expected matrices; got shape {tuple(map(int, tensor.shape))}",
                 "Use topi.nn.batch_matmul for batches, topi.tensordot for others.",
@@ -97,8 +94,7 @@ def dense(data: Any, weight: Any, bias: Any = None, out_dtype: Any = None) -> An
     x, w = as_tensor("topi.nn.dense", data), as_tensor("topi.nn.dense", weight)
     dtype = x.dtype if out_dtype is None else as_dtype(out_dtype)
     if x.ndim != 2 or w.ndim != 2 or x.shape[1] != w.shape[1]:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.nn.dense",
             f"expected shapes (batch, in) and (out, in); got {tuple(map(int, x.shape))} and "
             f"{tuple(map(int, w.shape))}",
@@ -124,8 +120,7 @@ def batch_matmul(x: Any, y: Any) -> Any:
     shapes = [tuple(map(int, tensor.shape)) for tensor in (left, right)]
     fits = left.ndim == right.ndim == 3 and left.shape[2] == right.shape[2]
     if not fits or not (left.shape[0] == right.shape[0] or 1 in (left.shape[0], right.shape[0])):
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.nn.batch_matmul",
             f"expected shapes (batch, m, k) and (batch, n, k); got {shapes[0]} and {shapes[1]}",
             "Transpose the second tensor if it is (batch, k, n).",

@@ -11,8 +11,7 @@ from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.tensor import Extent, Shape, Tensor
 from msops._loops.frontends.tvm.topi.shapes import as_axes, as_tensor
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import ArgumentValueError
+from msops._loops.frontends.tvm.tracing import value_error
 
 
 def reduced(
@@ -97,8 +96,7 @@ def _positions(name: str, reducer: Callable[..., Any]) -> Callable[..., Any]:
 def _refuse_empty(name: str, tensor: Tensor, axis: Any) -> None:
     axes = as_axes(f"topi.{name}", axis, tensor.ndim)
     if any(tensor.shape[a] == 0 for a in axes):
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             f"topi.{name}",
             f"nothing to choose from along axes {axes} of shape {tuple(map(int, tensor.shape))}",
             "Reduce axes that have elements.",

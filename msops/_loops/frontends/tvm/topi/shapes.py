@@ -7,8 +7,7 @@ from typing import Any
 
 from msops._loops.frontends.tvm.expr import ScalarExpr
 from msops._loops.frontends.tvm.tensor import Extent, Shape, Tensor
-from msops._loops.frontends.tvm.tracing import refusal
-from msops.errors import ArgumentTypeError, ArgumentValueError
+from msops._loops.frontends.tvm.tracing import type_error, value_error
 
 
 def as_int(name: str, value: Any) -> int:
@@ -16,8 +15,7 @@ def as_int(name: str, value: Any) -> int:
     try:
         return int(value.__index__())
     except (AttributeError, TypeError):
-        raise refusal(
-            ArgumentTypeError,
+        raise type_error(
             name,
             f"expected an int; got {value!r}",
             "Pass a Python int or an attribute: it must be known when the kernel is compiled.",
@@ -28,8 +26,7 @@ def as_tensor(name: str, value: Any) -> Tensor:
     """Returns an argument that must be a tensor."""
     if isinstance(value, Tensor):
         return value
-    raise refusal(
-        ArgumentTypeError,
+    raise type_error(
         name,
         f"expected a tensor; got {type(value).__name__}",
         "Pass an input of the kernel, or what tvm.compute or topi returned.",
@@ -41,8 +38,7 @@ def as_axis(name: str, axis: Any, ndim: int) -> int:
     number = as_int(name, axis)
     if -ndim <= number < ndim:
         return number % ndim
-    raise refusal(
-        ArgumentValueError,
+    raise value_error(
         name,
         f"expected an axis in [{-ndim}, {ndim}); got {number}",
         f"The tensor has {ndim} dimensions.",
@@ -66,8 +62,7 @@ def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
         wide = {int(extent) for extent in extents} - {1}
         if len(wide) > 1:
             listed = " and ".join(str(tuple(map(int, shape))) for shape in shapes)
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 name,
                 f"incompatible broadcast dims: {' and '.join(map(str, sorted(wide)))} in {listed}",
                 "Aligned at their last dimensions, extents must be equal or 1.",

@@ -21,9 +21,8 @@ from msops._loops.frontends.tvm.tensor import (
     unravelled,
 )
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
-from msops._loops.frontends.tvm.tracing import author_location, fresh_key, refusal
+from msops._loops.frontends.tvm.tracing import author_location, fresh_key, value_error
 from msops._loops.ir.nodes import Stmt, Store
-from msops.errors import ArgumentValueError
 
 
 def expand_dims(a: Any, axis: Any, num_newaxis: Any = 1) -> Any:
@@ -49,8 +48,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         gone = [as_axis("topi.squeeze", each, tensor.ndim) for each in given]
     for position in gone:
         if tensor.shape[position] != 1:
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 "topi.squeeze",
                 f"axis {position} has extent {tensor.shape[position]}, not 1",
                 "Only dimensions of extent 1 can be dropped.",
@@ -71,8 +69,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     if axes is not None:
         order = tuple(as_axis("topi.transpose", axis, tensor.ndim) for axis in axes)
     if sorted(order) != list(range(tensor.ndim)):
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.transpose",
             f"expected a permutation of {tensor.ndim} axes; got {order}",
             "Name each axis once.",
@@ -108,8 +105,7 @@ def _inferred(tensor: Tensor, newshape: Any) -> Shape:
     if extents.count(-1) == 1 and known and size % known == 0:
         extents[extents.index(-1)] = size // known
     if min(extents, default=1) < 0 or math.prod(extents) != size:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.reshape",
             f"{size} elements of shape {tuple(map(int, tensor.shape))} do not fit {tuple(given)}",
             "Both shapes hold the same number of elements; one extent may be -1.",
@@ -237,8 +233,7 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     else:
         sections = as_int("topi.split", indices_or_sections)
         if sections <= 0 or extent % sections:
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 "topi.split",
                 f"an extent of {extent} does not divide into {sections} equal parts",
                 "Pass a divisor, or the indices to cut at.",
@@ -301,8 +296,7 @@ def concatenate(a_tuple: Any, axis: Any = 0) -> Any:
     for part in parts:
         others = [(*x.shape[:position], *x.shape[position + 1 :]) for x in (part, first)]
         if part.ndim != first.ndim or others[0] != others[1] or part.dtype != first.dtype:
-            raise refusal(
-                ArgumentValueError,
+            raise value_error(
                 "topi.concatenate",
                 f"{part.dtype}{list(map(int, part.shape))} does not continue "
                 f"{first.dtype}{list(map(int, first.shape))} along axis {position}",
@@ -342,8 +336,7 @@ def expand_like(a: Any, shape_like: Any, axis: Any) -> Any:
     axes = [as_axis("topi.expand_like", each, len(wanted)) for each in axis]
     kept = [extent for position, extent in enumerate(wanted) if position not in axes]
     if list(tensor.shape) != kept:
-        raise refusal(
-            ArgumentValueError,
+        raise value_error(
             "topi.expand_like",
             f"the shape {tuple(map(int, tensor.shape))} is not {tuple(map(int, wanted))} without "
             f"axes {axes}",
