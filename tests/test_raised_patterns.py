@@ -115,6 +115,22 @@ PATTERNS = {
         loops("i 1 9", body="c[i] = sin(c[i - 1]) + a[i]"),
         ["not raised well: loop i (line 3) is order-bound, 8 steps one by one",
          "  store to c (line 3): elementwise"]),
+    "few time steps over a large array": (
+        "a: float32[2000]", "b: float32[2000]; c: float32[2000]",
+        loops("t 3", body=loops("i 1999", body="b[i] = a[i] + c[i + 1]")
+              + loops("j 2000", body="c[j] = b[j]")),
+        ["not raised well: loop t (line 4) is order-bound, 3 steps one by one",
+         "  loop i (line 4): elementwise", "  loop j (line 4): elementwise"]),
+    "few time steps over a small array": (
+        "a: float32[200]", "b: float32[200]; c: float32[200]",
+        loops("t 3", body=loops("i 199", body="b[i] = a[i] + c[i + 1]")
+              + loops("j 200", body="c[j] = b[j]")),
+        3 * ["loop i (line 4): elementwise", "loop j (line 4): elementwise"]),
+    "few time steps of each element by itself": (
+        "a: float32[2000]", "b: float32[2000]; c: float32[2000]",
+        loops("t 3", body=loops("i 2000", body="b[i] = a[i] + sin(c[i])")
+              + loops("j 2000", body="c[j] = b[j]")),
+        3 * ["loop i (line 4): elementwise", "loop j (line 4): elementwise"]),
     "data as bounds": (
         "n: int32[1]", "c: int32[]", "serial i in 0 .. n[0] { c[] = c[] + i }",
         ["not raised well: loop i (line 3) is order-bound, a number of steps one by one",

@@ -6,7 +6,8 @@ is a method of `_Raising`. Each returns None, or no steps, where it does not mat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.ranges import loop_range
@@ -15,6 +16,7 @@ from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Const,
+    Expr,
     For,
     If,
     Kernel,
@@ -24,7 +26,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
-from msops._loops.ir.walk import bodies, rewrite_all, variables
+from msops._loops.ir.walk import bodies, loads, rewrite_all, substitute, variables
 from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, chain, is_known, nest
 from msops._loops.to_jax.raising.pools import find_pool
 from msops._loops.to_jax.raising.products import find_contraction, find_convolution
@@ -34,6 +36,8 @@ from msops._loops.to_jax.raising.views import find_view
 
 UNROLLED_TRIPS = 4
 """Serial loops of at most so many iterations are written out: their indices become constants."""
+COPIED_ELEMENTS = 1024
+"""Elements of arrays beyond which time steps over them are not written out."""
 UNROLLED_STORES = 32
 """Stores that loops written out within one another may become; the outer ones stay beyond."""
 
@@ -96,6 +100,8 @@ class _Raising:
         """Writes a short loop out."""
         trips = fixed_trips(loop)
         if trips is None or trips > UNROLLED_TRIPS or _written_out((loop,)) > UNROLLED_STORES:
+            return ()
+        if _steps_through_arrays(loop):
             return ()
         copies = (self.body(_at(loop, value), outer) for value in range(axis.begin, axis.end))
         return tuple(step for steps in copies for step in steps)
@@ -162,6 +168,51 @@ def _written_out(body: tuple[Stmt, ...]) -> int:
         inner = sum(map(_written_out, bodies(stmt))) if bodies(stmt) else 1
         total += repeats * inner
     return total
+
+
+def _steps_through_arrays(loop: For) -> bool:
+    """Whether iterations read large arrays of the ones before at other elements than they store.
+
+    XLA fuses copies of such time steps, and computes an element anew for each that reads it.
+    """
+    nests = [parts for parts in _nests(loop.body) if _is_large(parts)]
+    stored = {parts.store.buffer: _relative(parts.store.indices, parts) for parts in nests}
+    return any(
+        read is not None and place is not None and read != place
+        for parts in nests
+        for load in loads(parts.store.value)
+        if load.buffer in stored
+        for read, place in zip(_relative(load.indices, parts), stored[load.buffer], strict=True)
+    )
+
+
+def _nests(body: Sequence[Stmt]) -> Iterator[Chain]:
+    for stmt in body:
+        parts = chain(stmt)
+        if parts is not None:
+            yield parts
+        else:
+            for inner in bodies(stmt):
+                yield from _nests(inner)
+
+
+def _is_large(parts: Chain) -> bool:
+    trips = [fixed_trips(loop) for loop in parts.loops]
+    return bool(trips) and math.prod(n for n in trips if n is not None) > COPIED_ELEMENTS
+
+
+def _relative(indices: Sequence[Expr], parts: Chain) -> list[Expr | None]:
+    """Returns indices in terms of the dimensions that a nest's store runs along.
+
+    None: an index that none of the nest's loops moves.
+    """
+    loops = {loop.var for loop in parts.loops}
+    names: dict[str, Expr] = {
+        index.name: Var(f"dimension {position}")
+        for position, index in enumerate(parts.store.indices)
+        if isinstance(index, Var) and index.name in loops
+    }
+    return [substitute(i, names) if variables(i) & loops else None for i in indices]
 
 
 def _at(loop: For, value: int) -> tuple[Stmt, ...]:
