@@ -59,9 +59,39 @@ IN_ORDER = """kernel in_order(a: float32[n, n]) -> (b) {
   }
 }"""
 
+RECURRENT = """kernel recurrent(w: float32[n, n], x: float32[n, n]) -> (out) {
+  buffer out: float32[n, n]
+  buffer h: float32[n]
+  buffer g: float32[n]
+  serial t in 0 .. n {
+    serial j in 0 .. n {
+      local s: float32[] {
+        s[] = x[t, j]
+        serial k in 0 .. n {
+          s[] = s[] + (h[k] * w[k, j])
+        }
+        g[j] = s[]
+      }
+    }
+    serial m in 0 .. n {
+      h[m] = tanh(g[m])
+      out[t, m] = h[m]
+    }
+  }
+}"""
+FORCES = """kernel forces(x: float32[n], m: float32[n]) -> (f) {
+  buffer f: float32[n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      f[i] = f[i] + (((x[j] - x[i]) / (((x[j] - x[i]) * (x[j] - x[i])) + 1.0:float32)) * m[j])
+    }
+  }
+}"""
+
 
 def compiled(text: str, n: int, lower: Lowering | None = None) -> Specialisation:
-    for expression, value in (("n // 2", n // 2), ("n - 1", n - 1), ("n, n", f"{n}, {n}")):
+    sizes = {"n // 2": n // 2, "n - 1": n - 1, "n, n": f"{n}, {n}", "[n]": f"[{n}]"}
+    for expression, value in sizes.items():
         text = text.replace(expression, str(value))
     kernel = parse_kernel(text.replace(".. n ", f".. {n} "))
     return Specialisation(kernel, lower, "Custom 'k' on CPU")
@@ -70,7 +100,8 @@ def compiled(text: str, n: int, lower: Lowering | None = None) -> Specialisation
 # What was measured: benchmarks/loops_choice.py. XLA wakes a thread for 64 x 64 sums, which takes
 # twice as long as native code in all; of 1024 x 1024 ones, fusing could save more than native code
 # does. Native code is 8 times as fast as XLA's pooling of those, and a quarter as fast as its
-# product of 512 x 512.
+# product of 512 x 512. A product with a vector that runs in order reads the matrix by columns in
+# native code, and what makes an n x n array for a product with a vector writes it in XLA's form.
 @pytest.mark.parametrize(
     ("text", "n", "cpu", "gpu"),
     [
@@ -85,6 +116,8 @@ def compiled(text: str, n: int, lower: Lowering | None = None) -> Specialisation
         (SUMS, 1024, "native", "xla"),
         (IN_ORDER, 8, "native", "native"),
         (IN_ORDER, 1024, "native", "native"),
+        (RECURRENT, 256, "xla", "native"),
+        (FORCES, 1024, "native", "xla"),
     ],
 )
 def test_what_is_chosen(text: str, n: int, cpu: Lowering, gpu: Lowering) -> None:

@@ -126,7 +126,10 @@ def choose_for_cpu(estimates: Estimates, steps: tuple[Step, ...], is_quick: bool
 
 def _is_product(steps: tuple[Step, ...]) -> bool:
     """Tells whether steps without an order have a product of matrices or a convolution."""
-    has_product = any(isinstance(step, Contract | Convolve) for step in steps)
+    has_product = any(
+        isinstance(step, Convolve) or (isinstance(step, Contract) and step.has_matrices)
+        for step in steps
+    )
     return has_product and not is_order_bound(steps)
 
 

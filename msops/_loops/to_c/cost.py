@@ -33,7 +33,9 @@ SECONDS_PER_SCALAR_FUNCTION = 5e-9
 SECONDS_PER_MISS = 2e-9
 """One element of a larger array, away from the one before."""
 SECONDS_PER_TILED = 1.1e-9
-"""One such element in a line of memory that was read shortly before."""
+"""One such element in a line of memory that was read shortly before, or in the next cache."""
+FIRST_CACHE_BYTES = 1 << 15
+"""The size of the largest arrays that the first-level cache holds."""
 SECONDS_PER_ITERATION = 3e-10
 """An iteration of a loop around another."""
 BLOCK_SECONDS = 2e-5
@@ -70,6 +72,8 @@ class NativeCosts:
             for buffer in (*kernel.parameters, *kernel.buffers)
             if size_bytes(buffer) > CACHE_BYTES
         }
+        buffers = (*kernel.parameters, *kernel.buffers)
+        self._beyond_first = {b.name for b in buffers if size_bytes(b) > FIRST_CACHE_BYTES}
 
     def loop(self, loop: For, ranges: Ranges) -> float:
         """Returns the seconds of a loop; `ranges` are of the variables of the loops around it."""
@@ -131,13 +135,15 @@ class NativeCosts:
         )
 
     def _access(self, buffer: str, indices: Sequence[Expr], vector: _Vector | None) -> float:
-        """Returns the seconds of a load or store: little, unless it jumps in a large array."""
-        if vector is None or buffer not in self._large:
+        """Returns the seconds of a load or store: little, unless a vector of it is not in a row."""
+        if vector is None or not indices:
             return _operation(vector)
         functions = [affine(index, {vector.var}) for index in indices]
         *outer, last = functions
         if last is not None and not any(f is None or f.along for f in outer):
-            return _operation(vector)
+            return SECONDS_PER_OPERATION
+        if buffer not in self._large:
+            return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         # The lines of memory are there still when the loop around reads on in them.
         is_tile = vector.trips <= _LINES and Var(vector.around) in expressions(indices[-1])
         return SECONDS_PER_TILED if is_tile else SECONDS_PER_MISS

@@ -10,7 +10,9 @@ triangle in each of its iterations.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, computed
 from msops._loops.ir.nodes import Call, Const, Expr, Kernel, Load, Store, Var
@@ -62,6 +64,9 @@ SECONDS_PER_ITERATION = 1e-8
 """Starting a step in an iteration of a loop."""
 SECONDS_PER_WAKING = 1e-5
 """Handing a program to a thread, and waiting for that."""
+MOST_COPIES = 15
+"""How often XLA may compute an element anew where that is read: `FusionNodeIndexingEvaluation` in
+xla/service/fusion_node_indexing_evaluation.cc."""
 INLINE_OPERATIONS = 1000
 """Programs of fewer operations XLA runs in the thread that calls them: `cheap_computation_` in
 xla/pjrt/cpu/cpu_client.cc. Copying, also by indices, is none."""
@@ -105,6 +110,19 @@ def operations(steps: Sequence[Step]) -> float:
     return total
 
 
+@dataclass(frozen=True)
+class _Fused:
+    """An elementwise operation that XLA fuses with what reads it.
+
+    Attributes:
+      seconds: of one element.
+      copies: how often the operations in it are computed for one element.
+    """
+
+    seconds: float
+    copies: int
+
+
 class _Costs:
     """Adds up steps; knows the sizes of the buffers."""
 
@@ -112,6 +130,7 @@ class _Costs:
         buffers = (*kernel.parameters, *kernel.buffers)
         self._sizes = {buffer.name: math.prod(buffer.shape) for buffer in buffers}
         self._large = {b.name: size_bytes(b) for b in buffers if size_bytes(b) > CACHE_BYTES}
+        self._fused: dict[str, _Fused] = {}
 
     def steps(self, steps: Sequence[Step], start: float) -> float:
         """Returns the seconds of steps, each of which takes `start` by itself."""
@@ -121,14 +140,39 @@ class _Costs:
         match step:
             case Loop(axis=axis, body=body):
                 trips = UNKNOWN_TRIPS if axis is None else axis.extent
-                return start + trips * self.steps(body, SECONDS_PER_ITERATION)
+                self._fused = {}
+                seconds = start + trips * self.steps(body, SECONDS_PER_ITERATION)
+                self._fused = {}
+                return seconds
             case Branch(then=then, otherwise=otherwise):
                 return start + max(self.steps(then, start), self.steps(otherwise, start))
             case Clear():
                 return 0.0
             case _:
-                elements = step.nest.iterations
-                return start + elements * self._element(step) + _factors_seconds(step)
+                element = self._element(step) + self._fuse(step)
+                return start + step.nest.iterations * element + _factors_seconds(step)
+
+    def _fuse(self, step: VectorStep) -> float:
+        """Returns the seconds, per element, of operands that XLA computes for each of their reads.
+
+        It fuses elementwise operations with what reads them, and computes elements again where
+        several are read, as by a stencil; not where functions are called.
+        """
+        store = step.nest.store
+        reads = Counter(load.buffer for load in set(loads(store.value)))
+        copies, seconds = 1, 0.0
+        for buffer, count in reads.items():
+            operand = self._fused.get(buffer)
+            if operand is not None and count * operand.copies <= MOST_COPIES:
+                copies = max(copies, count * operand.copies)
+                seconds += (count - 1) * operand.seconds
+        self._fused.pop(store.buffer, None)
+        is_cheap = not any(isinstance(part, Call) for part in computed(store.value))
+        is_whole = step.nest.iterations >= self._sizes.get(store.buffer, 0)
+        if isinstance(step, Map) and is_cheap and is_whole:
+            own = _computing(step.nest, SECONDS_PER_OPERATION)
+            self._fused[store.buffer] = _Fused(own + seconds, copies)
+        return seconds
 
     def _element(self, step: VectorStep) -> float:
         match step:
