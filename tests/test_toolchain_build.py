@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import itertools
 import os
 import re
 import shutil
@@ -18,7 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msops._base import config
-from msops._toolchain import build, builder, compilers, resolve
+from msops._toolchain import (
+    ModuleSources,
+    Report,
+    build,
+    build_generated,
+    build_module,
+    builder,
+    compilers,
+    resolve,
+)
 from msops._toolchain import cuda as cuda_module
 from msops._toolchain.manifest import parse_depfile
 from msops.errors import ArgumentValueError, BuildError
@@ -354,6 +364,47 @@ def test_a_cache_that_was_deleted_is_filled_again(tmp_path: Path, cache: Path) -
     resolve(source, WHO)
     shutil.rmtree(cache)
     assert call(resolve(source, WHO)) == 5
+
+
+@pytest.mark.parametrize("deleted", ["", "scratch", "objects", "generated", "locks"])
+@pytest.mark.parametrize("kind", ["source", "generated", "module"])
+def test_a_cache_that_is_deleted_while_a_compiler_runs_is_filled_again(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, deleted: str, kind: str
+) -> None:
+    run, counted = compilers.run_quietly, itertools.count()
+    # The compiler of the first source; of a module the linker, which reads an object of the cache.
+    last = 1 if kind == "module" else 0
+
+    def run_and_delete(command, folder, temporary=None, echo=None):
+        if command[-1] != "--version" and next(counted) == last:
+            shutil.rmtree(cache / deleted, ignore_errors=True)
+        return run(command, folder, temporary, echo)
+
+    monkeypatch.setattr(compilers, "run_quietly", run_and_delete)
+    source = write(tmp_path / "op.cc", returns(5))
+    if kind == "generated":
+        library = build_generated("int f(void) { return 5; }", "op", WHO)
+    elif kind == "module":
+        sources = ModuleSources("op", (source,), ("-fPIC",), (), (), (), False)
+        library = build_module(sources, WHO, Report(lambda text: None))
+    else:
+        library = resolve(source, WHO)
+    assert call(library) == 5
+
+
+def test_a_cache_that_is_deleted_again_and_again_is_an_error(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = compilers.run_quietly
+
+    def run_and_delete(command, folder, temporary=None, echo=None):
+        if command[-1] != "--version":
+            shutil.rmtree(cache)
+        return run(command, folder, temporary, echo)
+
+    monkeypatch.setattr(compilers, "run_quietly", run_and_delete)
+    text = message_of(write(tmp_path / "op.cc", returns(5)))
+    assert "cannot be written (parts of it are deleted at the same time)" in text
 
 
 def test_scratch_folders_are_gone_after_success_and_failure(tmp_path: Path, cache: Path) -> None:

@@ -34,7 +34,7 @@ from msops._toolchain.manifest import (
     record_result,
 )
 from msops._toolchain.stamps import Stamp, take_stamp
-from msops._toolchain.store import Built, Store, open_store
+from msops._toolchain.store import Built, Store, open_store, retried
 from msops.errors import ArgumentValueError, BuildError, explain
 
 # Part of every key: raise it when the same key would name something built differently.
@@ -118,6 +118,7 @@ def build(
     return build_recorded(source, flags, include_dirs, who)[0]
 
 
+@retried
 def build_recorded(
     source: Path,
     flags: tuple[str, ...],
@@ -140,6 +141,7 @@ def build_recorded(
     return Built(path, result.library, source.name), data, plan.source, result
 
 
+@retried
 def build_object(
     source: Path,
     flags: tuple[str, ...],
@@ -346,6 +348,9 @@ def _run_step(
         outputs += ["-Xassembler", "--MD", "-Xassembler", os.fspath(assembled)]
     done = compilers.run_quietly((*command, *outputs), folder, output.parent, echo)
     if done.returncode != 0 or not output.exists():
+        # A temporary file of the compiler's, in a folder of which a deletion has left a part.
+        if f"{output.parent}/" in done.stdout and "No such file or directory" in done.stdout:
+            raise store.vanished()
         raise _compile_error(store, source, command, done.stdout)
     if not depfile.exists():
         raise BuildError(

@@ -15,7 +15,8 @@ from msops._toolchain.builder import build_recorded
 from msops._toolchain.compilers import CHOICE_VARIABLES, SEARCH_VARIABLES
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.libraries import Library
-from msops._toolchain.store import STORE_VARIABLES, open_store, read_verified
+from msops._toolchain.store import STORE_VARIABLES, open_store, read_verified, retried
+from msops.errors import BuildError
 
 FLAGS = (
     "-march=native",
@@ -43,6 +44,7 @@ _ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *STORE_VARIABLES)
 _memos: dict[tuple[object, ...], Library] = {}
 
 
+@retried
 def build_generated(text: str, name: str, who: str) -> Library:
     """Returns the library built from generated C for the processor of this machine.
 
@@ -64,7 +66,12 @@ def build_generated(text: str, name: str, who: str) -> Library:
     source = store.root / "generated" / digest[:2] / digest / f"{name}.c"
     if read_verified(source, digest) is None:
         store.write(source, data)
-    built, content, _, _ = build_recorded(source, FLAGS, (), who)
+    try:
+        built, content, _, _ = build_recorded(source, FLAGS, (), who)
+    except (BuildError, OSError):
+        if not source.exists():
+            raise store.vanished() from None
+        raise
     functions = parse_elf(content, built.path, who).functions
     library = Library(built.hash, built.name, built.path, None, False, functions, False)
     _memos[memo_key] = library

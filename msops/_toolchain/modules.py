@@ -22,7 +22,7 @@ from msops._toolchain.elf import parse_elf
 from msops._toolchain.languages import CUDA, CXX, LANGUAGES
 from msops._toolchain.manifest import Result, find_result, record_result
 from msops._toolchain.stamps import take_stamp
-from msops._toolchain.store import Built, Store, open_store, read_verified
+from msops._toolchain.store import Built, Store, open_store, read_verified, retried
 from msops.errors import BuildError, explain
 
 _SHOWN_LINES = 12
@@ -51,6 +51,7 @@ class ModuleSources:
     uses_cuda: bool
 
 
+@retried
 def build_module(module: ModuleSources, who: str, report: Report) -> Built:
     """Returns the library of a module, built unless the cache has it.
 
@@ -140,6 +141,8 @@ def _run_linker(
         whole = (*command, "-o", os.fspath(output))
         with log_build(store.who, name, whole):
             done = compilers.run_quietly(whole, folder, scratch, echo)
+            if not all(os.path.exists(word) for word in command if word.endswith(".o")):
+                raise store.vanished()
             if done.returncode != 0 or not output.exists():
                 error = BuildError(
                     explain(

@@ -23,7 +23,7 @@ from msops._toolchain.dependencies import find_dependencies
 from msops._toolchain.elf import ElfInfo, parse_elf
 from msops._toolchain.inputs import read_input
 from msops._toolchain.stamps import Stamp
-from msops._toolchain.store import Built, Store, open_store, read_verified, write_flushed
+from msops._toolchain.store import Built, Store, open_store, read_verified, retried, write_flushed
 
 
 def open_copy(path: Path, who: str) -> Built:
@@ -35,6 +35,7 @@ def open_copy(path: Path, who: str) -> Built:
     return copy_library(path, who)[0]
 
 
+@retried
 def copy_library(path: Path, who: str) -> tuple[Built, ElfInfo, Stamp]:
     """Does what `open_copy` does; returns also what the library says of itself, and its stamp."""
     path = path.absolute()

@@ -12,6 +12,7 @@
 - What is read is checked against the hash in its path, so a damaged entry is as good as absent.
 - A lock only saves doing the same work twice. The kernel releases it when its process ends, in
   whatever way, and correctness does not lean on it: without it two builds write the same names.
+- What uses the folder while it is deleted raises VanishedError, and is done again.
 - Scratch folders of processes that were killed are swept by later builds.
 """
 
@@ -19,25 +20,48 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from msops._base import config
 from msops.errors import BuildError, explain
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 STORE_VARIABLES = ("MSOPS_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
 """What in the environment decides where the cache folder is."""
 
 # An orphaned compiler may still write after its Python process was killed; not for this long.
 _ABANDONED_AFTER_S = 3600
+_ATTEMPTS = 8
 _held: set[int] = set()
 _swept: set[Path] = set()
+
+
+class VanishedError(BuildError):
+    """A part of the cache folder was deleted while it was used."""
+
+
+def retried(function: Callable[P, R]) -> Callable[P, R]:
+    """Does again what the deletion of the cache folder interrupts, a few times."""
+
+    @functools.wraps(function)
+    def retrying(*args: P.args, **kwargs: P.kwargs) -> R:
+        for _ in range(_ATTEMPTS - 1):
+            with contextlib.suppress(VanishedError):
+                return function(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return retrying
 
 
 @dataclass(frozen=True)
@@ -78,6 +102,7 @@ class Store:
             self.write(path, data)
         return path
 
+    @retried
     def write(self, path: Path, data: bytes) -> None:
         """Writes a file so that a reader, or a crash, sees all of it or none of it."""
         with self.writing(), self.scratch() as scratch:
@@ -90,22 +115,33 @@ class Store:
         """Turns an operating system's refusal inside the block into an error with the remedy."""
         try:
             yield
+        except FileNotFoundError as error:
+            raise self.vanished() from error
         except OSError as error:
             raise self.unwritable(error.strerror or str(error)) from error
 
+    def vanished(self) -> VanishedError:
+        """Returns the error for a cache folder of which a part was deleted."""
+        return VanishedError(self._unwritable("parts of it are deleted at the same time"))
+
     def unwritable(self, reason: str) -> BuildError:
         """Returns the error for a cache folder that cannot be written."""
-        return BuildError(
-            explain(
-                self.who,
-                f"the cache folder {self.root} cannot be written ({reason})",
-                "Set MSOPS_CACHE_DIR to a folder that can be written and has space.",
-            )
+        return BuildError(self._unwritable(reason))
+
+    def _unwritable(self, reason: str) -> str:
+        return explain(
+            self.who,
+            f"the cache folder {self.root} cannot be written ({reason})",
+            "Set MSOPS_CACHE_DIR to a folder that can be written and has space.",
         )
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Yields a new empty folder on the cache's file system, deleted at the end."""
+        """Yields a new empty folder on the cache's file system, deleted at the end.
+
+        Raises:
+          VanishedError: instead of an error inside the block, if the folder is gone.
+        """
         with self.writing():
             base = self.root / "scratch"
             base.mkdir(parents=True, exist_ok=True)
@@ -115,6 +151,10 @@ class Store:
         try:
             with _flocked(handle):
                 yield folder
+        except (OSError, BuildError) as error:
+            if not folder.exists():
+                raise self.vanished() from error
+            raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
