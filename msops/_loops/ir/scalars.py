@@ -55,15 +55,15 @@ def binary(op: str, dtype: str) -> Callable[[Value, Value], Value]:
     right one where the left one decides.
     """
     if op in LOGICAL:
-        return {"land": lambda a, b: a and b, "lor": lambda a, b: a or b}[op]
+        return EXACT[op]
     if op in COMPARISONS:
-        compare = getattr(operator, op)
+        compare = EXACT[op]
         return (lambda a, b: bool(compare(a, b))) if is_float(dtype) else compare
     if is_float(dtype):
-        return _rounded(_FLOAT_BINARY[op], dtype)
+        return _rounded(_FLOAT_BINARY.get(op, EXACT[op]), dtype)
     if op in ("shl", "shr"):
         return _shift(op, dtype)
-    return _INTEGER_BINARY[op] if dtype == "bool" else _wrapped(_INTEGER_BINARY[op], dtype)
+    return _integer_binary(op) if dtype == "bool" else _wrapped(_integer_binary(op), dtype)
 
 
 def call(function: str, dtype: str) -> Callable[..., Value]:
@@ -132,14 +132,32 @@ def _saturate(dtype: str) -> Callable[[Value], int]:
 
 
 def _truncated_quotient(a: int, b: int) -> int:
-    if b == 0:
-        return 0
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-def _truncated_remainder(a: int, b: int) -> int:
-    return a - b * _truncated_quotient(a, b) if b else 0
+EXACT: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "truncdiv": _truncated_quotient,
+    "truncmod": lambda a, b: a - b * _truncated_quotient(a, b),
+    "pow": operator.pow,
+    "min": min,
+    "max": max,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "shl": operator.lshift,
+    "shr": operator.rshift,
+    "land": lambda a, b: a and b,
+    "lor": lambda a, b: a or b,
+    **{op: getattr(operator, op) for op in COMPARISONS},
+}
+"""Each operation on Python's numbers, which have no range; what Python raises for is an error."""
 
 
 def _integer_power(a: int, b: int) -> int:
@@ -149,21 +167,14 @@ def _integer_power(a: int, b: int) -> int:
     return {1: 1, -1: -1 if b % 2 else 1}.get(a, 0)
 
 
-_INTEGER_BINARY: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": lambda a, b: a // b if b else 0,
-    "mod": lambda a, b: a % b if b else 0,
-    "truncdiv": _truncated_quotient,
-    "truncmod": _truncated_remainder,
-    "pow": _integer_power,
-    "min": min,
-    "max": max,
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-}
+def _integer_binary(op: str) -> Callable[[int, int], int]:
+    """Returns an operation on integers without a range, which gives 0 for a division by 0."""
+    if op == "pow":
+        return _integer_power
+    exact = EXACT[op]
+    if op in ("floordiv", "mod", "truncdiv", "truncmod"):
+        return lambda a, b: exact(a, b) if b else 0
+    return exact
 
 
 # Floats.
@@ -184,15 +195,10 @@ def _rounded(function: Callable[..., Value], dtype: str) -> Callable[..., Value]
     return lambda *args: rounding(function(*args))
 
 
+# `operator.pow`, not `np.power`, which takes the root for an exponent of 1/2: a NaN of -inf.
 _FLOAT_BINARY: dict[str, Callable[[Value, Value], Value]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
     "floordiv": np.floor_divide,
     "mod": np.remainder,
-    # `np.power` takes the root for an exponent of 1/2, which makes a NaN of -inf.
-    "pow": operator.pow,
     "min": lambda a, b: a if a != a or a < b else b,
     "max": lambda a, b: a if a != a or a > b else b,
 }

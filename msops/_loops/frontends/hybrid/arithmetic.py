@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -44,16 +43,6 @@ _MOST_BITS = 64
 _SIGNS = dict([*OPERATORS.values(), *COMPARISONS.values()])
 _SIGN_OF = {op: sign for sign, op in _SIGNS.items()}
 
-# Operations on two constants, as Python computes them.
-FOLDED: dict[BinaryOp, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
-    "floordiv": operator.floordiv, "mod": operator.mod, "pow": operator.pow,
-    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
-    "shl": operator.lshift, "shr": operator.rshift,
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le,
-    "gt": operator.gt, "ge": operator.ge, "min": min, "max": max,
-}  # fmt: skip
-
 
 def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr) -> Expr:
     """Returns an operation on two scalars.
@@ -88,7 +77,7 @@ def _fold(typing: Typing, node: ast.AST, op: BinaryOp, left: Const, right: Const
             "Write a number that int64 has, or compute in floats: 2.0 ** x.",
         )
     try:
-        value = FOLDED[op](left.value, right.value)
+        value = scalars.EXACT[op](left.value, right.value)
     except ZeroDivisionError:
         if is_float(dtype):
             return None

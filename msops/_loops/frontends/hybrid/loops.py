@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from msops._loops.analysis.ranges import dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.frontends.bounds import as_bound
-from msops._loops.frontends.hybrid import arithmetic
 from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, scalar, value_of
 from msops._loops.frontends.hybrid.language import LOOP_HINTS
 from msops._loops.frontends.hybrid.translation import Block, Translation
@@ -29,6 +28,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.scalars import EXACT
 from msops._loops.ir.walk import loads
 
 MOST_COPIES = 1 << 14
@@ -256,7 +256,7 @@ def _target(node: ast.For) -> ast.Name:
 def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
     """Arithmetic on loop bounds, without the operations that change nothing."""
     if isinstance(left, Const) and isinstance(right, Const):
-        return literal(arithmetic.FOLDED[op](left.value, right.value))
+        return literal(EXACT[op](left.value, right.value))
     neutral = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1}[op]
     if right == literal(neutral):
         return left

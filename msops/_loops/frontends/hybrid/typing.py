@@ -17,6 +17,7 @@ import numpy as np
 
 from msops._loops.frontends.hybrid.names import Symbol
 from msops._loops.frontends.hybrid.values import named
+from msops._loops.frontends.promotion import common_dtype
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.ir.intrinsics import INTEGERS, is_float
 from msops._loops.ir.nodes import Binary, Call, Cast, Const, Expr, Load, Select, Unary
@@ -193,19 +194,11 @@ def wider_literal(left: str, right: str) -> str:
 
 
 def promoted(left: str, right: str) -> str | None:
-    """Returns the type TVM converts two operands to, or None if it rejects them.
+    """Returns the type two operands are converted to, or None if they do not mix.
 
-    Source: AKG (TVM 0.6), ``BinaryOpMatchTypes``.
+    TVM's, but that a bool is no number here.
     """
-    if left == right:
-        return left
-    if "bool" in (left, right) or (is_float(left) and is_float(right)):
-        return None
-    if is_float(left) or is_float(right):
-        return left if is_float(left) else right
-    bits = max(np.iinfo(left).bits, np.iinfo(right).bits)
-    unsigned = left.startswith("u") and right.startswith("u")
-    return f"{'u' if unsigned else ''}int{bits}"
+    return None if left != right and "bool" in (left, right) else common_dtype(left, right)
 
 
 def convert(value: Expr, dtype: str) -> Expr:

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from msops._loops.frontends.tvm.dtypes import common_dtype, fold
+from msops._loops.frontends.promotion import common_dtype
+from msops._loops.frontends.tvm.dtypes import fold
 from msops._loops.frontends.tvm.expr import (
     NOTHING,
     ConstExpr,
