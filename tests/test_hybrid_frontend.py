@@ -371,6 +371,7 @@ EXPRESSIONS = {
     "exp(1)": "2.718281828459045:float32",
     "float32(int32(ceil(len(a) / 4.0)) + abs(-3))": "5.0:float32",
     "log(0.0)": "log(0.0:float32)",
+    "(-8.0) ** 0.5": "pow(-8.0:float32, 0.5:float32)",
     "likely(a[0])": "a[0]",
     "float32(ceil_div(n[0], 4))": "float32(((n[0] + 4) - 1) // 4)",
     "float32(int32(a[0]) << 2 >> 1 & 7 | 8 ^ 3)": ("float32((((int32(a[0]) << 2) >> 1) & 7) | 11)"),

@@ -86,6 +86,8 @@ def _fold(typing: Typing, node: ast.AST, op: BinaryOp, left: Const, right: Const
         ) from None
     except (OverflowError, ValueError, TypeError):
         return None
+    if isinstance(value, complex):
+        return None  # NaN at run time
     natural = literal(value)
     if natural.dtype == "bool" or is_float(natural.dtype) != is_float(dtype):
         return natural
