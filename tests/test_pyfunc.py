@@ -271,6 +271,63 @@ def test_number_that_fits_takes_the_declared_dtype(dtype: str, number: float) ->
     assert got == np.asarray(number).astype(jnp.dtype(dtype))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "number"), [("int32", np.int64(7)), ("float32", np.float64(0.5)), ("float64", 7)]
+)
+def test_a_numpy_number_is_cast_where_its_value_is_kept(dtype: str, number: Any) -> None:
+    with jax.enable_x64(True):
+        for value in (number, np.asarray(number)):
+            got = Custom(lambda x, value=value: value, (), dtype)(X)
+            assert got.dtype == dtype
+            assert got == number
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [("int32", np.int64(2**40)), ("float32", np.float64(0.1)), ("int32", np.float32(1))],
+)
+def test_a_numpy_number_that_would_change_is_an_error(dtype: str, number: Any) -> None:
+    with pytest.raises(errors.InferenceTypeError, match=f"expected dtype {dtype} for output 0"):
+        Custom(lambda x: number, (), dtype)(X)
+
+
+@pytest.mark.parametrize(("returned", "declared"), [((), (1,)), ((1,), ()), ((2, 3, 1), (2, 3))])
+def test_dimensions_of_size_one_may_be_missing_or_more(
+    returned: tuple[int, ...], declared: tuple[int, ...]
+) -> None:
+    value = np.arange(np.prod(returned, dtype=int), dtype=np.float32).reshape(returned)
+    got = Custom(lambda x: value, declared, jnp.float32)(X)
+    assert got.shape == declared
+    assert got.ravel().tolist() == value.ravel().tolist()
+
+
+def test_a_tuple_of_one_output_may_be_a_bare_array() -> None:
+    for function in (lambda x: x + 1, lambda x: (x + 1,), lambda x: [x + 1]):
+        (got,) = Custom(function, ((2, 3),), (jnp.float32,))(X)
+        np.testing.assert_array_equal(got, np.asarray(X) + 1)
+    with pytest.raises(errors.InferenceValueError, match=r"a tuple of 1 outputs, .* 2 values"):
+        Custom(lambda x: (x, x), ((2, 3),), (jnp.float32,))(X)
+
+
+def test_on_tensors_a_float64_scalar_does_not_widen(caplog: pytest.LogCaptureFixture) -> None:
+    def scale(x: np.ndarray) -> np.ndarray:
+        return np.sqrt(2 / np.pi) * x
+
+    op = Custom(scale, first, first)
+    with caplog.at_level("DEBUG", "msops.pyfunc"):
+        results = [op(Tensor(np.asarray(X))) for _ in range(2)]
+    for got in results:
+        assert str(got.dtype) == "Float32"
+        np.testing.assert_allclose(got.asnumpy(), 0.7978846 * np.asarray(X), rtol=1e-6)
+    (record,) = [record for record in caplog.records if record.name == "msops.pyfunc"]
+    assert "'scale' on CPU: its function returned float64 for output 0; cast" in record.getMessage()
+    # On arrays of JAX it is an error, and so it is where an input is float64.
+    with pytest.raises(errors.InferenceTypeError, match="expected dtype float32"):
+        op(X)
+    with pytest.raises(errors.InferenceTypeError, match="expected dtype float32"):
+        Custom(scale, first, jnp.float32)(Tensor(np.ones(2)))
+
+
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
 def test_leaving_from_inside_names_the_op(kind: type[BaseException]) -> None:
     def leave(x: Any) -> Any:

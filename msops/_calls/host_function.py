@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -18,6 +19,10 @@ from msops.errors import (
     MsopsError,
     explain,
 )
+
+_log = logging.getLogger("msops.pyfunc")
+
+_WIDE = (np.dtype(np.float64), np.dtype(np.complex128))
 
 _READ_ONLY_ADVICE = (
     "Its inputs are read-only views: write to a copy, x.copy(), or pass Custom(..., writable=True)."
@@ -46,6 +51,8 @@ class HostFunction:
         self._returns_tuple = request.outputs.is_tuple
         self._structs = request.outputs.structs
         self._who = request.who
+        # Scripts of MindSpore were written for NumPy 1, where a float64 scalar did not widen.
+        self._narrows = call.tensors and not any(array.dtype in _WIDE for array in request.inputs)
         self.inplace = request.aliases()
         # A kernel that is called for a whole batch gets an array of them.
         self._numbers = () if call.batch else call.numbers
@@ -115,13 +122,27 @@ class HostFunction:
     def store(self, value: Any, out: np.ndarray, index: int = 0) -> None:
         """Puts a result into an output, if it is what the op declares."""
         if value is not out:
-            out[...] = _check_output(value, out, index, self._who)
+            out[...] = self._checked(value, out, index)
+
+    def _checked(self, value: Any, out: np.ndarray, index: int) -> np.ndarray:
+        """Returns a result as an array that its output can take."""
+        if self._narrows and isinstance(value, (np.ndarray, np.generic)):
+            have, want = value.dtype, out.dtype
+            if have in _WIDE and have != want and have.kind == want.kind:
+                # NumPy 1 gave the arrays' dtype to a product with a float64 scalar.
+                _log_once(
+                    f"{self._who}: its function returned {have} for output {index}; cast to "
+                    f"{want}, as NumPy 1 would have computed it"
+                )
+                with np.errstate(over="ignore"):
+                    value = value.astype(want)
+        return _check_output(value, out, index, self._who)
 
     def _store_several(self, values: Sequence[Any], outputs: Sequence[np.ndarray]) -> None:
         """Stores each result in its output, as if all were stored at once."""
         results = []
         for index, (value, out) in enumerate(zip(values, outputs, strict=True)):
-            result = out if value is out else _check_output(value, out, index, self._who)
+            result = out if value is out else self._checked(value, out, index)
             # Outputs are written in order: a result in the memory of an earlier one would change.
             if any(np.may_share_memory(result, earlier) for earlier in outputs[:index]):
                 result = result.copy()
@@ -158,6 +179,8 @@ class HostFunction:
         several = isinstance(result, (tuple, list))
         if several and len(result) == count:
             return result
+        if count == 1 and not several:  # as MindSpore takes a bare array for a tuple of one
+            return (result,)
         got = f"{len(result)} values" if several else _describe(result)
         raise InferenceValueError(
             explain(
@@ -220,7 +243,8 @@ def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarr
         ) from error
     # A Python number has no width of its own: it takes the declared one if that can hold it.
     weak = isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
-    if weak and _holds(out.dtype, value):
+    is_number = array.ndim == 0 and array.dtype.kind in "biufc"
+    if (weak and _holds(out.dtype, value)) or (is_number and _keeps(out.dtype, array)):
         array = array.astype(out.dtype)
     if array.dtype != out.dtype:
         forgotten = " (did it forget to return?)" if value is None else ""
@@ -238,6 +262,8 @@ def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarr
                 f"Return {result.format(_name_in_code(out.dtype))}, or mend out_dtype.",
             )
         )
+    if array.shape != out.shape and _without_ones(array.shape) == _without_ones(out.shape):
+        array = array.reshape(out.shape)
     if array.shape != out.shape:
         several = f", of a tuple of {len(value)}" if isinstance(value, tuple) else ""
         raise InferenceValueError(
@@ -267,6 +293,25 @@ def _holds(dtype: np.dtype, value: complex) -> bool:
     with np.errstate(over="ignore"):
         rounded = np.asarray(value).astype(dtype)
     return bool(np.isfinite(rounded) == np.isfinite(value))
+
+
+def _keeps(dtype: np.dtype, number: np.ndarray) -> bool:
+    """Tells whether a numpy number has the same value in another dtype of its kind or above."""
+    if not np.can_cast(number.dtype, dtype, "same_kind"):
+        return False
+    with np.errstate(over="ignore"):
+        return bool(
+            np.array_equal(number.astype(dtype).astype(number.dtype), number, equal_nan=True)
+        )
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(extent for extent in shape if extent != 1)
+
+
+@functools.lru_cache(maxsize=1024)
+def _log_once(message: str) -> None:
+    _log.debug("%s", message)
 
 
 def _describe(value: Any) -> str:
