@@ -142,6 +142,10 @@ class Custom:
     Source: MindSpore 2.7.2, ``mindspore.ops.Custom``.
     """
 
+    # Until __init__ ends: the methods of a subclass may be given as infer functions, which are
+    # compared by the op that they belong to.
+    _is_resolving = True
+
     def __init__(
         self,
         func: Any,
@@ -289,7 +293,8 @@ class Custom:
         )
 
     def __msops_key__(self) -> Any:
-        # A bprop that calls its own op would ask for the very key that is being made.
+        # A bprop that calls its own op, and an infer function that is a method of it, would ask for
+        # the very key that is being made.
         return id(self) if self._is_resolving else self._resolve().operator.definition
 
     def add_prim_attr(self, name: str, value: Any) -> Custom:
