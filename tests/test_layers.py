@@ -17,7 +17,7 @@ import pytest
 from conftest import ROOT
 
 PAGE = ROOT / "docs" / "architecture.md"
-PUBLIC = {"common", "context", "errors", "extension", "nn", "ops", "tbe", "testing"}
+PUBLIC = {"_checkparam", "common", "context", "errors", "extension", "nn", "ops", "tbe", "testing"}
 """The names that users import. They may import every room; of them rooms import only `errors`."""
 
 

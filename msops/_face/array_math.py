@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops._base.dtypes import as_dtype
+from msops.errors import ArgumentValueError, explain
 
 Array = Any
 Axis = int | Sequence[int] | None
@@ -193,6 +194,87 @@ def gather(x: Array, indices: Array, axis: int) -> Array:
 def softmax(x: Array, axis: int = -1) -> Array:
     """Exponentials along `axis`, scaled to sum one."""
     return jax.nn.softmax(x, axis=axis)
+
+
+def slice(x: Array, begin: Sequence[int], size: Sequence[int]) -> Array:
+    """The part of `x` of extents `size` that starts at `begin`; an extent -1 takes what is left.
+
+    Raises:
+      ArgumentValueError: the part is not inside of `x`.
+    """
+    ends = [
+        extent if length == -1 else start + length
+        for start, length, extent in zip(begin, size, x.shape, strict=True)
+    ]
+    if not builtins.all(0 <= b <= e <= n for b, e, n in zip(begin, ends, x.shape, strict=True)):
+        raise ArgumentValueError(
+            explain(
+                "ops.slice",
+                f"expected a part of an array of shape {tuple(x.shape)}; got begin {tuple(begin)} "
+                f"and size {tuple(size)}",
+                "Begin at 0 or later, and end at the array's end at the latest.",
+            )
+        )
+    return jax.lax.slice(x, tuple(begin), tuple(ends))
+
+
+def pad(x: Array, paddings: Sequence[Sequence[int]]) -> Array:
+    """`x` with zeros around it: (before, after) for each axis, as ``ops.Pad`` takes them.
+
+    Raises:
+      ArgumentValueError: a padding is negative.
+    """
+    if builtins.any(count < 0 for pair in paddings for count in pair):
+        raise ArgumentValueError(
+            explain(
+                "ops.Pad",
+                f"expected paddings of 0 or more; got {tuple(map(tuple, paddings))}",
+                "Take a part of the array by ops.slice.",
+            )
+        )
+    return jnp.pad(x, tuple(map(tuple, paddings)))
+
+
+def sort(x: Array, axis: int = -1, descending: bool = False) -> tuple[Array, Array]:
+    """Entries in order along `axis`, and their indices, Int32; equal entries keep their order."""
+    indices = jnp.argsort(x, axis=axis, descending=descending, stable=True)
+    return jnp.take_along_axis(x, indices, axis=axis), indices.astype(np.int32)
+
+
+def topk(
+    x: Array,
+    k: int,
+    dim: int | None = None,
+    largest: bool = True,
+    sorted: bool = True,
+) -> tuple[Array, Array]:
+    """The `k` greatest (or smallest) entries along `dim`, in order, and their indices, Int32."""
+    axis = -1 if dim is None else dim
+    values, indices = sort(x, axis, descending=largest)
+    return tuple(jax.lax.slice_in_dim(part, 0, k, axis=axis) for part in (values, indices))  # type: ignore[return-value]
+
+
+def flatten(x: Array, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Array:
+    """`x` with its axes from `start_dim` to `end_dim` joined to one, in row or column order."""
+    x = jnp.transpose(x) if order == "F" else x
+    if x.ndim < 2:
+        return jnp.reshape(x, (-1,))
+    first, last = start_dim % x.ndim, end_dim % x.ndim
+    return jnp.reshape(x, (*x.shape[:first], -1, *x.shape[last + 1 :]))
+
+
+def var(x: Array, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:
+    """Variance: the sum of squared distances from the mean, over the count less `ddof`."""
+    x = _floating(x)
+    return jnp.var(x, axis=_axes(axis), ddof=ddof, keepdims=keepdims).astype(x.dtype)
+
+
+def count_nonzero(
+    x: Array, axis: Axis = None, keep_dims: bool = False, dtype: Any = np.int32
+) -> Array:
+    """How many entries are not zero."""
+    count = jnp.count_nonzero(x, axis=_axes(axis), keepdims=keep_dims)
+    return count.astype(as_dtype(dtype).dtype)
 
 
 def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:

@@ -24,8 +24,14 @@ from msops._op_info import (
     custom_info_register,
     op_info_register,
 )
-from msops.ops import composite, functional, operations
+from msops.ops import composite, functional, operations, primitive
 from msops.ops._table import FUNCTIONS, PRIMITIVES, Primitive
+from msops.ops.primitive import (
+    PrimitiveWithCheck,
+    PrimitiveWithInfer,
+    PyFunc,
+    prim_attr_register,
+)
 
 if TYPE_CHECKING:
     from msops._extension import CustomOpBuilder
@@ -46,6 +52,9 @@ __all__ = [
     "DataType",
     "GradOperation",
     "Primitive",
+    "PrimitiveWithCheck",
+    "PrimitiveWithInfer",
+    "PyFunc",
     "RegOp",
     "TBERegOp",
     "composite",
@@ -56,6 +65,8 @@ __all__ = [
     "ms_kernel",
     "op_info_register",
     "operations",
+    "prim_attr_register",
+    "primitive",
     "value_and_grad",
     *FUNCTIONS,
     *PRIMITIVES,

@@ -98,6 +98,10 @@ def _shape_of(x: Any) -> tuple[int, ...]:
     return tuple(x.shape)
 
 
+def _shape_tensor(x: Any) -> Tensor:
+    return Tensor(np.array(x.shape, np.int64))
+
+
 def _rank_of(x: Any) -> int:
     return len(x.shape)
 
@@ -151,6 +155,24 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     return _filled(size, fill_value, dtype or Tensor(fill_value).dtype)
 
 
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+    """Returns a Tensor of numbers at equal distances, `end` left out.
+
+    Args:
+      start: the first number; with `end` None it is the end, and 0 the first.
+      end: where to stop.
+      step: the distance.
+      dtype: its dtype; None means Int64, or Float32 if one of the three is a float.
+
+    Source: MindSpore 2.7.2, mindspore/ops/function/array_func.py, arange.
+    """
+    if end is None:
+        start, end = 0, start
+    is_float = any(isinstance(value, float) for value in (start, end, step))
+    chosen = as_dtype(dtype or (np.float32 if is_float else np.int64)).dtype
+    return Tensor(np.arange(start, end, step).astype(chosen))
+
+
 def depend(value: Any, expr: Any) -> Any:
     """Returns `value`; order between operators is data flow here."""
     return value
@@ -177,6 +199,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cast": lift(m.cast),
     "ceil": lift(m.ceil),
     "clip": lift(m.clip),
+    "count_nonzero": lift(m.count_nonzero),
     "concat": lift(m.concat),
     "cos": lift(m.cos),
     "cosh": lift(m.cosh),
@@ -186,6 +209,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": lift(m.exp),
     "expand_dims": lift(m.expand_dims),
     "expm1": lift(m.expm1),
+    "flatten": lift(m.flatten),
     "floor": lift(m.floor),
     "floor_div": lift(m.floor_div),
     "full_like": lift(m.full_like),
@@ -223,7 +247,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sign": lift(m.sign),
     "sin": lift(m.sin),
     "sinh": lift(m.sinh),
+    "slice": lift(m.slice),
     "softmax": lift(m.softmax),
+    "sort": lift(m.sort),
     "split": lift(m.split),
     "sqrt": lift(m.sqrt),
     "square": lift(m.square),
@@ -235,8 +261,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tan": lift(m.tan),
     "tanh": lift(m.tanh),
     "tile": lift(m.tile),
+    "topk": lift(m.topk),
     "transpose": lift(m.transpose),
+    "var": lift(m.var),
     "zeros_like": lift(m.zeros_like),
+    "arange": arange,
     "assign": assign,
     "depend": depend,
     "dtype": _dtype_of,
@@ -245,6 +274,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "rank": _rank_of,
     "shape": _shape_of,
     "size": _size_of,
+    "tensor_shape": _shape_tensor,
     "zeros": zeros,
 }
 FUNCTIONS |= {
@@ -293,6 +323,7 @@ _ROWS: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
             ("Exp", "exp"),
             ("ExpandDims", "expand_dims"),
             ("Expm1", "expm1"),
+            ("Flatten", "flatten"),
             ("Floor", "floor"),
             ("FloorDiv", "floor_div"),
             ("FloorMod", "mod"),
@@ -331,12 +362,14 @@ _ROWS: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
             ("Sin", "sin"),
             ("Sinh", "sinh"),
             ("Size", "size"),
+            ("Slice", "slice"),
             ("Sqrt", "sqrt"),
             ("Square", "square"),
             ("Sub", "sub"),
             ("Tan", "tan"),
             ("Tanh", "tanh"),
             ("TensorAdd", "add"),
+            ("TensorShape", "tensor_shape"),
             ("Tile", "tile"),
             ("Transpose", "transpose"),
             ("Zeros", "zeros"),
@@ -347,6 +380,7 @@ _ROWS: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
     ("BroadcastTo", FUNCTIONS["broadcast_to"], {"shape": _REQUIRED}),
     ("Concat", FUNCTIONS["concat"], {"axis": 0}),
     ("MatMul", FUNCTIONS["matmul"], _MATMUL),
+    ("Pad", lift(m.pad), {"paddings": _REQUIRED}),
     ("ReduceAll", FUNCTIONS["all"], _KEEP),
     ("ReduceAny", FUNCTIONS["any"], _KEEP),
     ("ReduceMax", FUNCTIONS["amax"], _KEEP),
@@ -355,15 +389,18 @@ _ROWS: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
     ("ReduceProd", FUNCTIONS["prod"], _KEEP),
     ("ReduceSum", FUNCTIONS["reduce_sum"], _KEEP),
     ("Softmax", FUNCTIONS["softmax"], {"axis": -1}),
+    ("Sort", FUNCTIONS["sort"], {"axis": -1, "descending": False}),
     ("Split", lift(_split_evenly), {"axis": 0, "output_num": 1}),
     ("Squeeze", FUNCTIONS["squeeze"], {"axis": ()}),
     ("Stack", FUNCTIONS["stack"], {"axis": 0}),
+    ("TopK", FUNCTIONS["topk"], {"sorted": True}),
 )
 
 
-def _primitive_class(
+def primitive_class(
     name: str, function: Callable[..., Any], defaults: dict[str, Any]
 ) -> type[Primitive]:
+    """Returns the class of a primitive: what its call applies, and its settings with defaults."""
     namespace = {
         "_apply": staticmethod(function),
         "_defaults": defaults,
@@ -373,11 +410,11 @@ def _primitive_class(
     return type(name, (Primitive,), namespace)
 
 
-PRIMITIVES = {name: _primitive_class(name, function, row) for name, function, row in _ROWS}
+PRIMITIVES = {name: primitive_class(name, function, row) for name, function, row in _ROWS}
 
 # Internal to MindSpore, reached through ops.operations._inner_ops.
 INNER_PRIMITIVES = {
-    "ConvertToDynamic": _primitive_class(
+    "ConvertToDynamic": primitive_class(
         "ConvertToDynamic", _convert_to_dynamic, {"is_dynamic_rank": False}
     )
 }

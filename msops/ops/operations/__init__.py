@@ -3,10 +3,20 @@
 from msops._base.missing_names import missing_names
 from msops._custom.custom import Custom
 from msops.ops._table import PRIMITIVES
-from msops.ops.operations import _inner_ops
+from msops.ops.operations import _grad_ops, _inner_ops
+from msops.ops.primitive import PrimitiveWithCheck, PrimitiveWithInfer, PyFunc, prim_attr_register
 
 globals().update(PRIMITIVES)
 
-__all__ = ["Custom", "_inner_ops", *PRIMITIVES]
+__all__ = [
+    "Custom",
+    "PrimitiveWithCheck",
+    "PrimitiveWithInfer",
+    "PyFunc",
+    "_grad_ops",
+    "_inner_ops",
+    "prim_attr_register",
+    *PRIMITIVES,
+]
 
 __getattr__ = missing_names(__name__)

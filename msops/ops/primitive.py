@@ -1,0 +1,137 @@
+"""MindSpore's ``ops.primitive`` namespace: classes for operators that a script defines."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msops._base.missing_names import missing_names
+from msops._custom.custom import Custom
+from msops.errors import ArgumentTypeError, explain
+from msops.ops._table import Primitive
+
+
+class PrimitiveWithInfer:
+    """The base of an operator that a script defines around a `Custom`.
+
+    A subclass defines ``__call__``; its ``infer_shape`` and ``infer_dtype`` are kept for the script
+    and not called: `Custom` infers from ``out_shape`` and ``out_dtype``.
+
+    Args:
+      name: name of the operator.
+
+    Source: MindSpore 2.7.2, mindspore/ops/primitive.py, PrimitiveWithInfer.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self.attrs: dict[str, Any] = {}
+        self.init_attrs: dict[str, Any] = {}
+
+    def add_prim_attr(self, name: str, value: Any) -> PrimitiveWithInfer:
+        """Notes an attribute in ``attrs``, and as an attribute of the object; returns itself."""
+        self.attrs[name] = value
+        setattr(self, name, value)
+        return self
+
+    def init_prim_io_names(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Notes the names of inputs and outputs in ``attrs``."""
+        self.attrs |= {"input_names": list(inputs), "output_names": list(outputs)}
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Refuses: only a kernel could compute it, and the subclass names none.
+
+        Raises:
+          ArgumentTypeError: the subclass does not define ``__call__``.
+        """
+        raise ArgumentTypeError(
+            explain(
+                f"{type(self).__name__}('{self.name}')",
+                "expected a method __call__ that computes it; MindSpore has a kernel of that name, "
+                "and msops has none",
+                "Make an ops.Custom in __init__, and call it in __call__.",
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"Prim[{self.name}]"
+
+
+PrimitiveWithCheck = PrimitiveWithInfer
+
+
+def prim_attr_register(function: Callable[..., None]) -> Callable[..., None]:
+    """Returns an ``__init__`` that first names the operator and notes its own arguments.
+
+    Source: MindSpore 2.7.2, mindspore/ops/primitive.py, prim_attr_register.
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def init(self: PrimitiveWithInfer, *args: Any, **kwargs: Any) -> None:
+        PrimitiveWithInfer.__init__(self, type(self).__name__)
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        for name, value in list(bound.arguments.items())[1:]:
+            self.add_prim_attr(name, value)
+            self.init_attrs[name] = value
+        function(self, *args, **kwargs)
+
+    return init
+
+
+class PyFunc:
+    """A Python function on numpy arrays as an operator, with its types and shapes given.
+
+    Args:
+      fn: the function; numpy arrays in, a numpy array or a tuple of them out.
+      in_types: dtypes of the inputs.
+      in_shapes: shapes of the inputs.
+      out_types: dtypes of the outputs.
+      out_shapes: shapes of the outputs.
+      stateful: whether equal calls may give other results.
+
+    Source: MindSpore 2.7.2, mindspore/ops/operations/other_ops.py, PyFunc.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        in_types: Sequence[Any],
+        in_shapes: Sequence[Any],
+        out_types: Sequence[Any],
+        out_shapes: Sequence[Any],
+        stateful: bool = True,
+    ):
+        for what, types, shapes in (
+            ("in", in_types, in_shapes),
+            ("out", out_types, out_shapes),
+        ):
+            if len(types) != len(shapes):
+                raise ArgumentTypeError(
+                    explain(
+                        "ops.PyFunc",
+                        f"expected as many {what}_types as {what}_shapes; got {len(types)} and "
+                        f"{len(shapes)}",
+                        "Give one dtype and one shape for each array.",
+                    )
+                )
+        shapes = tuple(tuple(shape) for shape in out_shapes)
+        self._op = Custom(fn, shapes, tuple(out_types), "pyfunc", stateful=stateful)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Returns a tuple with the outputs."""
+        return self._op(*inputs)
+
+
+__all__ = [
+    "Primitive",
+    "PrimitiveWithCheck",
+    "PrimitiveWithInfer",
+    "PyFunc",
+    "prim_attr_register",
+]
+
+__getattr__ = missing_names(__name__)
