@@ -5,17 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msops._loops.ir.nodes import Expr, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import map_bodies, map_expressions, rewrite, statements, with_body
 
 
 class Names:
-    """The names in use in a kernel; without one, none at first."""
+    """The names in use: those that are reserved, and those of a kernel."""
 
-    def __init__(self, kernel: Kernel | None = None) -> None:
-        self._used: set[str] = set()
+    def __init__(self, kernel: Kernel | None = None, reserved: Iterable[str] = ()) -> None:
+        self._used = set(reserved)
         if kernel is None:
             return
         self._used |= {buffer.name for buffer in (*kernel.parameters, *kernel.buffers)}

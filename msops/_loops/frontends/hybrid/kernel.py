@@ -16,12 +16,13 @@ from msops._loops.frontends.hybrid.grammar import check_grammar
 from msops._loops.frontends.hybrid.names import ResolvedNames, Symbol, resolve_names
 from msops._loops.frontends.hybrid.statement_forms import parameter_names
 from msops._loops.frontends.hybrid.statements import run
-from msops._loops.frontends.hybrid.translation import Block, Translation
+from msops._loops.frontends.hybrid.translation import RESERVED, Translation
 from msops._loops.frontends.hybrid.typing import Retype, Typing
 from msops._loops.frontends.hybrid.values import Value, WholeTensor
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.frontends.source import Source
 from msops._loops.frontends.spec import Spec
+from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Kernel
 
 
@@ -88,10 +89,11 @@ class HybridKernel:
         self, report: Reporter, arguments: Mapping[str, Any], retyped: dict[Symbol, str]
     ) -> Kernel:
         body = self.source.definition.body
-        block = Block(self.names.blocks[id(body)])
-        t = Translation(self.names, report, Typing(report), retyped, blocks=[block])
+        taken = Names(reserved=(*RESERVED, *arguments))
+        t = Translation(self.names, report, Typing(report), retyped, taken)
         t.values |= self._bindings(t, arguments)
-        run(t, body)
+        with t.block(self.names.blocks[id(body)]) as block:
+            run(t, body)
         parameters = tuple(
             Buffer(name, spec.shape, spec.dtype)
             for name, spec in arguments.items()
@@ -108,7 +110,6 @@ class HybridKernel:
 
     def _bindings(self, t: Translation, arguments: Mapping[str, Any]) -> dict[Symbol, Value]:
         """Returns the values of the names that the kernel does not assign."""
-        t.taken.update(arguments)
         values: dict[Symbol, Value] = {}
         for symbol in self.names.symbols.values():
             if symbol.kind == "captured":

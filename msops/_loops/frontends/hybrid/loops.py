@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from msops._loops.analysis.ranges import dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.frontends.bounds import as_bound
 from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, scalar, value_of
 from msops._loops.frontends.hybrid.language import LOOP_HINTS
-from msops._loops.frontends.hybrid.translation import Block, Translation
+from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.values import describe, literal
 from msops._loops.ir.intrinsics import INTEGERS
 from msops._loops.ir.nodes import (
@@ -34,51 +33,51 @@ from msops._loops.ir.walk import loads
 MOST_COPIES = 1 << 14
 """How often `const_range` may write out a body: the compiler reads every copy."""
 
-Body = Callable[[Translation, list[ast.stmt]], None]
-"""Translates statements into the innermost block."""
+Body = Callable[[], tuple[Stmt, ...]]
+"""Translates the body of the loop."""
 
 
-def loop(t: Translation, node: ast.For, run: Body) -> None:
+def loop(t: Translation, node: ast.For, body: Body) -> None:
     """Translates a loop.
 
     Args:
       t: the translation.
       node: the loop.
-      run: translates its body.
+      body: translates its body.
     """
     assert isinstance(node.iter, ast.Call)
     assert isinstance(node.iter.func, ast.Name)
     kind = node.iter.func.id
     if kind == "grid":
-        _grid(t, node, run)
+        _grid(t, node, body)
     elif kind == "const_range":
-        _unrolled(t, node, run)
+        _unrolled(t, node, body)
     elif kind == "bind":
         if not isinstance(value_of(t, node.iter.args[0]), str):
             raise t.report.build_error(
                 node.iter, "the first input of 'bind' names a thread axis", "Write a string."
             )
-        _counted(t, node, node.iter.args[1:], kind, run)
+        _counted(t, node, node.iter.args[1:], kind, body)
     else:
-        _counted(t, node, node.iter.args, kind, run)
+        _counted(t, node, node.iter.args, kind, body)
 
 
-def _counted(t: Translation, node: ast.For, args: list[ast.expr], kind: str, run: Body) -> None:
+def _counted(t: Translation, node: ast.For, args: list[ast.expr], kind: str, body: Body) -> None:
     begin, end, step = _range(t, args)
     var = t.fresh(_target(node).id)
     if step == 1:
         _bind(t, node, Var(var))
-        _emit_loop(t, node, var, begin, end, kind, run)
+        _emit_loop(t, node, var, begin, end, kind, body)
         return
     # The count of iterations, and the value in each, in terms of the bounds at the start.
     if any(loads(begin)):
         held = Buffer(t.fresh(f"{var}_begin"), (), INDEX_DTYPE)
-        with _inner_block(t) as around:
+        with t.block(()) as around:
             t.emit(Store(held.name, (), begin))
-            _stepped(t, node, var, Load(held.name, (), INDEX_DTYPE), end, step, kind, run)
+            _stepped(t, node, var, Load(held.name, (), INDEX_DTYPE), end, step, kind, body)
         t.emit(Local(held, around.finish(), location=t.report.location(node)))
     else:
-        _stepped(t, node, var, begin, end, step, kind, run)
+        _stepped(t, node, var, begin, end, step, kind, body)
 
 
 def _stepped(
@@ -89,13 +88,13 @@ def _stepped(
     end: Expr,
     step: int,
     kind: str,
-    run: Body,
+    body: Body,
 ) -> None:
     size = abs(step)
     first, last = (begin, end) if step > 0 else (end, begin)
     offset = _binary("mul", literal(_wrapped(size)), Var(var))
     _bind(t, node, _binary("add" if step > 0 else "sub", begin, offset))
-    _emit_loop(t, node, var, literal(0), _count(t, first, last, size), kind, run)
+    _emit_loop(t, node, var, literal(0), _count(t, first, last, size), kind, body)
 
 
 def _count(t: Translation, first: Expr, last: Expr, size: int) -> Expr:
@@ -145,7 +144,7 @@ def _bound(t: Translation, node: ast.expr) -> Expr:
     return as_bound(value)
 
 
-def _grid(t: Translation, node: ast.For, run: Body) -> None:
+def _grid(t: Translation, node: ast.For, body: Body) -> None:
     assert isinstance(node.iter, ast.Call)
     argument = node.iter.args[0]
     extents = value_of(t, argument)
@@ -169,14 +168,14 @@ def _grid(t: Translation, node: ast.For, run: Body) -> None:
     t.values[t.names.symbols[_target(node)]] = tuple(Var(name) for name in names)
     for name, bound in zip(names, bounds, strict=True):
         t.ranges[name] = (0, range_of(bound, t.ranges)[1] - 1)
-    body = _body(t, node, run)
+    inner = body()
     for name, bound in reversed(list(zip(names, bounds, strict=True))):
-        body = _nonempty(_for(t, node, name, literal(0), bound, body, "grid"))
-    for statement in body:
+        inner = _nonempty(_for(t, node, name, literal(0), bound, inner, "grid"))
+    for statement in inner:
         t.emit(statement)
 
 
-def _unrolled(t: Translation, node: ast.For, run: Body) -> None:
+def _unrolled(t: Translation, node: ast.For, body: Body) -> None:
     """`const_range`: one copy of the body per value, the variable a constant in each."""
     assert isinstance(node.iter, ast.Call)
     args = node.iter.args
@@ -197,16 +196,15 @@ def _unrolled(t: Translation, node: ast.For, run: Body) -> None:
         for symbol in [inner for inner in t.values if inner.scope[: len(path)] == path]:
             del t.values[symbol]
         _bind(t, node, literal(value))
-        for statement in _body(t, node, run):
+        for statement in body():
             t.emit(statement)
 
 
 def _emit_loop(
-    t: Translation, node: ast.For, var: str, begin: Expr, end: Expr, kind: str, run: Body
+    t: Translation, node: ast.For, var: str, begin: Expr, end: Expr, kind: str, body: Body
 ) -> None:
     t.ranges[var] = (range_of(begin, t.ranges)[0], range_of(end, t.ranges)[1] - 1)
-    body = _body(t, node, run)
-    for statement in _nonempty(_for(t, node, var, begin, end, body, kind)):
+    for statement in _nonempty(_for(t, node, var, begin, end, body(), kind)):
         t.emit(statement)
 
 
@@ -225,23 +223,6 @@ def _for(
 
 def _nonempty(statement: For) -> tuple[Stmt, ...]:
     return (statement,) if statement.body else ()
-
-
-def _body(t: Translation, node: ast.For, run: Body) -> tuple[Stmt, ...]:
-    block = Block(t.names.blocks[id(node.body)])
-    t.blocks.append(block)
-    run(t, node.body)
-    t.blocks.pop()
-    return block.finish()
-
-
-@contextmanager
-def _inner_block(t: Translation) -> Iterator[Block]:
-    """A body around statements that the author wrote none around."""
-    block = Block(())
-    t.blocks.append(block)
-    yield block
-    t.blocks.pop()
 
 
 def _bind(t: Translation, node: ast.For, value: Expr) -> None:

@@ -16,7 +16,7 @@ from msops._loops.frontends.hybrid.expressions import (
 from msops._loops.frontends.hybrid.language import SCOPES
 from msops._loops.frontends.hybrid.loops import loop
 from msops._loops.frontends.hybrid.names import Symbol
-from msops._loops.frontends.hybrid.translation import Block, Translation
+from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.typing import convert, is_literal, promoted
 from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe
 from msops._loops.ir.intrinsics import DTYPES, is_float
@@ -53,7 +53,7 @@ def _statement(t: Translation, node: ast.stmt) -> None:
         case ast.AugAssign():
             _update(t, node)
         case ast.For():
-            loop(t, node, run)
+            loop(t, node, lambda: _block(t, node.body))
         case ast.If():
             _branch(t, node)
         case ast.With(body=body):
@@ -224,10 +224,8 @@ def _branch(t: Translation, node: ast.If) -> None:
 
 
 def _block(t: Translation, body: list[ast.stmt], is_inlined: bool = False) -> tuple[Stmt, ...]:
-    block = Block(t.names.blocks[id(body)], is_inlined)
-    t.blocks.append(block)
-    run(t, body)
-    t.blocks.pop()
+    with t.block(t.names.blocks[id(body)], is_inlined) as block:
+        run(t, body)
     return block.finish()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from msops._loops.analysis.ranges import Range
@@ -10,10 +12,11 @@ from msops._loops.frontends.hybrid.names import Path, ResolvedNames, Symbol
 from msops._loops.frontends.hybrid.typing import Typing
 from msops._loops.frontends.hybrid.values import Value
 from msops._loops.frontends.reporting import Reporter
+from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Local, Location, Stmt
 
-# Words of the IR's text form that a name may not be.
-_RESERVED = ("true", "false", "inf", "nan")
+RESERVED = ("true", "false", "inf", "nan")
+"""Words of the IR's text form that a name may not be."""
 
 
 @dataclass
@@ -50,10 +53,10 @@ class Translation:
       report: makes the errors.
       typing: makes operands agree.
       retyped: types of scalars that start as a constant, found by an earlier attempt.
+      taken: names in use in the IR.
       values: what symbols are bound to.
       blocks: the bodies in the making, outermost first.
       buffers: outputs and temporaries of the whole kernel.
-      taken: names in use in the IR.
       ranges: those of the loop variables so far.
     """
 
@@ -61,10 +64,10 @@ class Translation:
     report: Reporter
     typing: Typing
     retyped: dict[Symbol, str]
+    taken: Names
     values: dict[Symbol, Value] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
-    taken: set[str] = field(default_factory=lambda: set(_RESERVED))
     ranges: dict[str, Range] = field(default_factory=dict)
 
     def emit(self, statement: Stmt) -> None:
@@ -73,12 +76,14 @@ class Translation:
 
     def fresh(self, name: str) -> str:
         """Returns a name that nothing in the IR has, like the author's."""
-        unique, count = name, 0
-        while unique in self.taken:
-            count += 1
-            unique = f"{name}_{count}"
-        self.taken.add(unique)
-        return unique
+        return self.taken.fresh(name)
+
+    @contextlib.contextmanager
+    def block(self, path: Path, is_inlined: bool = False) -> Iterator[Block]:
+        """Opens a body; see `Block`."""
+        self.blocks.append(Block(path, is_inlined))
+        yield self.blocks[-1]
+        self.blocks.pop()
 
     def is_unconditional(self, symbol: Symbol) -> bool:
         """Returns whether the current statement runs whenever a use of the symbol does."""

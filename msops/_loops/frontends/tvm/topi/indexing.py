@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from msops._loops.frontends.tvm import expr
@@ -9,7 +10,7 @@ from msops._loops.frontends.tvm.arithmetic import binary, select
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, cast
-from msops._loops.frontends.tvm.tensor import Tensor, unravelled
+from msops._loops.frontends.tvm.tensor import unravelled
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
 from msops._loops.frontends.tvm.tracing import value_error
 from msops._loops.ir.intrinsics import INTEGERS
@@ -35,9 +36,10 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
             'Leave it out for "clip".',
         )
     if axis is None:
+        size = math.prod(data.shape)
         return compute(
             positions.shape,
-            lambda *at: data(*unravelled(_bounded(positions(*at), _size(data), mode), data.shape)),
+            lambda *at: data(*unravelled(_bounded(positions(*at), size, mode), data.shape)),
             name="T_take",
         )
     axis = as_axis("topi.take", axis, data.ndim)
@@ -49,13 +51,6 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
 
     shape = (*data.shape[:axis], *positions.shape, *data.shape[axis + 1 :])
     return compute(shape, element, name="T_take")
-
-
-def _size(tensor: Tensor) -> int:
-    size = 1
-    for extent in tensor.shape:
-        size *= extent
-    return size
 
 
 def _bounded(index: ScalarExpr, extent: int, mode: str) -> ScalarExpr:
