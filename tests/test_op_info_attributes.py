@@ -1,5 +1,7 @@
 """Attributes: decoding text, and binding the values of one call."""
 
+import functools
+import itertools
 import json
 import math
 
@@ -8,30 +10,75 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msops._op_info import CustomRegOp, bind_attributes, call_attribute_names, read_reg_info
-from msops.errors import OpInfoTypeError, OpInfoValueError
+from msops import Custom, Tensor
+from msops.errors import ArgumentValueError, OpInfoTypeError, OpInfoValueError
+from msops.ops import CustomRegOp
 
-WHO = "Custom 'add'"
+X = np.zeros(1, np.float32)
+SIZES = itertools.count(2)
 
 
-def make_info(*attributes):
-    builder = CustomRegOp().target("CPU")
+def make_op(*attributes):
+    """Returns an op with one input, and a list that gets the attributes of each call of it."""
+    builder = CustomRegOp().target("CPU").input(0, "x").output(0, "y")
     for name, param_type, value_type, *default in attributes:
         builder.attr(name, param_type, value_type, *default)
-    return read_reg_info(builder.get_op_info(), None, "aot", WHO)["CPU"]
+    return op_of(builder)
+
+
+def op_of(builder):
+    calls = []
+
+    def add(x, *attributes):
+        calls.append(attributes)
+        return x
+
+    info = builder.get_op_info()
+    return Custom(add, lambda x, *_: x, lambda x, *_: x, "pyfunc", reg_info=info), calls
+
+
+def attributes_of(op, calls, *values):
+    """Returns what the kernel gets when the op is called with these attributes."""
+    jax.block_until_ready(op(X, *values))
+    return calls.pop()
+
+
+@functools.cache
+def op_with_one(value_type):
+    seen = []
+
+    def add(x, _):
+        return x
+
+    def shape(x, value):
+        seen.append(value)
+        return x
+
+    info = CustomRegOp().target("CPU").input(0, "x").output(0, "y")
+    info = info.attr("a", "required", value_type).get_op_info()
+    return Custom(add, shape, lambda x, _: x, "pyfunc", reg_info=info), seen
 
 
 def bind_one(value_type, value):
-    ((_, bound),) = bind_attributes(make_info(("a", "required", value_type)), (value,), WHO)
+    """Returns the attribute as the op's out_shape gets it."""
+    op, seen = op_with_one(value_type)
+    seen.clear()
+    # Of a new shape, as out_shape is asked once for equal calls.
+    jax.eval_shape(lambda x: op(x, value), jax.ShapeDtypeStruct((next(SIZES),), np.float32))
+    (bound,) = seen
     return bound
 
 
-def default_of(value_type, text):
-    ((_, bound),) = bind_attributes(make_info(("a", "optional", value_type, text)), (), WHO)
-    return bound
+def defaults_of(*types_and_texts):
+    """Returns what a kernel gets for attributes with these defaults."""
+    attributes = [
+        (f"a{index}", "optional", value_type, text)
+        for index, (value_type, text) in enumerate(types_and_texts)
+    ]
+    return attributes_of(*make_op(*attributes))
 
 
 int64s = st.integers(-(2**63), 2**63 - 1)
@@ -43,28 +90,41 @@ SCALARS = {"Int": int64s, "Float": floats, "Str": words, "Bool": st.booleans()}
 
 @given(int64s, floats, st.booleans(), st.text())
 def test_scalar_default_means_what_its_text_means(number, real, flag, text):
-    assert default_of("int", str(number)) == number
-    assert default_of("float", repr(real)) == real
-    assert default_of("bool", str(flag)) is flag
-    assert default_of("bool", json.dumps(flag)) is flag
-    assert default_of("str", text) == text
+    texts = (
+        ("int", str(number)),
+        ("float", repr(real)),
+        ("bool", str(flag)),
+        ("bool", json.dumps(flag)),
+        ("str", text),
+    )
+    assert repr(defaults_of(*texts)) == repr((number, real, flag, flag, text))
 
 
+# An op is made and run for each example, so an example has four lists.
+@settings(max_examples=25)
 @pytest.mark.parametrize("element", SCALARS)
 @given(data=st.data())
 def test_list_default_is_read_from_commas_and_from_json(element, data):
-    values = data.draw(st.lists(SCALARS[element], max_size=5))
-    expected = tuple(values)
-    for text in (",".join(map(str, values)), ", ".join(map(str, values)), json.dumps(values)):
-        assert repr(default_of(f"list{element}", text)) == repr(expected)
+    lists = data.draw(st.lists(st.lists(SCALARS[element], max_size=5), min_size=4, max_size=4))
+    texts = [
+        text
+        for values in lists
+        for text in (",".join(map(str, values)), ", ".join(map(str, values)), json.dumps(values))
+    ]
+    expected = tuple(tuple(values) for values in lists for _ in range(3))
+    found = defaults_of(*((f"list{element}", text) for text in texts))
+    assert repr(found) == repr(expected)
 
 
+@settings(max_examples=25)
 @pytest.mark.parametrize("element", ["Int", "Float"])
 @given(data=st.data())
 def test_list_of_lists_default_is_read_from_json(element, data):
-    values = data.draw(st.lists(st.lists(SCALARS[element], max_size=3), max_size=3))
-    expected = tuple(map(tuple, values))
-    assert repr(default_of(f"listList{element}", json.dumps(values))) == repr(expected)
+    lists = st.lists(st.lists(SCALARS[element], max_size=3), max_size=3)
+    drawn = data.draw(st.lists(lists, min_size=4, max_size=4))
+    expected = tuple(tuple(map(tuple, values)) for values in drawn)
+    found = defaults_of(*((f"listList{element}", json.dumps(values)) for values in drawn))
+    assert repr(found) == repr(expected)
 
 
 @pytest.mark.parametrize("element", SCALARS)
@@ -155,35 +215,34 @@ def test_value_of_another_type_is_refused(value_type, value):
 )
 def test_default_text_that_is_no_such_value_is_refused(value_type, text):
     with pytest.raises(OpInfoValueError, match="default_value of attribute 'a'"):
-        make_info(("a", "optional", value_type, text))
+        make_op(("a", "optional", value_type, text))
 
 
 def test_values_defaults_fixed_and_absent_attributes_stand_in_declared_order():
-    builder = CustomRegOp().target("CPU").attr("a", "required", "int")
+    builder = CustomRegOp().target("CPU").input(0, "x").output(0, "y")
+    builder.attr("a", "required", "int")
     builder.attr("fixed", "required", "listInt", value="1,2").attr("b", "optional", "str")
     builder.attr("c", "required", "bool", "true").attr("d", "optional", "float", "0.5")
-    info = read_reg_info(builder.get_op_info(), None, "aot", WHO)["CPU"]
-    assert call_attribute_names(info) == ("a", "b", "c", "d")
-    fixed = ("fixed", (1, 2))
-    assert bind_attributes(info, (7,), WHO) == (("a", 7), fixed, ("c", True), ("d", 0.5))
-    assert bind_attributes(info, (7, "x", False, 2), WHO) == (
-        ("a", 7), fixed, ("b", "x"), ("c", False), ("d", 2.0),
-    )  # fmt: skip
-    assert bind_attributes(info, (7, None, None, 2), WHO) == (
-        ("a", 7), fixed, ("c", True), ("d", 2.0),
-    )  # fmt: skip
+    op, calls = op_of(builder)
+    assert attributes_of(op, calls, 7) == (7, (1, 2), True, 0.5)
+    assert attributes_of(op, calls, 7, "x", False, 2) == (7, (1, 2), "x", False, 2.0)
+    assert attributes_of(op, calls, 7, None, None, 2) == (7, (1, 2), True, 2.0)
 
 
-def test_info_without_attributes_binds_nothing():
-    assert bind_attributes(make_info(), (), WHO) == ()
-    assert call_attribute_names(make_info()) == ()
+def test_an_op_without_attributes_gets_and_takes_none():
+    op, calls = make_op()
+    assert attributes_of(op, calls) == ()
+    with pytest.raises(ArgumentValueError, match=r"expected 1 input\(s\) \(x\) .*; got 2"):
+        op(X, 1)
 
 
 def test_nan_finds_the_compiled_op_again():
-    first, second = (bind_one("float", float("nan")) for _ in range(2))
-    assert math.isnan(first)
-    assert ("a", first) == ("a", second)
-    assert hash(first) == hash(second)
+    op, seen = op_with_one("float")
+    seen.clear()
+    for _ in range(2):
+        jax.block_until_ready(op(X, float("nan")))
+    (asked,) = seen
+    assert math.isnan(asked)
 
 
 @pytest.mark.parametrize("transform", [jax.jit, jax.grad, jax.vmap])
@@ -206,20 +265,10 @@ def test_tracer_is_refused_under_every_transform(transform, value_type):
     )
 
 
-class Boxed:
-    """Stands for msops.Tensor, which keeps its array in `value`."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def item(self):
-        return self.value.item()
-
-
 def test_tensor_is_taken_and_tensor_of_a_tracer_refused():
-    assert bind_one("float", Boxed(jnp.ones(()))) == 1.0
+    assert bind_one("float", Tensor(1.0)) == 1.0
     with pytest.raises(OpInfoTypeError, match="known when the op is traced"):
-        jax.grad(lambda x: bind_one("float", Boxed(x)))(1.0)
+        jax.grad(lambda x: bind_one("float", Tensor(x)))(1.0)
 
 
 MESSAGES = [
@@ -228,14 +277,6 @@ MESSAGES = [
         (1, 2, 3),
         OpInfoValueError,
         "expected at most 2 attributes (a, b) after the tensors; got 3.\n"
-        "Pass no more, or register the attribute with .attr(name, 'required', value_type) of "
-        "CustomRegOp.",
-    ),
-    (
-        (),
-        (1,),
-        OpInfoValueError,
-        "expected at most 0 attributes after the tensors; got 1.\n"
         "Pass no more, or register the attribute with .attr(name, 'required', value_type) of "
         "CustomRegOp.",
     ),
@@ -268,5 +309,5 @@ MESSAGES = [
 @pytest.mark.parametrize(("attributes", "values", "error", "message"), MESSAGES)
 def test_call_that_does_not_fit_says_which_attribute_and_why(attributes, values, error, message):
     with pytest.raises(error) as info:
-        bind_attributes(make_info(*attributes), values, WHO)
-    assert str(info.value) == f"{WHO}: {message}"
+        make_op(*attributes)[0](X, *values)
+    assert str(info.value) == f"Custom 'add': {message}"

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from msops import _op_info
-from msops._op_info import CustomRegOp, DataType, RegOp, TBERegOp
+from msops import ops
 from msops.errors import OpInfoError, OpInfoTypeError, OpInfoValueError
+from msops.ops import CustomRegOp, DataType, RegOp, TBERegOp
 
 ORACLE = json.loads((Path(__file__).parent / "oracle" / "op_info_mindspore_2_7_2.json").read_text())
 CHAINS = [entry | {"chain": ast.literal_eval(entry["chain"])} for entry in ORACLE["chains"]]
 
 
 def run_chain(class_name, args, calls):
-    builder = getattr(_op_info, class_name)(*args)
+    builder = getattr(ops, class_name)(*args)
     for method, method_args, keywords in calls:
         assert getattr(builder, method)(*method_args, **keywords) is builder
     return builder.get_op_info()
@@ -47,7 +47,7 @@ def test_oracle_covers_every_builder_and_both_outcomes():
     for entries in (ACCEPTED, REFUSED):
         assert len(entries) > 200
         assert {entry["chain"][0] for entry in entries} >= {
-            name for name in dir(_op_info) if name.endswith("RegOp")
+            name for name in dir(ops) if name.endswith("RegOp")
         } - {"AkgAscendRegOp", "AkgCpuRegOp"}
 
 
