@@ -1,30 +1,48 @@
-"""Reading op info: from dict or text to frozen values, and what is refused."""
+"""Reading op info: what a dict or a text means, and what is refused."""
 
+import copy
+import html
 import json
+import re
 
+import jax
+import numpy as np
 import pytest
+from conftest import KERNELS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msops._op_info import (
+from msops import Custom
+from msops.errors import OpInfoTypeError, OpInfoValueError
+from msops.ops import (
     AiCPURegOp,
     AkgAscendRegOp,
     AkgGpuRegOp,
-    Attribute,
     CpuRegOp,
     CustomRegOp,
     DataType,
-    OpInfo,
-    Port,
     RegOp,
-    Row,
     TBERegOp,
-    read_reg_info,
+    kernel,
+    op_info_register,
 )
-from msops.errors import OpInfoTypeError, OpInfoValueError
 
 WHO = "Custom 'add'"
 F32 = ("float32", "DefaultFormat")
+
+
+def add(x):
+    return x
+
+
+FUNCTIONS = {
+    "aot": f"{KERNELS}/float_ops.cc:add",
+    "aicpu": f"{KERNELS}/float_ops.cc",
+    "pyfunc": add,
+    "akg": add,
+    "hybrid": kernel(add),
+    "tbe": add,
+}
 
 
 def build(target="CPU", **changes):
@@ -41,26 +59,59 @@ def build(target="CPU", **changes):
     return info | changes
 
 
-def read(reg_info, func=None, func_type="aot"):
-    return read_reg_info(reg_info, func, func_type, WHO)
+def make_op(reg_info, func=None, func_type="aot"):
+    func = FUNCTIONS[func_type] if func is None else func
+    return Custom(func, lambda x, *_: x, lambda x, *_: x, func_type, reg_info=reg_info)
 
 
-def test_every_part_of_the_dict_reaches_the_frozen_value():
-    expected = OpInfo(
-        op_name="add",
-        target="CPU",
-        inputs=(Port("x1", "required"), Port("x2", "dynamic")),
-        outputs=(Port("y", "required"),),
-        attributes=(Attribute("axis", False, "int", "0", None),),
-        rows=(Row((F32, ("", "")), (("float16", "NC1HWC0"),)),),
-    )
-    (info,) = read(build()).values()
-    assert info == expected
-    assert hash(info) == hash(expected)
+def table(op):
+    """Returns the rows that an op shows in a notebook: a target and its dtypes each."""
+    rows = re.findall(r"<tr><td>(.*?)</td><td><code>(.*?)</code></td></tr>", op._repr_html_())
+    return [(target, html.unescape(dtypes)) for target, dtypes in rows]
 
 
-def test_no_info_is_an_empty_mapping():
-    assert read(None) == {} == read([]) == read(None, func=len)
+def mean_the_same(*infos, func_type="aot"):
+    """Returns whether infos for one target are equal: an op takes no two that differ."""
+    try:
+        make_op(list(infos), func_type=func_type)
+    except OpInfoValueError as error:
+        assert "expected one op info for target" in str(error)
+        return False
+    return True
+
+
+ANY = [("any", "any dtypes")]
+
+
+def test_every_part_of_the_dict_is_read():
+    op = make_op(build())
+    assert table(op) == [("CPU", "(float32, [any, ...]) -> float16:NC1HWC0")]
+    for part in ("op_name", "inputs", "outputs", "attr", "dtype_format"):
+        changes = []
+        if part == "op_name":
+            changes.append("sub")
+        elif part == "dtype_format":
+            (row,) = build()[part]
+            for index, entry in enumerate(row):
+                for changed in (("int8", entry[1]), (entry[0], "NCHW")):
+                    changes.append([[*row[:index], changed, *row[index + 1 :]]])
+        else:
+            for index, entry in enumerate(build()[part]):
+                for key in entry.keys() & {"name", "paramType", "type", "defaultValue"}:
+                    other = {"name": "other", "type": "float", "defaultValue": "1"}.get(key)
+                    if key == "paramType":
+                        other = "required" if entry[key] != "required" else "optional"
+                    entries = copy.deepcopy(build()[part])
+                    entries[index][key] = other
+                    changes.append(entries)
+        assert changes
+        for change in changes:
+            assert not mean_the_same(build(), build(**{part: change})), change
+
+
+def test_no_info_guards_nothing():
+    assert table(make_op(None)) == table(make_op([])) == ANY
+    assert table(make_op(None, len, "pyfunc")) == ANY
 
 
 def test_argument_beats_decorator():
@@ -68,9 +119,9 @@ def test_argument_beats_decorator():
         return x
 
     func.reg_info = (build("GPU"),)
-    assert list(read(None, func)) == ["GPU"]
-    assert list(read(build("CPU"), func)) == ["CPU"]
-    assert read((), func) == {}
+    assert [target for target, _ in table(make_op(None, func, "pyfunc"))] == ["GPU"]
+    assert [target for target, _ in table(make_op(build("CPU"), func, "pyfunc"))] == ["CPU"]
+    assert table(make_op((), func, "pyfunc")) == ANY
 
 
 @pytest.mark.parametrize(
@@ -84,7 +135,10 @@ def test_argument_beats_decorator():
     ids=["list", "nested", "json list", "equal repeat"],
 )
 def test_infos_are_found_in_any_nesting_and_equal_repeats_are_ignored(reg_info):
-    assert read(reg_info) == read(build("CPU")) | read(build("GPU"))
+    assert table(make_op(reg_info)) == table(make_op(build("CPU"))) + table(make_op(build("GPU")))
+    nested = reg_info if isinstance(reg_info, str) else json.dumps(reg_info)
+    for target in ("CPU", "GPU"):
+        assert mean_the_same(nested, build(target))
 
 
 names = st.text("abcxyz_", min_size=1, max_size=4)
@@ -114,13 +168,36 @@ def op_infos(draw):
 
 @given(op_infos())
 def test_json_text_means_the_same_as_the_dict(info):
-    found = read(info)
-    assert read(json.dumps(info)) == found == read([json.loads(json.dumps(info))])
-    (value,) = found.values()
-    assert [port.name for port in value.inputs] == [entry["name"] for entry in info["inputs"]]
-    assert len(value.rows) == len(info["dtype_format"])
-    pairs = [[*row.inputs, *row.outputs] for row in value.rows]
-    assert pairs == [[entry[:2] for entry in row] for row in info["dtype_format"]]
+    assert mean_the_same(info, json.dumps(info), [json.loads(json.dumps(info))])
+    for index, entry in enumerate(info["inputs"]):
+        renamed = copy.deepcopy(info)
+        renamed["inputs"][index]["name"] = entry["name"] + "0"
+        assert not mean_the_same(info, renamed)
+    rows = info["dtype_format"]
+    shown = table(make_op(info))
+    if not rows:
+        assert shown == ANY
+        return
+    assert [target for target, _ in shown] == [info["target"]] * len(rows)
+    texts = [
+        [entry[0] or "any", *([entry[1]] if entry[1] not in ("", "DefaultFormat") else [])]
+        for row in rows
+        for entry in row
+    ]
+    words = " ".join(dtypes for _, dtypes in shown).replace("optional ", "")
+    assert re.findall(r"\w+", words) == [word for entry in texts for word in entry]
+
+
+def target_of(info, func_type):
+    """Returns the target of an info: beside one for the CPU the error names it."""
+    other = {"target": "CPU", "attr": [{"name": "a", "type": "int", "value": 1}]}
+    with pytest.raises(OpInfoValueError) as caught:
+        make_op([info, other], func_type=func_type)
+    if "expected one op info for target 'CPU'; got two that differ" in str(caught.value):
+        return "CPU"
+    target, cpu = re.findall(r"  (\w+): \(.*\), given", str(caught.value))
+    assert cpu == "CPU"
+    return target
 
 
 @pytest.mark.parametrize(
@@ -141,15 +218,20 @@ def test_json_text_means_the_same_as_the_dict(info):
 def test_target_is_deduced_from_target_then_processor_then_imply_type_then_func_type(
     info, func_type, target
 ):
-    assert list(read(info, func_type=func_type)) == [target]
+    assert target_of(info, func_type) == target
 
 
 @pytest.mark.parametrize("func_type", ["aot", "akg", "hybrid", "aicpu", None])
 def test_target_must_be_named_where_the_func_type_implies_none(func_type):
     with pytest.raises(OpInfoValueError) as error:
-        read(CustomRegOp().get_op_info(), func_type=func_type)
+        if func_type is None:
+            op_info_register(CustomRegOp().get_op_info())(add)
+        else:
+            make_op(CustomRegOp().get_op_info(), func_type=func_type)
+    who = str(error.value).partition(": ")[0]
+    assert who in ("Custom 'add'", "Custom 'float_ops.cc'", "op_info_register of 'add'")
     assert str(error.value) == (
-        "Custom 'add': expected the op info to name its target, one of CPU, GPU, Ascend; got none, "
+        f"{who}: expected the op info to name its target, one of CPU, GPU, Ascend; got none, "
         f"and func_type {func_type!r} implies none.\n"
         "Set it with .target('CPU') of CustomRegOp, and one op info for each target."
     )
@@ -164,29 +246,37 @@ def test_rows_may_be_columns_of_the_ports_as_in_hand_written_op_info():
     columns = {"target": "CPU", "inputs": [port(F32, f16)], "outputs": [port(F32, F32)]}
     rows = CustomRegOp().input(0, "p").output(0, "p").dtype_format(F32, F32)
     rows = rows.dtype_format(f16, F32).target("CPU").get_op_info()
-    assert read(columns) == read(rows)
+    assert mean_the_same(columns, rows)
+    assert table(make_op(columns)) == [
+        ("CPU", "(float32) -> float32"),
+        ("CPU", "(float16:NC1HWC0) -> float32"),
+    ]
 
 
 def test_a_tuple_or_list_entry_makes_its_port_dynamic():
     info = CustomRegOp().input(0, "x").input(1, "z").output(0, "y").target("CPU")
     info.dtype_format(DataType.F32_Default_List, DataType.F32_Default, DataType.F32_Default)
-    (value,) = read(info.get_op_info()).values()
-    assert [port.kind for port in value.inputs] == ["dynamic", "required"]
-    assert value.rows[0].inputs == (F32, F32)
+    assert table(make_op(info.get_op_info())) == [("CPU", "([float32, ...], float32) -> float32")]
 
 
 def test_dtypes_may_be_spelled_as_mindspore_prints_them():
     rows = [[["Float32", ""], ["BFloat16", ""], ["", ""]]]
-    (value,) = read(build(dtype_format=rows)).values()
-    assert [dtype for dtype, _ in value.rows[0].inputs] == ["float32", "bfloat16"]
+    op = make_op(build(dtype_format=rows))
+    assert table(op) == [("CPU", "(float32, [bfloat16, ...]) -> any")]
 
 
 def test_missing_names_and_param_types_have_defaults():
     info = {"inputs": {"index": 0}, "outputs": [{}], "attr": [{"name": "a", "type": "int"}]}
-    (value,) = read(info, func_type="pyfunc").values()
-    assert value.op_name == "Custom"
-    assert (value.inputs, value.outputs) == ((Port("x0"),), (Port("y0"),))
-    assert value.attributes == (Attribute("a", True, "int"),)
+    whole = {
+        "op_name": "Custom",
+        "target": "CPU",
+        "inputs": [{"name": "x0", "paramType": "required"}],
+        "outputs": [{"name": "y0", "paramType": "required"}],
+        "attr": [{"name": "a", "paramType": "required", "type": "int"}],
+    }
+    assert mean_the_same(info, whole, func_type="pyfunc")
+    for part, change in (("op_name", "Add"), ("inputs", [{"name": "x1"}]), ("outputs", [{}, {}])):
+        assert not mean_the_same(info, whole | {part: change}, func_type="pyfunc")
 
 
 @pytest.mark.parametrize(
@@ -201,15 +291,26 @@ def test_missing_names_and_param_types_have_defaults():
     ],
 )
 def test_fixed_value_is_decoded_by_type(type_name, value, decoded):
-    info = build(attr=[{"name": "a", "type": type_name, "value": value}])
-    (attribute,) = read(info)["CPU"].attributes
-    assert repr(attribute.value) == repr(decoded)
+    calls = []
+
+    def keep(x, *attributes):
+        calls.append(attributes)
+        return x
+
+    attr = [{"name": "a", "type": type_name, "value": value}]
+    op = make_op({"inputs": {}, "outputs": {}, "attr": attr}, keep, "pyfunc")
+    jax.block_until_ready(op(np.zeros(1, np.float32)))
+    assert repr(calls) == repr([(decoded,)])
 
 
 def test_value_of_a_tbe_attribute_does_not_fix_it():
     attr = [{"name": "a", "type": "bool", "value": "true,false"}]
-    assert read(TBERegOp("a").get_op_info() | {"attr": attr})["Ascend"].attributes[0].value is None
-    assert read(build(attr=attr), func_type="tbe")["CPU"].attributes[0].value is None
+    for infos, func_type in (
+        ([TBERegOp("a").get_op_info() | {"attr": attr}, {"target": "CPU"}], "aot"),
+        ([{"target": "Ascend", "attr": attr}, {"target": "CPU"}], "tbe"),
+    ):
+        with pytest.raises(OpInfoValueError, match=r"Ascend: \(a\), given \(a\)\n"):
+            make_op(infos, func_type=func_type)
 
 
 def attr(**changes):
@@ -398,7 +499,7 @@ REFUSED = [
 @pytest.mark.parametrize(("reg_info", "error", "message"), REFUSED)
 def test_malformed_op_info_is_refused_with_the_reason(reg_info, error, message):
     with pytest.raises(error) as info:
-        read(reg_info)
+        make_op(reg_info)
     assert str(info.value) == f"{WHO}: {message}"
 
 
@@ -407,4 +508,4 @@ def test_malformed_op_info_is_refused_with_the_reason(reg_info, error, message):
 )
 def test_misspelt_key_is_an_error(key: str, meant: str) -> None:
     with pytest.raises(OpInfoValueError, match=f"to have '{meant}'; got '{key}'"):
-        read_reg_info({"op_name": "add", "target": "CPU", key: []}, None, "aot", "Custom 'add'")
+        make_op({"op_name": "add", "target": "CPU", key: []})
