@@ -11,7 +11,7 @@ from face_namespace import ms
 
 from msops import ops
 from msops._face import compiled
-from msops.errors import ArgumentTypeError, ArgumentValueError
+from msops.errors import ArgumentTypeError, ArgumentValueError, KernelError
 
 Tensor, Parameter, Cell = ms.Tensor, ms.Parameter, ms.nn.Cell
 
@@ -422,3 +422,46 @@ def test_bad_use_of_compiled_code_is_explained(graph_mode):
         Makes()(Tensor(1.0))
     with pytest.raises(ArgumentTypeError, match="must be hashable; got set"):
         Scale()(Tensor(1.0), {1})
+
+
+def refuses(x):
+    raise ValueError("refused")
+
+
+BAD = ops.Custom(refuses, lambda x: x, lambda x: x, "pyfunc", bprop=lambda x, out, dout: (dout,))
+
+
+class Bad(Cell):
+    def construct(self, x):
+        return BAD(x) * 2
+
+
+class Late(Cell):
+    def construct(self, x):
+        for _ in range(8):
+            x = ms.ops.matmul(x, x) / 400
+        return BAD(x)
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: BAD(x),
+        lambda x: Bad()(x),
+        lambda x: ms.jit(lambda x: BAD(x))(x),
+        lambda x: ms.grad(BAD)(x),
+        lambda x: ms.value_and_grad(Bad())(x),
+        # The call returns before its kernel runs, and reading the result raises.
+        lambda x: Late()(Tensor(np.ones((400, 400), np.float32))).asnumpy(),
+        lambda x: repr(Late()(Tensor(np.ones((400, 400), np.float32)))),
+    ],
+)
+def test_an_error_of_a_kernel_is_one_class_however_it_is_called(call, mode):
+    ms.set_context(mode=mode)
+    try:
+        for _ in range(2):
+            with pytest.raises(KernelError, match=r"^Custom 'refuses' on CPU: its function"):
+                call(Tensor([1.0, 2.0]))
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)

@@ -6,7 +6,6 @@ The file is long for its docstrings alone: they are the reference that users rea
 from __future__ import annotations
 
 import copy
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,8 +14,8 @@ import jax
 import jax.numpy as jnp
 
 from msops import _jax_seam as seam
-from msops import errors
 from msops._backends import BACKENDS
+from msops._base.kernel_errors import call_compiled
 from msops._custom.explain import cost_of_call, explain_call, html_table, lowered_text, stand_in
 from msops._custom.options import (
     add_side_effects,
@@ -227,13 +226,13 @@ class Custom:
                 if type(arg) is not seam.ARRAY_TYPE:
                     break
             else:
-                return _run(compiled, args)
+                return call_compiled(compiled, *args)
         compiled = self._of_tensors.get(len(args))
         if compiled is not None:
             values = [arg.value for arg in args if type(arg) is Tensor]
             if len(values) == len(args) and {*map(type, values)} == {seam.ARRAY_TYPE}:
                 with jax.enable_x64(True):
-                    return wrap(_run(compiled, values))
+                    return wrap(call_compiled(compiled, *values))
         arrays, has_tensors = self._read_arguments(args)
         if has_tensors:
             with jax.enable_x64(True):
@@ -265,7 +264,7 @@ class Custom:
         compiled = programs.compiled(call.without_values())
         if programs.operator.definition.inference.has_outputs and call.is_plain:
             (self._of_tensors if tensors else self._of_arrays)[len(args)] = compiled
-        return _run(compiled, flat)
+        return call_compiled(compiled, *flat)
 
     def _resolve(self) -> Programs:
         """Returns the op's programs; builds the kernel at the first call."""
@@ -458,31 +457,3 @@ class Custom:
 
     def _repr_html_(self) -> str:
         return html_table(self.name, self.func_type, self._infos)
-
-
-# XLA reports an error of a kernel as text; ours starts with the op, behind the class's name when
-# it went through Python, and ends before the places that XLA adds to an error of the compiler.
-_OWN_ERROR = re.compile(r"(?:(\w+): )?(Custom '.*?)\s*(?:\Z|\n\t\n)", re.DOTALL)
-
-
-def own_error(error: Exception) -> errors.MsopsError | None:
-    """Returns the error of msops that XLA reports in the text of one of its own, if it does."""
-    own = _OWN_ERROR.search(str(error))
-    if own is None:
-        return None
-    family: type[errors.MsopsError] = getattr(errors, own[1] or "", errors.KernelError)
-    return family(own[2])
-
-
-def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:
-    """Runs a compiled call; an error of the kernel comes out as msops's."""
-    try:
-        return compiled(*flat)
-    except errors.MsopsError:
-        raise
-    # jit's fast path, taken from the second call on, raises ValueError with the same text.
-    except (jax.errors.JaxRuntimeError, ValueError) as error:
-        own = own_error(error)
-        if own is None:
-            raise
-        raise own from None

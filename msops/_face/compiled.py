@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from msops._base.kernel_errors import call_compiled
 from msops._face import context
 from msops._face.parameter import Frame, Parameter, is_compiling
 from msops._face.tensor import Tensor, wrap
@@ -106,7 +107,7 @@ class _Program:
         while True:
             values = [parameter.value for parameter in self._parameters]
             try:
-                result, written = self._run(values, arrays)
+                result, written = call_compiled(self._run, values, arrays)
                 break
             except _TraceAgain:
                 continue

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from msops._base.kernel_errors import call_compiled
 from msops._face import context
 from msops._face.cell import Cell
 from msops._face.compiled import Compiled, is_array, pack, unpack
@@ -196,7 +197,7 @@ def gradient_function(
         if context.is_graph_mode():
             return arrange(*compiled(*args, **kwargs))
         with context.scope():
-            return arrange(*gradient(*args, **kwargs))
+            return arrange(*call_compiled(lambda: gradient(*args, **kwargs)))
 
     call.__name__ = call.__qualname__ = gradient.__name__
     return call

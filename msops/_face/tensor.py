@@ -18,10 +18,10 @@ from msops._base.dtypes import DType, as_dtype
 from msops._face.tensor_data import (
     array_index,
     as_array,
-    concrete,
     endless,
     holds,
     placeholder_shape,
+    read,
     readable_index,
     rebuild,
 )
@@ -138,7 +138,7 @@ class Tensor:
           ArgumentTypeError: there is no data yet, because a function is being compiled; `item`,
             `tolist`, `bool`, `int`, `float` and all else that reads data raise the same.
         """
-        return np.array(concrete(self.value, "Tensor.asnumpy"))
+        return np.array(read(self.value, "Tensor.asnumpy"))
 
     numpy = asnumpy
 
@@ -152,7 +152,7 @@ class Tensor:
 
     def tolist(self) -> Any:
         """Returns the data as a Python number or nested lists of them."""
-        return np.asarray(concrete(self.value, "Tensor.tolist")).tolist()
+        return read(self.value, "Tensor.tolist").tolist()
 
     def copy(self) -> Tensor:
         """Returns another handle on the same (immutable) data."""
@@ -162,7 +162,7 @@ class Tensor:
         return self.value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        array = np.asarray(concrete(self.value, "numpy array of a Tensor"))
+        array = read(self.value, "numpy array of a Tensor")
         return array if dtype is None else array.astype(dtype)
 
     def __str__(self) -> str:
@@ -174,7 +174,7 @@ class Tensor:
     def _text(self, of: Callable[[np.ndarray], str]) -> str:
         if isinstance(self.value, jax.core.Tracer):
             return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, value= <traced>)"
-        return of(np.asarray(self.value))
+        return of(read(self.value, "text of a Tensor"))
 
     def __format__(self, spec: str) -> str:
         return format(self._entry("format(Tensor)").item(), spec) if spec else str(self)
@@ -190,7 +190,7 @@ class Tensor:
                     "Index the Tensor, or reduce it (all, any, sum).",
                 )
             )
-        return np.asarray(concrete(self.value, who)).reshape(())
+        return read(self.value, who).reshape(())
 
     def __bool__(self) -> bool:
         return bool(self._entry("bool(Tensor)"))

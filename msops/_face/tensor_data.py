@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops._base.dtypes import DType, as_dtype
+from msops._base.kernel_errors import call_compiled
 from msops._face import context
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
@@ -129,6 +130,20 @@ def concrete(array: Any, who: str) -> Any:
             )
         )
     return data
+
+
+def read(array: Any, who: str) -> np.ndarray:
+    """Returns the data of an array, which it waits for.
+
+    Args:
+      array: what a Tensor holds.
+      who: what needs the data, for the message.
+
+    Raises:
+      ArgumentTypeError: the array has no data, as the function it is in is being compiled.
+      KernelError: the kernel that computes it failed; so for other errors of msops.
+    """
+    return call_compiled(np.asarray, concrete(array, who))
 
 
 def readable_index(entries: tuple[Any, ...]) -> tuple[Any, ...]:

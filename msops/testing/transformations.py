@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from msops._custom.custom import own_error
+from msops._base.kernel_errors import own_error
 from msops._face.context import get_context, set_context
 from msops.errors import InferenceError, MsopsError
 from msops.testing.guarded import show
