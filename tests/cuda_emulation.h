@@ -7,21 +7,16 @@
 #define __global__
 #define __device__
 #define __launch_bounds__(threads)
-// In a section of their own, to be filled with rubbish before each block.
-#define __shared__ static __attribute__((section("emulated_shared")))
 
 struct EmulatedDim {
   unsigned x;
 };
 extern EmulatedDim threadIdx, blockIdx, blockDim, gridDim;
 
-void __syncthreads();
-int __syncthreads_or(int vote);
-
-// Runs a function for every thread of a grid. `seed` chooses the order in which they get their
-// turn: 0 ascending, 1 descending, else random.
+// Runs a function for every thread of a grid. `seed` chooses the order in which they run: 0
+// ascending, 1 descending, else random.
 void EmulateLaunch(void (*kernel)(void** arguments), void** arguments, unsigned blocks,
-                   unsigned threads, unsigned seed, bool has_barriers);
+                   unsigned threads, unsigned seed);
 
 inline float __int_as_float(int bits) {
   float value;

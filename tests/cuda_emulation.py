@@ -15,14 +15,14 @@ import numpy as np
 
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.nodes import Kernel
-from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, Repeat, Step
+from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch
 from msops._loops.to_cuda.thread_code import FROM_F16, PREAMBLE, TO_F16
 
 FOLDER = Path(__file__).resolve().parent
 CACHE = Path(os.environ["MSOPS_CACHE_DIR"]) / "cuda-emulation"
 RUBBISH = 0xA5
-# A kernel's name, parameters and body.
-_FUNCTION = re.compile(r"^(\w+)\(([^\n]*)\) \{\n(.*?)^}", re.MULTILINE | re.DOTALL)
+# A kernel's name and parameters.
+_FUNCTION = re.compile(r"^(\w+)\(([^\n]*)\) \{$", re.MULTILINE)
 
 
 class Emulation:
@@ -52,41 +52,22 @@ class Emulation:
         given = [array.copy() for array in map(memory.__getitem__, self.source.inputs)]
         for name in memory.keys() - set(self.source.inputs):
             memory[name].reshape(-1).view(np.uint8)[:] = RUBBISH
-        self._run(self.source.steps, memory, {}, order)
-        for name, before in zip(self.source.inputs, given, strict=True):
-            assert memory[name].tobytes() == before.tobytes(), f"input {name} was written"
-        if self.source.checks:
-            (self.failed,) = memory[self.source.workspaces[-1].name].view(np.int32)
-        return [memory[name] for name in self.source.outputs]
-
-    def _run(
-        self,
-        steps: tuple[Step, ...],
-        memory: dict[str, np.ndarray],
-        loops: dict[str, int],
-        order: int,
-    ) -> None:
-        for step in steps:
+        for step in self.source.steps:
             match step:
                 case Clear(buffer=buffer, size_bytes=size):
                     _bytes(memory[buffer])[:size] = 0
                 case Copy(to=to, source=source, size_bytes=size):
                     _bytes(memory[to])[:size] = _bytes(memory[source])[:size]
                 case Launch():
-                    self._launch(step, memory, loops, order)
-                case Repeat(var=var, begin=begin, end=end, steps=inner):
-                    for value in range(begin, end):
-                        self._run(inner, memory, loops | {var: value}, order)
+                    self._launch(step, memory, order)
+        for name, before in zip(self.source.inputs, given, strict=True):
+            assert memory[name].tobytes() == before.tobytes(), f"input {name} was written"
+        if self.source.checks:
+            (self.failed,) = memory[self.source.workspaces[-1].name].view(np.int32)
+        return [memory[name] for name in self.source.outputs]
 
-    def _launch(
-        self, launch: Launch, memory: dict[str, np.ndarray], loops: dict[str, int], order: int
-    ) -> None:
-        values = [
-            ctypes.c_int32(loops[name])
-            if name in loops
-            else ctypes.c_void_p(memory[name].ctypes.data)
-            for name in launch.arguments
-        ]
+    def _launch(self, launch: Launch, memory: dict[str, np.ndarray], order: int) -> None:
+        values = [ctypes.c_void_p(memory[name].ctypes.data) for name in launch.arguments]
         addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         run = getattr(self._library, f"launch_{launch.function}")
         run(launch.blocks, launch.threads, order, addresses)
@@ -109,14 +90,13 @@ def _compile(source: CudaSource) -> ctypes.CDLL:
 
 def _launcher(function: re.Match[str]) -> str:
     """Returns a C function that launches one of the text's, with arguments given by address."""
-    name, parameters, body = function.groups()
+    name, parameters = function.groups()
     kinds = [parameter.rsplit(" ", 1)[0] for parameter in parameters.split(", ")]
     values = ", ".join(f"*({kind}*)arguments[{i}]" for i, kind in enumerate(kinds))
-    has_barriers = "__syncthreads" in body or "ms_total_" in body
     return f"""
 static void call_{name}(void** arguments) {{ {name}({values}); }}
 extern "C" void launch_{name}(unsigned blocks, unsigned threads, unsigned seed, void** arguments) {{
-  EmulateLaunch(call_{name}, arguments, blocks, threads, seed, {str(has_barriers).lower()});
+  EmulateLaunch(call_{name}, arguments, blocks, threads, seed);
 }}"""
 
 

@@ -6,7 +6,6 @@ orders (cuda_emulation.py), and compiled for GPUs by NVRTC where it is installed
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shutil
 import subprocess
@@ -44,8 +43,7 @@ from msops._loops.oracle.parse import parse_kernel
 from msops._loops.oracle.rules import _BINARY, _FUNCTIONS
 from msops._loops.oracle.verify import verify
 from msops._loops.passes import pipeline
-from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, Repeat, costs, cuda_source
-from msops._loops.to_cuda.preparation import prepare
+from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.thread_code import PREAMBLE
 from msops._toolchain.nvrtc import find_compiler
 from msops.errors import BuildError
@@ -68,18 +66,16 @@ needs_nvrtc = pytest.mark.skipif(
 )
 
 
-def share_out_eagerly(patch: pytest.MonkeyPatch) -> None:
-    """Shares out, splits and launches what would be too small to be worth it."""
-    patch.setattr(costs, "LEAST_SHARED", 2)
-    patch.setattr(costs, "LEAST_LAUNCHED", 4)
-    patch.setattr(costs, "LEAST_SPLIT", 3)
-    patch.setattr(costs, "THREAD_BYTES", 8)
-    patch.setattr(costs, "SHARED_BYTES", 16)
+def gridded(kernel: Kernel) -> Kernel:
+    """Returns a kernel with the kinds of its loops as CUDA C is printed from it."""
+    after = pipeline.run(kernel, pipeline.PASSES_TO_CUDA)
+    verify(after)
+    return after
 
 
 def printed(kernel: Kernel, check_bounds: bool = False) -> CudaSource:
     told = pipeline.analyse(kernel)
-    return cuda_source(told.kernel, told.unproven, told.overwritten, check_bounds)
+    return cuda_source(gridded(told.kernel), told.unproven, told.overwritten, check_bounds)
 
 
 def run_everywhere(kernel: Kernel, inputs: Sequence[np.ndarray]) -> None:
@@ -173,21 +169,11 @@ def test_a_parallel_nest_is_a_grid_of_threads() -> None:
     )
 
 
-def test_few_long_sums_are_a_block_each() -> None:
-    source = printed(parse_kernel(ROW_SUM))
-    (launch,) = source.launches
-    assert (launch.blocks, launch.threads) == (3, 128)
-    assert "ms_total_add_f32" in functions(source)
-    run_everywhere(parse_kernel(ROW_SUM), random_inputs(parse_kernel(ROW_SUM)))
-
-
-def test_a_sum_stays_with_one_thread_where_neighbours_read_neighbours() -> None:
-    kernel = parse_kernel(COLUMN_SUM)
-    source = printed(kernel)
-    assert [(launch.blocks, launch.threads) for launch in source.launches] == [(8, 256)]
-    # The sum is in a register, written once.
-    assert len(re.findall(r"\bs\[j\] = ", functions(source))) == 1
-    assert "__syncthreads" not in source.text
+def test_a_sum_stays_inside_a_thread() -> None:
+    kernel = parse_kernel(ROW_SUM)
+    (launch,) = printed(kernel).launches
+    assert (launch.blocks, launch.threads) == (1, 256)
+    assert "for (int64_t j = 0; j < 100; ++j) {" in functions(printed(kernel))
     run_everywhere(kernel, random_inputs(kernel))
 
 
@@ -203,7 +189,7 @@ kernel k(a: float32[4, 8]) -> (s) {
   }
 }"""
     )
-    assert body_text(prepare(kernel).body) == (
+    assert body_text(gridded(kernel).body) == (
         "parallel j in 0 .. 8 {\n  reduction i in 0 .. 4 {\n    s[j] = s[j] + a[i, j]\n  }\n}"
     )
     # Here two rounds touch one element in different iterations of j, so the order has to stay.
@@ -218,62 +204,81 @@ kernel k(a: float32[4, 8]) -> (s) {
   }
 }"""
     )
-    assert prepare(moved) == moved
+    assert gridded(moved) == moved
 
 
-def test_a_long_sum_is_split_over_blocks() -> None:
-    kernel = parse_kernel(TOTAL)
-    source = printed(kernel)
-    assert [(launch.blocks, launch.threads) for launch in source.launches] == [(256, 256), (1, 256)]
-    assert [(w.name, w.size_bytes) for w in source.workspaces] == [("s_partial", 2048)]
-    run_everywhere(kernel, random_inputs(kernel))
+def test_locals_and_conditions_around_nests_leave_them_their_grids() -> None:
+    kernel = parse_kernel(
+        """
+kernel k(a: float32[40], n: int32[1]) -> (b) {
+  buffer b: float32[40]
+  local t: float32[40] {
+    if (n[0] > 0) {
+      parallel i in 0 .. 40 { t[i] = a[i] * 2.0:float32 }
+      parallel j in 0 .. 40 { b[j] = t[39 - j] }
+    } else {
+      parallel l in 0 .. 40 { b[l] = 0.0:float32 - a[l] }
+    }
+  }
+}"""
+    )
+    after = gridded(kernel)
+    assert [buffer.name for buffer in after.buffers] == ["b", "t"]
+    assert body_text(after.body).startswith(
+        "parallel i in 0 .. 40 {\n  if (n[0] > 0) {\n    t[i] = a[i] * 2.0:float32\n  }\n}\n"
+    )
+    a = random_inputs(kernel)[0]
+    for n, expected in ((1, 2 * a[::-1]), (0, -a)):
+        inputs = [a, np.array([n], np.int32)]
+        for order in ORDERS:
+            (got,) = Emulation(after, cuda_source(after)).run(inputs, order)
+            np.testing.assert_array_equal(got, expected)
 
 
-def test_a_split_sum_is_the_same_sum() -> None:
-    told = pipeline.analyse(parse_kernel(TOTAL)).kernel
-    split = prepare(told)
-    verify(split)
-    assert "block in 0 .. 256" in body_text(split.body)
-    (inputs,) = random_inputs(told)
-    (expected,), (got,) = interpret(told, [inputs]), interpret(split, [inputs])
-    np.testing.assert_allclose(got, expected, rtol=1e-12)
-    np.testing.assert_allclose(got, inputs.sum(), rtol=1e-12)
+def test_a_condition_that_its_nest_changes_stays_around_it() -> None:
+    kernel = parse_kernel(
+        """
+kernel k(n: int32[4]) -> (n) {
+  if (n[0] > 0) {
+    parallel i in 0 .. 4 { n[i] = n[i] - 5 }
+  }
+}"""
+    )
+    assert gridded(kernel) == kernel
+    run_everywhere(kernel, [np.full(4, 3, np.int32)])
 
 
-def test_what_has_an_order_to_keep_is_one_block_with_barriers() -> None:
+def test_what_has_an_order_to_keep_is_one_thread() -> None:
     source = printed(parse_kernel(lu(40)))
     assert (source.inputs, source.outputs) == (("a@input",), ("a",))
-    assert source.steps == (Copy("a", "a@input", 6400), Launch("lu_0", 1, 1024, ("a",)))
-    # The loop over i is parallel, so the division is done for all of it before the products.
+    assert source.steps == (Copy("a", "a@input", 6400), Launch("lu_0", 1, 1, ("a",)))
     assert functions(source) == (
-        'extern "C" __global__ void __launch_bounds__(1024)\n'
+        'extern "C" __global__ void __launch_bounds__(1)\n'
         "lu_0(float* __restrict__ a) {\n"
         "  for (int64_t k = 0; k < 40; ++k) {\n"
-        "    for (int64_t i = (k + 1) + threadIdx.x; i < 40; i += blockDim.x) {\n"
+        "    for (int64_t i = k + 1; i < 40; ++i) {\n"
         "      a[i * 40 + k] = a[i * 40 + k] / a[k * 40 + k];\n"
-        "    }\n"
-        "    __syncthreads();\n"
-        "    for (uint32_t ms_n0 = threadIdx.x; ms_n0 < 1521; ms_n0 += blockDim.x) {\n"
-        "      const int64_t i = (int64_t)(ms_n0 / 39) + (1);\n"
-        "      const int64_t j = (int64_t)(ms_n0 % 39) + (1);\n"
-        "      if ((k + 1) <= i && i < 40 && (k + 1) <= j && j < 40) {\n"
+        "      for (int64_t j = k + 1; j < 40; ++j) {\n"
         "        a[i * 40 + j] = a[i * 40 + j] - (a[i * 40 + k] * a[k * 40 + j]);\n"
         "      }\n"
         "    }\n"
-        "    __syncthreads();\n"
         "  }\n"
         "}\n"
     )
 
 
-def test_an_order_around_wide_work_is_kept_by_the_host() -> None:
-    source = printed(parse_kernel(lu(500)))
-    copy, repeat = source.steps
-    assert isinstance(copy, Copy)
-    assert isinstance(repeat, Repeat)
-    assert (repeat.var, repeat.begin, repeat.end) == ("k", 0, 500)
-    assert all(launch.arguments == ("a", "k") for launch in source.launches)
-    assert "int32_t ms_k) {\n  const int64_t k = ms_k;" in source.text
+def test_what_has_an_order_is_a_thread_for_each_independent_iteration() -> None:
+    kernel = parse_kernel(
+        """
+kernel scan(a: float32[300, 20]) -> (a) {
+  serial i in 0 .. 300 {
+    serial j in 1 .. 20 { a[i, j] = a[i, j] + a[i, j - 1] }
+  }
+}"""
+    )
+    (launch,) = printed(kernel).launches
+    assert (launch.blocks, launch.threads) == (2, 256)
+    run_everywhere(kernel, random_inputs(kernel))
 
 
 def test_a_triangle_is_the_part_of_a_box_that_its_bounds_allow() -> None:
@@ -290,11 +295,11 @@ kernel k(a: float32[60, 60]) -> (b) {
     )
     source = printed(kernel)
     assert source.steps[0] == Clear("b", 14400)
-    assert "if (0 <= j && j < (i + 1)) {" in source.text
+    assert "if (0 <= j && j < i + 1) {" in source.text
     run_everywhere(kernel, random_inputs(kernel))
 
 
-def test_a_narrow_band_is_a_box_along_itself() -> None:
+def test_a_narrow_band_stays_inside_a_thread() -> None:
     kernel = parse_kernel(
         """
 kernel k(a: float32[1000]) -> (b) {
@@ -308,24 +313,9 @@ kernel k(a: float32[1000]) -> (b) {
     )
     source = printed(kernel)
     (launch,) = source.launches
-    assert (launch.blocks, launch.threads) == (12, 256)
-    assert "const int64_t j = (int64_t)(ms_point % 3) + (i);\n    b[" in source.text
+    assert (launch.blocks, launch.threads) == (4, 256)
+    assert "for (int64_t j = i; j < i + 3; ++j) {\n      b[" in source.text
     run_everywhere(kernel, random_inputs(kernel))
-
-
-def test_neighbouring_threads_get_neighbouring_elements() -> None:
-    kernel = parse_kernel(
-        """
-kernel k(a: float32[300, 300]) -> (b) {
-  buffer b: float32[300, 300]
-  serial j in 0 .. 300 {
-    serial i in 0 .. 300 {
-      b[i, j] = a[i, j] * 2.0:float32
-    }
-  }
-}"""
-    )
-    assert "const int64_t j = (int64_t)(ms_point % 300);" in printed(kernel).text
 
 
 LARGE_LOCAL = """
@@ -360,27 +350,6 @@ def test_slots_for_many_threads_are_shared_by_fewer(monkeypatch: pytest.MonkeyPa
     run_everywhere(kernel, random_inputs(kernel))
 
 
-def test_what_a_block_shares_is_in_shared_memory() -> None:
-    kernel = parse_kernel(
-        """
-kernel k(a: float32[4, 200]) -> (b) {
-  buffer b: float32[4, 200]
-  parallel i in 0 .. 4 {
-    local t: float32[200] {
-      parallel j in 0 .. 200 { t[j] = a[i, j] * 2.0:float32 }
-      parallel l in 0 .. 200 { b[i, l] = t[(199 - l)] }
-    }
-  }
-}"""
-    )
-    source = cuda_source(kernel)
-    assert "__shared__ float t[200];" in source.text
-    (inputs,) = random_inputs(kernel)
-    for order in ORDERS:
-        (got,) = Emulation(kernel, source).run([inputs], order)
-        np.testing.assert_array_equal(got, 2 * inputs[:, ::-1])
-
-
 @pytest.mark.parametrize("size", [33, pytest.param(100, marks=pytest.mark.slow)])
 def test_lu_runs_in_order(size: int) -> None:
     kernel = parse_kernel(lu(size))
@@ -388,21 +357,18 @@ def test_lu_runs_in_order(size: int) -> None:
     run_everywhere(kernel, [inputs + size * np.eye(size, dtype=np.float32)])
 
 
-@pytest.mark.parametrize("size", [33, 64])
-def test_a_missing_barrier_shows(size: int) -> None:
+def test_a_false_claim_of_independence_shows() -> None:
     # The emulation is the proof of everything else here, so it has to be able to fail.
-    kernel = pipeline.analyse(parse_kernel(lu(size))).kernel
-    (inputs,) = random_inputs(kernel)
-    inputs = inputs + size * np.eye(size, dtype=np.float32)
-    source = cuda_source(kernel)
-    right = Emulation(kernel, source).run([inputs])
-    wrong = Emulation(
-        kernel, dataclasses.replace(source, text=source.text.replace("__syncthreads();", ""))
+    kernel = parse_kernel(
+        """
+kernel k(a: int32[300]) -> (a) {
+  parallel i in 1 .. 300 { a[i] = a[i] + a[i - 1] }
+}"""
     )
-    assert any(
-        not np.array_equal(wrong.run([inputs], order)[0], right[0], equal_nan=True)
-        for order in ORDERS
-    )
+    inputs = [np.arange(300, dtype=np.int32)]
+    emulation = Emulation(kernel, cuda_source(kernel))
+    results = [emulation.run(inputs, order)[0] for order in (0, *ORDERS)]
+    assert not any(np.array_equal(results[0], other) for other in results[1:])
 
 
 def test_outputs_that_are_inputs_or_named_twice_are_copies() -> None:
@@ -576,11 +542,8 @@ def test_nvrtc_compiles_every_operation(kernel: Kernel) -> None:
 
 @needs_nvrtc
 @pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
-def test_nvrtc_compiles_the_corpus(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = specialised(case, case.inputs(np.random.default_rng(0), 36))
-    compiled(kernel)
-    share_out_eagerly(monkeypatch)
-    compiled(kernel)
+def test_nvrtc_compiles_the_corpus(case: Case) -> None:
+    compiled(specialised(case, case.inputs(np.random.default_rng(0), 36)))
 
 
 @needs_nvrtc
@@ -619,18 +582,6 @@ def test_the_corpus_agrees_with_numpy(case: Case) -> None:
         case.check(inputs, emulation.run(inputs, order))
 
 
-@pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
-def test_the_corpus_agrees_with_numpy_however_small_its_pieces(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    share_out_eagerly(monkeypatch)
-    inputs = case.inputs(np.random.default_rng(0), 6)
-    kernel = specialised(case, inputs)
-    emulation = Emulation(kernel, printed(kernel))
-    for order in ORDERS:
-        case.check(inputs, emulation.run(inputs, order))
-
-
 @settings(max_examples=15, deadline=None)
 @given(kernels(dtypes=WIDE_DTYPES))
 def test_random_kernels_agree_with_the_interpreter(case) -> None:
@@ -639,9 +590,9 @@ def test_random_kernels_agree_with_the_interpreter(case) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(kernels(dtypes=WIDE_DTYPES))
-def test_random_kernels_agree_when_their_small_pieces_are_shared_out(case) -> None:
+def test_random_kernels_agree_with_arrays_in_device_memory(case) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        share_out_eagerly(patch)
+        patch.setattr("msops._loops.to_cuda.thread_code.THREAD_BYTES", 8)
         run_everywhere(case.kernel, case.inputs)
 
 
@@ -649,6 +600,4 @@ def test_random_kernels_agree_when_their_small_pieces_are_shared_out(case) -> No
 @settings(max_examples=1500, deadline=None)
 @given(kernels(dtypes=WIDE_DTYPES))
 def test_many_random_kernels_agree(case) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        share_out_eagerly(patch)
-        run_everywhere(case.kernel, case.inputs)
+    run_everywhere(case.kernel, case.inputs)

@@ -116,7 +116,7 @@ def compiled(text: str, n: int, lower: Lowering | None = None) -> Specialisation
         (SUMS, 1024, "native", "xla"),
         (IN_ORDER, 8, "native", "native"),
         (IN_ORDER, 1024, "native", "native"),
-        (RECURRENT, 256, "xla", "native"),
+        (RECURRENT, 256, "xla", "xla"),
         (FORCES, 1024, "native", "xla"),
     ],
 )
@@ -132,6 +132,16 @@ def test_what_is_asked_for_is_chosen(text: str, lower: Lowering) -> None:
     assert [kernel.lowering(platform) for platform in ("cpu", "cuda")] == [lower, lower]
     assert kernel.lowering("tpu") == "xla"
     assert kernel.choice("cpu").reason.endswith("as compile_attrs asks")
+
+
+def test_a_gpu_gets_native_code_unless_one_thread_would_run_parallel_loops() -> None:
+    assert compiled(IN_ORDER, 64).choice("cuda").reason == (
+        "native code, as loop i must run in order"
+    )
+    assert compiled(RECURRENT, 8).lowering("cuda") == "native"
+    assert compiled(RECURRENT, 64).choice("cuda").reason == (
+        "XLA operations, as one thread would run all of loop j"
+    )
 
 
 def test_the_reason_tells_both_estimates() -> None:

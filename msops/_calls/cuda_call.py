@@ -16,7 +16,7 @@ import numpy as np
 from msops import _jax_seam as seam
 from msops import _toolchain
 from msops._calls.library_call import native_module, register_targets
-from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, Repeat, Step
+from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, Step
 
 TARGET = "msops_loops_cuda"
 """Of calls without temporaries in device memory; XLA may record them in CUDA graphs."""
@@ -95,7 +95,6 @@ def _plan_attributes(source: CudaSource) -> dict[str, Any]:
         source.steps,
         {name: position for position, name in enumerate(functions)},
         {name: position for position, name in enumerate(buffers)},
-        (),
     )
     return {
         "functions": ",".join(functions),
@@ -109,7 +108,6 @@ def _words(
     steps: tuple[Step, ...],
     functions: Mapping[str, int],
     buffers: Mapping[str, int],
-    loops: tuple[str, ...],
 ) -> Iterator[int]:
     """Yields the numbers of a launch plan; launch_plan.h has their meaning."""
     for step in steps:
@@ -120,8 +118,4 @@ def _words(
                 yield from (1, buffers[to], buffers[source], size_bytes)
             case Launch(function=function, blocks=blocks, threads=threads, arguments=arguments):
                 yield from (2, functions[function], blocks, threads, len(arguments))
-                for name in arguments:
-                    yield -1 - loops.index(name) if name in loops else buffers[name]
-            case Repeat(var=var, begin=begin, end=end, steps=inner):
-                body = tuple(_words(inner, functions, buffers, (*loops, var)))
-                yield from (3, begin, end, len(body), *body)
+                yield from (buffers[name] for name in arguments)

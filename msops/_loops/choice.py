@@ -8,7 +8,9 @@ Where loops keep an order there is little to fuse, and the faster wins. The esti
 with the clock by ``benchmarks/loops_choice.py``, alone and among neighbours that XLA may fuse.
 
 The estimates are of a CPU. On a GPU a kernel is native code if loops stay that run in order: each
-of their iterations would launch kernels of XLA's. Elsewhere there are only operations of XLA.
+of their iterations would launch kernels of XLA's. It is not if parallel loops are inside those:
+launches for all iterations take less time than one thread. Elsewhere there are only operations of
+XLA.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from msops._loops.analysis.costs import CACHE_BYTES
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.to_c.cost import native_seconds, operations_in_loops
+from msops._loops.to_cuda.grid import loop_of_one_thread
 from msops._loops.to_jax.raising.cost import (
     INLINE_OPERATIONS,
     SECONDS_PER_WAKING,
@@ -133,11 +136,19 @@ def _is_product(steps: tuple[Step, ...]) -> bool:
     return has_product and not is_order_bound(steps)
 
 
-def choose_for_gpu(steps: tuple[Step, ...]) -> Choice:
-    """Returns what a kernel becomes on a GPU."""
+def choose_for_gpu(steps: tuple[Step, ...], gridded: Kernel) -> Choice:
+    """Returns what a kernel becomes on a GPU.
+
+    Args:
+      steps: the array operations.
+      gridded: the loops as they are printed as CUDA C.
+    """
     staying = _first_loop(steps)
     if staying is None:
         return Choice("xla", "XLA operations, as every loop is parallel or a known reduction")
+    alone = loop_of_one_thread(gridded)
+    if alone is not None:
+        return Choice("xla", f"XLA operations, as one thread would run all of loop {alone.var}")
     return Choice("native", f"native code, as loop {staying.loop.var} must run in order")
 
 

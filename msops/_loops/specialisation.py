@@ -141,7 +141,7 @@ class Specialisation:
         if obstacle:
             return forced("native", f"as {obstacle}")
         if platform == "cuda":
-            return choose_for_gpu(self.steps)
+            return choose_for_gpu(self.steps, self.gridded)
         if not is_order_bound(self.steps):
             if travels:
                 return forced("xla", "as the program is exported or split over devices")
@@ -188,14 +188,18 @@ class Specialisation:
         )
 
     @functools.cached_property
+    def gridded(self) -> Kernel:
+        """The loops as they are printed as CUDA C."""
+        return pipeline.run(self._analysis.kernel, pipeline.PASSES_TO_CUDA)
+
+    @functools.cached_property
     def cuda(self) -> CudaSource:
         """The kernel as CUDA."""
-        analysis = self._analysis
         return cuda_source(
-            analysis.kernel,
-            analysis.unproven,
-            analysis.overwritten,
-            check_bounds="bounds" in config.debug(),
+            self.gridded,
+            self._analysis.unproven,
+            self._analysis.overwritten,
+            check_bounds=self._checks_bounds,
         )
 
     @functools.cached_property

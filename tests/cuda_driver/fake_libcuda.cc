@@ -75,11 +75,10 @@ int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsign
   const std::string& name = functions[reinterpret_cast<size_t>(function) - 1];
   Log("launch %s %ux%ux%u %ux%ux%u shared %u stream %zu", name.c_str(), gx, gy, gz, bx, by, bz,
       shared_bytes, static_cast<size_t>(stream));
-  // How many arguments a function takes, and of which kind, is in its name: p and i.
+  // A function takes one pointer for each letter behind the last underscore of its name.
   const size_t kinds = name.rfind('_');
   for (size_t i = kinds + 1; i < name.size(); ++i) {
-    if (name[i] == 'p') Log(" %ld", **static_cast<long***>(arguments[i - kinds - 1]));
-    if (name[i] == 'i') Log(" i%d", *static_cast<int32_t*>(arguments[i - kinds - 1]));
+    Log(" %ld", **static_cast<long***>(arguments[i - kinds - 1]));
   }
   Log("\n");
   if (name.find("index") != std::string::npos) **static_cast<int32_t**>(arguments[0]) = 2;

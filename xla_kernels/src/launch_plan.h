@@ -11,12 +11,11 @@
 
 namespace msops {
 
-// A sequence of steps as msops/_calls/cuda_call.py writes it: a number for the kind, then its operands.
+// A sequence of steps as msops/_calls/cuda_call.py writes it: a number for the kind, then its
+// operands.
 //   0 clear   buffer, size in bytes
 //   1 copy    to, from, size in bytes
-//   2 launch  function, blocks, threads a block, count of arguments, then each argument:
-//             a buffer, or for the variable of the n-th loop around the step, outermost 0: -1 - n
-//   3 repeat  begin, end, length of the body; the body's steps follow
+//   2 launch  function, blocks, threads a block, count of arguments, then each one, a buffer
 // Buffers are positions among inputs, outputs and workspaces.
 class LaunchPlan {
  public:
@@ -30,13 +29,8 @@ class LaunchPlan {
            void* const* buffers, CudaDriver::Stream stream) const;
 
  private:
-  struct Frame;
-
-  // Returns the position behind the step at `position`.
-  size_t CheckStep(size_t position, size_t end, size_t depth) const;
-  void CheckSteps(size_t begin, size_t end, size_t depth) const;
-  void RunSteps(size_t begin, size_t end, Frame& frame) const;
-  void Launch(const int64_t* operands, Frame& frame) const;
+  // Returns the position behind the step at `position`; `position` itself if that begins no step.
+  size_t CheckStep(size_t position) const;
 
   const std::vector<int64_t> words_;
   const size_t function_count_;

@@ -39,6 +39,8 @@ from msops._loops.passes.materialise_guards import materialise_guards
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
+from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
+from msops._loops.to_cuda.turning import turn_reductions
 
 Pass: TypeAlias = Callable[[Kernel], Kernel]
 Passes: TypeAlias = tuple[tuple[str, Pass], ...]
@@ -64,6 +66,13 @@ PASSES_TO_JAX: Passes = (
     ("expand carried elements", expand_carried),
 )
 """From there to the raised form, which XLA operations are printed from."""
+
+PASSES_TO_CUDA: tuple[tuple[str, Pass], ...] = (
+    ("turn reductions", turn_reductions),
+    ("hoist locals", hoist_locals),
+    ("sink conditions", sink_conditions),
+)
+"""From a kernel with the kinds of its loops to the form that CUDA C is printed from."""
 
 
 def passes_to_mark(kinds: Kinds) -> Passes:

@@ -1,4 +1,4 @@
-"""Where the buffers of a kernel lie on the device, and what they hold before its body runs."""
+"""Where the buffers of a kernel are on the device, and what they hold before its body runs."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -32,8 +31,7 @@ class Launch:
       function: its name in the text.
       blocks: number of blocks.
       threads: number of threads of a block.
-      arguments: names of buffers, passed as pointers, then of the variables of loops around the
-        launch, passed as int32.
+      arguments: names of buffers, passed as pointers.
     """
 
     function: str
@@ -42,17 +40,7 @@ class Launch:
     arguments: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Repeat:
-    """Runs steps in order for var = begin, ..., end - 1."""
-
-    var: str
-    begin: int
-    end: int
-    steps: tuple[Step, ...]
-
-
-Step: TypeAlias = Clear | Copy | Launch | Repeat
+Step: TypeAlias = Clear | Copy | Launch
 
 
 @dataclass(frozen=True)
@@ -86,13 +74,5 @@ class CudaSource:
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """The launches among the steps, those that are repeated once."""
-        return tuple(step for step in flat_steps(self.steps) if isinstance(step, Launch))
-
-
-def flat_steps(steps: tuple[Step, ...]) -> Iterator[Step]:
-    """Yields all steps, each before those inside it."""
-    for step in steps:
-        yield step
-        if isinstance(step, Repeat):
-            yield from flat_steps(step.steps)
+        """The launches among the steps."""
+        return tuple(step for step in self.steps if isinstance(step, Launch))

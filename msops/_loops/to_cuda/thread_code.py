@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from collections.abc import Collection, Iterator
+from typing import ClassVar
 
 from msops._loops.ir.functions import Function
-from msops._loops.ir.nodes import Buffer, For, Kernel, Local
+from msops._loops.ir.nodes import Buffer, Kernel, Local
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.to_c.text import CLike, Unproven, bare, indented
-from msops._loops.to_cuda import costs
-from msops._loops.to_cuda.accumulations import accumulation_of, in_register
-from msops._loops.to_cuda.axes import Box
+from msops._loops.to_cuda.grid import Grid
+
+THREAD_BYTES = 1024
+"""The largest array that a thread keeps to itself; others are in device memory."""
 
 PREAMBLE = """\
 typedef signed char int8_t;
@@ -26,7 +26,7 @@ typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 """
-"""What NVRTC, which has no headers, must be told."""
+"""The types of <stdint.h>: NVRTC has no headers."""
 
 FROM_F16 = """\
 static __device__ float ms_from_f16(uint16_t x) {
@@ -48,29 +48,12 @@ _WORDS = """
 """
 
 
-Owner: TypeAlias = Literal["thread", "block"]
-
-
-@dataclass(frozen=True)
-class Slots:
-    """An array in device memory for each thread, or each block, of a launch.
-
-    Attributes:
-      name: of the pointer to the first.
-      buffer: one of them.
-      owner: who has one.
-    """
-
-    name: str
-    buffer: Buffer
-    owner: Owner
-
-
 class ThreadCode(CLike):
     """Prints what one thread does.
 
     Attributes:
-      spilled: arrays that lie in device memory, as they are too large for where they belong.
+      slots: arrays of which each thread of the launch has one in device memory, by the name of the
+        pointer to the first.
     """
 
     inline = "static __device__"
@@ -87,7 +70,7 @@ class ThreadCode(CLike):
         """Prepares to print; see `CLikeValues`."""
         super().__init__(kernel, unproven, overwritten, check_bounds)
         self._numbers = itertools.count()
-        self.spilled: list[Slots] = []
+        self.slots: dict[str, Buffer] = {}
 
     # Values.
 
@@ -122,83 +105,57 @@ class ThreadCode(CLike):
         self.helpers.setdefault("ms_to_f16", TO_F16)
         return f"ms_to_f16({text})"
 
-    # Loops.
-
-    def loop(self, stmt: For) -> list[str]:
-        """Returns a loop that one thread runs; what it accumulates is kept in a register."""
-        accumulation = accumulation_of(stmt)
-        if accumulation is None or accumulation.store.buffer in self.variables:
-            return super().loop(stmt)
-        nest = in_register(accumulation, self.new_name("total"), self.new_name("touched"))
-        return super().loop(stmt) if nest is None else self.local(nest)
-
-    def new_name(self, base: str) -> str:
-        """Returns a name that is free, for a variable of the printer's own."""
-        name = f"ms_{base}{next(self._numbers)}"
-        self.names[name] = name
-        return name
+    # Statements.
 
     def local(self, stmt: Local) -> list[str]:
         """Returns a block with a zeroed array of a thread's own; a large one in device memory."""
-        if size_bytes(stmt.buffer) <= costs.THREAD_BYTES:
+        buffer = stmt.buffer
+        if size_bytes(buffer) <= THREAD_BYTES:
             return super().local(stmt)
-        self.declare(stmt.buffer)
-        name, count = self.names[stmt.buffer.name], math.prod(stmt.buffer.shape)
-        index = self.new_name("i")
-        zero = f"for (int64_t {index} = 0; {index} < {count}; ++{index}) {name}[{index}] = 0;"
-        lines = [self.spill(stmt.buffer, "thread")]
-        lines += [] if stmt.buffer.name in self.overwritten else [zero]
-        lines += self.statements(stmt.body)
-        return ["{", *indented(lines), "}"]
+        self.declare(buffer)
+        number, name, count = next(self._numbers), self.names[buffer.name], math.prod(buffer.shape)
+        slots, index = f"ms_slots{number}", f"ms_i{number}"
+        self.slots[slots] = buffer
+        lines = [f"{self.storage_type(buffer)}* const {name} = {slots} + ms_thread * {count};"]
+        if buffer.name not in self.overwritten:
+            head = f"for (int64_t {index} = 0; {index} < {count}; ++{index})"
+            lines.append(f"{head} {name}[{index}] = 0;")
+        return ["{", *indented([*lines, *self.statements(stmt.body)]), "}"]
 
-    def spill(self, buffer: Buffer, owner: Owner) -> str:
-        """Returns the definition of an array in a slot of device memory; it is not zeroed."""
-        slots = Slots(self.new_name("slots"), buffer, owner)
-        self.spilled.append(slots)
-        name, kind = self.names[buffer.name], self.storage_types[buffer.dtype]
-        return f"{kind}* const {name} = {slots.name} + ms_{owner} * {math.prod(buffer.shape)};"
+    def points(self, grid: Grid) -> list[str]:
+        """Returns the loop in which the threads of a launch share out the points of a grid."""
+        self.ranges.update(grid.ranges)
+        # Division is quick in 32 bits only. A number may lie beyond the last point by as many as
+        # there are threads.
+        kind = "uint32_t" if grid.count < 1 << 31 else "uint64_t"
+        body = self.statements(grid.body)
+        condition = " && ".join(self._bounds(grid))
+        if condition:
+            body = [f"if ({condition}) {{", *indented(body), "}"]
+        first = f"({kind})blockIdx.x * blockDim.x + threadIdx.x"
+        step = f"({kind})gridDim.x * blockDim.x"
+        return [
+            f"for ({kind} ms_point = {first}; ms_point < {grid.count}; ms_point += {step}) {{",
+            *indented([*self._variables(grid), *body]),
+            "}",
+        ]
 
-    # Boxes.
-
-    def enter(self, box: Box) -> None:
-        """Makes the ranges of a box's variables known."""
-        self.ranges.update(box.ranges(self.ranges))
-
-    def point(self, box: Box, number: str) -> list[str]:
-        """Returns the definitions of a box's variables at the point of a number."""
-        steps: dict[int, str] = {}
-        stride = 1
-        for position in reversed(box.order):
-            size = box.axes[position].size
-            text = number if stride == 1 else f"{number} / {stride}"
-            steps[position] = text if position == box.order[0] else f"{text} % {size}"
-            stride *= size
+    def _variables(self, grid: Grid) -> list[str]:
+        """Returns the definitions of a grid's variables at a point."""
         lines = []
-        for position, axis in enumerate(box.axes):
-            begin = self.index(axis.loop.begin) if axis.is_moving else str(axis.range[0])
-            start = "" if begin == "0" else f" + ({bare(begin)})"
-            value = f"(int64_t)({steps[position]}){start}"
-            lines.append(f"const int64_t {self.names[axis.loop.var]} = {value};")
+        stride = grid.count
+        for position, axis in enumerate(grid.axes):
+            stride //= axis.size
+            text = "ms_point" if stride == 1 else f"ms_point / {stride}"
+            text = f"{text} % {axis.size}" if position > 0 else text
+            start = f" + ({axis.first})" if axis.first else ""
+            lines.append(f"const int64_t {self.names[axis.loop.var]} = (int64_t)({text}){start};")
         return lines
 
-    def guarded(self, conditions: Iterable[str], lines: list[str]) -> list[str]:
-        """Returns lines that run where all conditions hold."""
-        condition = " && ".join(conditions)
-        return [f"if ({condition}) {{", *indented(lines), "}"] if condition else lines
-
-    def bounds(self, box: Box) -> Iterator[str]:
-        """Yields the conditions under which a point of a box is an iteration of its loops."""
-        for axis in box.axes:
-            var = self.names[axis.loop.var]
-            if not axis.is_exact and not axis.is_moving:
-                yield f"{self.index(axis.loop.begin)} <= {var}"
+    def _bounds(self, grid: Grid) -> Iterator[str]:
+        """Yields the conditions under which a point is an iteration of its loops."""
+        for axis in grid.axes:
             if not axis.is_exact:
-                yield f"{var} < {self.index(axis.loop.end)}"
-
-
-def number_type(box: Box) -> str:
-    """Returns the type of numbers of points: division is quick in 32 bits only.
-
-    A number may lie beyond the last one by as many as there are threads.
-    """
-    return "uint32_t" if box.count < 1 << 31 else "uint64_t"
+                var = self.names[axis.loop.var]
+                yield f"{self.index(axis.loop.begin)} <= {var}"
+                yield f"{var} < {bare(self.index(axis.loop.end))}"

@@ -1,0 +1,54 @@
+"""A reduction around a parallel loop becomes a parallel loop around the reduction.
+
+    reduction i in 0 .. 4 {                       parallel j in 0 .. 8 {
+      parallel j in 0 .. 8 {                ->      reduction i in 0 .. 4 {
+        s[j] = s[j] + a[i, j]                         s[j] = s[j] + a[i, j]
+
+Each thread of a grid then has a sum to itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.walk import expressions, map_bodies, statements, with_body
+
+
+def turn_reductions(kernel: Kernel) -> Kernel:
+    """Returns the kernel with the parallel loops outside, where that means the same."""
+    return with_body(kernel, _turned(kernel.body))
+
+
+def _turned(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return tuple(_statement(stmt) for stmt in body)
+
+
+def _statement(stmt: Stmt) -> Stmt:
+    if isinstance(stmt, For) and stmt.kind == "parallel":
+        # A thread runs what is inside: how the loops there are ordered does not matter.
+        return stmt
+    stmt = map_bodies(stmt, _turned)
+    match stmt:
+        case For(kind="reduction", body=(For(kind="parallel") as inner,)) if _may_turn(stmt, inner):
+            return dataclasses.replace(inner, body=(dataclasses.replace(stmt, body=inner.body),))
+    return stmt
+
+
+def _may_turn(loop: For, inner: For) -> bool:
+    """Returns whether the order of a reduction and a parallel loop in it does not matter.
+
+    Updates of one element have to stay in one thread. They do if the elements do not depend on the
+    reduction's variable: iterations of the parallel loop that update different elements in one
+    round do so in all rounds.
+    """
+    stores = [stmt for stmt in statements(inner.body) if isinstance(stmt, Store)]
+    moving = [index for store in stores for index in store.indices]
+    has_local = any(isinstance(stmt, Local) for stmt in statements(inner.body))
+    return not has_local and not any(
+        _mentions(expr, loop.var) for expr in (*moving, inner.begin, inner.end)
+    )
+
+
+def _mentions(expr: Expr, var: str) -> bool:
+    return any(part == Var(var) for part in expressions(expr))
