@@ -44,7 +44,7 @@ from msops._loops.oracle.rules import _BINARY, _FUNCTIONS
 from msops._loops.oracle.verify import verify
 from msops._loops.passes import pipeline
 from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, cuda_source
-from msops._loops.to_cuda.thread_code import PREAMBLE
+from msops._loops.to_cuda.language import PREAMBLE
 from msops._toolchain.nvrtc import find_compiler
 from msops.errors import BuildError
 

@@ -10,9 +10,10 @@
     carrying.py    elements that one iteration hands to the next
     blocks.py, strides.py  what these share
     storage.py     where each buffer lives
+    printer.py     statements
     threads.py     parallel loops, split for threads
-    loops.py       inner loops, for vector units
     reductions.py  sums in variables
+    language.py    where C differs from CUDA C
     functions.py   mathematical functions that vectorise
     halves.py      float16
     library.py     what is used of the C library

@@ -10,14 +10,15 @@ from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.to_c.carrying import carry_elements
-from msops._loops.to_c.functions import CMath
 from msops._loops.to_c.jamming import jam_serial_loops
+from msops._loops.to_c.language import C
 from msops._loops.to_c.library import declarations
 from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.printer import CPrinter
 from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.storage import Place, Storage, place_buffers
-from msops._loops.to_c.text import Unproven, indented
+from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name
 from msops._loops.to_c.threads import PARALLEL_FOR
 from msops._loops.to_c.tiling import tile_crossing_loops
@@ -88,10 +89,11 @@ def print_kernel(
     """
     symbol = symbol or f"{plain_name(kernel.name)}_kernel"
     storage = place_buffers(kernel, overwritten)
-    printer = CMath(kernel, unproven, overwritten, check_bounds)
+    values = Values(kernel, C, unproven, overwritten, check_bounds)
+    printer = CPrinter(kernel, values)
     on_stack = [place.buffer for place in storage.places if place.position is None]
     for buffer in on_stack:
-        printer.declare(buffer)
+        values.declare(buffer)
     body = [*map(printer.definition, on_stack), *printer.statements(kernel.body)]
     workspaces = (*storage.workspaces, *map(size_bytes, printer.large_locals))
     first = len(kernel.parameters) + len(kernel.results) + len(storage.workspaces)
@@ -101,12 +103,12 @@ def print_kernel(
     }
     body_function = _body_function(printer, list(pointers), body)
     parts = [
-        *printer.helpers.values(),
-        *([PARALLEL_FOR.strip()] if printer.functions else []),
-        *printer.functions,
+        *values.helpers.values(),
+        *([PARALLEL_FOR.strip()] if printer.tasks else []),
+        *printer.tasks,
         body_function,
         _entry(symbol, storage, list(pointers.values())),
-        *([_messages(symbol, printer.checks)] if printer.checks else []),
+        *([_messages(symbol, values.checks)] if values.checks else []),
     ]
     text = "\n\n".join(parts)
     return CSource(f"{declarations(text)}\n\n{text}\n", symbol, workspaces)
@@ -124,9 +126,11 @@ CHANGES = (
 """What is done to a kernel before it is printed as C."""
 
 
-def _body_function(printer: CMath, names: list[str], body: list[str]) -> str:
+def _body_function(printer: CPrinter, names: list[str], body: list[str]) -> str:
     """Returns the function that runs the kernel; `restrict` counts on parameters only."""
-    parameters = ", ".join(f"{printer.capture_type(name)} {printer.names[name]}" for name in names)
+    parameters = ", ".join(
+        f"{printer.capture_type(name)} {printer.values.names[name]}" for name in names
+    )
     lines = [f"static int ms_body({parameters}) {{", *indented(printer.function_body(body)), "}"]
     return "\n".join(lines)
 

@@ -7,7 +7,8 @@ form in which each statement of its body is one or the other.
 turning.py      reductions around parallel loops
 hoisting.py     locals and conditions around parallel loops
 grid.py         parallel nests as points, one for each thread
-thread_code.py  what one thread does; where CUDA C differs from C
+thread_code.py  what one thread does
+language.py     where CUDA C differs from C
 memory.py       where buffers are, and what they hold at the start
 source.py       the whole text
 steps.py        the values returned

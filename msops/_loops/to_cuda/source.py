@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterator
 from msops._loops.ir.nodes import Kernel, Local, Stmt, Store
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import loads, own_expressions, statements
-from msops._loops.to_c.text import Unproven, indented
+from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name
 from msops._loops.to_cuda.grid import Grid, grid_of
+from msops._loops.to_cuda.language import CUDA, PREAMBLE
 from msops._loops.to_cuda.memory import place_buffers
 from msops._loops.to_cuda.steps import Clear, CudaSource, Launch, Workspace
-from msops._loops.to_cuda.thread_code import PREAMBLE, ThreadCode
+from msops._loops.to_cuda.thread_code import ThreadCode
 
 FAILED = "ms_failed"
 """The workspace that takes the code of the first index out of range that a thread met."""
@@ -40,7 +41,8 @@ def cuda_source(
       overwritten: names of buffers and locals that need not be zero at the start.
       check_bounds: an index out of range is an error of the run.
     """
-    printer = _SourcePrinter(kernel, ThreadCode(kernel, unproven, overwritten, check_bounds))
+    values = Values(kernel, CUDA, unproven, overwritten, check_bounds)
+    printer = _SourcePrinter(kernel, ThreadCode(values))
     for body, grid in _launches(kernel.body):
         if grid is None or grid.count > 0:
             printer.add_launch(body, grid)
@@ -67,6 +69,7 @@ class _SourcePrinter:
     def __init__(self, kernel: Kernel, code: ThreadCode) -> None:
         self._kernel = kernel
         self._code = code
+        self._values = code.values
         self._functions: list[str] = []
         self._launches: list[Launch] = []
         self._slots: list[Workspace] = []
@@ -86,7 +89,10 @@ class _SourcePrinter:
         buffers = self._named(body)
         parameters = [
             *self._parameters(body, buffers),
-            *(f"{code.storage_type(b)}* __restrict__ {slots}" for slots, b in code.slots.items()),
+            *(
+                f"{self._values.storage_type(buffer.dtype)}* __restrict__ {slots}"
+                for slots, buffer in code.slots.items()
+            ),
             *([f"int* {FAILED}"] if may_fail else []),
         ]
         if code.slots:
@@ -120,27 +126,27 @@ class _SourcePrinter:
             if isinstance(stmt, Store):
                 named.add(stmt.buffer)
         named -= {stmt.buffer.name for stmt in statements(body) if isinstance(stmt, Local)}
-        return [name for name in self._code.buffers if name in named]
+        return [name for name in self._values.buffers if name in named]
 
     def _parameters(self, body: tuple[Stmt, ...], buffers: list[str]) -> Iterator[str]:
         written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
         for name in buffers:
             const = "" if name in written else "const "
-            kind = self._code.storage_type(self._code.buffers[name])
-            yield f"{const}{kind}* __restrict__ {self._code.names[name]}"
+            kind = self._values.storage_type(self._values.buffers[name].dtype)
+            yield f"{const}{kind}* __restrict__ {self._values.names[name]}"
 
     def source(self) -> CudaSource:
         """Returns the whole."""
-        code = self._code
-        memory = place_buffers(self._kernel, code.overwritten)
-        checking = [Workspace(FAILED, FAILED_BYTES)] if code.checks else []
+        values = self._values
+        memory = place_buffers(self._kernel, values.overwritten)
+        checking = [Workspace(FAILED, FAILED_BYTES)] if values.checks else []
         clears = [Clear(workspace.name, workspace.size_bytes) for workspace in checking]
-        text = "\n\n".join((PREAMBLE.rstrip(), *code.helpers.values(), *self._functions))
+        text = "\n\n".join((PREAMBLE.rstrip(), *values.helpers.values(), *self._functions))
         return CudaSource(
             text=f"{text}\n",
             steps=(*memory.before, *clears, *self._launches, *memory.after),
             inputs=memory.inputs,
             outputs=memory.outputs,
             workspaces=(*memory.workspaces, *self._slots, *checking),
-            checks=tuple(code.checks),
+            checks=tuple(values.checks),
         )

@@ -1,14 +1,16 @@
 """Loop IR in C's syntax: what C and CUDA C have in common.
 
-statements.py  CLike: statements; the printers of the two languages derive from it
+statements.py  statements; the printers of the two languages say how they print loops and locals
 values.py      expressions and elements of arrays
+language.py    where the languages differ in them
 helpers.py     functions that give operations the meaning they have everywhere
 names.py       identifiers
 syntax.py      small parts of the text
 """
 
-from msops._loops.to_c.text.statements import CLike, indented
+from msops._loops.to_c.text.language import Language, Symbol
+from msops._loops.to_c.text.statements import Statements, indented
 from msops._loops.to_c.text.syntax import bare
-from msops._loops.to_c.text.values import Unproven
+from msops._loops.to_c.text.values import Unproven, Values
 
-__all__ = ["CLike", "Unproven", "bare", "indented"]
+__all__ = ["Language", "Statements", "Symbol", "Unproven", "Values", "bare", "indented"]

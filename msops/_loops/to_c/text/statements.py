@@ -1,7 +1,4 @@
-"""Statements of the loop IR in C's syntax: what C and CUDA C have in common.
-
-The printers of the two languages derive from `CLike` and say where they differ.
-"""
+"""Statements of the loop IR in C's syntax: what C and CUDA C have in common."""
 
 from __future__ import annotations
 
@@ -12,17 +9,24 @@ from msops._loops.analysis.ranges import loop_range
 from msops._loops.ir.nodes import Buffer, For, If, Local, Stmt, Store
 from msops._loops.ir.walk import loads
 from msops._loops.to_c.text.syntax import bare
-from msops._loops.to_c.text.values import CLikeValues
+from msops._loops.to_c.text.values import Values
 
 INDENT = "  "
 
 
-class CLike(CLikeValues):
+class Statements:
     """Prints statements of one kernel, each as a list of lines.
 
-    With `check_bounds`, the function around the lines has an ``int* ms_failed`` that takes the code
-    of the first index out of range.
+    The printers of the two languages override how loops and locals are printed. With bounds that
+    are checked, the function around the lines has an ``int* ms_failed`` that takes the code of the
+    first index out of range.
+
+    Attributes:
+      values: prints the expressions.
     """
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
 
     def statements(self, body: tuple[Stmt, ...]) -> list[str]:
         """Returns the lines of a body."""
@@ -42,30 +46,31 @@ class CLike(CLikeValues):
 
     def store(self, stmt: Store) -> list[str]:
         """Returns an assignment; dropped at run time where an index is out of range."""
-        buffer = self.buffers[stmt.buffer]
+        values = self.values
+        buffer = values.buffers[stmt.buffer]
         if 0 in buffer.shape:
             return []
         conditions = [
             self._inside(stmt, axis, size)
             for axis, size in enumerate(buffer.shape)
-            if self.may_be_outside(stmt, axis, size)
+            if values.may_be_outside(stmt, axis, size)
         ]
-        value = self.value(stmt.value)
-        if stmt.buffer not in self.variables:
-            value = self.to_storage(value, buffer.dtype)
-        line = f"{self.element(stmt.buffer, map(self.index, stmt.indices))} = {bare(value)};"
+        value = values.value(stmt.value)
+        if stmt.buffer not in values.variables:
+            value = values.to_storage(value, buffer.dtype)
+        line = f"{values.element(stmt.buffer, map(values.index, stmt.indices))} = {bare(value)};"
         return [f"if ({' && '.join(conditions)}) {line}"] if conditions else [line]
 
     def _inside(self, stmt: Store, axis: int, size: int) -> str:
-        index = self.index(stmt.indices[axis])
-        if not self.check_bounds:
+        index = self.values.index(stmt.indices[axis])
+        if not self.values.check_bounds:
             return f"(uint64_t)({index}) < {size}"
-        code = self.check(stmt, axis)
-        return f"{self.helper('inside_checked')}({index}, {size}, {code}, ms_failed)"
+        code = self.values.check(stmt, axis)
+        return f"{self.values.helper('inside_checked')}({index}, {size}, {code}, ms_failed)"
 
     def branch(self, stmt: If) -> list[str]:
         """Returns an if statement."""
-        lines = [f"if ({bare(self.value(stmt.condition))}) {{"]
+        lines = [f"if ({bare(self.values.value(stmt.condition))}) {{"]
         lines += indented(self.statements(stmt.then))
         if stmt.otherwise:
             lines += ["} else {", *indented(self.statements(stmt.otherwise))]
@@ -77,8 +82,8 @@ class CLike(CLikeValues):
 
     def loop_head(self, stmt: For) -> str:
         """Returns the line that opens a loop."""
-        name = self.names[stmt.var]
-        begin, end = bare(self.index(stmt.begin)), bare(self.index(stmt.end))
+        name = self.values.names[stmt.var]
+        begin, end = bare(self.values.index(stmt.begin)), bare(self.values.index(stmt.end))
         if any(True for _ in loads(stmt.end)):
             # The body may write what the bound reads, which counts as it was before.
             return (
@@ -89,32 +94,23 @@ class CLike(CLikeValues):
 
     def loop_body(self, stmt: For) -> list[str]:
         """Returns the lines inside a loop, where the range of its variable is known."""
-        self.ranges[stmt.var] = loop_range(stmt, self.ranges)
+        self.values.ranges[stmt.var] = loop_range(stmt, self.values.ranges)
         return self.statements(stmt.body)
 
     def local(self, stmt: Local) -> list[str]:
         """Returns a block with a zeroed variable or array of its own."""
-        self.declare(stmt.buffer)
+        self.values.declare(stmt.buffer)
         return ["{", *indented([self.definition(stmt.buffer), *self.statements(stmt.body)]), "}"]
-
-    def declare(self, buffer: Buffer) -> None:
-        """Makes a local known; one of shape () is a variable."""
-        self.buffers[buffer.name] = buffer
-        if not buffer.shape:
-            self.variables.add(buffer.name)
 
     def definition(self, buffer: Buffer) -> str:
         """Returns the definition of a local, zeroed where that can be seen."""
-        name = self.names[buffer.name]
+        values = self.values
+        name = values.names[buffer.name]
         if not buffer.shape:
-            return f"{self.value_types[buffer.dtype]} {name} = 0;"
+            return f"{values.value_type(buffer.dtype)} {name} = 0;"
         size = max(1, math.prod(buffer.shape))
-        start = "" if buffer.name in self.overwritten else " = {0}"
-        return f"{self.storage_type(buffer)} {name}[{size}]{start};"
-
-    def storage_type(self, buffer: Buffer) -> str:
-        """Returns the C type of an array's elements."""
-        return self.storage_types[buffer.dtype]
+        start = "" if buffer.name in values.overwritten else " = {0}"
+        return f"{values.storage_type(buffer.dtype)} {name}[{size}]{start};"
 
 
 def indented(lines: Iterable[str]) -> list[str]:

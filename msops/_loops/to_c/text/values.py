@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from string import Template
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,10 +19,11 @@ from msops._loops.analysis.bounds import Index
 from msops._loops.analysis.ranges import Range, dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.diagnostics import point
 from msops._loops.ir.formulas import evaluate, is_name, uses
-from msops._loops.ir.functions import FUNCTIONS, Function
+from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.nodes import (
     Binary,
+    Buffer,
     Call,
     Cast,
     Const,
@@ -36,6 +37,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.walk import expressions
 from msops._loops.to_c.text.helpers import fill
+from msops._loops.to_c.text.language import Language, Symbol
 from msops._loops.to_c.text.names import choose_names
 from msops._loops.to_c.text.syntax import (
     ROUNDED,
@@ -62,8 +64,16 @@ _POWERS = {0.5: "root", 2.0: "square", -1.0: "reciprocal"}
 """Exponents of floats for which there is a helper; the one for 1/2 minds -inf and -0."""
 
 
-class CLikeValues:
-    """Prints expressions of one kernel.
+_VALUE_TYPES = {
+    "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t",
+    "int64": "int64_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t",
+    "uint64": "uint64_t", "float16": "float", "bfloat16": "float", "float32": "float",
+    "float64": "double",
+}  # fmt: skip
+
+
+class Values:
+    """Prints the expressions of one kernel.
 
     Attributes:
       helpers: the helper functions used so far, by name, in an order that declares before use.
@@ -75,22 +85,10 @@ class CLikeValues:
       check_bounds: an index out of range is an error of the run.
     """
 
-    inline = "static inline"
-    reserved: frozenset[str] = frozenset()
-    value_types: ClassVar[dict[str, str]] = {
-        "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t",
-        "int64": "int64_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t",
-        "uint64": "uint64_t", "float16": "float", "bfloat16": "float", "float32": "float",
-        "float64": "double",
-    }  # fmt: skip
-    storage_types: ClassVar[dict[str, str]] = value_types | {
-        "bfloat16": "uint16_t",
-        "float16": "uint16_t",
-    }
-
     def __init__(
         self,
         kernel: Kernel,
+        language: Language,
         unproven: Unproven | None,
         overwritten: Collection[str] = (),
         check_bounds: bool = False,
@@ -99,18 +97,19 @@ class CLikeValues:
 
         Args:
           kernel: what to print.
+          language: C or CUDA C.
           unproven: the indices that may be out of range; None if nobody looked, then only the
             ranges of loops are asked.
           overwritten: names of buffers and locals that need not be zero at the start.
           check_bounds: such an index is an error of the run.
         """
-        self.kernel = kernel
+        self._language = language
         self.helpers: dict[str, str] = {}
         self.checks: list[str] = []
         self.ranges: dict[str, Range] = {}
         self.buffers = {buffer.name: buffer for buffer in (*kernel.parameters, *kernel.buffers)}
         self.variables: set[str] = set()
-        self.names = choose_names(kernel, self.reserved)
+        self.names = choose_names(kernel, language.reserved)
         self.overwritten = overwritten
         self._unproven = unproven
         self.check_bounds = check_bounds
@@ -121,8 +120,30 @@ class CLikeValues:
         suffix += [short_name(words.pop("source"))] if "source" in words else []
         name = "_".join(["ms", template.partition("__")[0], *suffix])
         if name not in self.helpers:
-            self.helpers[name] = fill(template, name, self.inline, dtype, **words)
+            self.helpers[name] = fill(template, name, self._language.inline, dtype, **words)
         return name
+
+    def symbol(self, symbol: Symbol) -> str:
+        """Returns the name of a type or function, which is defined from now on."""
+        for name, definition in symbol.definitions.items():
+            self.helpers.setdefault(name, definition)
+        return symbol.name
+
+    def value_type(self, dtype: str) -> str:
+        """Returns the C type of a value."""
+        return _VALUE_TYPES[dtype]
+
+    def storage_type(self, dtype: str) -> str:
+        """Returns the C type of an array's elements."""
+        if dtype == "float16":
+            return self.symbol(self._language.float16)
+        return "uint16_t" if dtype == "bfloat16" else _VALUE_TYPES[dtype]
+
+    def declare(self, buffer: Buffer) -> None:
+        """Makes a local known; one of shape () is a variable."""
+        self.buffers[buffer.name] = buffer
+        if not buffer.shape:
+            self.variables.add(buffer.name)
 
     # Values.
 
@@ -164,22 +185,15 @@ class CLikeValues:
         with np.errstate(over="ignore"):
             value = float(as_dtype(dtype).dtype.type(value))
         if not math.isfinite(value):
-            return self.not_finite(value, dtype)
+            return self._language.not_finite(value, dtype)
         text = repr(value) if dtype == "float64" else f"{float32_text(value)}f"
         return f"({text})" if text.startswith("-") else text
-
-    def not_finite(self, value: float, dtype: str) -> str:
-        """Returns a NaN or an infinity of a dtype."""
-        suffix = "" if dtype == "float64" else "f"
-        if math.isnan(value):
-            return f'__builtin_nan{suffix}("")'
-        return f"({'-' if value < 0 else ''}__builtin_inf{suffix}())"
 
     def _unary(self, expr: Unary) -> str:
         operand = self.value(expr.operand)
         if expr.op == "not":
             return f"(!{operand})"
-        kind = self.value_types[expr.dtype]
+        kind = _VALUE_TYPES[expr.dtype]
         if expr.op == "invert":
             return f"(({kind})~{operand})"
         if is_float(expr.dtype) or self._never_wraps(expr):
@@ -220,11 +234,11 @@ class CLikeValues:
             if dtype in ("uint32", "uint64") or self._never_wraps(expr):
                 return f"({left} {SIGNS[op]} {right})"
             text = f"{wrapping(left, dtype)} {SIGNS[op]} {wrapping(right, dtype)}"
-            return f"(({self.value_types[dtype]})({text}))"
+            return f"(({_VALUE_TYPES[dtype]})({text}))"
         if op in ("floordiv", "mod", "truncdiv", "truncmod"):
             return self._quotient(expr, left, right)
         if op == "shr" and is_within(self._range(expr.right), (0, width(dtype) - 1)):
-            return f"(({self.value_types[dtype]})({left} >> {right}))"
+            return f"(({_VALUE_TYPES[dtype]})({left} >> {right}))"
         signed = "" if op in ("min", "max", "shl") else f"__{signedness(dtype)}"
         return f"{self.helper(f'{op}{signed}', dtype)}({left}, {right})"
 
@@ -255,31 +269,26 @@ class CLikeValues:
         return text if dtype == "bool" else self.rounded(text, dtype)
 
     def _integer_call(self, function: str, value: str, dtype: str) -> str:
-        template = self.integer_form(FUNCTIONS[function])
+        template = self._language.integer_form(FUNCTIONS[function])
         name = f"ms_{function}_{short_name(dtype)}"
-        kind = self.value_types[dtype]
+        kind = _VALUE_TYPES[dtype]
         text = Template(template).substitute(T=kind, U=f"uint{width(dtype)}_t")
         return self._function(name, kind, {"x": (kind, value)}, text)
 
-    def float_form(self, row: Function) -> str:
-        """Returns the form on floats of a function in this dialect."""
-        return row.c
-
-    def integer_form(self, row: Function) -> str:
-        """Returns the form on integers of a function in this dialect."""
-        return row.c_integer
-
     def math(self, function: str, args: tuple[str, ...], dtype: str) -> str:
         """Returns a function, or `pow`, of float32 or float64 values."""
+        own = self._language.function(function, len(args), dtype)
+        if own is not None:
+            return f"{self.symbol(own)}({', '.join(args)})"
         row = FUNCTIONS.get(function)
-        form = (self.float_form(row) if row else "") or function
+        form = (self._language.float_form(row) if row else "") or function
         if row is None or is_name(form):
             return f"{form}{'f' if dtype == 'float32' else ''}({', '.join(args)})"
         named = dict(zip(row.arguments, args, strict=True))
         if all(uses(form, name) == 1 for name in named):
             return self._formula(form, named, dtype)
         # What is used twice is evaluated once.
-        kind = self.value_types[dtype]
+        kind = _VALUE_TYPES[dtype]
         return self._function(
             f"ms_{function}_{short_name(dtype)}",
             "int" if row.to_bool else kind,
@@ -313,7 +322,7 @@ class CLikeValues:
           value: the expression.
         """
         declared = ", ".join(f"{kind} {argument}" for argument, (kind, _) in arguments.items())
-        text = f"{self.inline} {result} {name}({declared}) {{\n  return {value};\n}}"
+        text = f"{self._language.inline} {result} {name}({declared}) {{\n  return {value};\n}}"
         self.helpers.setdefault(name, text)
         return f"{name}({', '.join(text for _, text in arguments.values())})"
 
@@ -329,14 +338,14 @@ class CLikeValues:
             return self.rounded(text if is_float(source) else f"(float){text}", dtype)
         if is_float(source) and not is_float(dtype):
             return f"{self._saturating(computed(source), dtype)}({text})"
-        return f"(({self.value_types[dtype]}){text})"
+        return f"(({_VALUE_TYPES[dtype]}){text})"
 
     def _saturating(self, source: str, dtype: str) -> str:
         """Returns the helper that converts float32 or float64 to an integer dtype."""
         least, greatest = dtype_range(dtype)
         above, below = (self.constant(float(edge), source) for edge in (greatest + 1, least))
         return self.helper(
-            "saturate", dtype, source=source, S=self.value_types[source], above=above, below=below
+            "saturate", dtype, source=source, S=_VALUE_TYPES[source], above=above, below=below
         )
 
     # What the dtypes that are computed in float are in arrays.
@@ -348,11 +357,15 @@ class CLikeValues:
         return self.from_storage(self.to_storage(text, dtype), dtype)
 
     def from_storage(self, text: str, dtype: str) -> str:
-        """Returns the value that an element of an array stands for; float16 is the dialect's."""
+        """Returns the value of an element of an array."""
+        if dtype == "float16":
+            return f"{self.symbol(self._language.from_float16)}({text})"
         return f"{self.helper('from_bf16')}({text})" if dtype == "bfloat16" else text
 
     def to_storage(self, text: str, dtype: str) -> str:
-        """Returns what is written into an array for a value; float16 is the dialect's."""
+        """Returns what is written into an array for a value."""
+        if dtype == "float16":
+            return f"{self.symbol(self._language.to_float16)}({text})"
         return f"{self.helper('to_bf16')}({text})" if dtype == "bfloat16" else text
 
     def _is_cheap(self, expr: Expr) -> bool:

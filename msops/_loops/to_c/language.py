@@ -1,0 +1,31 @@
+"""C, as gcc and clang compile it."""
+
+from __future__ import annotations
+
+import math
+
+from msops._loops.to_c.functions import vector_function
+from msops._loops.to_c.halves import HALVES
+from msops._loops.to_c.text.language import Language, Symbol
+
+_HALVES = {"ms_half": HALVES.strip()}
+
+
+def _not_finite(value: float, dtype: str) -> str:
+    suffix = "" if dtype == "float64" else "f"
+    if math.isnan(value):
+        return f'__builtin_nan{suffix}("")'
+    return f"({'-' if value < 0 else ''}__builtin_inf{suffix}())"
+
+
+C = Language(
+    inline="static inline",
+    reserved=frozenset(),
+    float16=Symbol("ms_half", _HALVES),
+    from_float16=Symbol("ms_from_half", _HALVES),
+    to_float16=Symbol("ms_to_half", _HALVES),
+    float_form=lambda row: row.c,
+    integer_form=lambda row: row.c_integer,
+    not_finite=_not_finite,
+    function=vector_function,
+)

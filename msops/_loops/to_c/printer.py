@@ -1,0 +1,262 @@
+"""Statements as C: loops for vector units and threads, sums in several lanes, large locals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from msops._loops.analysis.costs import mean_trips
+from msops._loops.analysis.ranges import loop_range, range_of
+from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
+from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.walk import expressions, own_expressions, statements
+from msops._loops.to_c import cost
+from msops._loops.to_c.reductions import Accumulators, accumulate
+from msops._loops.to_c.text import Statements, Values, bare, indented
+from msops._loops.to_c.threads import Captured, collapsible, task_call, task_text
+
+_FEW_TRIPS = 8
+# GCC's max-completely-peel-times; it leaves loops under `omp simd` alone.
+_PEELED_TRIPS = 16
+_LANES = 32
+_LARGE_LOCAL_BYTES = 4096
+_OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
+
+
+class CPrinter(Statements):
+    """Prints statements as C that a compiler vectorises, and parallel loops as tasks.
+
+    Attributes:
+      large_locals: the arrays of the function being printed that need memory from outside.
+      tasks: the text of each task, in order.
+    """
+
+    def __init__(self, kernel: Kernel, values: Values) -> None:
+        super().__init__(values)
+        self.large_locals: list[Buffer] = []
+        self.tasks: list[str] = []
+        self._written = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
+        self._costs = cost.NativeCosts(kernel)
+        self._number = 0
+        # Whether a task is being printed, and the variable of its loop, unless that is a pair.
+        self._is_in_task = False
+        self._task_var: str | None = None
+
+    def loop(self, stmt: For) -> list[str]:
+        """Returns a loop in the best form that its kind allows."""
+        if stmt.kind == "parallel" and not self._is_in_task and self._is_worth_threads(stmt):
+            return self._split(stmt)
+        is_innermost = not any(isinstance(inner, For) for inner in statements(stmt.body))
+        if is_innermost and stmt.kind == "parallel":
+            pragma = "omp simd" if self._is_peeled(stmt) else "GCC ivdep"
+            return [f"#pragma {pragma}", *super().loop(stmt)]
+        if is_innermost and stmt.kind == "reduction":
+            return self._reduction(stmt)
+        return super().loop(stmt)
+
+    def loop_head(self, stmt: For) -> str:
+        """Returns the line that opens a loop; over the task's iterations for the split one."""
+        if stmt.var != self._task_var:
+            return super().loop_head(stmt)
+        name = self.values.names[stmt.var]
+        return f"for (int64_t {name} = ms_begin; {name} < ms_end; ++{name}) {{"
+
+    def _next_number(self) -> int:
+        """Returns a number for names of the printer's own."""
+        self._number += 1
+        return self._number
+
+    # Vectors.
+
+    def _is_peeled(self, stmt: For) -> bool:
+        """Returns whether a compiler would write a loop out before it looks for vectors."""
+        begin, end = (range_of(e, self.values.ranges) for e in (stmt.begin, stmt.end))
+        is_fixed = begin[0] == begin[1] and end[0] == end[1]
+        return is_fixed and end[0] - begin[0] <= _PEELED_TRIPS and not self.values.check_bounds
+
+    def _reduction(self, stmt: For) -> list[str]:
+        """Returns a reduction with its sums in variables, reassociated for vector registers."""
+        values = self.values
+        found = accumulate(stmt, f"ms_sum{self._next_number()}_")
+        if found is None:
+            return super().loop(stmt)
+        for buffer in found.buffers:
+            values.names[buffer.name] = buffer.name
+            values.declare(buffer)
+        lines = [self.definition(buffer) for buffer in found.buffers]
+        lines += self.statements(found.before)
+        if mean_trips(stmt, values.ranges) < _FEW_TRIPS:
+            lines += super().loop(found.loop)
+        elif found.is_extremum:
+            lines += self._lanes(found)
+        else:
+            if found.clauses:
+                signs = " ".join(f"reduction({sign}:{name})" for sign, name in found.clauses)
+                lines.append(f"#pragma omp simd {signs}")
+            lines += super().loop(found.loop)
+        lines += self.statements(found.after)
+        begin, end = range_of(stmt.begin, values.ranges), range_of(stmt.end, values.ranges)
+        if begin[1] < end[0]:
+            return ["{", *indented(lines), "}"]
+        return [
+            f"if ({values.index(stmt.begin)} < {values.index(stmt.end)}) {{",
+            *indented(lines),
+            "}",
+        ]
+
+    def _lanes(self, found: Accumulators) -> list[str]:
+        """Returns a minimum or maximum of floats, one in each of some lanes and then of them."""
+        values = self.values
+        (total,), (operation,) = found.buffers, found.operations
+        var, name = values.names[found.loop.var], total.name
+        lane = f"{name}_lane[ms_lane]"
+        lanes = f"for (int ms_lane = 0; ms_lane < {_LANES}; ++ms_lane)"
+        begin, end = bare(values.index(found.loop.begin)), bare(values.index(found.loop.end))
+        rest = self.loop_body(found.loop)
+        values.names[name] = lane
+        in_lane = self.loop_body(found.loop)
+        values.names[name] = name
+        combine = values.helper(f"{operation}__float", total.dtype)
+        return [
+            f"{values.value_type(total.dtype)} {name}_lane[{_LANES}];",
+            f"{lanes} {lane} = {name};",
+            f"int64_t ms_next = {begin};",
+            f"for (; ms_next + {_LANES} <= {end}; ms_next += {_LANES}) {{",
+            "#pragma GCC ivdep",
+            f"  {lanes} {{",
+            f"    const int64_t {var} = ms_next + ms_lane;",
+            *indented(indented(in_lane)),
+            "  }",
+            "}",
+            f"for (int64_t {var} = ms_next; {var} < {end}; ++{var}) {{",
+            *indented(rest),
+            "}",
+            f"{lanes} {name} = {combine}({name}, {lane});",
+        ]
+
+    # Local arrays.
+
+    def local(self, stmt: Local) -> list[str]:
+        """Returns a block with a zeroed local; a large array lies in memory that is reused."""
+        size = size_bytes(stmt.buffer)
+        if not stmt.buffer.shape or size <= _LARGE_LOCAL_BYTES:
+            return super().local(stmt)
+        self.values.declare(stmt.buffer)
+        self.large_locals.append(stmt.buffer)
+        name = self.values.names[stmt.buffer.name]
+        is_zeroed = stmt.buffer.name not in self.values.overwritten
+        zero = [f"memset({name}, 0, {size});"] if is_zeroed else []
+        return [*zero, *self.statements(stmt.body)]
+
+    # Tasks.
+
+    def _is_worth_threads(self, stmt: For) -> bool:
+        written = {inner.buffer for inner in statements((stmt,)) if isinstance(inner, Store)}
+        seconds = self._costs.iteration(stmt, self.values.ranges)
+        trips = mean_trips(stmt, self.values.ranges)
+        is_enough = trips >= 2 and trips * seconds >= 2 * cost.BLOCK_SECONDS
+        return is_enough and not written & self.values.variables
+
+    def _split(self, stmt: For) -> list[str]:
+        """Returns the call that runs a loop in blocks, and keeps the task it is given."""
+        values = self.values
+        number = self._next_number()
+        captured = tuple(self._captured(stmt))
+        begin, end = bare(values.index(stmt.begin)), bare(values.index(stmt.end))
+        seconds = self._costs.iteration(stmt, values.ranges)
+        inner = collapsible(stmt, values.ranges)
+        self._is_in_task, outer_locals = True, self.large_locals
+        self.large_locals = []
+        if inner is None:
+            self._task_var = stmt.var
+            body = self.loop(stmt)
+        else:
+            size = f"(({end}) - ({begin}))"
+            width = f"({values.index(inner.end)} - {values.index(inner.begin)})"
+            seconds /= mean_trips(inner, values.ranges)
+            body = self._pairs(stmt, inner, begin, width)
+            begin, end = "0", f"{size} * {width}"
+        body = self.function_body(self._with_memory(body))
+        self.tasks.append(task_text(number, captured, body))
+        self._is_in_task, self.large_locals, self._task_var = False, outer_locals, None
+        return task_call(number, captured, begin, end, math.ceil(cost.BLOCK_SECONDS / seconds))
+
+    def _pairs(self, outer: For, inner: For, begin: str, width: str) -> list[str]:
+        """Returns the loop over the pairs of two loops' iterations."""
+        values = self.values
+        values.ranges[outer.var] = loop_range(outer, values.ranges)
+        body = self.loop_body(inner)
+        return [
+            "for (int64_t ms_pair = ms_begin; ms_pair < ms_end; ++ms_pair) {",
+            f"  const int64_t {values.names[outer.var]} = {begin} + ms_pair / {width};",
+            f"  const int64_t {values.names[inner.var]} = "
+            f"{bare(values.index(inner.begin))} + ms_pair % {width};",
+            *indented(body),
+            "}",
+        ]
+
+    def _captured(self, stmt: For) -> Iterator[Captured]:
+        """Yields everything around a loop that it uses."""
+        inside = list(statements((stmt,)))
+        own = {s.var for s in inside if isinstance(s, For)}
+        own |= {s.buffer.name for s in inside if isinstance(s, Local)}
+        used: dict[str, None] = {s.buffer: None for s in inside if isinstance(s, Store)}
+        for part in (p for s in inside for e in own_expressions(s) for p in expressions(e)):
+            if isinstance(part, Var):
+                used[part.name] = None
+            elif isinstance(part, Load):
+                used[part.buffer] = None
+        for name in used:
+            if name not in own:
+                yield Captured(self.capture_type(name), self.values.names[name])
+
+    def capture_type(self, name: str) -> str:
+        """Returns the C type of a parameter that is a buffer or variable."""
+        buffer = self.values.buffers.get(name)
+        if buffer is None:
+            return "const int64_t"
+        if name in self.values.variables:
+            return f"const {self.values.value_type(buffer.dtype)}"
+        const = "" if name in self._written else "const "
+        return f"{const}{self.values.storage_type(buffer.dtype)}* restrict"
+
+    def function_body(self, body: list[str]) -> list[str]:
+        """Returns the lines of a function that answers with an error code, 0 if all is well."""
+        if not self.values.check_bounds:
+            return [*body, "return 0;"]
+        return [
+            "int ms_code_of_check = 0;",
+            "int* const ms_failed = &ms_code_of_check;",
+            *body,
+            "return ms_code_of_check;",
+        ]
+
+    def _with_memory(self, body: list[str]) -> list[str]:
+        """Returns a block's lines with memory for its large local arrays around them."""
+        if not self.large_locals:
+            return body
+        values, checks = self.values, self.values.checks
+        offsets, total = _lay_out(self.large_locals)
+        if _OUT_OF_MEMORY not in checks:
+            checks.append(_OUT_OF_MEMORY)
+        code = checks.index(_OUT_OF_MEMORY) + 1
+        return [
+            f"char* const ms_memory = aligned_alloc(64, {total});",
+            f"if (!ms_memory) return {code};",
+            *(
+                f"{values.storage_type(b.dtype)}* const restrict {values.names[b.name]} = "
+                f"(void*)(ms_memory + {offset});"
+                for b, offset in zip(self.large_locals, offsets, strict=True)
+            ),
+            *body,
+            "free(ms_memory);",
+        ]
+
+
+def _lay_out(buffers: list[Buffer]) -> tuple[list[int], int]:
+    """Returns offsets at multiples of 64 bytes for arrays in one block, and the block's size."""
+    offsets, total = [], 0
+    for buffer in buffers:
+        offsets.append(total)
+        total += max(64, -(-size_bytes(buffer) // 64) * 64)
+    return offsets, total

@@ -1,0 +1,49 @@
+"""What differs between C and CUDA C in names and expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from msops._loops.ir.functions import Function
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A type or a function that generated code uses.
+
+    Attributes:
+      name: how the code calls it.
+      definitions: what has to come before, by name and in this order; empty if the language has it.
+    """
+
+    name: str
+    definitions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Language:
+    """One of the languages.
+
+    Attributes:
+      inline: what a helper function starts with.
+      reserved: words that are taken, beside those of C and C++.
+      float16: the type of a float16 in an array.
+      from_float16: converts one to float.
+      to_float16: converts a float to one.
+      float_form: returns the form on floats of a row of the table of functions.
+      integer_form: returns that on integers.
+      not_finite: returns a NaN or an infinity of a dtype.
+      function: returns code of our own for a function, given its name, the number of its arguments
+        and their dtype; None if the form in the table does.
+    """
+
+    inline: str
+    reserved: frozenset[str]
+    float16: Symbol
+    from_float16: Symbol
+    to_float16: Symbol
+    float_form: Callable[[Function], str]
+    integer_form: Callable[[Function], str]
+    not_finite: Callable[[float, str], str]
+    function: Callable[[str, int, str], Symbol | None]
