@@ -16,8 +16,8 @@ from msops._loops.analysis.bounds import check_bounds as find_doubtful
 from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.ir.nodes import Buffer, Kernel
 from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.passes.pipeline import PASSES_COMMON, run
-from msops._loops.to_c import CSource, arrange, print_kernel
+from msops._loops.passes.pipeline import PASSES_COMMON, PASSES_TO_C, run
+from msops._loops.to_c import CSource, c_source
 from msops._toolchain.generated import FLAGS
 
 # Runs a parallel loop backwards in blocks as small as allowed: wrong if its iterations depend.
@@ -40,12 +40,12 @@ __attribute__((constructor)) static void fill_slot(void) {
 
 def prepared(kernel: Kernel) -> Kernel:
     """Returns the kernel as the C printer gets it."""
-    return arrange(mark_loops(run(kernel, PASSES_COMMON)))
+    return run(mark_loops(run(kernel, PASSES_COMMON)), PASSES_TO_C)
 
 
 def printed(kernel: Kernel, number: int = 0, check_bounds: bool = False) -> CSource:
     """Returns the C of a prepared kernel, its function numbered."""
-    return print_kernel(
+    return c_source(
         kernel,
         unproven=find_doubtful(kernel).unproven,
         overwritten=find_unwritten(kernel).overwritten,

@@ -28,7 +28,14 @@ from msops._loops.ir.text import kernel_text
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.verify import verify
 from msops._loops.passes import pipeline
-from msops._loops.passes.pipeline import PASSES_COMMON, PASSES_TO_JAX, Pass, analyse
+from msops._loops.passes.pipeline import (
+    PASSES_COMMON,
+    PASSES_TO_C,
+    PASSES_TO_CUDA,
+    PASSES_TO_JAX,
+    Pass,
+    analyse,
+)
 from msops._loops.passes.simplify_expressions import simplified
 
 few = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -50,7 +57,10 @@ def check_passes(kernel: Kernel, inputs: Sequence[np.ndarray]) -> None:
     """Runs each stage of the pipelines, loops that may run in any order in a drawn one."""
     expected = interpret(kernel, inputs)
     common = check_each(kernel, PASSES_COMMON, inputs, expected)
-    check_each(common, (("analyse", lambda k: analyse(k).kernel),), inputs, expected)
+    analyse_only = (("analyse", lambda k: analyse(k).kernel),)
+    marked = check_each(common, analyse_only, inputs, expected)
+    check_each(marked, PASSES_TO_C, inputs, expected)
+    check_each(marked, PASSES_TO_CUDA, inputs, expected)
     with contextlib.suppress(NotRaised):
         check_each(common, PASSES_TO_JAX, inputs, expected)
     normalised = pipeline.passes_to_gradient(None)[:2]

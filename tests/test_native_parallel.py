@@ -11,11 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import numpy as np
 import pytest
+from loop_native import printed
 from native_harness import PREAMBLE, Call, Library, build, failure, register, run, same
 
 from msops import _native, _toolchain
 from msops._loops.oracle.parse import parse_kernel
-from msops._loops.to_c import c_source
+from msops._loops.passes.pipeline import PASSES_TO_C
+from msops._loops.passes.pipeline import run as run_passes
 
 SOURCE = (
     PREAMBLE
@@ -231,7 +233,7 @@ SUMS = """kernel sums(a: float32[2000, 1000]) -> (s) {
 def generated(text: str, check_bounds: bool = False):
     """Returns a kernel's library, as the toolchain builds it, and its C."""
     kernel = parse_kernel(text)
-    source = c_source(kernel, check_bounds=check_bounds)
+    source = printed(run_passes(kernel, PASSES_TO_C), check_bounds=check_bounds)
     made = _toolchain.build_generated(source.text, kernel.name, "test")
     _native.register_library(made.hash, str(made.path), "", False)
     return Library(made.path, made.hash), kernel, source

@@ -9,6 +9,8 @@ from typing import Any
 
 from msops import _toolchain
 from msops._base import config
+from msops._loops.analysis.bounds import check_bounds
+from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.choice import (
     Choice,
     Estimates,
@@ -25,7 +27,7 @@ from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import check_sizes
 from msops._loops.ir.text import kernel_text
 from msops._loops.passes import pipeline
-from msops._loops.to_c import CSource, arrange, arranged_source, print_kernel
+from msops._loops.to_c import CSource, c_source
 from msops._loops.to_cuda import CudaSource, cuda_source
 from msops._loops.to_jax.raising.cost import is_order_bound
 from msops._loops.to_jax.raising.describe import describe
@@ -161,7 +163,7 @@ class Specialisation:
     @functools.cached_property
     def arranged(self) -> Kernel:
         """The loops as they are printed as C."""
-        return arrange(self._analysis.kernel)
+        return pipeline.run(self._analysis.kernel, pipeline.PASSES_TO_C)
 
     @property
     def _checks_bounds(self) -> bool:
@@ -178,12 +180,14 @@ class Specialisation:
     @functools.cached_property
     def c(self) -> CSource:
         """The kernel as C."""
+        unproven, overwritten = self._analysis.unproven, self._analysis.overwritten
         if self.arranged != self._analysis.kernel:
-            return arranged_source(self.arranged, check_bounds=self._checks_bounds)
-        return print_kernel(
+            unproven = check_bounds(self.arranged).unproven
+            overwritten = find_unwritten(self.arranged).overwritten
+        return c_source(
             self.arranged,
-            unproven=self._analysis.unproven,
-            overwritten=self._analysis.overwritten,
+            unproven=unproven,
+            overwritten=overwritten,
             check_bounds=self._checks_bounds,
         )
 

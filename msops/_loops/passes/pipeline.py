@@ -1,7 +1,8 @@
 """The pipeline of the loop compiler: a list of named passes for each way out.
 
     front end -> PASSES_COMMON -> PASSES_TO_JAX -> XLA operations
-                               -> passes_to_mark -> C, CUDA C
+                               -> passes_to_mark -> PASSES_TO_C -> C
+                                                 -> PASSES_TO_CUDA -> CUDA C
                                                  -> passes_to_gradient -> the kernel of a gradient
     front end -> passes_to_batch -> the kernel over a leading axis
 
@@ -39,6 +40,13 @@ from msops._loops.passes.materialise_guards import materialise_guards
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.jamming import jam_serial_loops
+from msops._loops.to_c.merging import merge_branches
+from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.sinking import sink_parallel_loops
+from msops._loops.to_c.tiling import tile_crossing_loops
+from msops._loops.to_c.unrolling import unroll_short_loops
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
 from msops._loops.to_cuda.turning import turn_reductions
 
@@ -67,7 +75,18 @@ PASSES_TO_JAX: Passes = (
 )
 """From there to the raised form, which XLA operations are printed from."""
 
-PASSES_TO_CUDA: tuple[tuple[str, Pass], ...] = (
+PASSES_TO_C: Passes = (
+    ("merge branches", merge_branches),
+    ("unroll short loops", unroll_short_loops),
+    ("sink parallel loops", sink_parallel_loops),
+    ("tile crossing loops", tile_crossing_loops),
+    ("split reductions", split_reductions),
+    ("jam serial loops", jam_serial_loops),
+    ("carry elements", carry_elements),
+)
+"""From a kernel with the kinds of its loops to the form that C is printed from."""
+
+PASSES_TO_CUDA: Passes = (
     ("turn reductions", turn_reductions),
     ("hoist locals", hoist_locals),
     ("sink conditions", sink_conditions),

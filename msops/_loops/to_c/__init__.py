@@ -1,6 +1,7 @@
 """Loop IR as C: the back end for CPUs.
 
-    source.py      c_source: what is done to a kernel, and the translation unit around its loops
+Passes, which `passes.pipeline.PASSES_TO_C` lists in their order:
+
     merging.py     conditions with one store in each branch
     unrolling.py   short inner loops
     sinking.py     parallel loops that belong innermost
@@ -8,11 +9,15 @@
     partial_sums.py  long reductions, for threads
     jamming.py     rows in order, side by side
     carrying.py    elements that one iteration hands to the next
+    reductions.py  sums in variables
     blocks.py, strides.py  what these share
-    storage.py     where each buffer lives
+
+The printer:
+
+    source.py      the translation unit
+    storage.py     where each buffer is
     printer.py     statements
     threads.py     parallel loops, split for threads
-    reductions.py  sums in variables
     language.py    where C differs from CUDA C
     functions.py   mathematical functions that vectorise
     halves.py      float16
@@ -22,12 +27,6 @@
 What it shares with CUDA is in text/.
 """
 
-from msops._loops.to_c.source import (
-    CSource,
-    arrange,
-    arranged_source,
-    c_source,
-    print_kernel,
-)
+from msops._loops.to_c.source import CSource, c_source
 
-__all__ = ["CSource", "arrange", "arranged_source", "c_source", "print_kernel"]
+__all__ = ["CSource", "c_source"]

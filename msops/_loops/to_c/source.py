@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from msops._loops.analysis.bounds import check_bounds as find_doubtful
-from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.to_c.carrying import carry_elements
-from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.language import C
 from msops._loops.to_c.library import declarations
-from msops._loops.to_c.merging import merge_branches
-from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.printer import CPrinter
-from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.storage import Place, Storage, place_buffers
 from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name
 from msops._loops.to_c.threads import PARALLEL_FOR
-from msops._loops.to_c.tiling import tile_crossing_loops
-from msops._loops.to_c.unrolling import unroll_short_loops
 
 
 @dataclass(frozen=True)
@@ -40,35 +31,7 @@ class CSource:
     workspaces: tuple[int, ...]
 
 
-def c_source(kernel: Kernel, *, check_bounds: bool = False) -> CSource:
-    """Prints a kernel as fast C.
-
-    Args:
-      kernel: what to print; its loops have their kinds.
-      check_bounds: an index out of range is an error of the run; else loads take the nearest
-        element, and stores are dropped.
-    """
-    return arranged_source(arrange(kernel), check_bounds=check_bounds)
-
-
-def arranged_source(arranged: Kernel, *, check_bounds: bool = False) -> CSource:
-    """Prints a kernel that `arrange` returned; see `c_source`."""
-    return print_kernel(
-        arranged,
-        unproven=find_doubtful(arranged).unproven,
-        overwritten=find_unwritten(arranged).overwritten,
-        check_bounds=check_bounds,
-    )
-
-
-def arrange(kernel: Kernel) -> Kernel:
-    """Returns the kernel with its loops in the form that suits caches and vector units."""
-    for change in CHANGES:
-        kernel = change(kernel)
-    return kernel
-
-
-def print_kernel(
+def c_source(
     kernel: Kernel,
     *,
     unproven: Unproven | None = None,
@@ -76,10 +39,10 @@ def print_kernel(
     check_bounds: bool = False,
     symbol: str | None = None,
 ) -> CSource:
-    """Prints a kernel loop by loop.
+    """Returns a kernel as C.
 
     Args:
-      kernel: what to print; its loops have their kinds.
+      kernel: after `passes.pipeline.PASSES_TO_C`.
       unproven: the indices that may be out of range; None if nobody looked, then only the ranges
         of loops are asked.
       overwritten: names of buffers and locals that need not be zero at the start.
@@ -112,18 +75,6 @@ def print_kernel(
     ]
     text = "\n\n".join(parts)
     return CSource(f"{declarations(text)}\n\n{text}\n", symbol, workspaces)
-
-
-CHANGES = (
-    merge_branches,
-    unroll_short_loops,
-    sink_parallel_loops,
-    tile_crossing_loops,
-    split_reductions,
-    jam_serial_loops,
-    carry_elements,
-)
-"""What is done to a kernel before it is printed as C."""
 
 
 def _body_function(printer: CPrinter, names: list[str], body: list[str]) -> str:
