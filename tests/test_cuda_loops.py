@@ -75,7 +75,9 @@ def gridded(kernel: Kernel) -> Kernel:
 
 def printed(kernel: Kernel, check_bounds: bool = False) -> CudaSource:
     told = pipeline.analyse(kernel)
-    return cuda_source(gridded(told.kernel), told.unproven, told.overwritten, check_bounds)
+    return cuda_source(
+        gridded(told.kernel), told.unproven, told.overwritten, check_bounds=check_bounds
+    )
 
 
 def run_everywhere(kernel: Kernel, inputs: Sequence[np.ndarray]) -> None:
@@ -190,7 +192,15 @@ kernel k(a: float32[4, 8]) -> (s) {
 }"""
     )
     assert body_text(gridded(kernel).body) == (
-        "parallel j in 0 .. 8 {\n  reduction i in 0 .. 4 {\n    s[j] = s[j] + a[i, j]\n  }\n}"
+        "parallel j in 0 .. 8 {\n"
+        "  local sum: float32[] {\n"
+        "    sum[] = s[j]\n"
+        "    reduction i in 0 .. 4 {\n"
+        "      sum[] = sum[] + a[i, j]\n"
+        "    }\n"
+        "    s[j] = sum[]\n"
+        "  }\n"
+        "}"
     )
     # Here two rounds touch one element in different iterations of j, so the order has to stay.
     moved = parse_kernel(

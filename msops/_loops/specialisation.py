@@ -9,8 +9,6 @@ from typing import Any
 
 from msops import _toolchain
 from msops._base import config
-from msops._loops.analysis.bounds import check_bounds
-from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.choice import (
     Choice,
     Estimates,
@@ -180,16 +178,8 @@ class Specialisation:
     @functools.cached_property
     def c(self) -> CSource:
         """The kernel as C."""
-        unproven, overwritten = self._analysis.unproven, self._analysis.overwritten
-        if self.arranged != self._analysis.kernel:
-            unproven = check_bounds(self.arranged).unproven
-            overwritten = find_unwritten(self.arranged).overwritten
-        return c_source(
-            self.arranged,
-            unproven=unproven,
-            overwritten=overwritten,
-            check_bounds=self._checks_bounds,
-        )
+        facts = pipeline.facts_of(self.arranged, self._analysis)
+        return c_source(self.arranged, *facts, check_bounds=self._checks_bounds)
 
     @functools.cached_property
     def gridded(self) -> Kernel:
@@ -199,12 +189,8 @@ class Specialisation:
     @functools.cached_property
     def cuda(self) -> CudaSource:
         """The kernel as CUDA."""
-        return cuda_source(
-            self.gridded,
-            self._analysis.unproven,
-            self._analysis.overwritten,
-            check_bounds=self._checks_bounds,
-        )
+        facts = pipeline.facts_of(self.gridded, self._analysis)
+        return cuda_source(self.gridded, *facts, check_bounds=self._checks_bounds)
 
     @functools.cached_property
     def native(self) -> Native:

@@ -25,8 +25,9 @@ from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.gradient.ascend import ascend
 from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
 from msops._loops.gradient.reverse import reverse
-from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.nodes import Expr, Kernel, Load, Store
 from msops._loops.ir.text import kernel_text
+from msops._loops.ir.walk import loads, own_expressions, statements
 from msops._loops.passes.batching import batched
 from msops._loops.passes.conditional_reductions import rewrite_conditional_reductions
 from msops._loops.passes.contract import contract
@@ -44,6 +45,7 @@ from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.unrolling import unroll_short_loops
@@ -83,6 +85,7 @@ PASSES_TO_C: Passes = (
     ("split reductions", split_reductions),
     ("jam serial loops", jam_serial_loops),
     ("carry elements", carry_elements),
+    ("sum in variables", sum_in_variables),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from."""
 
@@ -90,6 +93,7 @@ PASSES_TO_CUDA: Passes = (
     ("turn reductions", turn_reductions),
     ("hoist locals", hoist_locals),
     ("sink conditions", sink_conditions),
+    ("sum in variables", sum_in_variables),
 )
 """From a kernel with the kinds of its loops to the form that CUDA C is printed from."""
 
@@ -168,6 +172,27 @@ def analyse(kernel: Kernel) -> Analysis:
         bounds.unproven,
         written.overwritten,
     )
+
+
+def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, frozenset[str]]:
+    """Returns `unproven` and `overwritten` of a kernel that passes made of an analysed one.
+
+    Finding them takes long. What is known stays true if there are no new accesses: an index that is
+    in range is so wherever a pass may move it, and elements are still written before they are read.
+    """
+    if _accesses(kernel) <= _accesses(known.kernel):
+        return known.unproven, known.overwritten
+    return check_bounds(kernel).unproven, find_unwritten(kernel).overwritten
+
+
+def _accesses(kernel: Kernel) -> set[tuple[str, tuple[Expr, ...]]]:
+    """Returns the buffers and indices of all accesses of arrays."""
+    found = set()
+    for stmt in statements(kernel.body):
+        parts: list[Load | Store] = [e for expr in own_expressions(stmt) for e in loads(expr)]
+        parts += [stmt] if isinstance(stmt, Store) else []
+        found |= {(part.buffer, part.indices) for part in parts if part.indices}
+    return found
 
 
 def to_raised(kernel: Kernel) -> Kernel:

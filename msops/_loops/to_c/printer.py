@@ -1,4 +1,4 @@
-"""Statements as C: loops for vector units and threads, sums in several lanes, large locals."""
+"""Statements as C: loops for vector units and threads, large locals."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.analysis.ranges import loop_range, range_of
+from msops._loops.analysis.updates import Update
+from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import expressions, own_expressions, statements
 from msops._loops.to_c import cost
-from msops._loops.to_c.reductions import Accumulators, accumulate
+from msops._loops.to_c.reductions import fixed_updates
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.threads import Captured, collapsible, task_call, task_text
 
@@ -37,7 +39,6 @@ class CPrinter(Statements):
         self.tasks: list[str] = []
         self._written = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
         self._costs = cost.NativeCosts(kernel)
-        self._number = 0
         # Whether a task is being printed, and the variable of its loop, unless that is a pair.
         self._is_in_task = False
         self._task_var: str | None = None
@@ -61,11 +62,6 @@ class CPrinter(Statements):
         name = self.values.names[stmt.var]
         return f"for (int64_t {name} = ms_begin; {name} < ms_end; ++{name}) {{"
 
-    def _next_number(self) -> int:
-        """Returns a number for names of the printer's own."""
-        self._number += 1
-        return self._number
-
     # Vectors.
 
     def _is_peeled(self, stmt: For) -> bool:
@@ -74,51 +70,41 @@ class CPrinter(Statements):
         is_fixed = begin[0] == begin[1] and end[0] == end[1]
         return is_fixed and end[0] - begin[0] <= _PEELED_TRIPS and not self.values.check_bounds
 
-    def _reduction(self, stmt: For) -> list[str]:
-        """Returns a reduction with its sums in variables, reassociated for vector registers."""
-        values = self.values
-        found = accumulate(stmt, f"ms_sum{self._next_number()}_")
-        if found is None:
-            return super().loop(stmt)
-        for buffer in found.buffers:
-            values.names[buffer.name] = buffer.name
-            values.declare(buffer)
-        lines = [self.definition(buffer) for buffer in found.buffers]
-        lines += self.statements(found.before)
-        if mean_trips(stmt, values.ranges) < _FEW_TRIPS:
-            lines += super().loop(found.loop)
-        elif found.is_extremum:
-            lines += self._lanes(found)
-        else:
-            if found.clauses:
-                signs = " ".join(f"reduction({sign}:{name})" for sign, name in found.clauses)
-                lines.append(f"#pragma omp simd {signs}")
-            lines += super().loop(found.loop)
-        lines += self.statements(found.after)
-        begin, end = range_of(stmt.begin, values.ranges), range_of(stmt.end, values.ranges)
-        if begin[1] < end[0]:
-            return ["{", *indented(lines), "}"]
-        return [
-            f"if ({values.index(stmt.begin)} < {values.index(stmt.end)}) {{",
-            *indented(lines),
-            "}",
-        ]
+    # Reductions.
 
-    def _lanes(self, found: Accumulators) -> list[str]:
+    def _reduction(self, stmt: For) -> list[str]:
+        """Returns a reduction, reassociated for vector registers if its sums are in variables."""
+        sums = {name: update for (name, _), update in fixed_updates(stmt).items()}
+        is_short = mean_trips(stmt, self.values.ranges) < _FEW_TRIPS
+        if is_short or not sums.keys() <= self.values.variables:
+            return super().loop(stmt)
+        floats = {name: u.op for name, u in sums.items() if is_float(u.target.dtype)}
+        extremes = [name for name, op in floats.items() if op in ("min", "max")]
+        if len(sums) == len(extremes) == 1:
+            return self._lanes(stmt, sums[extremes[0]])
+        # OpenMP has no sign for a minimum or maximum. Integers need no leave to be reassociated.
+        if not floats or extremes:
+            return super().loop(stmt)
+        clauses = " ".join(
+            f"reduction({'*' if op == 'mul' else '+'}:{self.values.names[name]})"
+            for name, op in floats.items()
+        )
+        return [f"#pragma omp simd {clauses}", *super().loop(stmt)]
+
+    def _lanes(self, stmt: For, update: Update) -> list[str]:
         """Returns a minimum or maximum of floats, one in each of some lanes and then of them."""
-        values = self.values
-        (total,), (operation,) = found.buffers, found.operations
-        var, name = values.names[found.loop.var], total.name
-        lane = f"{name}_lane[ms_lane]"
+        values, total = self.values, update.target
+        var, name = values.names[stmt.var], values.names[total.buffer]
+        lane = f"ms_{name}_lane[ms_lane]"
         lanes = f"for (int ms_lane = 0; ms_lane < {_LANES}; ++ms_lane)"
-        begin, end = bare(values.index(found.loop.begin)), bare(values.index(found.loop.end))
-        rest = self.loop_body(found.loop)
-        values.names[name] = lane
-        in_lane = self.loop_body(found.loop)
-        values.names[name] = name
-        combine = values.helper(f"{operation}__float", total.dtype)
+        begin, end = bare(values.index(stmt.begin)), bare(values.index(stmt.end))
+        rest = self.loop_body(stmt)
+        values.names[total.buffer] = lane
+        in_lane = self.loop_body(stmt)
+        values.names[total.buffer] = name
+        combine = values.helper(f"{update.op}__float", total.dtype)
         return [
-            f"{values.value_type(total.dtype)} {name}_lane[{_LANES}];",
+            f"{values.value_type(total.dtype)} ms_{name}_lane[{_LANES}];",
             f"{lanes} {lane} = {name};",
             f"int64_t ms_next = {begin};",
             f"for (; ms_next + {_LANES} <= {end}; ms_next += {_LANES}) {{",
@@ -160,7 +146,7 @@ class CPrinter(Statements):
     def _split(self, stmt: For) -> list[str]:
         """Returns the call that runs a loop in blocks, and keeps the task it is given."""
         values = self.values
-        number = self._next_number()
+        number = len(self.tasks) + 1
         captured = tuple(self._captured(stmt))
         begin, end = bare(values.index(stmt.begin)), bare(values.index(stmt.end))
         seconds = self._costs.iteration(stmt, values.ranges)

@@ -12,112 +12,110 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import TypeAlias
 
+from msops._loops.analysis.ranges import Range, loop_range, range_of
 from msops._loops.analysis.updates import Update, sum_of
-from msops._loops.ir.intrinsics import is_float
-from msops._loops.ir.nodes import Binary, Buffer, Cast, Expr, For, If, Load, Local, Stmt, Store, Var
+from msops._loops.ir.intrinsics import result_dtype
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    Buffer,
+    Cast,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
 from msops._loops.ir.walk import (
     bodies,
     expressions,
     map_bodies,
     own_expressions,
     statements,
+    with_body,
 )
 
 NARROW = ("float16", "bfloat16")
 """Floats that are added up in float32."""
 
+Updates: TypeAlias = dict[tuple[str, tuple[Expr, ...]], Update]
+"""Updates by the element, its buffer and indices, that they combine with others."""
 
-@dataclass(frozen=True)
-class Accumulators:
-    """A loop rewritten.
 
-    Attributes:
-      buffers: the new scalars.
-      before: what fills them.
-      loop: the loop, updating them.
-      after: what writes them back.
-      operations: the operation of each.
+def sum_in_variables(kernel: Kernel) -> Kernel:
+    """Returns the kernel with the sums of its innermost reductions in variables."""
+    return with_body(kernel, _Summing(Names(kernel)).body(kernel.body, {}))
+
+
+class _Summing:
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def body(self, body: tuple[Stmt, ...], ranges: dict[str, Range]) -> tuple[Stmt, ...]:
+        """Returns statements; `ranges` are of the loops around them."""
+        return tuple(self._statement(stmt, ranges) for stmt in body)
+
+    def _statement(self, stmt: Stmt, ranges: dict[str, Range]) -> Stmt:
+        if isinstance(stmt, For):
+            updates = fixed_updates(stmt)
+            if updates:
+                return self._summed(stmt, updates, ranges)
+            ranges = {**ranges, stmt.var: loop_range(stmt, ranges)}
+        return map_bodies(stmt, lambda inner: self.body(inner, ranges))
+
+    def _summed(self, loop: For, updates: Updates, ranges: dict[str, Range]) -> Stmt:
+        scalars = {
+            element: Buffer(self._names.fresh("sum"), (), _sum_dtype(update.target.dtype))
+            for element, update in updates.items()
+        }
+
+        def replaced(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            return tuple(_updated(stmt, scalars) or map_bodies(stmt, replaced) for stmt in body)
+
+        before, after = [], []
+        for element, update in updates.items():
+            target = update.target
+            scalar = Load(scalars[element].name, (), scalars[element].dtype)
+            before.append(Store(scalar.buffer, (), _cast(target, scalar.dtype)))
+            after.append(Store(target.buffer, target.indices, _cast(scalar, target.dtype)))
+        inner = dataclasses.replace(loop, body=replaced(loop.body))
+        body: tuple[Stmt, ...] = (*before, inner, *after)
+        for scalar_buffer in reversed(scalars.values()):
+            body = (Local(scalar_buffer, body, location=loop.location),)
+        if range_of(loop.begin, ranges)[1] < range_of(loop.end, ranges)[0]:
+            return body[0]
+        # The elements of a loop without iterations may not exist.
+        dtype = result_dtype("lt", INDEX_DTYPE)
+        return If(Binary("lt", loop.begin, loop.end, dtype), body, location=loop.location)
+
+
+def fixed_updates(loop: For) -> Updates:
+    """Returns the updates in an innermost reduction of elements that stay the same.
+
+    They may be done in variables if there is an iteration, and in any order. There are none if
+    the loop does anything else with their elements.
     """
-
-    buffers: tuple[Buffer, ...]
-    before: tuple[Stmt, ...]
-    loop: For
-    after: tuple[Stmt, ...]
-    operations: tuple[str, ...]
-
-    @property
-    def is_extremum(self) -> bool:
-        """It is one minimum or maximum of floats: compilers leave those alone."""
-        return len(self.buffers) == 1 and self._is_extremum(0)
-
-    def _is_extremum(self, position: int) -> bool:
-        dtype = self.buffers[position].dtype
-        return is_float(dtype) and self.operations[position] in ("min", "max")
-
-    @property
-    def clauses(self) -> tuple[tuple[str, str], ...]:
-        """What OpenMP must be told: sign and name of each sum or product of floats.
-
-        Integers need no leave to be reassociated. None at all if a minimum or maximum stands
-        beside them, which has no sign.
-        """
-        if any(map(self._is_extremum, range(len(self.buffers)))):
-            return ()
-        return tuple(
-            ("*" if op == "mul" else "+", buffer.name)
-            for op, buffer in zip(self.operations, self.buffers, strict=True)
-            if is_float(buffer.dtype)
-        )
-
-
-def accumulate(loop: For, prefix: str) -> Accumulators | None:
-    """Returns an innermost reduction with its updates of fixed elements done in scalars.
-
-    The elements are read before the loop and written after it, which the caller must not do where
-    the loop has no iteration.
-
-    Args:
-      loop: a loop of kind "reduction" without loops inside.
-      prefix: begins the names of the scalars.
-
-    Returns:
-      None if an update's element changes in the loop, or something else reads it there.
-    """
-    found: dict[tuple[str, tuple[Expr, ...]], Update] = {}
+    if loop.kind != "reduction" or any(isinstance(stmt, For) for stmt in statements(loop.body)):
+        return {}
+    found: Updates = {}
     for store, is_guarded in _stores(loop.body, False):
         update = sum_of(store)
         if update is None or not _is_fixed(store, loop):
             continue
         # An element that only a condition proves to be there must not be touched without it.
         if is_guarded and update.target.indices:
-            return None
+            return {}
         known = found.setdefault((store.buffer, store.indices), update)
         if known.op != update.op:
-            return None
-    if not found or not _are_alone(loop, found):
-        return None
-    buffers = {
-        key: Buffer(f"{prefix}{number}", (), _sum_dtype(update.target.dtype))
-        for number, (key, update) in enumerate(found.items())
-    }
-
-    def replace(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(_updated(stmt, buffers) or map_bodies(stmt, replace) for stmt in body)
-
-    before, after = [], []
-    for key, update in found.items():
-        scalar, target = Load(buffers[key].name, (), buffers[key].dtype), update.target
-        before.append(Store(scalar.buffer, (), _cast(target, scalar.dtype)))
-        after.append(Store(target.buffer, target.indices, _cast(scalar, target.dtype)))
-    return Accumulators(
-        tuple(buffers.values()),
-        tuple(before),
-        dataclasses.replace(loop, body=replace(loop.body)),
-        tuple(after),
-        tuple(update.op for update in found.values()),
-    )
+            return {}
+    return found if found and _are_alone(loop, found) else {}
 
 
 def _stores(body: tuple[Stmt, ...], is_guarded: bool) -> Iterator[tuple[Store, bool]]:
@@ -141,7 +139,7 @@ def _is_fixed(store: Store, loop: For) -> bool:
     )
 
 
-def _are_alone(loop: For, found: dict[tuple[str, tuple[Expr, ...]], Update]) -> bool:
+def _are_alone(loop: For, found: Updates) -> bool:
     """Tells whether nothing but the updates touches their elements in the loop."""
     if len(loop.body) == 1 and isinstance(loop.body[0], Store):
         # Else it would not be a reduction.

@@ -33,9 +33,9 @@ class CSource:
 
 def c_source(
     kernel: Kernel,
-    *,
     unproven: Unproven | None = None,
     overwritten: Collection[str] = (),
+    *,
     check_bounds: bool = False,
     symbol: str | None = None,
 ) -> CSource:

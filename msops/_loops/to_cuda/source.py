@@ -30,6 +30,7 @@ def cuda_source(
     kernel: Kernel,
     unproven: Unproven | None = None,
     overwritten: Collection[str] = (),
+    *,
     check_bounds: bool = False,
 ) -> CudaSource:
     """Returns a kernel as CUDA C.
