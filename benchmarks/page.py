@@ -1,6 +1,6 @@
 """One page of all results: README.md of the results folder.
 
-It is made anew from the reports that lie there, so a run of one benchmark changes one section.
+It is written again from the reports in that folder, so a run of one benchmark changes one section.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 
 _HEAD = """# Benchmarks
 
-Written by `make bench`: every table and plot of this folder. Within a section all contenders, the
-baselines among them, took turns in one run; its first lines tell the method, the machine, the
-versions and the day. Sections are as old as their own dates: `make bench ARGS="NAME ..."` measures
-anew those that it names.
+`make bench` writes this page: every table and plot of this folder. In each section all contenders,
+the baselines among them, took turns in one run. The first lines of a section give the method, the
+day, the machine and the versions. `make bench ARGS="NAME ..."` measures some sections again and
+leaves the others as they are.
 
 <!-- overview -->"""
 
@@ -36,7 +36,7 @@ def write_page(folder: Path, order: Sequence[str]) -> Path:
 
 
 class _Section:
-    """A report as it was written, and what the overview says of it."""
+    """A report as it was written, and what the overview shows of it."""
 
     def __init__(self, name: str, text: str):
         self.name = name

@@ -1,8 +1,8 @@
-"""Documents that lie elsewhere in the repository and are pages of the site.
+"""Documents from elsewhere in the repository that are pages of the site.
 
-`collect` copies them to docs/collected, which git ignores, before Sphinx looks for pages. Links in
-all pages are to files of the repository, so that they work where the sources are read;
-`link_to_pages` turns them into links between pages.
+`collect` copies them to docs/collected, which git ignores, before Sphinx looks for pages. All pages
+link to files of the repository, so that links work for readers of the sources too; `link_to_pages`
+turns them into links between pages.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ ROOT = DOCS.parent
 COLLECTED = DOCS / "collected"
 
 RESULTS = ROOT / "benchmarks" / "results"
-NO_RESULTS = """<!-- overview -->
-There are no results in this checkout. `make bench` writes them, and `make docs` then shows them.
-"""
 
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[((?:[^\]\[]|\[[^\]]*\])*)\]\(([^)\s:#]+)(#[^)\s]*)?\)")
@@ -37,17 +34,14 @@ def sources() -> dict[Path, Path]:
 
 
 def collect() -> None:
-    """Makes docs/collected anew."""
+    """Writes docs/collected, from nothing."""
     shutil.rmtree(COLLECTED, ignore_errors=True)
     for source, page in sources().items():
         page.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, page)
-    results = COLLECTED / "benchmarks"
-    if (RESULTS / "README.md").exists():
-        shutil.copytree(RESULTS, results, ignore=lambda _, names: {*names} - _shown(names))
-    else:
-        results.mkdir()
-        (results / "README.md").write_text(NO_RESULTS)
+    shutil.copytree(
+        RESULTS, COLLECTED / "benchmarks", ignore=lambda _, names: {*names} - _shown(names)
+    )
 
 
 def _shown(names: list[str]) -> set[str]:
@@ -59,7 +53,7 @@ def link_to_pages(text: str, page: Path) -> str:
 
     Args:
       text: Markdown; code blocks are left alone.
-      page: where the page lies, in docs.
+      page: its path, in docs.
 
     A link to a file that is no page becomes its text.
     """
