@@ -229,6 +229,34 @@ def test_values_defaults_fixed_and_absent_attributes_stand_in_declared_order():
     assert attributes_of(op, calls, 7, None, None, 2) == (7, (1, 2), True, 2.0)
 
 
+@pytest.mark.parametrize(
+    ("value_type", "value", "expected"),
+    [
+        ("all", [1, 1], (1, 1)),
+        ("all", True, True),
+        ("all", 3, 3),
+        ("all", 0.5, 0.5),
+        ("all", "same", "same"),
+        ("any", [0.5, 1], (0.5, 1.0)),
+        ("all", ["a", "b"], ("a", "b")),
+        ("int", True, True),
+        ("float", 3, 3.0),
+    ],
+)
+def test_a_fixed_value_tells_its_type(value_type, value, expected):
+    builder = CustomRegOp().target("CPU").input(0, "x").output(0, "y")
+    op, calls = op_of(builder.attr("a", "required", value_type, value=value))
+    (got,) = attributes_of(op, calls)
+    assert (type(got), got) == (type(expected), expected)
+
+
+@pytest.mark.parametrize("value", [None, {}, [[1], "a"]])
+def test_a_type_that_nothing_tells_is_refused(value):
+    builder = CustomRegOp().target("CPU").input(0, "x").output(0, "y")
+    with pytest.raises(OpInfoValueError, match="value_type of attribute 'a' to be one of int,"):
+        op_of(builder.attr("a", "required", "all", value=value))
+
+
 def test_an_op_without_attributes_gets_and_takes_none():
     op, calls = make_op()
     assert attributes_of(op, calls) == ()

@@ -220,6 +220,24 @@ def _too_many(called: Sequence[Attribute], values: Sequence[Any], who: str) -> s
     )
 
 
+def type_of_fixed(type_name: str, value: Any) -> str | None:
+    """Returns the type that a fixed value has, where its value_type does not say; else None.
+
+    MindSpore takes any text as value_type, and scripts write "all"; it also takes a bool for "int".
+    """
+    is_bool_for_int = isinstance(value, bool) and type_name == "int"
+    if type_name in TYPES and not is_bool_for_int:
+        return None
+    for name in ("bool", "int", "float", "str", "listBool", "listInt", "listFloat", "listStr"):
+        scalar, depth = TYPES[name]
+        try:
+            _convert(value, scalar, depth)
+        except (_MismatchError, _TracedError, OverflowError):
+            continue
+        return name
+    return None
+
+
 def read_fixed(name: str, type_name: str, value: Any, who: str) -> object:
     """Returns the fixed value of an attribute: text is decoded, anything else is checked."""
     if isinstance(value, str):

@@ -7,7 +7,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from msops._op_info.attributes import TYPES, call_attribute_names, read_fixed, read_text
+from msops._op_info.attributes import (
+    TYPES,
+    call_attribute_names,
+    read_fixed,
+    read_text,
+    type_of_fixed,
+)
 from msops._op_info.fields import choice_of, entries_of, text_of
 from msops._op_info.model import Attribute, Kind, OpInfo, Port, Target
 from msops._op_info.rows import as_row, kinds_of_rows, read_rows
@@ -197,14 +203,15 @@ def _read_attribute(entry: Mapping[str, Any], is_tbe: bool, who: str) -> Attribu
     place = f"attribute {name!r}"
     param_type = text_of(entry, "paramType", "required", place, who)
     choice_of(param_type, ("required", "optional"), f"the param_type of {place}", _ATTR_REMEDY, who)
+    # For TBE "value" lists what the kernel supports, mostly "all"; the call gives the value.
+    value = None if is_tbe else entry.get("value")
     type_name = text_of(entry, "type", "", place, who)
+    type_name = type_of_fixed(type_name, value) or type_name
     choice_of(type_name, tuple(TYPES), f"the value_type of {place}", _ATTR_REMEDY, who)
     default = entry.get("defaultValue")
     if default is not None:
         default = text_of(entry, "defaultValue", "", place, who)
         read_text(name, type_name, default, "default_value", who)
-    # For TBE "value" lists what the kernel supports, mostly "all"; the call gives the value.
-    value = None if is_tbe else entry.get("value")
     if value is not None:
         value = read_fixed(name, type_name, value, who)
     return Attribute(name, param_type == "required", type_name, default, value)
