@@ -42,16 +42,23 @@ def elementwise(name: str, function: Callable[..., Any], *operands: Any) -> Any:
     return compute(shape, element, name=f"T_{name}")
 
 
+_SCALAR_UNARY: dict[str, Callable[[Any], ScalarExpr]] = {
+    **intrin.UNARY,
+    "identity": expr.as_expr,
+    "negative": lambda x: -expr.as_expr(x),
+}
+
+
 def _unary(name: str) -> Callable[[Any], Any]:
     def apply(x: Any) -> Any:
-        return elementwise(name, intrin.UNARY[name], x)
+        return elementwise(name, _SCALAR_UNARY[name], x)
 
     apply.__name__ = name
     apply.__doc__ = f"Returns {name} of each element."
     return apply
 
 
-UNARY = {name: _unary(name) for name in intrin.UNARY}
+UNARY = {name: _unary(name) for name in _SCALAR_UNARY}
 """The functions of one scalar, elementwise."""
 
 
@@ -102,16 +109,6 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
 
 BINARY = {name: _binary(name) for name in _SCALAR_BINARY}
 """The operations on two operands; each a tensor or a number."""
-
-
-def identity(x: Any) -> Any:
-    """Returns a copy."""
-    return elementwise("identity", expr.as_expr, x)
-
-
-def negative(x: Any) -> Any:
-    """Returns the negative of each element."""
-    return elementwise("negative", lambda value: -expr.as_expr(value), x)
 
 
 def logical_not(data: Any) -> Any:
