@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from msops._loops.analysis.findings import Finding
-from msops._loops.analysis.ranges import Ranges, is_within, loop_range, range_of
-from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store
+from msops._loops.analysis.ranges import is_within, range_of
+from msops._loops.analysis.scope import Scope
+from msops._loops.ir.nodes import Expr, Kernel
 from msops._loops.ir.text import buffer_text, expr_text
-from msops._loops.ir.walk import bodies, loads, own_expressions
+from msops._loops.ir.walk import accesses_of, visit
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.bounds import Doubt
@@ -41,8 +42,7 @@ class Bounds:
 def check_bounds(kernel: Kernel) -> Bounds:
     """Returns which accesses of a kernel are or may be out of range."""
     # Intervals prove most kernels right, and cost little next to isl.
-    shapes = {buffer.name: buffer.shape for buffer in (*kernel.parameters, *kernel.buffers)}
-    if _is_inside(kernel.body, shapes, {}):
+    if _is_inside(kernel):
         return Bounds((), frozenset())
     # At the first compile, not with `import msops`.
     from msops._loops.analysis.polyhedral.bounds import doubts
@@ -58,30 +58,14 @@ def check_bounds(kernel: Kernel) -> Bounds:
     )
 
 
-def _is_inside(body: tuple[Stmt, ...], shapes: dict[str, tuple[int, ...]], ranges: Ranges) -> bool:
-    """Tells whether the intervals of all indices in a body lie in their dimensions."""
-
-    def fits(buffer: str, indices: tuple[Expr, ...]) -> bool:
-        return all(
-            is_within(range_of(index, ranges), (0, size - 1))
-            for index, size in zip(indices, shapes[buffer], strict=True)
-        )
-
-    for stmt in body:
-        inside = ranges
-        match stmt:
-            case Store(buffer=buffer, indices=indices) if not fits(buffer, indices):
-                return False
-            case For():
-                inside = {**ranges, stmt.var: loop_range(stmt, ranges)}
-            case Local(buffer=local):
-                shapes = {**shapes, local.name: local.shape}
-        read = (load for expr in own_expressions(stmt) for load in loads(expr))
-        if not all(fits(load.buffer, load.indices) for load in read):
-            return False
-        if not all(_is_inside(inner, shapes, inside) for inner in bodies(stmt)):
-            return False
-    return True
+def _is_inside(kernel: Kernel) -> bool:
+    """Returns whether the intervals of all indices lie in their dimensions."""
+    return all(
+        is_within(range_of(index, scope.ranges), (0, size - 1))
+        for stmt, scope in visit(kernel.body, Scope.of(kernel))
+        for access in accesses_of(stmt)
+        for index, size in zip(access.indices, scope.buffers[access.buffer].shape, strict=True)
+    )
 
 
 def _finding(doubt: Doubt) -> Finding:

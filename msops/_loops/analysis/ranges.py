@@ -6,7 +6,7 @@ leave its dtype's range may wrap, and gets the whole range of the dtype.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TypeAlias
 
@@ -78,6 +78,18 @@ def unwrapped_range(expr: Expr, ranges: Ranges) -> Range | None:
 def loop_range(loop: For, ranges: Ranges) -> Range:
     """Returns the range of a loop's variable inside the loop; low > high if it never runs."""
     return (range_of(loop.begin, ranges)[0], range_of(loop.end, ranges)[1] - 1)
+
+
+def nested_ranges(loops: Iterable[For], outer: Ranges) -> dict[str, Range]:
+    """Returns the ranges of loops in one another, outermost first, and of those around them.
+
+    A loop that never runs counts as one that runs once.
+    """
+    ranges = dict(outer)
+    for loop in loops:
+        low, high = loop_range(loop, ranges)
+        ranges[loop.var] = (low, max(low, high))
+    return ranges
 
 
 def is_known(limits: Range) -> bool:

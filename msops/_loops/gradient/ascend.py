@@ -8,14 +8,16 @@ Reversing a kernel turns every loop. What remains turned after this pass really 
 
 from __future__ import annotations
 
+import dataclasses
+
 from msops._loops.gradient.algebra import add, integer, sub
 from msops._loops.ir.nodes import Const, Expr, For, Kernel, Stmt, Var
 from msops._loops.ir.walk import (
     expressions,
     map_all,
-    map_bodies,
     map_operands,
     own_expressions,
+    rewrite_statements,
     statements,
     with_body,
 )
@@ -37,10 +39,9 @@ def ascend(kernel: Kernel) -> Kernel:
     These are the loops whose bodies use the variable only counted from the end.
     """
 
-    def change(stmt: Stmt) -> Stmt:
-        stmt = map_bodies(stmt, lambda body: tuple(map(change, body)))
+    def change(stmt: Stmt) -> tuple[Stmt, ...]:
         if not isinstance(stmt, For) or stmt.kind == "serial":
-            return stmt
+            return (stmt,)
         back, var = mirror(stmt, stmt.var), Var(stmt.var)
         parts = [
             part
@@ -50,12 +51,12 @@ def ascend(kernel: Kernel) -> Kernel:
             if part in (back, var)
         ]
         if parts.count(back) < parts.count(var):
-            return stmt
+            return (stmt,)
 
         def turned(expr: Expr) -> Expr:
             # From the outside: what `3 - (3 - i)` becomes looks like a mirrored variable again.
             return var if expr == back else map_operands(expr, turned)
 
-        return map_bodies(stmt, lambda body: map_all(body, turned))
+        return (dataclasses.replace(stmt, body=map_all(stmt.body, turned)),)
 
-    return with_body(kernel, tuple(map(change, kernel.body)))
+    return with_body(kernel, rewrite_statements(kernel.body, change))

@@ -13,31 +13,30 @@ from collections.abc import Set
 
 from msops._loops.analysis.bounds import check_bounds
 from msops._loops.analysis.ranges import dtype_range
+from msops._loops.analysis.scope import buffers_of
 from msops._loops.gradient.algebra import binary, both
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store
 from msops._loops.ir.walk import (
     loads,
-    map_bodies,
     map_expressions,
     map_operands,
-    statements,
+    rewrite_statements,
+    stored_in,
     with_body,
 )
 
 
 def make_indices_explicit(kernel: Kernel) -> Kernel:
     """Returns the kernel with every index in range, by a clamp or a condition where need be."""
-    shapes = {b.name: b.shape for b in (*kernel.parameters, *kernel.buffers)}
-    shapes |= {s.buffer.name: s.buffer.shape for s in statements(kernel.body)
-               if isinstance(s, Local)}  # fmt: skip
+    buffers = buffers_of(kernel)
     unproven = check_bounds(kernel).unproven
 
     def doubtful(access: Load | Store) -> list[tuple[int, int]]:
         """Returns the axes whose index may be out of range, with their sizes."""
         return [
             (axis, size)
-            for axis, size in enumerate(shapes[access.buffer])
+            for axis, size in enumerate(buffers[access.buffer].shape)
             if unproven is None or (access.buffer, access.indices, axis) in unproven
         ]
 
@@ -53,11 +52,10 @@ def make_indices_explicit(kernel: Kernel) -> Kernel:
                 indices[axis] = _clamped(indices[axis], size)
         return dataclasses.replace(expr, indices=tuple(indices))
 
-    def change(stmt: Stmt) -> Stmt:
+    def change(stmt: Stmt) -> tuple[Stmt, ...]:
         if isinstance(stmt, Store):
-            return changed_store(stmt)
-        stmt = map_expressions(stmt, lambda expr: clamp(expr, frozenset()))
-        return map_bodies(stmt, lambda body: tuple(map(change, body)))
+            return (changed_store(stmt),)
+        return (map_expressions(stmt, lambda expr: clamp(expr, frozenset())),)
 
     def changed_store(store: Store) -> Stmt:
         axes = doubtful(store)
@@ -69,7 +67,7 @@ def make_indices_explicit(kernel: Kernel) -> Kernel:
             return store
         return If(both(c for axis, size in axes for c in _limits(indices[axis], size)), (store,))
 
-    return with_body(kernel, tuple(map(change, kernel.body)))
+    return with_body(kernel, rewrite_statements(kernel.body, change))
 
 
 def _limits(index: Expr, size: int) -> list[Expr]:
@@ -96,11 +94,8 @@ def keep_decisions(kernel: Kernel) -> Kernel:
     """Returns the kernel with what decides over a statement untouched by the statement."""
     names = Names(kernel)
 
-    def change(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(kept(map_bodies(stmt, change)) for stmt in body)
-
-    def kept(stmt: Stmt) -> Stmt:
-        written = {s.buffer for s in statements((stmt,)) if isinstance(s, Store)}
+    def kept(stmt: Stmt) -> tuple[Stmt, ...]:
+        written = stored_in((stmt,))
         values: list[tuple[Buffer, Expr]] = []
 
         def keep(expr: Expr) -> Expr:
@@ -119,6 +114,6 @@ def keep_decisions(kernel: Kernel) -> Kernel:
                 stmt = dataclasses.replace(stmt, condition=keep(condition))
         for scalar, expr in reversed(values):
             stmt = Local(scalar, (Store(scalar.name, (), expr), stmt))
-        return stmt
+        return (stmt,)
 
-    return with_body(kernel, change(kernel.body))
+    return with_body(kernel, rewrite_statements(kernel.body, kept))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from msops._loops.gradient.tapes import ranges_of
+from msops._loops.analysis.ranges import nested_ranges
 from msops._loops.gradient.tree import Node
 from msops._loops.ir.nodes import For
 from msops._loops.ir.walk import loads
@@ -78,7 +78,7 @@ def homes_around(node: Node, rerun: dict[Node | None, set[Node]]) -> list[Node |
 
 def _unbounded(node: Node, home: Node | None) -> Iterator[Node]:
     """Yields the loops between a statement and a home that have no bounds, innermost first."""
-    ranges = ranges_of(node.loops)
+    ranges = nested_ranges(node.loops, {})
     entries = 1
     for outer in reversed(node.ancestors):
         if isinstance(outer.stmt, For) and outer.is_in(home):

@@ -17,7 +17,15 @@ from msops._loops.gradient.algebra import both
 from msops._loops.gradient.contributions import Contribution
 from msops._loops.gradient.tree import Body, Node, Tree
 from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Load, Stmt, Store
-from msops._loops.ir.walk import loads, map_bodies, own_expressions, statements, with_body
+from msops._loops.ir.walk import (
+    accesses_in,
+    loads,
+    loads_in,
+    map_bodies,
+    own_expressions,
+    statements,
+    with_body,
+)
 
 Role: TypeAlias = Literal["forward", "derivative", "result"]
 Use: TypeAlias = tuple[Node, Role, str]
@@ -84,23 +92,12 @@ def stored(store: Store) -> Load:
 
 def touched(body: tuple[Stmt, ...]) -> set[str]:
     """Returns the buffers that statements read or write."""
-    names: set[str] = set()
-    for stmt in statements(body):
-        names |= reads(stmt)
-        if isinstance(stmt, Store):
-            names.add(stmt.buffer)
-    return names
+    return {access.buffer for access in accesses_in(body)}
 
 
 def derivative_reads(derivative: Derivative) -> set[str]:
     """Returns the buffers that a derivative reads; adjoints are among them."""
-    return {
-        load.buffer
-        for stmt in _uses(derivative)
-        for inner in statements((stmt,))
-        for expr in own_expressions(inner)
-        for load in loads(expr)
-    }
+    return {load.buffer for load in loads_in(_uses(derivative))}
 
 
 def _uses(derivative: Derivative) -> tuple[Stmt, ...]:

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
+from msops._loops.analysis.ranges import nested_ranges
+from msops._loops.analysis.scope import buffers_of
 from msops._loops.gradient.ascend import mirror
 from msops._loops.gradient.contributions import widened
 from msops._loops.gradient.emit import reversal
@@ -13,7 +15,7 @@ from msops._loops.gradient.ends import over
 from msops._loops.gradient.plan import Plan
 from msops._loops.gradient.recording import Saved, homes_around
 from msops._loops.gradient.relations import Derivative, rebuilt, stored, touched
-from msops._loops.gradient.tapes import Tape, ranges_of, tape_for
+from msops._loops.gradient.tapes import Tape, tape_for
 from msops._loops.gradient.tree import Body, Node, Tree
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import rewrite_all
@@ -133,7 +135,7 @@ class Sweeps:
         if derivative is None:
             return restore
         clears = node in self.plan.cleared
-        ranges = ranges_of(node.loops)
+        ranges = nested_ranges(node.loops, {})
         stmts = reversal(store, derivative, self.adjoints, clears, ranges, self.fresh)
         if derivative.result is None:
             return (*restore, *stmts)
@@ -195,8 +197,7 @@ class Sweeps:
 
 def make_tapes(tree: Tree, plan: Plan, fresh: Callable[[str], str]) -> dict[Saved, Tape]:
     """Returns the tapes of a plan."""
-    buffers = {b.name: b for b in (*tree.kernel.parameters, *tree.kernel.buffers)}
-    buffers |= {name: node.local for name, node in tree.locals().items()}
+    buffers = buffers_of(tree.kernel)
     recorders = plan.recording.recorders
     tapes: dict[Saved, Tape] = {}
     for node in tree.nodes():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.ranges import Range, loop_range
+from msops._loops.analysis.ranges import nested_ranges
 from msops._loops.gradient.algebra import integer, sub
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Store, Var
 
@@ -46,16 +46,7 @@ def tape_for(name: str, entry: Buffer, loops: Sequence[For], around: Sequence[Fo
       loops: those between where the tape is declared and where it is written, outermost first.
       around: all loops around where it is written.
     """
-    ranges = ranges_of(around)
+    ranges = nested_ranges(around, {})
     extents = tuple(max(0, ranges[loop.var][1] - ranges[loop.var][0] + 1) for loop in loops)
     indices = tuple(sub(Var(loop.var), integer(ranges[loop.var][0])) for loop in loops)
     return Tape(Buffer(name, (*extents, *entry.shape), entry.dtype), entry, indices)
-
-
-def ranges_of(loops: Sequence[For]) -> dict[str, Range]:
-    """Returns the ranges of the variables of nested loops, outermost first."""
-    ranges: dict[str, Range] = {}
-    for loop in loops:
-        low, high = loop_range(loop, ranges)
-        ranges[loop.var] = (low, max(low, high))
-    return ranges

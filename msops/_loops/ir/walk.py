@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol, Self, TypeVar
 
 from msops._loops.ir.nodes import (
     Binary,
@@ -21,6 +22,14 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+
+A = TypeVar("A", Load, Store)
+
+
+class ChangeAccess(Protocol):
+    """Returns a load for a load, and a store for a store."""
+
+    def __call__(self, access: A, /) -> A: ...
 
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
@@ -86,6 +95,54 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
             yield from statements(inner)
 
 
+def accesses_of(stmt: Stmt) -> Iterator[Load | Store]:
+    """Yields the loads of a statement itself, and the statement if it is a store."""
+    for expr in own_expressions(stmt):
+        yield from loads(expr)
+    if isinstance(stmt, Store):
+        yield stmt
+
+
+def accesses_in(body: tuple[Stmt, ...]) -> Iterator[Load | Store]:
+    """Yields the loads and stores of all statements."""
+    for stmt in statements(body):
+        yield from accesses_of(stmt)
+
+
+def loads_in(body: tuple[Stmt, ...]) -> Iterator[Load]:
+    """Yields the loads of all statements."""
+    return (access for access in accesses_in(body) if isinstance(access, Load))
+
+
+def stored_in(body: tuple[Stmt, ...]) -> set[str]:
+    """Returns the buffers that statements store to."""
+    return {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+
+
+class Scoped(Protocol):
+    """What a walk carries along, such as `analysis.scope.Scope`."""
+
+    def inside(self, stmt: Stmt) -> tuple[Self, ...]:
+        """Returns what holds in each body of a statement."""
+        ...
+
+
+S = TypeVar("S", bound=Scoped)
+
+
+def visit(body: tuple[Stmt, ...], scope: S) -> Iterator[tuple[Stmt, S]]:
+    """Yields all statements with the scope of each, a statement before those inside it.
+
+    Args:
+      body: the statements.
+      scope: that of the body.
+    """
+    for stmt in body:
+        yield stmt, scope
+        for inner, inside in zip(bodies(stmt), scope.inside(stmt), strict=True):
+            yield from visit(inner, inside)
+
+
 def map_operands(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Returns the expression with `change` applied to its direct operands."""
     match expr:
@@ -139,6 +196,38 @@ def map_all(body: tuple[Stmt, ...], change: Callable[[Expr], Expr]) -> tuple[Stm
         map_bodies(map_expressions(stmt, change), lambda inner: map_all(inner, change))
         for stmt in body
     )
+
+
+def map_bodies_within(
+    stmt: Stmt, scope: S, change: Callable[[tuple[Stmt, ...], S], tuple[Stmt, ...]]
+) -> Stmt:
+    """Returns the statement with `change` applied to its bodies and the scope of each."""
+    insides = iter(scope.inside(stmt))
+    return map_bodies(stmt, lambda body: change(body, next(insides)))
+
+
+def rewrite_statements(
+    body: tuple[Stmt, ...], change: Callable[[Stmt], tuple[Stmt, ...]]
+) -> tuple[Stmt, ...]:
+    """Returns the body with each statement replaced by what `change` returns, innermost first."""
+    return tuple(
+        new
+        for stmt in body
+        for new in change(map_bodies(stmt, lambda inner: rewrite_statements(inner, change)))
+    )
+
+
+def map_accesses(body: tuple[Stmt, ...], change: ChangeAccess) -> tuple[Stmt, ...]:
+    """Returns the body with `change` applied to every load and store, inner loads first."""
+
+    def part(expr: Expr) -> Expr:
+        return change(expr) if isinstance(expr, Load) else expr
+
+    def whole(stmt: Stmt) -> tuple[Stmt, ...]:
+        stmt = map_expressions(stmt, lambda expr: rewrite(expr, part))
+        return (change(stmt) if isinstance(stmt, Store) else stmt,)
+
+    return rewrite_statements(body, whole)
 
 
 def rewrite_all(body: tuple[Stmt, ...], change: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:

@@ -6,12 +6,12 @@ A rule may rely on those above it for the same node, and on its operands' being 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from msops._base.dtypes import as_dtype
+from msops._loops.analysis.scope import Scope
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.intrinsics import (
     BINARY,
@@ -42,19 +42,6 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.walk import statements
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What a node may name.
-
-    Attributes:
-      buffers: parameters, buffers and enclosing locals, by name.
-      variables: of the enclosing loops.
-    """
-
-    buffers: dict[str, Buffer]
-    variables: frozenset[str]
 
 
 class Rule(NamedTuple):
@@ -158,7 +145,7 @@ RULES: dict[type, tuple[Rule, ...]] = {
         Rule("a constant's type fits", lambda c, s: type(c.value) is _python_type(c.dtype)),
         Rule("a constant is in its range", lambda c, s: _in_range(c.value, c.dtype)),
     ),
-    Var: (Rule("a variable belongs to an enclosing loop", lambda v, s: v.name in s.variables),),
+    Var: (Rule("a variable belongs to an enclosing loop", lambda v, s: v.name in s.ranges),),
     Load: (
         Rule("a load reads a buffer in scope", lambda e, s: e.buffer in s.buffers),
         Rule("a load has an index for each dimension", lambda e, s: len(e.indices) == _rank(e, s)),

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from msops._loops.analysis.scope import Scope
 from msops._loops.diagnostics import point
-from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Local, Stmt, Store
+from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Local, Store
 from msops._loops.ir.text import body_text, buffer_text, expr_text
-from msops._loops.ir.walk import bodies, operands, own_expressions
-from msops._loops.oracle.rules import RULES, Rule, Scope, names
+from msops._loops.ir.walk import operands, own_expressions, visit
+from msops._loops.oracle.rules import RULES, Rule, names
 from msops.errors import MsopsError, explain
 
 
@@ -26,12 +27,15 @@ def verify(kernel: Kernel) -> None:
       IRError: it is not; the message names the rule and shows the node.
     """
     top = (*kernel.parameters, *kernel.buffers)
-    scope = Scope({buffer.name: buffer for buffer in top}, frozenset())
+    scope = Scope.of(kernel)
     try:
         _check(kernel, scope)
         for buffer in top:
             _check(buffer, scope)
-        _check_body(kernel.body, scope)
+        for stmt, inside in visit(kernel.body, scope):
+            for expr in own_expressions(stmt):
+                _check_expr(expr, inside)
+            _check(stmt.buffer if isinstance(stmt, Local) else stmt, inside)
     except _BrokenRule as broken:
         raise IRError(
             explain(
@@ -54,25 +58,6 @@ def _check(node: Any, scope: Scope) -> None:
     for rule in RULES[type(node)]:
         if not rule.holds(node, scope):
             raise _BrokenRule(rule, node)
-
-
-def _check_body(body: tuple[Stmt, ...], scope: Scope) -> None:
-    for stmt in body:
-        for expr in own_expressions(stmt):
-            _check_expr(expr, scope)
-        _check(stmt.buffer if isinstance(stmt, Local) else stmt, scope)
-        inner = _scope_inside(stmt, scope)
-        for part in bodies(stmt):
-            _check_body(part, inner)
-
-
-def _scope_inside(stmt: Stmt, scope: Scope) -> Scope:
-    match stmt:
-        case For(var=var):
-            return Scope(scope.buffers, scope.variables | {var})
-        case Local(buffer=buffer):
-            return Scope({**scope.buffers, buffer.name: buffer}, scope.variables)
-    return scope
 
 
 def _check_expr(expr: Expr, scope: Scope) -> None:

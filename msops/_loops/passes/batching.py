@@ -15,7 +15,7 @@ import dataclasses
 
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Const, Expr, For, Kernel, Load, Local, Stmt, Store, Var
-from msops._loops.ir.walk import map_bodies, map_expressions, rewrite, statements
+from msops._loops.ir.walk import A, map_accesses, stored_in
 
 
 def batched(kernel: Kernel, size: int, batched_parameters: tuple[bool, ...]) -> Kernel:
@@ -32,7 +32,7 @@ def batched(kernel: Kernel, size: int, batched_parameters: tuple[bool, ...]) -> 
     """
     names = Names(kernel)
     example = Var(names.fresh("n"))
-    written = {stmt.buffer for stmt in statements(kernel.body) if isinstance(stmt, Store)}
+    written = stored_in(kernel.body)
     moved: dict[str, str] = {}
     parameters: list[Buffer] = []
     copies: list[tuple[Buffer, Buffer]] = []
@@ -84,19 +84,11 @@ def _accesses(
 ) -> tuple[Stmt, ...]:
     """Returns statements whose accesses to some buffers have new names and indices in front."""
 
-    def moved(access: Load | Store) -> Load | Store:
+    def moved(access: A, /) -> A:
+        if access.buffer not in names:
+            return access
         return dataclasses.replace(
             access, buffer=names[access.buffer], indices=(*first, *access.indices)
         )
 
-    def change(part: Expr) -> Expr:
-        is_moved = isinstance(part, Load) and part.buffer in names
-        return moved(part) if is_moved else part  # type: ignore[arg-type, return-value]
-
-    def changed(stmt: Stmt) -> Stmt:
-        stmt = map_expressions(stmt, lambda expr: rewrite(expr, change))
-        if isinstance(stmt, Store) and stmt.buffer in names:
-            return moved(stmt)  # type: ignore[return-value]
-        return map_bodies(stmt, lambda inner: tuple(map(changed, inner)))
-
-    return tuple(map(changed, body))
+    return map_accesses(body, moved)

@@ -13,16 +13,14 @@ pass from one iteration to another, and each element read must have been written
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from msops._loops.ir.nodes import Expr, Kernel, Load, Stmt, Store, Var
-from msops._loops.ir.walk import expressions, map_bodies, map_expressions, rewrite
+from msops._loops.ir.nodes import Expr, Kernel
+from msops._loops.ir.walk import loads, variables
+from msops._loops.passes.axes import keep_axes
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.flow import Flow
-
-T = TypeVar("T")
 
 
 def contract(kernel: Kernel) -> Kernel:
@@ -40,11 +38,7 @@ def contract(kernel: Kernel) -> Kernel:
             }
     except TooComplex:
         return kernel
-    buffers = tuple(
-        dataclasses.replace(b, shape=_chosen(b.shape, kept[b.name])) if b.name in kept else b
-        for b in kernel.buffers
-    )
-    return dataclasses.replace(kernel, buffers=buffers, body=_contracted(kernel.body, kept))
+    return keep_axes(kernel, kept)
 
 
 def _kept_axes(flow: Flow) -> list[int]:
@@ -64,8 +58,8 @@ def _kept_axes(flow: Flow) -> list[int]:
 
 def _fixed_at(index: Expr, flow: Flow) -> int | None:
     """Returns how many common serial loops there are once an index has one value, or None."""
-    used = {part.name for part in expressions(index) if isinstance(part, Var)}
-    if not used or any(isinstance(part, Load) for part in expressions(index)):
+    used = variables(index)
+    if not used or any(True for _ in loads(index)):
         return None
     every = (*flow.reads, *flow.writes)
     for depth, loop in enumerate(every[0].loops, start=1):
@@ -79,22 +73,3 @@ def _fixed_at(index: Expr, flow: Flow) -> int | None:
         if not used:
             return depth
     return None
-
-
-def _contracted(body: tuple[Stmt, ...], kept: dict[str, list[int]]) -> tuple[Stmt, ...]:
-    def load(part: Expr) -> Expr:
-        if isinstance(part, Load) and part.buffer in kept:
-            return dataclasses.replace(part, indices=_chosen(part.indices, kept[part.buffer]))
-        return part
-
-    def statement(stmt: Stmt) -> Stmt:
-        stmt = map_expressions(stmt, lambda expr: rewrite(expr, load))
-        if isinstance(stmt, Store) and stmt.buffer in kept:
-            stmt = dataclasses.replace(stmt, indices=_chosen(stmt.indices, kept[stmt.buffer]))
-        return map_bodies(stmt, lambda inner: tuple(map(statement, inner)))
-
-    return tuple(map(statement, body))
-
-
-def _chosen(items: tuple[T, ...], axes: list[int]) -> tuple[T, ...]:
-    return tuple(items[axis] for axis in axes)

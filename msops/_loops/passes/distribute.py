@@ -21,7 +21,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from msops._loops.analysis.ranges import Ranges, is_known, loop_range
+from msops._loops.analysis.ranges import Ranges, is_known
+from msops._loops.analysis.scope import ranges_of
 from msops._loops.errors import NotRaised
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
@@ -36,7 +37,7 @@ from msops._loops.ir.nodes import (
     Stmt,
     Var,
 )
-from msops._loops.ir.walk import bodies, expressions
+from msops._loops.ir.walk import variables
 from msops._loops.passes.graph import components
 from msops._loops.passes.places import Edge, Place, edges_of, places_of, wrapped
 from msops._loops.passes.self_orders import last_iterations, read_first
@@ -59,21 +60,10 @@ def distribute(kernel: Kernel) -> Kernel:
     except TooComplex:
         raise NotRaised("its dependences are too complex to analyse") from None
     places = places_of(kernel)
-    distribution = _Distribution(_ranges(kernel.body, {}), Names(kernel))
-    body = distribution.nests(places, edges_of(found, places), ())
+    distribution = _Distribution(ranges_of(kernel), Names(kernel))
+    body = distribution.nests(places, edges_of(found, kernel, places), ())
     buffers = (*kernel.buffers, *distribution.buffers)
     return unique_names(dataclasses.replace(kernel, buffers=buffers, body=body))
-
-
-def _ranges(body: Iterable[Stmt], outer: Ranges) -> Ranges:
-    """Returns the range of each loop variable in statements."""
-    ranges = dict(outer)
-    for stmt in body:
-        if isinstance(stmt, For):
-            ranges[stmt.var] = loop_range(stmt, ranges)
-        for inner in bodies(stmt):
-            ranges |= _ranges(inner, ranges)
-    return ranges
 
 
 @dataclass(frozen=True)
@@ -181,8 +171,8 @@ def _serial(loop: For) -> For:
     return dataclasses.replace(loop, kind="serial")
 
 
-def _uses(expr: Expr, variables: Iterable[str]) -> bool:
-    return any(isinstance(part, Var) and part.name in variables for part in expressions(expr))
+def _uses(expr: Expr, names: set[str]) -> bool:
+    return not names.isdisjoint(variables(expr))
 
 
 def _bounds(loop: For) -> tuple[If, ...]:

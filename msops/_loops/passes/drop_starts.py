@@ -15,17 +15,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from functools import partial
 
-from msops._loops.analysis.ranges import Range, Ranges, dtype_range, loop_range
+from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.ranges import Ranges, dtype_range, nested_ranges
+from msops._loops.analysis.scope import Scope
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Const, Expr, For, Kernel, Stmt, Store, Var
 from msops._loops.ir.walk import (
+    accesses_in,
     loads,
     map_bodies,
-    own_expressions,
-    statements,
+    map_bodies_within,
+    stored_in,
     substitute,
     with_body,
 )
@@ -34,20 +36,17 @@ from msops._loops.passes.simplify_expressions import simplified
 
 def drop_starts(kernel: Kernel) -> Kernel:
     """Returns the kernel with starts that make no difference replaced by neutral elements."""
-    return with_body(kernel, _body(kernel.body, {}))
+    return with_body(kernel, _body(kernel.body, Scope.of(kernel)))
 
 
-def _body(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
+def _body(body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
     found = []
     for number, stmt in enumerate(body):
         loops, start = _nest(stmt)
         if start is None:
-            inside = ranges
-            if isinstance(stmt, For):
-                inside = {**ranges, stmt.var: loop_range(stmt, ranges)}
-            found.append(map_bodies(stmt, partial(_body, ranges=inside)))
+            found.append(map_bodies_within(stmt, scope, _body))
             continue
-        neutral = _neutral(loops, start, body[number + 1 :], ranges)
+        neutral = _neutral(loops, start, body[number + 1 :], scope.ranges)
         found.append(_storing(stmt, neutral) if neutral else stmt)
     return tuple(found)
 
@@ -67,9 +66,9 @@ def _neutral(
     """Returns the number that can be stored instead of a start, if there is one."""
     sources = {load.buffer for load in loads(start.value)}
     for stmt in rest:
-        if _uses(stmt, start.buffer):
+        if any(access.buffer == start.buffer for access in accesses_in((stmt,))):
             return _neutral_for(loops, start, stmt, ranges)
-        if any(isinstance(s, Store) and s.buffer in sources for s in statements((stmt,))):
+        if not sources.isdisjoint(stored_in((stmt,))):
             return None
     return None
 
@@ -83,13 +82,11 @@ def _neutral_for(
     if store is None or update is None or update.op not in ("min", "max"):
         return None
     outer, reduced = nest[: len(loops)], nest[len(loops) :]
-    if len(outer) < len(loops) or not all(map(_surely_runs, reduced)):
+    if len(outer) < len(loops) or not all(map(fixed_trips, reduced)):
         return None
     values: dict[str, Expr] = {new.var: Var(old.var) for old, new in zip(loops, outer, strict=True)}
     values |= {loop.var: loop.begin for loop in reduced}
-    ranges: dict[str, Range] = dict(outer_ranges)
-    for loop in loops:
-        ranges[loop.var] = loop_range(loop, ranges)
+    ranges = nested_ranges(loops, outer_ranges)
     first = [bound for loop in outer for bound in (loop.begin, loop.end)]
     first += [*store.indices, update.term]
     wanted = [bound for loop in loops for bound in (loop.begin, loop.end)]
@@ -99,19 +96,6 @@ def _neutral_for(
     ]:
         return None
     return Const(_identity(update.op, store.value.dtype), store.value.dtype)
-
-
-def _uses(stmt: Stmt, buffer: str) -> bool:
-    return any(
-        (isinstance(part, Store) and part.buffer == buffer)
-        or any(load.buffer == buffer for expr in own_expressions(part) for load in loads(expr))
-        for part in statements((stmt,))
-    )
-
-
-def _surely_runs(loop: For) -> bool:
-    begin, end = loop.begin, loop.end
-    return isinstance(begin, Const) and isinstance(end, Const) and begin.value < end.value
 
 
 def _identity(op: str, dtype: str) -> bool | int | float:

@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.ranges import Range, is_within, loop_range, range_of
+from msops._loops.analysis.ranges import Range, is_within, loop_range, nested_ranges, range_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -34,11 +34,10 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.walk import (
     loads,
+    loads_in,
     map_bodies,
     map_expressions,
-    own_expressions,
     rewrite,
-    statements,
     substitute,
     variables,
 )
@@ -91,12 +90,7 @@ def _is_constant(loop: For) -> bool:
 
 
 def _reads(stmt: Stmt, name: str) -> bool:
-    return any(
-        load.buffer == name
-        for inner in statements((stmt,))
-        for expr in own_expressions(inner)
-        for load in loads(expr)
-    )
+    return any(load.buffer == name for load in loads_in((stmt,)))
 
 
 def _is_apart(loop: For, position: int, carried: str) -> bool:
@@ -145,9 +139,7 @@ def _are_all_carried(loop: For, parts: Chain) -> bool:
 
 def _is_one_of(read: Load, stored: Sequence[Expr | Range], loops: Sequence[For]) -> bool:
     """Tells whether an element is among those stored: the same index, or one in a range."""
-    ranges: dict[str, Range] = {}
-    for loop in loops:
-        ranges[loop.var] = loop_range(loop, ranges)
+    ranges = nested_ranges(loops, {})
     return all(
         is_within(range_of(index, ranges), place) if isinstance(place, tuple) else index == place
         for index, place in zip(read.indices, stored, strict=True)

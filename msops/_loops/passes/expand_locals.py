@@ -14,7 +14,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from msops._loops.analysis.ranges import Range, Ranges, is_known, loop_range
+from msops._loops.analysis.ranges import Range, Ranges, is_known
+from msops._loops.analysis.scope import Scope
 from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
@@ -25,13 +26,12 @@ from msops._loops.ir.nodes import (
     Expr,
     For,
     Kernel,
-    Load,
     Local,
     Stmt,
     Store,
     Var,
 )
-from msops._loops.ir.walk import map_bodies, map_expressions, rewrite
+from msops._loops.ir.walk import A, map_accesses, rewrite_statements, visit
 
 ELEMENT_LIMIT = 1 << 27
 """Elements an expanded local may have: what would be swapped out is better run in order."""
@@ -39,68 +39,72 @@ ELEMENT_LIMIT = 1 << 27
 
 def expand_locals(kernel: Kernel) -> Kernel:
     """Returns the kernel without locals."""
-    expansion = _Expansion(Names(kernel), [], {})
-    body = expansion.body(kernel.body, {})
-    return dataclasses.replace(kernel, buffers=(*kernel.buffers, *expansion.buffers), body=body)
+    names = Names(kernel)
+    expanded: dict[str, _Expanded] = {
+        stmt.buffer.name: _expanded(stmt, scope.ranges, names)
+        for stmt, scope in visit(kernel.body, Scope.of(kernel))
+        if isinstance(stmt, Local)
+    }
+
+    def moved(access: A, /) -> A:
+        if access.buffer not in expanded:
+            return access
+        indices = (*expanded[access.buffer].prefix, *access.indices)
+        return dataclasses.replace(access, indices=indices)
+
+    def replaced(stmt: Stmt) -> tuple[Stmt, ...]:
+        if isinstance(stmt, Local):
+            return (*expanded[stmt.buffer.name].clearing, *stmt.body)
+        return (stmt,)
+
+    body = rewrite_statements(map_accesses(kernel.body, moved), replaced)
+    buffers = (*kernel.buffers, *(local.buffer for local in expanded.values()))
+    return dataclasses.replace(kernel, buffers=buffers, body=body)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Expansion:
-    """What is known so far: the new buffers, and the first indices of each expanded local."""
+class _Expanded:
+    """A local as a buffer of the whole kernel.
 
-    names: Names
-    buffers: list[Buffer]
-    prefixes: dict[str, tuple[Expr, ...]]
+    Attributes:
+      buffer: the buffer.
+      prefix: its first indices.
+      clearing: what sets the elements of one iteration to zero, where iterations share them.
+    """
 
-    def body(self, body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
-        return tuple(part for stmt in body for part in self.parts(stmt, ranges))
+    buffer: Buffer
+    prefix: tuple[Expr, ...]
+    clearing: tuple[Stmt, ...]
 
-    def parts(self, stmt: Stmt, ranges: Ranges) -> tuple[Stmt, ...]:
-        if isinstance(stmt, Local):
-            return (*self.declared(stmt, ranges), *self.body(stmt.body, ranges))
-        stmt = map_expressions(stmt, lambda expr: rewrite(expr, self.load))
-        if isinstance(stmt, Store) and stmt.buffer in self.prefixes:
-            stmt = dataclasses.replace(stmt, indices=(*self.prefixes[stmt.buffer], *stmt.indices))
-        if isinstance(stmt, For):
-            ranges = {**ranges, stmt.var: loop_range(stmt, ranges)}
-        return (map_bodies(stmt, lambda body: self.body(body, ranges)),)
 
-    def load(self, part: Expr) -> Expr:
-        if isinstance(part, Load) and part.buffer in self.prefixes:
-            return dataclasses.replace(part, indices=(*self.prefixes[part.buffer], *part.indices))
-        return part
+def _expanded(local: Local, ranges: Ranges, names: Names) -> _Expanded:
+    buffer = local.buffer
+    axes = {var: limits for var, limits in ranges.items() if is_known(limits)}
+    while axes and math.prod((*map(_extent, axes.values()), *buffer.shape)) > ELEMENT_LIMIT:
+        del axes[next(iter(axes))]
+    prefix = tuple(_from(var, low) for var, (low, _) in axes.items())
+    shape = (*map(_extent, axes.values()), *buffer.shape)
+    clearing = () if len(axes) == len(ranges) else (_cleared(local, prefix, names),)
+    return _Expanded(dataclasses.replace(buffer, shape=shape), prefix, clearing)
 
-    def declared(self, local: Local, ranges: Ranges) -> tuple[Stmt, ...]:
-        """Declares the buffer of a local; returns what sets it to zero where it is shared."""
-        buffer = local.buffer
-        expanded = {var: limits for var, limits in ranges.items() if is_known(limits)}
-        while expanded and math.prod((*map(_extent, expanded.values()), *buffer.shape)) > (
-            ELEMENT_LIMIT
-        ):
-            del expanded[next(iter(expanded))]
-        prefix = tuple(_from(var, low) for var, (low, _) in expanded.items())
-        shape = (*map(_extent, expanded.values()), *buffer.shape)
-        self.buffers.append(dataclasses.replace(buffer, shape=shape))
-        self.prefixes[buffer.name] = prefix
-        return () if len(expanded) == len(ranges) else (self.cleared(local, prefix),)
 
-    def cleared(self, local: Local, prefix: tuple[Expr, ...]) -> Stmt:
-        """Returns what sets the elements of a local in one iteration to zero."""
-        buffer = local.buffer
-        axes = [self.names.fresh(f"{buffer.name}_axis") for _ in buffer.shape]
-        number = float if is_float(buffer.dtype) else bool if buffer.dtype == "bool" else int
-        zero = Const(number(0), buffer.dtype)
-        place = (*prefix, *map(Var, axes))
-        stmt: Stmt = Store(buffer.name, place, zero, location=local.location)
-        for axis, size in zip(reversed(axes), reversed(buffer.shape), strict=True):
-            begin, end = Const(0, INDEX_DTYPE), Const(size, INDEX_DTYPE)
-            stmt = For(axis, begin, end, (stmt,), location=local.location)
-        return stmt
+def _cleared(local: Local, prefix: tuple[Expr, ...], names: Names) -> Stmt:
+    """Returns what sets the elements of a local in one iteration to zero."""
+    buffer = local.buffer
+    axes = [names.fresh(f"{buffer.name}_axis") for _ in buffer.shape]
+    number = float if is_float(buffer.dtype) else bool if buffer.dtype == "bool" else int
+    zero = Const(number(0), buffer.dtype)
+    element = (*prefix, *map(Var, axes))
+    stmt: Stmt = Store(buffer.name, element, zero, location=local.location)
+    for axis, size in zip(reversed(axes), reversed(buffer.shape), strict=True):
+        begin, end = Const(0, INDEX_DTYPE), Const(size, INDEX_DTYPE)
+        stmt = For(axis, begin, end, (stmt,), location=local.location)
+    return stmt
 
 
 def _extent(limits: Range) -> int:
     low, high = limits
-    return max(high - low + 1, 0)
+    return high - low + 1
 
 
 def _from(var: str, low: int) -> Expr:

@@ -18,10 +18,11 @@ from msops._loops.ir.nodes import Expr, Kernel, Load, Local, Stmt, Store
 from msops._loops.ir.walk import (
     expressions,
     loads,
-    map_bodies,
-    own_expressions,
+    loads_in,
     rewrite_all,
+    rewrite_statements,
     statements,
+    stored_in,
     with_body,
 )
 
@@ -46,15 +47,10 @@ def forward_indices(kernel: Kernel) -> Kernel:
 
 
 def _forwarded(kernel: Kernel, wants: Callable[[Expr, int], bool]) -> Kernel:
-    def change(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        inner = (map_bodies(stmt, change) for stmt in body)
-        return tuple(
-            part
-            for stmt in inner
-            for part in (_without(stmt, wants) if isinstance(stmt, Local) else (stmt,))
-        )
+    def change(stmt: Stmt) -> tuple[Stmt, ...]:
+        return _without(stmt, wants) if isinstance(stmt, Local) else (stmt,)
 
-    return with_body(kernel, change(kernel.body))
+    return with_body(kernel, rewrite_statements(kernel.body, change))
 
 
 def _without(local: Local, wants: Callable[[Expr, int], bool]) -> tuple[Stmt, ...]:
@@ -77,12 +73,7 @@ def _without(local: Local, wants: Callable[[Expr, int], bool]) -> tuple[Stmt, ..
 
 
 def _reads(body: tuple[Stmt, ...], name: str) -> int:
-    return sum(
-        load.buffer == name
-        for stmt in statements(body)
-        for expr in own_expressions(stmt)
-        for load in loads(expr)
-    )
+    return sum(load.buffer == name for load in loads_in(body))
 
 
 def _is_steady(value: Expr, body: tuple[Stmt, ...], name: str) -> bool:
@@ -93,7 +84,7 @@ def _is_steady(value: Expr, body: tuple[Stmt, ...], name: str) -> bool:
         # A store evaluates what it reads before it writes.
         if number == last and isinstance(stmt, Store):
             return True
-        if any(isinstance(s, Store) and s.buffer in sources for s in statements((stmt,))):
+        if not sources.isdisjoint(stored_in((stmt,))):
             return False
     return True
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from msops._loops.analysis.kinds import find_kinds
 from msops._loops.ir.nodes import For, Kernel, LoopKind, Stmt
-from msops._loops.ir.walk import map_bodies, with_body
+from msops._loops.ir.walk import rewrite_statements, with_body
 
 
 def mark_loops(kernel: Kernel, kinds: Mapping[str, LoopKind] | None = None) -> Kernel:
@@ -24,11 +24,9 @@ def mark_loops(kernel: Kernel, kinds: Mapping[str, LoopKind] | None = None) -> K
     """
     known = find_kinds(kernel).by_variable if kinds is None else kinds
 
-    def change(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        marked = (
-            dataclasses.replace(stmt, kind=known[stmt.var]) if isinstance(stmt, For) else stmt
-            for stmt in body
-        )
-        return tuple(map_bodies(stmt, change) for stmt in marked)
+    def marked(stmt: Stmt) -> tuple[Stmt, ...]:
+        if isinstance(stmt, For):
+            stmt = dataclasses.replace(stmt, kind=known[stmt.var])
+        return (stmt,)
 
-    return with_body(kernel, change(kernel.body))
+    return with_body(kernel, rewrite_statements(kernel.body, marked))

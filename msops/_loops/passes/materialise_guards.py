@@ -15,17 +15,15 @@ import dataclasses
 
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store
-from msops._loops.ir.walk import loads, map_bodies, statements, with_body
+from msops._loops.ir.walk import loads, rewrite_statements, stored_in, with_body
 
 
 def materialise_guards(kernel: Kernel) -> Kernel:
     """Returns the kernel in which no body stores to what its conditions and bounds read."""
     names = Names(kernel)
 
-    def change(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(_steady(map_bodies(stmt, change), names) for stmt in body)
-
-    return with_body(kernel, change(kernel.body))
+    body = rewrite_statements(kernel.body, lambda stmt: (_steady(stmt, names),))
+    return with_body(kernel, body)
 
 
 def _steady(stmt: Stmt, names: Names) -> Stmt:
@@ -54,10 +52,7 @@ def _steady(stmt: Stmt, names: Names) -> Stmt:
 
 
 def _reads_stored(expr: Expr, body: tuple[Stmt, ...]) -> bool:
-    sources = {load.buffer for load in loads(expr)}
-    return bool(sources) and any(
-        isinstance(stmt, Store) and stmt.buffer in sources for stmt in statements(body)
-    )
+    return not {load.buffer for load in loads(expr)}.isdisjoint(stored_in(body))
 
 
 def _held(expr: Expr, load: Load, stmt: Stmt) -> Local:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from msops._loops.ir.nodes import For, If, Kernel, Stmt, Store, Unary
+from msops._loops.analysis.scope import Scope
+from msops._loops.ir.nodes import For, If, Kernel, Stmt, Store
+from msops._loops.ir.walk import statements, visit
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.dependences import Dependence
@@ -22,13 +24,11 @@ class Place:
       store: the store.
       path: the loops and conditions around it that are not printed yet, outermost first and
         without their bodies; a condition holds where the store runs.
-      orders: the numbers of the store, and of all loops and conditions around it.
     """
 
     order: int
     store: Store
     path: tuple[For | If, ...]
-    orders: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -52,43 +52,31 @@ class Edge:
 
 def places_of(kernel: Kernel) -> list[Place]:
     """Returns the stores of a kernel without locals, in the order of the text."""
-    found: list[Place] = []
-    count = 0
-
-    def visit(body: Iterable[Stmt], path: tuple[For | If, ...], orders: frozenset[int]) -> None:
-        nonlocal count
-        for stmt in body:
-            inner = orders | {count}
-            count += 1
-            match stmt:
-                case Store():
-                    found.append(Place(count - 1, stmt, path, inner))
-                case For():
-                    visit(stmt.body, (*path, dataclasses.replace(stmt, body=())), inner)
-                case If(condition=condition):
-                    holds = dataclasses.replace(stmt, then=(), otherwise=())
-                    fails = dataclasses.replace(holds, condition=Unary("not", condition, "bool"))
-                    visit(stmt.then, (*path, holds), inner)
-                    visit(stmt.otherwise, (*path, fails), inner)
-
-    visit(kernel.body, (), frozenset())
-    return found
+    return [
+        Place(order, stmt, scope.path)
+        for order, (stmt, scope) in enumerate(visit(kernel.body, Scope.of(kernel)))
+        if isinstance(stmt, Store)
+    ]
 
 
-def edges_of(found: Iterable[Dependence], places: Sequence[Place]) -> frozenset[Edge]:
+def edges_of(
+    found: Iterable[Dependence], kernel: Kernel, places: Sequence[Place]
+) -> frozenset[Edge]:
     """Returns the orders between stores.
 
     What a loop or `If` evaluates counts for each store inside, which will evaluate it again.
     """
-    owners: dict[int, list[int]] = {}
-    for place in places:
-        for order in place.orders:
-            owners.setdefault(order, []).append(place.order)
+    # The statements inside one follow it in the text.
+    last = [n + sum(1 for _ in statements((s,))) for n, s in enumerate(statements(kernel.body))]
+    stores = {
+        order: [place.order for place in places if order <= place.order < end]
+        for order, end in enumerate(last)
+    }
     return frozenset(
         Edge(source, target, dependence.carrier, dependence.kind, dependence.is_reduction)
         for dependence in found
-        for source in owners.get(dependence.source.order, ())
-        for target in owners.get(dependence.target.order, ())
+        for source in stores[dependence.source.order]
+        for target in stores[dependence.target.order]
         if dependence.carrier is not None or source != target
     )
 

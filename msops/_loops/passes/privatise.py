@@ -14,11 +14,10 @@ and the loop may be parallel.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt
-from msops._loops.ir.walk import map_bodies
+from msops._loops.ir.walk import rewrite_statements
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.flow import Flow
@@ -42,8 +41,19 @@ def privatise(kernel: Kernel) -> Kernel:
     moved: dict[str, list[Buffer]] = {}
     for buffer, loop in homes.values():
         moved.setdefault(loop, []).append(buffer)
+
+    def change(stmt: Stmt) -> tuple[Stmt, ...]:
+        if isinstance(stmt, Local) and stmt.buffer.name in homes:
+            return stmt.body
+        if isinstance(stmt, For):
+            for buffer in moved.get(stmt.var, ()):
+                local = Local(buffer, stmt.body, location=stmt.location)
+                stmt = dataclasses.replace(stmt, body=(local,))
+        return (stmt,)
+
     kept = tuple(buffer for buffer in kernel.buffers if buffer.name not in homes)
-    return dataclasses.replace(kernel, buffers=kept, body=_moved(kernel.body, homes, moved))
+    body = rewrite_statements(kernel.body, change)
+    return dataclasses.replace(kernel, buffers=kept, body=body)
 
 
 def _innermost_loop(flow: Flow) -> str | None:
@@ -59,22 +69,3 @@ def _innermost_loop(flow: Flow) -> str | None:
         if flow.is_covered(together=depth):
             return loops[depth - 1]
     return None
-
-
-def _moved(
-    body: tuple[Stmt, ...],
-    homes: Mapping[str, tuple[Buffer, str]],
-    moved: Mapping[str, list[Buffer]],
-) -> tuple[Stmt, ...]:
-    found: list[Stmt] = []
-    for stmt in body:
-        if isinstance(stmt, Local) and stmt.buffer.name in homes:
-            found += _moved(stmt.body, homes, moved)
-            continue
-        stmt = map_bodies(stmt, lambda inner: _moved(inner, homes, moved))
-        if isinstance(stmt, For):
-            for buffer in moved.get(stmt.var, ()):
-                local = Local(buffer, stmt.body, location=stmt.location)
-                stmt = dataclasses.replace(stmt, body=(local,))
-        found.append(stmt)
-    return tuple(found)

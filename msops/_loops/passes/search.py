@@ -34,7 +34,15 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.walk import loads, own_expressions, rewrite, statements, substitute, variables
+from msops._loops.ir.walk import (
+    loads,
+    own_expressions,
+    rewrite,
+    statements,
+    stored_in,
+    substitute,
+    variables,
+)
 from msops._loops.passes.extremes import Extreme, find_extreme, reads
 
 _NOWHERE = int(np.iinfo(INDEX_DTYPE).max)
@@ -109,7 +117,7 @@ def _is_independent(loop: For, stmt: If, written: set[str], others: Sequence[Stm
     inside = list(statements(tuple(others)))
     if any(isinstance(other, Local) for other in inside):
         return False
-    touched = {other.buffer for other in inside if isinstance(other, Store)}
+    touched = stored_in(tuple(others))
     read = _read(inside)
     own = _read(statements((stmt,)))
     bounds = _read([dataclasses.replace(loop, body=())])

@@ -35,7 +35,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.walk import expressions, loads, substitute
+from msops._loops.ir.walk import loads, substitute, variables
 from msops._loops.passes.expand_locals import ELEMENT_LIMIT
 from msops._loops.passes.places import Edge, Place
 
@@ -64,7 +64,7 @@ def last_iterations(place: Place, edges: Collection[Edge]) -> Place | None:
         loop = path[depth]
         assert isinstance(loop, For)
         around = [expr for part in path[depth + 1 :] for expr in _evaluated(part)]
-        if any(_uses(expr, loop.var) for expr in (*store.indices, *around)):
+        if any(loop.var in variables(expr) for expr in (*store.indices, *around)):
             return None
         last = Binary("sub", loop.end, Const(1, INDEX_DTYPE), INDEX_DTYPE)
         store = dataclasses.replace(store, value=substitute(store.value, {loop.var: last}))
@@ -107,7 +107,3 @@ def read_first(
 
 def _evaluated(part: For | If) -> tuple[Expr, ...]:
     return (part.begin, part.end) if isinstance(part, For) else (part.condition,)
-
-
-def _uses(expr: Expr, variable: str) -> bool:
-    return any(isinstance(part, Var) and part.name == variable for part in expressions(expr))

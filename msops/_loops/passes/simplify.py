@@ -12,13 +12,14 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.analysis.ranges import Ranges, loop_range
-from msops._loops.ir.nodes import Const, Expr, For, If, Kernel, Local, Stmt, Store, Unary
+from msops._loops.ir.nodes import Const, For, If, Kernel, Local, Stmt, Store, Unary
 from msops._loops.ir.walk import (
+    bodies,
     loads,
-    map_bodies,
+    loads_in,
+    map_all,
     map_expressions,
-    own_expressions,
-    statements,
+    rewrite_statements,
     substitute,
     with_body,
 )
@@ -54,7 +55,7 @@ def _loop(loop: For, ranges: Ranges) -> tuple[Stmt, ...]:
     if count is not None and count[1] <= 0:
         return ()
     if count == (1, 1) and not any(True for _ in loads(loop.begin)):
-        once = _substituted(loop.body, loop.var, loop.begin)
+        once = map_all(loop.body, lambda expr: substitute(expr, {loop.var: loop.begin}))
         return _body(once, ranges)
     low, high = loop_range(loop, ranges)
     if low > high:
@@ -79,36 +80,16 @@ def _if(stmt: If, ranges: Ranges) -> tuple[Stmt, ...]:
 
 def _local(local: Local) -> tuple[Stmt, ...]:
     name = local.buffer.name
-    if any(
-        load.buffer == name
-        for stmt in statements(local.body)
-        for expr in own_expressions(stmt)
-        for load in loads(expr)
-    ):
+    if any(load.buffer == name for load in loads_in(local.body)):
         return (local,)
     return _without_stores(local.body, name)
 
 
 def _without_stores(body: tuple[Stmt, ...], name: str) -> tuple[Stmt, ...]:
     """Returns statements without the stores to a buffer, and without what is empty then."""
-    kept: list[Stmt] = []
-    for stmt in body:
-        if isinstance(stmt, Store):
-            kept += [stmt] * (stmt.buffer != name)
-            continue
-        stmt = map_bodies(stmt, lambda inner: _without_stores(inner, name))
-        is_empty = isinstance(stmt, If) and not stmt.then and not stmt.otherwise
-        if not is_empty and not (isinstance(stmt, For | Local) and not stmt.body):
-            kept.append(stmt)
-    return tuple(kept)
 
+    def kept(stmt: Stmt) -> tuple[Stmt, ...]:
+        has_effect = stmt.buffer != name if isinstance(stmt, Store) else any(bodies(stmt))
+        return (stmt,) if has_effect else ()
 
-def _substituted(body: tuple[Stmt, ...], var: str, value: Expr) -> tuple[Stmt, ...]:
-    values = {var: value}
-    return tuple(
-        map_bodies(
-            map_expressions(stmt, lambda expr: substitute(expr, values)),
-            lambda inner: _substituted(inner, var, value),
-        )
-        for stmt in body
-    )
+    return rewrite_statements(body, kept)

@@ -2,5 +2,6 @@
 
 Importing a module of this package imports islpy; `import msops` does not.
 
-Modules: accesses, bounds, counts, dependences, flow, library, scope, side_by_side.
+Modules: accesses, bounds, counts, dependences, domain, flow, library,
+side_by_side.
 """

@@ -43,26 +43,26 @@ def doubts(kernel: Kernel) -> tuple[Doubt, ...]:
 
 
 def _doubts(access: Access) -> Iterator[Doubt]:
-    scope = access.scope
+    domain = access.domain
     for axis, (index, size) in enumerate(
         zip(access.node.indices, access.declared.shape, strict=True)
     ):
-        if is_within(range_of(index, scope.ranges), (0, size - 1)):
+        if is_within(range_of(index, domain.ranges), (0, size - 1)):
             continue
         # Only where being out of range is an error does it matter how an index wraps.
-        value = scope.expression(index, wraps=scope.is_exact)
+        value = domain.expression(index, wraps=domain.is_exact)
         if value is None:
             yield Doubt(access, axis)
             continue
-        outside = value.lt_set(scope.constant(0)).union(value.ge_set(scope.constant(size)))
-        wrong = outside.intersect(scope.domain)
+        outside = value.lt_set(domain.constant(0)).union(value.ge_set(domain.constant(size)))
+        wrong = outside.intersect(domain.points)
         if wrong.is_empty():
             continue
-        if not scope.is_exact:
+        if not domain.is_exact:
             yield Doubt(access, axis)
             continue
         example = _example(access, axis, value, wrong)
-        yield dataclasses.replace(example, wraps=scope.expression(index) is None)
+        yield dataclasses.replace(example, wraps=domain.expression(index) is None)
 
 
 def _example(access: Access, axis: int, value: isl.PwAff, wrong: isl.Set) -> Doubt:

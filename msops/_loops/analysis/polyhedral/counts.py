@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.polyhedral.domain import Domain
 from msops._loops.analysis.polyhedral.library import TooComplex, analysis, count
-from msops._loops.analysis.polyhedral.scope import Scope
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.nodes import (
@@ -45,7 +45,7 @@ def count_operations(kernel: Kernel) -> dict[str, int]:
     """
     try:
         with analysis(_MOST_STEPS) as context:
-            found = _in_body(kernel.body, _Region(Scope.outermost(context)))
+            found = _in_body(kernel.body, _Region(Domain.of(kernel, context)))
     except (TooComplex, _DependsOnData):
         return {}
     return {kind: found[kind] for kind in ("flops", "transcendentals")}
@@ -80,34 +80,34 @@ class _Region:
     """Iterations in which something runs.
 
     Attributes:
-      scope: the iterations, without those of loops that decide over nothing inside them.
+      domain: the iterations, without those of loops that decide over nothing inside them.
       factor: how often each of them is run by such loops.
     """
 
-    scope: Scope
+    domain: Domain
     factor: int = 1
 
     @functools.cached_property
     def size(self) -> int:
         """The number of iterations."""
-        return self.factor * count(self.scope.domain)
+        return self.factor * count(self.domain.points)
 
     def inside(self, loop: For) -> _Region:
         """Returns the region of the body of a loop."""
         trips = fixed_trips(loop)
         if trips is not None and not _decides(loop):
-            return _Region(self.scope, self.factor * trips)
-        scope = self.scope.inside(loop)
-        if not scope.is_exact:
+            return _Region(self.domain, self.factor * trips)
+        (domain,) = self.domain.inside(loop)
+        if not domain.is_exact:
             raise _DependsOnData
-        return _Region(scope, self.factor)
+        return _Region(domain, self.factor)
 
     def branches(self, condition: Expr) -> tuple[_Region, _Region] | None:
         """Returns where a condition holds and where it does not; None if data says."""
-        holds = self.scope.where(condition)
+        holds = self.domain.where(condition)
         if not holds.is_exact:
             return None
-        fails = self.scope.where(condition, negated=True)
+        fails = self.domain.where(condition, negated=True)
         return _Region(holds, self.factor), _Region(fails, self.factor)
 
 

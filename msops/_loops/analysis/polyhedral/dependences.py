@@ -76,9 +76,9 @@ def _without_repetitions(all_accesses: tuple[Access, ...]) -> list[Access]:
     """Leaves out a load that its statement has already."""
     kept: dict[tuple[object, ...], Access] = {}
     for access in all_accesses:
-        # Scopes are equal only if they are the same, guards in an expression make new ones.
-        scope, node = id(access.scope), access.node
-        key = (access.order, scope, access.is_write, node.buffer, node.indices)
+        # Domains are equal only if they are the same, guards in an expression make new ones.
+        domain, node = id(access.domain), access.node
+        key = (access.order, domain, access.is_write, node.buffer, node.indices)
         kept.setdefault(key, access)
     return list(kept.values())
 

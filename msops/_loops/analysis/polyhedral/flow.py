@@ -93,7 +93,7 @@ def _before(write: Access, read: Access, together: int) -> Sequence[isl.Map]:
     One map for equal variables of all common loops, and one per common loop with those in which it
     is the outermost one that differs; innermost first.
     """
-    same = isl.Map.from_domain_and_range(read.scope.domain, write.scope.domain)
+    same = isl.Map.from_domain_and_range(read.domain.points, write.domain.points)
     found = []
     for loop in range(len(common_loops(write, read))):
         if loop >= together:

@@ -12,59 +12,91 @@ import dataclasses
 from dataclasses import dataclass
 
 from msops._loops.analysis.polyhedral.library import isl
-from msops._loops.analysis.ranges import Range, dtype_range, is_within, loop_range, unwrapped_range
+from msops._loops.analysis.ranges import Ranges, dtype_range, is_within, unwrapped_range
+from msops._loops.analysis.scope import Scope
 from msops._loops.ir.intrinsics import COMPARISONS, INTEGERS
-from msops._loops.ir.nodes import Binary, Cast, Const, Expr, For, Select, Unary, Var
+from msops._loops.ir.nodes import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Select,
+    Stmt,
+    Unary,
+    Var,
+)
 
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 _SETS = {op: getattr(isl.PwAff, f"{op}_set") for op in COMPARISONS}
 
 
 @dataclass(frozen=True)
-class Scope:
-    """The iterations of some loops in which a place of the kernel is reached.
+class Domain:
+    """The iterations in which a statement or an expression is reached.
 
     Attributes:
-      loops: the enclosing loops, outermost first.
-      ranges: the interval of each loop variable.
-      domain: the iterations, one dimension per loop.
-      is_exact: the domain holds no iteration that does not reach the place.
+      scope: what is in scope there.
+      points: the iterations, one dimension per loop.
+      is_exact: no point is an iteration that does not get there.
     """
 
-    loops: tuple[For, ...]
-    ranges: dict[str, Range]
-    domain: isl.Set
+    scope: Scope
+    points: isl.Set
     is_exact: bool
 
     @staticmethod
-    def outermost(context: isl.Context) -> Scope:
-        """Returns the scope of statements outside all loops."""
-        return Scope((), {}, isl.Set.universe(isl.Space.set_alloc(context, 0, 0)), True)
+    def of(kernel: Kernel, context: isl.Context) -> Domain:
+        """Returns the domain of the body of a kernel."""
+        once = isl.Set.universe(isl.Space.set_alloc(context, 0, 0))
+        return Domain(Scope.of(kernel), once, True)
 
-    def inside(self, loop: For) -> Scope:
-        """Returns the scope of the body of a loop in this scope."""
-        low, high = loop_range(loop, self.ranges)
-        inner = dataclasses.replace(
-            self,
-            loops=(*self.loops, loop),
-            ranges={**self.ranges, loop.var: (low, max(low, high))},
-            domain=self.domain.add_dims(isl.dim_type.set, 1),
+    @property
+    def loops(self) -> tuple[For, ...]:
+        """The enclosing loops, outermost first."""
+        return self.scope.loops
+
+    @property
+    def ranges(self) -> Ranges:
+        """The interval of the variable of each enclosing loop."""
+        return self.scope.ranges
+
+    def inside(self, stmt: Stmt) -> tuple[Domain, ...]:
+        """Returns the domain of each body of a statement in this domain."""
+        scopes = self.scope.inside(stmt)
+        match stmt:
+            case For():
+                parts: tuple[Domain, ...] = (self._iterated(stmt, scopes[0]),)
+            case If(condition=condition, otherwise=()):
+                parts = (self.where(condition), self)
+            case If(condition=condition):
+                parts = (self.where(condition), self.where(condition, negated=True))
+            case _:
+                parts = (self,) * len(scopes)
+        return tuple(
+            dataclasses.replace(part, scope=scope)
+            for part, scope in zip(parts, scopes, strict=True)
         )
+
+    def _iterated(self, loop: For, scope: Scope) -> Domain:
+        points = self.points.add_dims(isl.dim_type.set, 1)
+        inner = dataclasses.replace(self, scope=scope, points=points)
         variable = inner.iterator(len(self.loops))
-        domain, is_exact = inner.domain, self.is_exact
         begin, end = inner.expression(loop.begin), inner.expression(loop.end)
         if begin is not None:
-            domain = domain.intersect(variable.ge_set(begin))
+            points = points.intersect(variable.ge_set(begin))
         if end is not None:
-            domain = domain.intersect(variable.lt_set(end))
-        is_exact = is_exact and begin is not None and end is not None
-        return dataclasses.replace(inner, domain=domain, is_exact=is_exact)
+            points = points.intersect(variable.lt_set(end))
+        is_exact = self.is_exact and begin is not None and end is not None
+        return dataclasses.replace(inner, points=points, is_exact=is_exact)
 
-    def where(self, condition: Expr, negated: bool = False) -> Scope:
-        """Returns the part of this scope where a condition holds, or does not."""
+    def where(self, condition: Expr, negated: bool = False) -> Domain:
+        """Returns the part of this domain where a condition holds, or does not."""
         narrowed, is_exact = self._condition(condition, negated)
-        domain = self.domain if narrowed is None else self.domain.intersect(narrowed)
-        return dataclasses.replace(self, domain=domain, is_exact=self.is_exact and is_exact)
+        points = self.points if narrowed is None else self.points.intersect(narrowed)
+        return dataclasses.replace(self, points=points, is_exact=self.is_exact and is_exact)
 
     def expression(self, expr: Expr, wraps: bool = False) -> isl.PwAff | None:
         """Returns an integer expression as isl's quasi-affine one, or None if it is none.
@@ -146,7 +178,7 @@ class Scope:
         match expr:
             case Const(value=value):
                 holds = bool(value) != negated
-                return (None if holds else isl.Set.empty(self.domain.get_space())), True
+                return (None if holds else isl.Set.empty(self.points.get_space())), True
             case Unary(op="not", operand=operand):
                 return self._condition(operand, not negated)
             case Binary(op=("land" | "lor") as op, left=left, right=right):
@@ -169,8 +201,8 @@ class Scope:
         return None, False
 
     def _space(self) -> isl.LocalSpace:
-        return isl.LocalSpace.from_space(self.domain.get_space())
+        return isl.LocalSpace.from_space(self.points.get_space())
 
     def _value(self, value: float) -> isl.Val:
         # Through text, for there are numbers of 64 bits that no C long holds.
-        return isl.Val.read_from_str(self.domain.get_ctx(), str(int(value)))
+        return isl.Val.read_from_str(self.points.get_ctx(), str(int(value)))
