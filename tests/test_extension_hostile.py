@@ -71,6 +71,7 @@ def test_lists_of_tensors(ops):
     ("what", "kind", "text"),
     [
         ("runtime", RuntimeError, "a runtime error"),
+        ("bytes", KernelError, "'throw': threw an exception, .*:\n  no \ufffd text, caf\u00e9\n"),
         ("range", IndexError, "an index out of range"),
         ("argument", ValueError, "an invalid argument"),
         ("memory", MemoryError, "bad_alloc"),
@@ -87,6 +88,7 @@ def test_exceptions_of_a_function(ops, what, kind, text):
 
 KERNEL_ERRORS = {
     "runtime": "a runtime error",
+    "bytes": "no \ufffd text, caf\u00e9",
     "memory": "bad_alloc",
     "own": "an error of its own",
     "unknown": "no std::exception",

@@ -29,7 +29,7 @@ from msops._op.inference import (
     refuse_unknown_dtype,
     require_numbers,
 )
-from msops.errors import ArgumentValueError, BackendError, explain
+from msops.errors import ArgumentValueError, BackendError, KernelError, explain
 
 _WHO = "extension function"
 
@@ -133,7 +133,18 @@ def as_function(module: Module, function: Callable[..., Any]) -> Callable[..., A
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         with CallFrame(module, tensors=not is_jax_face((args, kwargs))):
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except UnicodeDecodeError as error:
+                # From pybind11, of which the text of a C++ exception, or a result, is UTF-8.
+                raise KernelError(
+                    explain(
+                        f"{_WHO} '{getattr(function, '__name__', 'of C++')}'",
+                        "threw an exception, or returned a string, whose text is not UTF-8",
+                        "Use UTF-8 in texts, and return other bytes as py::bytes.",
+                        error.object.decode("utf-8", "replace").splitlines(),
+                    )
+                ) from None
 
     return call
 

@@ -16,6 +16,7 @@ struct Unknown {};
 
 void Throw(const std::string& what) {
   if (what == "runtime") throw std::runtime_error("a runtime error");
+  if (what == "bytes") throw std::runtime_error("no \xff text, caf\xc3\xa9");
   if (what == "range") throw std::out_of_range("an index out of range");
   if (what == "argument") throw std::invalid_argument("an invalid argument");
   if (what == "memory") throw std::bad_alloc();

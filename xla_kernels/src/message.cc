@@ -8,6 +8,35 @@
 #include <typeinfo>
 
 namespace msops {
+namespace {
+
+// Returns how many bytes the character at the start of `text` has; 0 if it is not UTF-8.
+size_t CharacterBytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t count = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < count) return 0;
+  for (size_t i = 1; i < count; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Longer than need be, a surrogate, or beyond the last character.
+  const bool is_bad = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) ||
+                      (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) >= 0x90);
+  return is_bad ? 0 : count;
+}
+
+}  // namespace
+
+std::string AsUtf8(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t count = CharacterBytes(text);
+    result.append(count ? text.substr(0, count) : "\xef\xbf\xbd");
+    text.remove_prefix(count ? count : 1);
+  }
+  return result;
+}
 
 std::string Explain(std::string_view who, std::string_view problem,
                     std::initializer_list<std::string> details, std::string_view remedy) {
@@ -21,7 +50,7 @@ std::string Explain(std::string_view who, std::string_view problem,
       detail.remove_prefix(end == std::string_view::npos ? detail.size() : end + 1);
     }
   }
-  return text.append(remedy);
+  return AsUtf8(text.append(remedy));
 }
 
 std::string DescribeCurrentException() {

@@ -8,7 +8,11 @@
 
 namespace msops {
 
-// Formats "<who>: <problem>", the details indented below it, and what to do.
+// Returns a text with each byte that is not UTF-8 replaced by U+FFFD.
+std::string AsUtf8(std::string_view text);
+
+// Formats "<who>: <problem>", the details indented below it, and what to do. The details are a
+// user's text: what in them is not UTF-8 is replaced, since Python and XLA take nothing else.
 std::string Explain(std::string_view who, std::string_view problem,
                     std::initializer_list<std::string> details, std::string_view remedy);
 

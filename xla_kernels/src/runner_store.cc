@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "message.h"
+
 namespace msops {
 namespace {
 
@@ -22,7 +24,9 @@ void* Allocate(void* context, size_t size_bytes) {
   }
 }
 
-void Fail(void* context, const char* message) { static_cast<Context*>(context)->message = message; }
+void Fail(void* context, const char* message) {
+  static_cast<Context*>(context)->message = AsUtf8(message);
+}
 
 }  // namespace
 
