@@ -1,4 +1,4 @@
-"""Runs every GPU check and prints the table for BUILD_NOTES.md; `make gpu` calls this.
+"""Runs every GPU check and prints a table; `make gpu` calls this.
 
 Needs the package installed for the running Python, a CUDA device that JAX sees, and nvcc. The exit
 status is 0 if all checks passed, 1 if one failed, 2 if there is no such device.

@@ -317,12 +317,12 @@ extern "C" int Add(int nparam, void** params, int* ndims, int64_t** shapes, cons
 """
 
 
-def run_from_build_notes(mark: str, folder: Path) -> str:
-    """Runs the command block of BUILD_NOTES.md that holds `mark`; returns all it printed."""
-    notes = (ROOT / "BUILD_NOTES.md").read_text()
-    scripts = re.findall(r"```python\n(.*?)```", notes, re.DOTALL)
+def run_from_guide(mark: str, folder: Path) -> str:
+    """Runs the command block of the debugging guide that holds `mark`; returns all it printed."""
+    page = (ROOT / "docs" / "guides" / "debugging.md").read_text()
+    scripts = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (script,) = (script for script in scripts if "sys.argv[1]" in script)
-    blocks = re.findall(r"```bash\n(.*?)```", notes, re.DOTALL)
+    blocks = re.findall(r"```bash\n(.*?)```", page, re.DOTALL)
     (block,) = (block for block in blocks if mark in block)
     (folder / "add.cc").write_text(OVERRUNNING_KERNEL)
     (folder / "use_add.py").write_text(script)
@@ -351,17 +351,15 @@ def sanitizer_is_there() -> bool:
 @pytest.mark.parametrize(
     "mark", ['CXX="g++ -g -fsanitize', "g++ -g -O1 -fsanitize"], ids=["source", "library"]
 )
-def test_the_sanitizer_commands_of_the_build_notes_find_an_overrun(
-    mark: str, tmp_path: Path
-) -> None:
-    output = run_from_build_notes(mark, tmp_path)
+def test_the_sanitizer_commands_of_the_guide_find_an_overrun(mark: str, tmp_path: Path) -> None:
+    output = run_from_guide(mark, tmp_path)
     assert "heap-buffer-overflow" in output
     assert re.search(r"in Add \S*add\.cc:8", output)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
-def test_the_debugger_command_of_the_build_notes_stops_in_the_kernel(tmp_path: Path) -> None:
-    output = run_from_build_notes("gdb ", tmp_path)
+def test_the_debugger_command_of_the_guide_stops_in_the_kernel(tmp_path: Path) -> None:
+    output = run_from_guide("gdb ", tmp_path)
     assert re.search(r"Breakpoint 1, Add \(nparam=3, .*\) at add\.cc:5", output)
     assert '"float32"' in output

@@ -1,4 +1,4 @@
-"""The code of BUILD_NOTES.md runs and prints what it says; the notes' links lead somewhere."""
+"""The table of headers in BUILD_NOTES.md is the headers that there are."""
 
 from __future__ import annotations
 
@@ -7,52 +7,45 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from documents import run_document
 
 NOTES = (ROOT / "BUILD_NOTES.md").read_text()
+KERNELS = ROOT / "xla_kernels"
+FRAMEWORKS = {"XLA": "xla", "pybind11": "pybind11"}
 
 
-def section(heading: str) -> str:
-    """Returns the section of the notes under `heading`."""
-    (text,) = re.findall(rf"^## {heading}\n(.*?)(?=^## )", NOTES, re.MULTILINE | re.DOTALL)
-    return text
+def rows(folder: str) -> dict[str, str]:
+    """Returns what the table of a folder says of each of its headers."""
+    table = NOTES.partition(f"`xla_kernels/{folder}/` is ")[2].partition("|---|---|\n")[2]
+    table = table.partition("\n\n")[0]
+    return {
+        name: meaning
+        for names, meaning in re.findall(r"^\| (.*) \| (.*) \|$", table, re.MULTILINE)
+        for name in re.findall(r"`([\w./]+)`", names)
+    }
 
 
-def test_the_kernel_of_the_notes_runs_and_prints_what_they_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run_document(section("The kernel interface"), tmp_path) == 2
+def headers(folder: Path) -> set[str]:
+    """Returns the headers in a folder, and the folders of headers in it."""
+    return {
+        f"{p.name}/" if p.is_dir() else p.name for p in folder.iterdir() if p.suffix in ("", ".h")
+    }
 
 
-def test_the_exported_program_of_the_notes_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("flatbuffers")
-    monkeypatch.chdir(tmp_path)
-    text = section("The kernel interface") + section("Exporting a program")
-    assert run_document(text, tmp_path) == text.count("```text")
+@pytest.mark.parametrize("folder", ["include", "src"])
+def test_the_table_has_every_header(folder: str) -> None:
+    assert set(rows(folder)) == headers(KERNELS / folder)
 
 
-def test_signatures_in_the_notes_are_those_of_the_header() -> None:
-    header = (ROOT / "xla_kernels" / "include" / "custom_aot_extra.h").read_text()
-
-    def normalise(text: str) -> str:
-        return re.sub(r"\s+", "", text.replace("//", ""))
-
-    declared = re.findall(
-        r'^extern "C" ([^;{]*\bName\w*\([^;{]*\));', section("The kernel interface"), re.MULTILINE
-    )
-    assert len(declared) == 4
-    for signature in declared:
-        assert normalise(signature) in normalise(header)
+def included(header: str) -> set[str]:
+    """Returns what a header of the module includes, itself or through others of the module."""
+    text = (KERNELS / "src" / header).read_text()
+    found = set(re.findall(r'^#include ["<](\S+)[">]', text, re.MULTILINE))
+    own = [name for name in found if (KERNELS / "src" / name).is_file()]
+    return found.union(*map(included, own))
 
 
-def test_links_lead_to_headings_and_files() -> None:
-    headings = re.findall(r"^#+ (.*)$", NOTES, re.MULTILINE)
-    anchors = {re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-")) for heading in headings}
-    links = re.findall(r"\]\(([^)]+)\)", NOTES)
-    assert links
-    for link in links:
-        file, _, anchor = link.partition("#")
-        assert (ROOT / file).exists() if file else anchor in anchors, link
+@pytest.mark.parametrize("header", sorted(headers(KERNELS / "src")))
+def test_a_header_is_marked_with_the_frameworks_that_it_includes(header: str) -> None:
+    marks = set(re.findall(r"\((XLA|pybind11)\)", rows("src")[header]))
+    prefixes = {name.partition("/")[0] for name in included(header)}
+    assert marks == {mark for mark, folder in FRAMEWORKS.items() if folder in prefixes}

@@ -16,7 +16,8 @@ from documents import blocks_of, run_document
 
 import msops
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!c]*/**/*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "BUILD_NOTES.md"]
+PAGES += sorted((ROOT / "docs").glob("[!c]*/**/*.md"))
 PAGES += sorted((ROOT / "docs").glob("*.md"))
 each_page = pytest.mark.parametrize(
     "page", PAGES, ids=lambda page: str(page.relative_to(ROOT).with_suffix(""))
@@ -80,6 +81,26 @@ def test_make_targets_that_are_named_exist(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"`make (\w[\w-]*)", page.read_text()):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_signatures_in_the_guide_are_those_of_the_header() -> None:
+    header = (ROOT / "xla_kernels" / "include" / "custom_aot_extra.h").read_text()
+    page = (ROOT / "docs" / "guides" / "kernel_interface.md").read_text()
+
+    def normalise(text: str) -> str:
+        return re.sub(r"\s+", "", text.replace("//", ""))
+
+    declared = re.findall(r'^extern "C" ([^;{]*\bName\w*\([^;{]*\));', page, re.MULTILINE)
+    assert len(declared) == 4
+    for signature in declared:
+        assert normalise(signature) in normalise(header)
+
+
+def test_the_guide_lists_every_environment_variable() -> None:
+    page = (ROOT / "docs" / "guides" / "environment.md").read_text()
+    sources = (ROOT / "msops").rglob("*.py")
+    read = {name for path in sources for name in re.findall(r'"(MS\w*_[A-Z_]+)"', path.read_text())}
+    assert read == set(re.findall(r"^\| `(MS\w+)` \|", page, re.MULTILINE))
 
 
 def modules() -> Iterator[str]:

@@ -17,7 +17,7 @@ from custom_ops import loops, matmul, solve_lower
 
 from msops import Custom, errors
 
-NOTES = (ROOT / "BUILD_NOTES.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "environment.md").read_text()
 SOURCE = """int F(int n, void **p, int *r, long **s, const char **d, void *stream, void *extra) {
   *(float *)p[1] = 2.0f;
   return 0;
@@ -123,15 +123,15 @@ def test_an_unknown_word_of_debug_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-def test_the_notes_list_every_logger_and_every_word_of_debug(
+def test_the_guide_lists_every_logger_and_every_word_of_debug(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (section,) = re.findall(r"^## Logging\n(.*?)(?=^## )", NOTES, re.MULTILINE | re.DOTALL)
+    (section,) = re.findall(r"^## Logging\n(.*?)(?=^## )", PAGE, re.MULTILINE | re.DOTALL)
     listed = set(re.findall(r"^\| `(msops\.\w+)` \|", section, re.MULTILINE))
     sources = [*(ROOT / "msops").rglob("*.py"), *(ROOT / "xla_kernels" / "src").glob("*.cc")]
     made = re.compile(r'(?:getLogger\(|kLogger\[\] = )"(msops[\w.]*)"')
     assert listed == {name for path in sources for name in made.findall(path.read_text())}
-    (words,) = re.findall(r"^\| `MSOPS_DEBUG` \| (.*) \|$", NOTES, re.MULTILINE)
+    (words,) = re.findall(r"^\| `MSOPS_DEBUG` \| (.*), see .* \|$", PAGE, re.MULTILINE)
     monkeypatch.setenv("MSOPS_DEBUG", "?")
     with pytest.raises(errors.ArgumentValueError) as caught:
         loops(matmul)(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32))

@@ -1,8 +1,8 @@
-"""What the library says through Python's logging, each part under a logger below ``msops``.
+"""Logging: each part of msops writes to a logger of its own below ``msops``.
 
-BUILD_NOTES.md lists them. msops adds no handler and sets no level: that is the program's to do. Not
-even a NullHandler, which would keep warnings from Python's handler of last resort, and so from the
-stderr of a program that configures nothing.
+docs/guides/environment.md lists them. msops adds no handler and sets no level; that is up to the
+program. It adds no NullHandler either: that would hide warnings from Python's handler of last
+resort, and so from the stderr of a program that configures nothing.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _toolchain = logging.getLogger("msops.toolchain")
 
 @functools.lru_cache(maxsize=1024)
 def warn_once(logger: logging.Logger, message: str) -> None:
-    """Warns, unless the same was said before in this process."""
+    """Warns, unless this process has logged the same message before."""
     logger.warning("%s", message, stacklevel=2)
 
 
 def log_hit(who: str, name: str) -> None:
-    """Says that nothing has to be built.
+    """Logs that nothing has to be built.
 
     Args:
-      who: the op it is for.
-      name: of what the cache has.
+      who: the op that needs it.
+      name: the file that the cache has.
     """
     _toolchain.debug("%s: %s is in the build cache", who, name)
 
 
 @contextlib.contextmanager
 def log_build(who: str, name: str, command: Sequence[str]) -> Iterator[None]:
-    """Says what the block builds, and when it has, how long that took.
+    """Logs what the block builds, and afterwards how long that took.
 
     Args:
-      who: the op it is for.
-      name: of what is built.
-      command: what builds it, in words.
+      who: the op that needs it.
+      name: the file that is built.
+      command: the words of the command that builds it.
     """
     _toolchain.debug("%s: building %s: %s", who, name, shlex.join(command))
     started_s = time.monotonic()
