@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,6 +94,13 @@ def test_the_page_lists_no_import_that_is_not_there() -> None:
             for imported in names
         }
         assert may <= used, room
+
+
+def test_the_picture_is_drawn_from_the_table() -> None:
+    drawn = runpy.run_path(str(ROOT / "tools" / "draw_rooms.py"))
+    assert drawn["PICTURE"].read_text() == drawn["draw"](PAGE.read_text()), (
+        "run python tools/draw_rooms.py"
+    )
 
 
 def test_rooms_stand_above_what_they_import() -> None:
