@@ -13,7 +13,7 @@ from msops._loops.frontends.captured import as_constant, captured_values
 from msops._loops.frontends.hybrid.calls import Rules
 from msops._loops.frontends.hybrid.expressions import constant_value
 from msops._loops.frontends.hybrid.grammar import check_grammar
-from msops._loops.frontends.hybrid.names import ResolvedNames, Symbol, resolve_names
+from msops._loops.frontends.hybrid.names import ResolvedNames, ScopedName, resolve_names
 from msops._loops.frontends.hybrid.statement_forms import parameter_names
 from msops._loops.frontends.hybrid.statements import run
 from msops._loops.frontends.hybrid.translation import RESERVED, Translation
@@ -48,7 +48,7 @@ class HybridKernel:
         """Translates it for shapes, dtypes and attribute values; see `LoopProgram.specialise`."""
         report = Reporter(who, self.source)
         arguments = self._arguments(report, inputs, attributes)
-        retyped: dict[Symbol, str] = {}
+        retyped: dict[ScopedName, str] = {}
         while True:
             try:
                 return self._translate(report, arguments, retyped)
@@ -86,7 +86,7 @@ class HybridKernel:
         return dict(zip(parameters, [*inputs, *(given[name] for name in constants)], strict=True))
 
     def _translate(
-        self, report: Reporter, arguments: Mapping[str, Any], retyped: dict[Symbol, str]
+        self, report: Reporter, arguments: Mapping[str, Any], retyped: dict[ScopedName, str]
     ) -> Kernel:
         body = self.source.definition.body
         taken = Names(reserved=(*RESERVED, *arguments))
@@ -108,9 +108,9 @@ class HybridKernel:
             location=report.location(self.source.definition),
         )
 
-    def _bindings(self, t: Translation, arguments: Mapping[str, Any]) -> dict[Symbol, Value]:
+    def _bindings(self, t: Translation, arguments: Mapping[str, Any]) -> dict[ScopedName, Value]:
         """Returns the values of the names that the kernel does not assign."""
-        values: dict[Symbol, Value] = {}
+        values: dict[ScopedName, Value] = {}
         for symbol in self.names.symbols.values():
             if symbol.kind == "captured":
                 values[symbol] = constant_value(self.captured[symbol.name])
@@ -132,7 +132,7 @@ class HybridKernel:
             )
         return constant_value(constant)
 
-    def _result(self, t: Translation, symbol: Symbol) -> str:
+    def _result(self, t: Translation, symbol: ScopedName) -> str:
         value = t.values.get(symbol)
         if isinstance(value, WholeTensor):
             return value.buffer.name

@@ -20,13 +20,13 @@ from msops._loops.frontends.reporting import Reporter
 Path: TypeAlias = tuple[int, ...]
 """A block of statements: the numbers of the blocks around it and its own, outermost first."""
 
-SymbolKind: TypeAlias = Literal["parameter", "captured", "loop", "scalar", "output", "temporary"]
+NameKind: TypeAlias = Literal["parameter", "captured", "loop", "scalar", "output", "temporary"]
 
 TENSORS = ("output", "temporary")
 
 
 @dataclass(eq=False)
-class Symbol:
+class ScopedName:
     """What a name means in one scope.
 
     Attributes:
@@ -38,7 +38,7 @@ class Symbol:
     """
 
     name: str
-    kind: SymbolKind
+    kind: NameKind
     scope: Path = ()
     home: Path = ()
     stores: int = 0
@@ -54,9 +54,9 @@ class ResolvedNames:
       results: the symbols returned.
     """
 
-    symbols: Mapping[ast.Name, Symbol]
+    symbols: Mapping[ast.Name, ScopedName]
     blocks: Mapping[int, Path]
-    results: tuple[Symbol, ...]
+    results: tuple[ScopedName, ...]
 
 
 def resolve_names(
@@ -92,17 +92,17 @@ class _Resolver:
     report: Reporter
     captured: Mapping[str, Any]
     local_names: set[str]
-    symbols: dict[ast.Name, Symbol] = field(default_factory=dict)
+    symbols: dict[ast.Name, ScopedName] = field(default_factory=dict)
     blocks: dict[int, Path] = field(default_factory=dict)
     # The latest symbol of each name, and the loop variables in sight.
-    latest: dict[str, Symbol] = field(default_factory=dict)
-    loops: dict[str, Symbol] = field(default_factory=dict)
+    latest: dict[str, ScopedName] = field(default_factory=dict)
+    loops: dict[str, ScopedName] = field(default_factory=dict)
     scope: Path = ()
     path: Path = ()
 
     def function(self, definition: ast.FunctionDef, dialect: str) -> ResolvedNames:
         for name in parameter_names(definition):
-            self.latest[name] = Symbol(name, "parameter")
+            self.latest[name] = ScopedName(name, "parameter")
         self.block(definition.body, opens_scope=True)
         results = self.results(definition, dialect)
         return ResolvedNames(self.symbols, self.blocks, results)
@@ -146,7 +146,7 @@ class _Resolver:
         assert isinstance(target, ast.Name)
         if target.id in self.loops or self.visible(target.id):
             raise self.overwritten(target)
-        self.symbols[target] = self.loops[target.id] = Symbol(target.id, "loop")
+        self.symbols[target] = self.loops[target.id] = ScopedName(target.id, "loop")
         self.block(body, opens_scope=True)
         del self.loops[target.id]
 
@@ -165,12 +165,12 @@ class _Resolver:
         symbol = self.visible(target.id)
         declares = value is not None and is_declaration(value)
         if symbol is None:
-            kind: SymbolKind = "scalar"
+            kind: NameKind = "scalar"
             if declares:
                 assert isinstance(value, ast.Call)
                 is_output = ast.unparse(value.func) == "output_tensor"
                 kind = "output" if is_output else "temporary"
-            symbol = Symbol(target.id, kind, self.scope, self.path)
+            symbol = ScopedName(target.id, kind, self.scope, self.path)
             self.latest[target.id] = symbol
         elif symbol.kind == "parameter":
             raise self.report.value_error(
@@ -214,7 +214,7 @@ class _Resolver:
             for part in ast.iter_child_nodes(node):
                 self.reads(part)
 
-    def read(self, node: ast.Name) -> Symbol:
+    def read(self, node: ast.Name) -> ScopedName:
         name = node.id
         symbol = self.loops.get(name) or self.visible(name)
         if symbol is None and name in self.latest:
@@ -225,7 +225,7 @@ class _Resolver:
                 "assignment.",
             )
         if symbol is None and name in self.captured and name not in self.local_names:
-            symbol = self.latest[name] = Symbol(name, "captured")
+            symbol = self.latest[name] = ScopedName(name, "captured")
         if symbol is None:
             raise self.report.value_error(
                 node,
@@ -247,14 +247,14 @@ class _Resolver:
                 "Take it of an argument, or of a tensor after its declaration.",
             )
 
-    def visible(self, name: str) -> Symbol | None:
+    def visible(self, name: str) -> ScopedName | None:
         """Returns the symbol of a name if its scope is still open."""
         symbol = self.latest.get(name)
         if symbol is None or self.path[: len(symbol.scope)] != symbol.scope:
             return None
         return symbol
 
-    def use(self, node: ast.Name, symbol: Symbol) -> None:
+    def use(self, node: ast.Name, symbol: ScopedName) -> None:
         self.symbols[node] = symbol
         symbol.home = _common(symbol.home, self.path)
 
@@ -263,7 +263,7 @@ class _Resolver:
             node, f"iter var cannot be overwritten: {node.id}", "Use another name."
         )
 
-    def results(self, definition: ast.FunctionDef, dialect: str) -> tuple[Symbol, ...]:
+    def results(self, definition: ast.FunctionDef, dialect: str) -> tuple[ScopedName, ...]:
         names = returned_names(definition)
         results = tuple(self.symbols[node] for node in names)
         for node, symbol in zip(names, results, strict=True):
@@ -282,7 +282,7 @@ class _Resolver:
             self.check_all_returned(results, names)
         return results
 
-    def check_all_returned(self, results: Iterable[Symbol], names: list[ast.Name]) -> None:
+    def check_all_returned(self, results: Iterable[ScopedName], names: list[ast.Name]) -> None:
         for symbol in self.symbols.values():
             if symbol.kind == "output" and symbol not in results:
                 raise self.report.type_error(

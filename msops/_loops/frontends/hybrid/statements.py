@@ -15,7 +15,7 @@ from msops._loops.frontends.hybrid.expressions import (
 )
 from msops._loops.frontends.hybrid.language import SCOPES
 from msops._loops.frontends.hybrid.loops import loop
-from msops._loops.frontends.hybrid.names import Symbol
+from msops._loops.frontends.hybrid.names import ScopedName
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.typing import convert, is_literal, promoted
 from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe
@@ -127,7 +127,7 @@ def _stays_equal(value: Value) -> bool:
     )
 
 
-def _declare_scalar(t: Translation, symbol: Symbol, value: Expr, node: ast.stmt) -> WholeTensor:
+def _declare_scalar(t: Translation, symbol: ScopedName, value: Expr, node: ast.stmt) -> WholeTensor:
     dtype = t.retyped.get(symbol, value.dtype)
     buffer = Buffer(t.fresh(symbol.name), (), dtype)
     if symbol not in t.retyped and (is_literal(value) or t.typing.untyped_symbols(value)):

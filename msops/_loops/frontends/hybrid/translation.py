@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from msops._loops.analysis.ranges import Range
-from msops._loops.frontends.hybrid.names import Path, ResolvedNames, Symbol
+from msops._loops.frontends.hybrid.names import Path, ResolvedNames, ScopedName
 from msops._loops.frontends.hybrid.typing import Typing
 from msops._loops.frontends.hybrid.values import Value
 from msops._loops.frontends.reporting import Reporter
@@ -63,9 +63,9 @@ class Translation:
     names: ResolvedNames
     report: Reporter
     typing: Typing
-    retyped: dict[Symbol, str]
+    retyped: dict[ScopedName, str]
     taken: Names
-    values: dict[Symbol, Value] = field(default_factory=dict)
+    values: dict[ScopedName, Value] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     ranges: dict[str, Range] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Translation:
         yield self.blocks[-1]
         self.blocks.pop()
 
-    def is_unconditional(self, symbol: Symbol) -> bool:
+    def is_unconditional(self, symbol: ScopedName) -> bool:
         """Returns whether the current statement runs whenever a use of the symbol does."""
         for block in reversed(self.blocks):
             if block.path == symbol.home:
@@ -94,7 +94,7 @@ class Translation:
                 return False
         return False
 
-    def declare(self, symbol: Symbol, buffer: Buffer, node: ast.AST) -> None:
+    def declare(self, symbol: ScopedName, buffer: Buffer, node: ast.AST) -> None:
         """Makes a buffer live from the current statement on, in the block of all its uses."""
         block = next(block for block in reversed(self.blocks) if block.path == symbol.home)
         block.locals.append((len(block.statements), buffer, self.report.location(node)))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from msops._loops.frontends.hybrid.names import Symbol
+from msops._loops.frontends.hybrid.names import ScopedName
 from msops._loops.frontends.hybrid.values import named
 from msops._loops.frontends.promotion import common_dtype
 from msops._loops.frontends.reporting import Reporter
@@ -27,7 +27,7 @@ from msops._loops.ir.walk import operands
 class Retype(Exception):
     """A scalar that started as a constant meets a type: translate again with it."""
 
-    def __init__(self, symbols: frozenset[Symbol], dtype: str):
+    def __init__(self, symbols: frozenset[ScopedName], dtype: str):
         super().__init__()
         self.symbols = symbols
         self.dtype = dtype
@@ -44,7 +44,7 @@ class Typing:
     """
 
     report: Reporter
-    untyped: dict[str, frozenset[Symbol]] = field(default_factory=dict)
+    untyped: dict[str, frozenset[ScopedName]] = field(default_factory=dict)
 
     def agree(self, node: ast.AST, left: Expr, right: Expr, what: str) -> tuple[Expr, Expr]:
         """Returns two operands with equal types."""
@@ -110,11 +110,11 @@ class Typing:
         if symbols and widens and value.dtype != "bool":
             raise Retype(symbols, dtype)
 
-    def untyped_symbols(self, value: Expr) -> frozenset[Symbol]:
+    def untyped_symbols(self, value: Expr) -> frozenset[ScopedName]:
         """Returns the untyped scalars of an expression made of them and constants only."""
         return self._symbols(value) or frozenset()
 
-    def _symbols(self, value: Expr) -> frozenset[Symbol] | None:
+    def _symbols(self, value: Expr) -> frozenset[ScopedName] | None:
         """Returns the same, or None for an expression with a type of its own."""
         match value:
             case Const():

@@ -10,7 +10,7 @@ from typing import Any
 from msops._loops.frontends.tvm.arithmetic import union_of
 from msops._loops.frontends.tvm.assign import assign
 from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
-from msops._loops.frontends.tvm.reduce import Reduce, Reduction
+from msops._loops.frontends.tvm.reduce import ReduceExpr, Reduction
 from msops._loops.frontends.tvm.tensor import Operation, Shape, Tensor, as_shape, by_age
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, type_error, value_error
 from msops._loops.ir.nodes import INDEX_DTYPE, Const, For, If, Load, Location, Stmt
@@ -81,7 +81,7 @@ def _index(value: int) -> Const:
 
 def _reduction(body: Sequence[ScalarExpr]) -> Reduction | None:
     first = body[0]
-    return first.reduction if isinstance(first, Reduce) else None
+    return first.reduction if isinstance(first, ReduceExpr) else None
 
 
 def compute(

@@ -60,7 +60,7 @@ _EXPR = {
     "IntImm": expr.IntImm,
     "IterVar": expr.IterVar,
     "PrimExpr": expr.ScalarExpr,
-    "Reduce": reduce.Reduce,
+    "Reduce": reduce.ReduceExpr,
     "Select": arithmetic.select,
     "UIntImm": expr.UIntImm,
     "Var": expr.FreeVar,

@@ -41,7 +41,7 @@ class Reduction:
     condition: ScalarExpr | None
 
 
-class Reduce(ScalarExpr):
+class ReduceExpr(ScalarExpr):
     """A result of a reduction; only `compute` can use it.
 
     Attributes:
@@ -152,7 +152,7 @@ def _reduced(
         axes,
         None if where is None else as_condition(name, where),
     )
-    results = tuple(Reduce(reduction, index) for index in range(len(values)))
+    results = tuple(ReduceExpr(reduction, index) for index in range(len(values)))
     return results if is_tuple else results[0]
 
 
