@@ -16,7 +16,7 @@ from msops._loops.analysis.bounds import check_bounds as find_doubtful
 from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.ir.nodes import Buffer, Kernel
 from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.passes.pipeline import PASSES_COMMON, PASSES_TO_C, run
+from msops._loops.pipeline import PASSES_COMMON, PASSES_TO_C, run
 from msops._loops.to_c import CSource, c_source
 from msops._toolchain.generated import FLAGS
 

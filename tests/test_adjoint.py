@@ -28,7 +28,7 @@ from msops._loops.ir.walk import statements
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.parse import parse_kernel
 from msops._loops.oracle.verify import verify
-from msops._loops.passes.pipeline import adjoint
+from msops._loops.pipeline import adjoint
 from msops.errors import ArgumentValueError
 
 

@@ -22,6 +22,7 @@ from loop_corpus import CORPUS, Case, specialised
 from loop_strategies import WIDE_DTYPES, kernels
 
 from msops._base.dtypes import as_dtype
+from msops._loops import pipeline
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.intrinsics import DTYPES, INTEGERS, result_dtype
 from msops._loops.ir.nodes import (
@@ -42,7 +43,6 @@ from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.parse import parse_kernel
 from msops._loops.oracle.rules import _BINARY, _FUNCTIONS
 from msops._loops.oracle.verify import verify
-from msops._loops.passes import pipeline
 from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.language import PREAMBLE
 from msops._toolchain.nvrtc import find_compiler

@@ -20,7 +20,7 @@ from loop_native import build_together, call, prepared, printed
 from msops._loops.ir.nodes import Kernel
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.parse import parse_kernel
-from msops._loops.passes.pipeline import adjoint, to_raised
+from msops._loops.pipeline import adjoint, to_raised
 from msops._loops.to_jax.printing import build
 
 

@@ -38,7 +38,7 @@ from msops import ops
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.parse import parse_kernel
 from msops._loops.to_cuda import cuda_source
-from msops._loops.passes.pipeline import analyse
+from msops._loops.pipeline import analyse
 
 X = np.float32([-2.5, -0.5, 0.25, 1.0, 30.0])
 SOFT = X / (1 + np.abs(X))

@@ -11,9 +11,9 @@ from cuda_emulation import Emulation
 from loop_native import build_together, call, prepared, printed
 from loop_source import body, define, matrix, specialise, vector
 
+from msops._loops import pipeline
 from msops._loops.ir.nodes import Kernel
 from msops._loops.oracle.interpret import interpret
-from msops._loops.passes import pipeline
 from msops._loops.to_cuda import cuda_source
 from msops._loops.to_jax.printing import build
 

@@ -15,7 +15,7 @@ from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.parse import parse_kernel
-from msops._loops.passes.pipeline import adjoint, to_raised
+from msops._loops.pipeline import adjoint, to_raised
 from msops._loops.to_jax.printing import build
 
 

@@ -22,7 +22,7 @@ from msops._loops.errors import NotRaised
 from msops._loops.ir.nodes import For, Kernel
 from msops._loops.oracle.parse import parse_kernel
 from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.passes.pipeline import analyse, to_raised
+from msops._loops.pipeline import analyse, to_raised
 
 several = settings(max_examples=80, deadline=None)
 

@@ -20,6 +20,7 @@ from loop_corpus import Case as CorpusCase
 from loop_strategies import Case, kernels
 
 from msops import Custom
+from msops._loops import pipeline
 from msops._loops.analysis.kinds import Kinds
 from msops._loops.errors import NotRaised
 from msops._loops.ir.intrinsics import COMPARISONS
@@ -27,8 +28,8 @@ from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Kernel, Sele
 from msops._loops.ir.text import kernel_text
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.verify import verify
-from msops._loops.passes import pipeline
-from msops._loops.passes.pipeline import (
+from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.pipeline import (
     PASSES_COMMON,
     PASSES_TO_C,
     PASSES_TO_CUDA,
@@ -36,7 +37,6 @@ from msops._loops.passes.pipeline import (
     Pass,
     analyse,
 )
-from msops._loops.passes.simplify_expressions import simplified
 
 few = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 

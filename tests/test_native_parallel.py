@@ -16,8 +16,8 @@ from native_harness import PREAMBLE, Call, Library, build, failure, register, ru
 
 from msops import _native, _toolchain
 from msops._loops.oracle.parse import parse_kernel
-from msops._loops.passes.pipeline import PASSES_TO_C
-from msops._loops.passes.pipeline import run as run_passes
+from msops._loops.pipeline import PASSES_TO_C
+from msops._loops.pipeline import run as run_passes
 
 SOURCE = (
     PREAMBLE

@@ -22,7 +22,7 @@ from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
 from msops._loops.oracle.parse import parse_kernel
-from msops._loops.passes.pipeline import to_raised
+from msops._loops.pipeline import to_raised
 from msops._loops.to_jax.printing import build
 
 

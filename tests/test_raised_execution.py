@@ -24,7 +24,7 @@ from msops._loops.errors import NotRaised
 from msops._loops.ir.nodes import Kernel
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.parse import parse_kernel
-from msops._loops.passes.pipeline import to_raised
+from msops._loops.pipeline import to_raised
 from msops._loops.to_jax.printing import build
 
 

@@ -28,7 +28,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.verify import verify
-from msops._loops.passes.pipeline import to_raised
+from msops._loops.pipeline import to_raised
 from msops._loops.to_jax.printing import build
 
 DOMAINS = {"number": (*INTEGERS, *FLOATS), "integer": INTEGERS, "float": FLOATS, "bool": ("bool",)}

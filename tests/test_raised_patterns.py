@@ -15,7 +15,7 @@ from msops._loops.oracle.parse import parse_kernel
 from msops._loops.oracle.verify import verify
 from msops._loops.passes.conditional_reductions import rewrite_conditional_reductions
 from msops._loops.passes.expand_carried import expand_carried
-from msops._loops.passes.pipeline import to_raised
+from msops._loops.pipeline import to_raised
 from msops._loops.to_jax.raising.describe import describe
 from msops._loops.to_jax.raising.patterns import raise_kernel
 from msops._loops.to_jax.raising.steps import Contract, Convolve, Loop, Step

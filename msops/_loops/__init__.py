@@ -4,5 +4,5 @@ README.md has its map and what a kernel means.
 
 May import: `_base`, `_toolchain`.
 Modules: analysis, choice, diagnostics, errors, frontends, gradient, ir, oracle, passes,
-specialisation, to_c, to_cuda, to_jax.
+pipeline, specialisation, to_c, to_cuda, to_jax.
 """

@@ -9,6 +9,7 @@ from typing import Any
 
 from msops import _toolchain
 from msops._base import config
+from msops._loops import pipeline
 from msops._loops.choice import (
     Choice,
     Estimates,
@@ -24,7 +25,6 @@ from msops._loops.errors import NotRaised
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import check_sizes
 from msops._loops.ir.text import kernel_text
-from msops._loops.passes import pipeline
 from msops._loops.to_c import CSource, c_source
 from msops._loops.to_cuda import CudaSource, cuda_source
 from msops._loops.to_jax.raising.cost import is_order_bound
