@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
-from msops._loops.ir.intrinsics import FLOATS
 from msops._loops.ir.nodes import Binary, Buffer, Call, Cast, Const, Expr, Kernel, Load, Stmt, Store
+from msops._loops.ir.operators import FLOATS
 from msops._loops.ir.walk import map_bodies, statements
 from msops._loops.oracle.interpret import interpret
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from msops._loops.ir.intrinsics import FLOATS, INTEGERS
 from msops._loops.ir.nodes import Binary, Buffer, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from msops._loops.ir.operators import FLOATS, INTEGERS
 
 INPUT_LIMIT = 4
 """The largest magnitude of a float input."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from loop_strategies import Case, inputs_of
 
 from msops._loops.analysis.bounds import check_bounds
-from msops._loops.ir.intrinsics import FLOATS
+from msops._loops.ir.operators import FLOATS
 from msops._loops.oracle.parse import parse_kernel
 from msops._loops.oracle.verify import verify
 

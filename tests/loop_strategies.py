@@ -33,7 +33,6 @@ from loop_expressions import (
 )
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.intrinsics import FLOATS
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -48,6 +47,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import FLOATS
 from msops._loops.ir.walk import statements
 from msops._loops.oracle.verify import verify
 

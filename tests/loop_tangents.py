@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from msops._loops.ir import scalars
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -33,6 +32,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+from msops._loops.ir.operators import is_float
 
 STEP = 1e-30
 

@@ -20,8 +20,8 @@ from msops._loops.analysis.polyhedral import library
 from msops._loops.gradient import recording
 from msops._loops.gradient.rules import RULES
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import BINARY, is_float
 from msops._loops.ir.nodes import Kernel, Local
+from msops._loops.ir.operators import BINARY, is_float
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import statements

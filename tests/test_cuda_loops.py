@@ -24,7 +24,6 @@ from loop_strategies import WIDE_DTYPES, kernels
 from msops._base.dtypes import as_dtype
 from msops._loops import pipeline
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import DTYPES, INTEGERS, result_dtype
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -38,6 +37,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import DTYPES, INTEGERS, result_dtype
 from msops._loops.ir.text import body_text
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.parse import parse_kernel

@@ -15,8 +15,8 @@ from loop_expressions import LIPSCHITZ
 from loop_strategies import WIDE_DTYPES, Case, kernels
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.intrinsics import FLOATS
 from msops._loops.ir.nodes import Binary, Call, Cast, For, If, Kernel, Local, Select
+from msops._loops.ir.operators import FLOATS
 from msops._loops.ir.walk import expressions, loads, own_expressions, statements
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.parse import parse_kernel

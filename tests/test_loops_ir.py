@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from loop_strategies import WIDE_DTYPES, Case, kernels
 
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import BINARY, DTYPES, FLOATS, INTEGERS, result_dtype
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -31,6 +30,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+from msops._loops.ir.operators import BINARY, DTYPES, FLOATS, INTEGERS, result_dtype
 from msops._loops.ir.text import body_text, expr_text, kernel_text
 from msops._loops.ir.walk import statements
 from msops._loops.oracle.parse import parse_body, parse_expr, parse_kernel

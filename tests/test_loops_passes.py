@@ -23,8 +23,8 @@ from msops import Custom
 from msops._loops import pipeline
 from msops._loops.analysis.kinds import Kinds
 from msops._loops.errors import NotRaised
-from msops._loops.ir.intrinsics import COMPARISONS
 from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Kernel, Select, Stmt, Store, Var
+from msops._loops.ir.operators import COMPARISONS
 from msops._loops.ir.text import kernel_text
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.verify import verify

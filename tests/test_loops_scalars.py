@@ -15,7 +15,6 @@ import pytest
 
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import BINARY, DTYPES, FLOATS, INTEGERS, result_dtype
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -30,6 +29,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+from msops._loops.ir.operators import BINARY, DTYPES, FLOATS, INTEGERS, result_dtype
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.verify import verify
 

@@ -18,8 +18,8 @@ from loop_tangents import tangents
 from random_examples import on_random
 
 from msops._loops.errors import NotRaised
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.text import kernel_text
 from msops._loops.oracle.parse import parse_kernel
 from msops._loops.pipeline import to_raised

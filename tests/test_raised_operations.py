@@ -12,7 +12,6 @@ import pytest
 
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import BINARY, FLOATS, INTEGERS, is_float, result_dtype
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -26,6 +25,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import BINARY, FLOATS, INTEGERS, is_float, result_dtype
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.verify import verify
 from msops._loops.pipeline import to_raised

@@ -20,7 +20,7 @@ from msops._ascend.tbe.session import KernelTypeError
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tensor import Tensor
 from msops._loops.frontends.tvm.tracing import call_error
-from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.operators import is_float
 
 FLOATS = ("float16", "float32")
 NUMBERS = ("float16", "float32", "int32")

@@ -14,7 +14,7 @@ from msops._ascend.tbe.session import KernelTypeError, remember_dtype
 from msops._loops.frontends.tvm.expr import ConstExpr, const
 from msops._loops.frontends.tvm.tensor import Operation, Tensor, as_shape
 from msops._loops.frontends.tvm.tracing import author_location, build_error, call_error, fresh_key
-from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.operators import is_float
 
 Rule = Callable[..., Any]
 """From one array per input to the array of the result, in JAX."""

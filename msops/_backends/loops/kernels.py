@@ -143,7 +143,7 @@ def case_of(request: Request) -> Case:
 
 
 def _check(spec: Spec, what: str, who: str) -> None:
-    from msops._loops.ir.intrinsics import DTYPES
+    from msops._loops.ir.operators import DTYPES
 
     if spec.dtype not in DTYPES:
         raise InferenceTypeError(

@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from msops._loops.ir.intrinsics import INTEGERS
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -25,6 +24,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+from msops._loops.ir.operators import INTEGERS
 
 Range: TypeAlias = tuple[int, int]
 """Least and greatest value, both included."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msops._loops.ir.intrinsics import REDUCIBLE
 from msops._loops.ir.nodes import Binary, BinaryOp, Expr, Load, Store
+from msops._loops.ir.operators import REDUCIBLE
 from msops._loops.ir.walk import expressions, loads
 
 
@@ -14,7 +14,7 @@ class Update:
     """``target = target op term``, where repeated updates may run in any order.
 
     Attributes:
-      op: of `intrinsics.REDUCIBLE`; that of ``s - x`` is "add", see `is_negated`.
+      op: of `operators.REDUCIBLE`; that of ``s - x`` is "add", see `is_negated`.
       target: the load of the element that the store writes.
       term: what it is combined with; it does not read the target's buffer.
       is_negated: the store subtracts its term.

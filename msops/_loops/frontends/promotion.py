@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.operators import is_float
 
 
 def common_dtype(x: str, y: str) -> str | None:

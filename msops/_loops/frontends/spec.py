@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Spec:
-    """Shape and dtype of a tensor; the dtype is one of `intrinsics.DTYPES`."""
+    """Shape and dtype of a tensor; the dtype is one of `operators.DTYPES`."""
 
     shape: tuple[int, ...]
     dtype: str

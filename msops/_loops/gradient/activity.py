@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Set
 
 from msops._loops.gradient.contributions import differentiable_loads
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Kernel, Store
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import statements
 
 

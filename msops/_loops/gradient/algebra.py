@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.intrinsics import FLOATS, result_dtype
 from msops._loops.ir.nodes import Binary, BinaryOp, Call, Cast, Const, Expr, Unary, Var
+from msops._loops.ir.operators import FLOATS, result_dtype
 
 
 def number(value: float, dtype: str) -> Const:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from msops._loops.gradient.algebra import add, binary, cast, mul, negation, number
 from msops._loops.gradient.rules import RULES
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Binary, BinaryOp, Call, Cast, Expr, Load, Select, Unary
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import operands
 
 

@@ -20,9 +20,9 @@ from msops._loops.gradient.relations import Derivative, reads, touched
 from msops._loops.gradient.rules import BY_RESULT
 from msops._loops.gradient.sweeps import Sweeps, make_tapes
 from msops._loops.gradient.tree import Node, Tree, tree_of
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Kernel, Load
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import loads
 from msops.errors import ArgumentValueError, explain
 

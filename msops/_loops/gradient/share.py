@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Binary, Buffer, Call, Expr, Load, Select
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import expressions, operands, rewrite
 
 

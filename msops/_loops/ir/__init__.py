@@ -4,7 +4,7 @@ nodes.py       kernels, loops, statements, expressions
 functions.py   the mathematical functions, one row each: what they mean, and every form of them
 formulas.py    the text in which the table says what a function is in terms of others
 float32_c.py   C code of functions on float that vectorises
-intrinsics.py  operators: signs, dtypes of results
+operators.py   operators: signs, dtypes of results
 scalars.py     what an operation on single values means
 text.py        a kernel as text
 walk.py        visiting and rewriting

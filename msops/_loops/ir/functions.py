@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from msops._loops.ir import float32_c
-from msops._loops.ir.intrinsics import Domain
+from msops._loops.ir.operators import Domain
 
 _LN2 = math.log(2)
 _LN10 = math.log(10)

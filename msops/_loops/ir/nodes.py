@@ -99,7 +99,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """An operation on two operands of equal dtype; see `intrinsics.BINARY` for each."""
+    """An operation on two operands of equal dtype; see `operators.BINARY` for each."""
 
     op: BinaryOp
     left: Expr

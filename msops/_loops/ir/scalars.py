@@ -16,7 +16,7 @@ import numpy as np
 
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
+from msops._loops.ir.operators import COMPARISONS, LOGICAL, is_float
 
 Value: TypeAlias = Any
 """A bool, an int or a numpy float32 or float64 scalar."""

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 
-from msops._loops.ir.intrinsics import BINARY
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -42,6 +41,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+from msops._loops.ir.operators import BINARY
 
 UNARY_SIGNS = {"neg": "-", "not": "!", "invert": "~"}
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import get_args
 
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import BINARY, DTYPES, is_float, result_dtype
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -31,6 +30,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+from msops._loops.ir.operators import BINARY, DTYPES, is_float, result_dtype
 from msops._loops.ir.text import UNARY_SIGNS
 from msops._loops.oracle.tokens import Reader, Token, unexpected
 

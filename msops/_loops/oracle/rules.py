@@ -13,14 +13,6 @@ import numpy as np
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.scope import Scope
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import (
-    BINARY,
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    Domain,
-    result_dtype,
-)
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -40,6 +32,14 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+)
+from msops._loops.ir.operators import (
+    BINARY,
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    Domain,
+    result_dtype,
 )
 from msops._loops.ir.walk import statements
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from msops._loops.diagnostics import point
-from msops._loops.ir.intrinsics import DTYPES
 from msops._loops.ir.nodes import Location
+from msops._loops.ir.operators import DTYPES
 from msops.errors import MsopsError, explain
 
 FILE = "<kernel text>"

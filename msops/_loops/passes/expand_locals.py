@@ -16,7 +16,6 @@ import math
 
 from msops._loops.analysis.ranges import Range, Ranges, is_known
 from msops._loops.analysis.scope import Scope
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -31,6 +30,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import A, map_accesses, rewrite_statements, visit
 
 ELEMENT_LIMIT = 1 << 27

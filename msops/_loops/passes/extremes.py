@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 from msops._loops.analysis.conditions import conjuncts
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Binary, BinaryOp, Call, Const, Expr, Load, Select, Store
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import loads
 
 _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}

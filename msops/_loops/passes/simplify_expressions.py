@@ -15,8 +15,8 @@ import numpy as np
 from msops._loops.analysis.affine import Affine
 from msops._loops.analysis.ranges import Range, Ranges, range_of
 from msops._loops.ir import scalars
-from msops._loops.ir.intrinsics import COMPARISONS, INTEGERS, LOGICAL, is_float
 from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Const, Expr, Load, Select, Unary, Var
+from msops._loops.ir.operators import COMPARISONS, INTEGERS, LOGICAL, is_float
 from msops._loops.ir.walk import expressions, map_operands
 
 _INDEX_DTYPES = ("int32", "int64")

@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.analysis.ranges import Range, is_within, loop_range, range_of
-from msops._loops.ir.intrinsics import result_dtype
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -32,6 +31,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import result_dtype
 from msops._loops.ir.walk import loads, map_bodies, rewrite, substitute, with_body
 from msops._loops.passes.simplify_expressions import difference, simplified
 

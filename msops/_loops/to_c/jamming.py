@@ -16,9 +16,9 @@ import dataclasses
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.analysis.ranges import Range, loop_range
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import map_bodies, rewrite_all, statements, substitute, with_body
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import can_swap, constant, index, with_buffer

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.ranges import Range, dtype_range, loop_range
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,
@@ -38,6 +37,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import map_bodies, statements
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.analysis.ranges import loop_range, range_of
 from msops._loops.analysis.updates import Update
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import expressions, own_expressions, statements
 from msops._loops.to_c import cost

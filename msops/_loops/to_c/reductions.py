@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 from msops._loops.analysis.ranges import Range, loop_range, range_of
 from msops._loops.analysis.updates import Update, sum_of
-from msops._loops.ir.intrinsics import result_dtype
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -33,6 +32,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import result_dtype
 from msops._loops.ir.walk import (
     bodies,
     expressions,

@@ -17,7 +17,6 @@ from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.polyhedral.domain import Domain
 from msops._loops.analysis.polyhedral.library import TooComplex, analysis, count
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.nodes import (
     Binary,
     Call,
@@ -32,6 +31,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
 )
+from msops._loops.ir.operators import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.walk import expressions, operands, own_expressions, statements, variables
 
 _MOST_STEPS = 30_000_000

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from msops._loops.analysis.polyhedral.library import isl
 from msops._loops.analysis.ranges import Ranges, dtype_range, is_within, unwrapped_range
 from msops._loops.analysis.scope import Scope
-from msops._loops.ir.intrinsics import COMPARISONS, INTEGERS
 from msops._loops.ir.nodes import (
     Binary,
     Cast,
@@ -28,6 +27,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+from msops._loops.ir.operators import COMPARISONS, INTEGERS
 
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 _SETS = {op: getattr(isl.PwAff, f"{op}_set") for op in COMPARISONS}

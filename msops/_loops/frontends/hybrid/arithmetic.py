@@ -11,10 +11,10 @@ import numpy as np
 
 from msops._loops.frontends.hybrid.typing import Typing, is_literal, wider_literal
 from msops._loops.frontends.hybrid.values import literal
-from msops._loops.ir import intrinsics, scalars
+from msops._loops.ir import operators, scalars
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import INTEGERS, is_float, result_dtype
 from msops._loops.ir.nodes import Binary, BinaryOp, Call, Cast, Const, Expr, Unary, UnaryOp
+from msops._loops.ir.operators import INTEGERS, is_float, result_dtype
 
 OPERATORS: dict[type[ast.operator], tuple[str, BinaryOp]] = {
     ast.Add: ("+", "add"),
@@ -62,7 +62,7 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
     for operand in (left, right):
         if not isinstance(operand, Const):
             _check_domain(typing, node, op, operand.dtype, what)
-    meet = typing.compare if op in intrinsics.COMPARISONS else typing.agree
+    meet = typing.compare if op in operators.COMPARISONS else typing.agree
     left, right = meet(node, left, right, what)
     return Binary(op, left, right, result_dtype(op, left.dtype))
 
@@ -106,7 +106,7 @@ def _least_bits(op: BinaryOp, left: Any, right: Any) -> int:
 
 def _check_domain(typing: Typing, node: ast.AST, op: BinaryOp, dtype: str, what: str) -> None:
     """Raises if an operation is not defined on a type."""
-    domain = intrinsics.BINARY[op][1]
+    domain = operators.BINARY[op][1]
     if op == "div" and not is_float(dtype):
         raise typing.report.build_error(
             node,

@@ -6,8 +6,8 @@ import ast
 
 from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe
 from msops._loops.frontends.reporting import Reporter
-from msops._loops.ir.intrinsics import INTEGERS
 from msops._loops.ir.nodes import Const, Expr
+from msops._loops.ir.operators import INTEGERS
 
 
 def element(

@@ -11,7 +11,6 @@ from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, s
 from msops._loops.frontends.hybrid.language import LOOP_HINTS
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.values import describe, literal
-from msops._loops.ir.intrinsics import INTEGERS
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -27,6 +26,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import INTEGERS
 from msops._loops.ir.scalars import EXACT
 from msops._loops.ir.walk import loads
 

@@ -19,7 +19,6 @@ from msops._loops.frontends.hybrid.names import ScopedName
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.typing import convert, is_literal, promoted
 from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe
-from msops._loops.ir.intrinsics import DTYPES, is_float
 from msops._loops.ir.nodes import (
     Buffer,
     Call,
@@ -31,6 +30,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
 )
+from msops._loops.ir.operators import DTYPES, is_float
 from msops._loops.ir.walk import expressions, loads
 
 

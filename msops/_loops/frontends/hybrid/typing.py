@@ -19,8 +19,8 @@ from msops._loops.frontends.hybrid.names import ScopedName
 from msops._loops.frontends.hybrid.values import named
 from msops._loops.frontends.promotion import common_dtype
 from msops._loops.frontends.reporting import Reporter
-from msops._loops.ir.intrinsics import INTEGERS, is_float
 from msops._loops.ir.nodes import Binary, Call, Cast, Const, Expr, Load, Select, Unary
+from msops._loops.ir.operators import INTEGERS, is_float
 from msops._loops.ir.walk import operands
 
 

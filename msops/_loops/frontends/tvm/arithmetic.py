@@ -21,8 +21,8 @@ from msops._loops.frontends.tvm.expr import (
     const,
 )
 from msops._loops.frontends.tvm.tracing import value_error
-from msops._loops.ir.intrinsics import INTEGERS, is_float, result_dtype
 from msops._loops.ir.nodes import Binary, BinaryOp, Call, Select
+from msops._loops.ir.operators import INTEGERS, is_float, result_dtype
 
 
 def matched(name: str, left: Any, right: Any) -> tuple[ScalarExpr, ScalarExpr]:

@@ -10,8 +10,8 @@ from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import NOTHING, ScalarExpr, Sources, as_expr, const
 from msops._loops.frontends.tvm.tensor import Shape, as_shape, unravelled
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, value_error
-from msops._loops.ir.intrinsics import INTEGERS, is_float
 from msops._loops.ir.nodes import Load, Stmt, Store
+from msops._loops.ir.operators import INTEGERS, is_float
 
 
 @dataclass(frozen=True)

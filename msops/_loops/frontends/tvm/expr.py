@@ -13,8 +13,8 @@ import numpy as np
 
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tracing import fresh_key, type_error, value_error
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import INDEX_DTYPE, Call, Cast, Const, Expr, Load, Unary, UnaryOp, Var
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.text import expr_text
 
 Sources: TypeAlias = frozenset[Any]

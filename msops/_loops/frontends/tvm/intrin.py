@@ -21,8 +21,8 @@ from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr, cast, const
 from msops._loops.frontends.tvm.tracing import backend_error, value_error
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import INTEGERS, is_float
 from msops._loops.ir.nodes import BinaryOp, Call
+from msops._loops.ir.operators import INTEGERS, is_float
 
 
 def unary(name: str, value: Any) -> ScalarExpr:

@@ -21,8 +21,8 @@ from msops._loops.frontends.tvm.tracing import (
     type_error,
     value_error,
 )
-from msops._loops.ir.intrinsics import INTEGERS
 from msops._loops.ir.nodes import Buffer, For, If, Local, Location, LoopHint
+from msops._loops.ir.operators import INTEGERS
 
 _HINTS: dict[str, LoopHint] = {
     "serial": "",

@@ -19,7 +19,7 @@ from msops._loops.frontends.tvm.expr import (
 )
 from msops._loops.frontends.tvm.intrin import max_value, min_value
 from msops._loops.frontends.tvm.tracing import type_error, value_error
-from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.operators import is_float
 
 
 @dataclass(frozen=True, eq=False)

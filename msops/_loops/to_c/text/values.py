@@ -20,7 +20,6 @@ from msops._loops.analysis.ranges import Range, dtype_range, is_within, range_of
 from msops._loops.diagnostics import point
 from msops._loops.ir.formulas import evaluate, is_name, uses
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -35,6 +34,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+from msops._loops.ir.operators import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.walk import expressions
 from msops._loops.to_c.text.helpers import fill
 from msops._loops.to_c.text.language import Language, Symbol

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from jax import lax
 
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from msops._loops.ir.operators import is_float
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.loads import load

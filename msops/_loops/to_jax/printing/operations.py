@@ -14,7 +14,7 @@ from jax import lax
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.formulas import evaluate, is_name
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.intrinsics import is_float
+from msops._loops.ir.operators import is_float
 from msops._loops.to_jax.printing.values import Array, in_float32
 
 

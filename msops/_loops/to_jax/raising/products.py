@@ -13,8 +13,8 @@ import dataclasses
 from collections.abc import Sequence
 from functools import reduce
 
-from msops._loops.ir.intrinsics import is_float
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, Select, Unary
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import variables
 from msops._loops.to_jax.raising.steps import Contract, Convolve, Product, Reduce
 from msops._loops.to_jax.raising.windows import find_windows

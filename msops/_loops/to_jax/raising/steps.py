@@ -24,7 +24,7 @@ class Reduce:
 
     Attributes:
       nest: what is stored where; its mask also says what is left out of the reduction.
-      op: of `intrinsics.REDUCIBLE`.
+      op: of `operators.REDUCIBLE`.
       value: what is reduced.
       over: the axes that are reduced; without one, elements are combined with the value itself.
     """

@@ -13,7 +13,7 @@ from msops._loops.frontends.tvm.expr import ScalarExpr, cast
 from msops._loops.frontends.tvm.tensor import unravelled
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
 from msops._loops.frontends.tvm.tracing import value_error
-from msops._loops.ir.intrinsics import INTEGERS
+from msops._loops.ir.operators import INTEGERS
 
 _MODES = ("clip", "wrap", "fast")
 

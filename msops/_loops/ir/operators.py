@@ -1,4 +1,4 @@
-"""The operations and dtypes of the loop IR; its functions are in functions.py."""
+"""The operators and dtypes of the loop IR; its functions are in functions.py."""
 
 from __future__ import annotations
 
