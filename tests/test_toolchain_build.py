@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
+import json
 import os
 import re
 import shutil
@@ -357,6 +358,22 @@ def test_a_damaged_manifest_is_as_good_as_none(tmp_path: Path, cache: Path, text
     (manifest,) = (cache / "manifests").rglob("*.json")
     manifest.write_text(text, encoding="latin-1")
     assert build(source, who=WHO) == good
+
+
+def test_a_manifest_that_names_no_files_is_as_good_as_none(tmp_path: Path, cache: Path) -> None:
+    write(tmp_path / "v.h", "#define V 5\n")
+    source = write(tmp_path / "op.cc", '#include "v.h"\n' + returns("V"))
+    good = build(source, who=WHO)
+    (manifest,) = (cache / "manifests").rglob("*.json")
+    text = manifest.read_text()
+    stamp = json.loads(text)[0]["inputs"][0]
+    handle = os.open(os.devnull, os.O_RDONLY)
+    for index, value in ((0, handle), (0, True), (0, "a\0b"), (1, "1"), (5, 5), (6, None)):
+        bad = [*stamp[:index], value, *stamp[index + 1 :]]
+        manifest.write_text(text.replace(json.dumps(stamp), json.dumps(bad)))
+        assert build(source, who=WHO) == good
+    # Taken for a file, the number would have been closed after it was read.
+    os.close(handle)
 
 
 def test_a_cache_that_was_deleted_is_filled_again(tmp_path: Path, cache: Path) -> None:

@@ -13,9 +13,12 @@ import time
 from pathlib import Path
 
 import pytest
+from test_extension_builder import PLAIN
 
+from msops._ascend.tbe.kernel_files import KernelScope
 from msops._toolchain import check_allowed, index, libraries, open_copy, resolve
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError
+from msops.ops import CustomOpBuilder
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
@@ -316,6 +319,46 @@ def test_a_loop_of_links_is_refused(allowed: Path, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(ArgumentTypeError):
         check_allowed(tmp_path / "loop", WHO)
+
+
+@pytest.mark.parametrize("name", ["op.c", "libop.so"])
+def test_a_link_that_changes_after_it_was_checked_is_not_followed(
+    allowed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for folder, value in ((allowed, 1), (tmp_path / "outside", 2)):
+        text = f"int f(void) {{ return {value}; }}"
+        if name == "op.c":
+            folder.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
+        else:
+            library_file(folder / name, text)
+    link = tmp_path / f"link{Path(name).suffix}"
+    link.symlink_to(allowed / name)
+
+    def check_and_change(path: Path, who: str) -> Path:
+        checked = check_allowed(path, who)
+        link.unlink()
+        link.symlink_to(tmp_path / "outside" / name)
+        return checked
+
+    monkeypatch.setattr(libraries, "check_allowed", check_and_change)
+    library = resolve(link, WHO)
+    assert call(library) == 1
+    assert library.origin == allowed / name
+
+
+def test_extensions_and_tbe_files_are_kept_to_the_list(allowed: Path, tmp_path: Path) -> None:
+    for folder in (allowed, tmp_path):
+        (folder / "ext.cpp").write_text(PLAIN % ("", "6"))
+        (folder / "kernel.py").write_text("def double(x, y, kernel_name='double'):\n    return x\n")
+    assert CustomOpBuilder("ext", str(allowed / "ext.cpp")).load().value() == 6
+    # A text is no file.
+    assert CustomOpBuilder.from_source("text", PLAIN % ("", "7")).load().value() == 7
+    with pytest.raises(ArgumentTypeError, match="MS_CUSTOM_AOT_WHITE_LIST allows"):
+        CustomOpBuilder("ext", str(tmp_path / "ext.cpp")).load()
+    KernelScope(allowed).load(allowed / "kernel.py")
+    with pytest.raises(ArgumentTypeError, match="MS_CUSTOM_AOT_WHITE_LIST allows"):
+        KernelScope(tmp_path).load(tmp_path / "kernel.py")
 
 
 @pytest.mark.parametrize("name", ["op.c", "libop.so"])

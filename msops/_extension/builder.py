@@ -185,7 +185,9 @@ class CustomOpBuilder:
         flags = (*words("cflags", self.get_cflags(), who), *more_flags)
         sources = _toolchain.ModuleSources(
             name=self.name,
-            sources=tuple(Path(path).absolute() for path in self.get_sources()),
+            sources=tuple(
+                _toolchain.check_source(Path(path).absolute(), who) for path in self.get_sources()
+            ),
             flags=flags,
             cuda_flags=tuple(word for flag in flags for word in _for_nvcc(flag)),
             link_flags=words("ldflags", self.get_ldflags(), who),

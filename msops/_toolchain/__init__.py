@@ -17,7 +17,7 @@ from msops._toolchain.generated import build_generated
 from msops._toolchain.inputs import read_path, require_file
 from msops._toolchain.languages import LANGUAGES
 from msops._toolchain.libraries import OTHER_ABI, Library, index, resolve
-from msops._toolchain.modules import ModuleSources, build_module, store_source
+from msops._toolchain.modules import ModuleSources, build_module, check_source, store_source
 from msops._toolchain.nvrtc import Cubin, build_cubins, index_cubins
 from msops._toolchain.opening import check_opening, open_in_child
 from msops._toolchain.private_copy import open_copy
@@ -47,6 +47,7 @@ __all__ = [
     "check_allowed",
     "check_dependencies",
     "check_opening",
+    "check_source",
     "find_dependencies",
     "has_compiler",
     "index",

@@ -9,8 +9,11 @@ from msops._base import config
 from msops.errors import ArgumentTypeError, explain
 
 
-def check_allowed(path: str | os.PathLike[str], who: str) -> None:
-    """Raises unless `path` really lies in the allow-listed folder, or none is set.
+def check_allowed(path: str | os.PathLike[str], who: str) -> Path:
+    """Returns the file to open for `path`; raises unless it lies in the allow-listed folder.
+
+    With a list, that is the file behind all links: what a link means may change once it is checked.
+    Without one it is `path` itself.
 
     Corresponds to the check in MindSpore's ``Custom._check_aot_func``, which tests for a substring;
     here symbolic links and ``..`` are resolved and whole path components are compared, so
@@ -24,17 +27,17 @@ def check_allowed(path: str | os.PathLike[str], who: str) -> None:
       ArgumentTypeError: it lies elsewhere (MindSpore raises TypeError here).
     """
     if not os.environ.get("MS_CUSTOM_AOT_WHITE_LIST"):
-        return
+        return Path(path)
     folder = config.aot_white_list()
     if folder is None:
-        return
+        return Path(path)
     try:
         real = Path(path).resolve()
     except (OSError, RuntimeError):
         # A loop of links leads nowhere, so not into the folder.
         real = Path(os.devnull)
     if real.is_relative_to(folder):
-        return
+        return real
     link = "" if real == Path(path) else f", which is {real}"
     raise ArgumentTypeError(
         explain(

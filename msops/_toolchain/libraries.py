@@ -103,8 +103,9 @@ def resolve(
     """
     origin = Path(path).absolute()
     more_sources = tuple(source.absolute() for source in more_sources)
-    for named in () if bundled else (origin, *more_sources):
-        check_allowed(named, who)
+    if not bundled:
+        origin = check_allowed(origin, who)
+        more_sources = tuple(check_allowed(source, who) for source in more_sources)
     environment = tuple(map(os.environ.get, _ENVIRONMENT))
     memo_key = (os.fspath(origin), include_dirs, flags, cxx11_abi, more_sources, environment)
     memo = _memos.get(memo_key)

@@ -117,13 +117,25 @@ def _read(store: Store, key: str) -> list[Result]:
         return [
             Result(
                 library=str(row["library"]),
-                inputs=tuple(Stamp(*fields) for fields in row["inputs"]),
+                inputs=tuple(_decode_stamp(*fields) for fields in row["inputs"]),
                 listing=tuple((str(path), tuple(names)) for path, names in row["listing"]),
             )
             for row in json.loads(_path(store, key).read_bytes())
         ]
     except (OSError, ValueError, TypeError, KeyError):
         return []
+
+
+def _decode_stamp(path: Any, *numbers_and_hash: Any) -> Stamp:
+    """Returns a stamp; raises TypeError for what is none, such as a number for a path."""
+    stamp = Stamp(path, *numbers_and_hash)
+    *numbers, digest, settled = numbers_and_hash
+    numbers_fit = all(type(number) is int for number in numbers)
+    if not (isinstance(path, str) and isinstance(digest, str) and numbers_fit):
+        raise TypeError("a stamp has a path, numbers and a hash")
+    if type(settled) is not bool or "\0" in path:
+        raise TypeError("a stamp has a path of a file, and says whether it was at rest")
+    return stamp
 
 
 def parse_depfile(text: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msops._base.logging import log_build, log_hit
 from msops._toolchain import compilers
+from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.builder import Report, build_object, linked_files
 from msops._toolchain.commands import map_in_threads
 from msops._toolchain.elf import parse_elf
@@ -101,6 +102,18 @@ def store_source(text: str, name: str, who: str) -> Path:
     if read_verified(path, digest) is None:
         store.write(path, data)
     return path
+
+
+def check_source(path: Path, who: str) -> Path:
+    """Returns the file to read for a source that a user named or that `store_source` wrote.
+
+    Raises:
+      ArgumentTypeError: a user named it, and it lies outside ``MS_CUSTOM_AOT_WHITE_LIST``.
+    """
+    written = open_store(who).root / "generated"
+    if path.resolve().is_relative_to(written.resolve()):
+        return path.resolve()
+    return check_allowed(path, who)
 
 
 def _compile_all(module: ModuleSources, who: str, report: Report) -> list[tuple[Path, str]]:

@@ -23,7 +23,7 @@ from typing import Any
 from msops._ascend.tbe.modules import MODULES
 from msops._loops.frontends.tvm.modules import KernelModule
 from msops._loops.frontends.tvm.rebinding import ModuleScope
-from msops._toolchain import read_path
+from msops._toolchain import check_allowed, read_path
 from msops.errors import ArgumentValueError, BuildError, MsopsError, explain
 
 FACE = "mindspore"
@@ -119,7 +119,7 @@ class KernelScope(ModuleScope):
 
     def load(self, path: Path) -> types.ModuleType:
         """Returns the module that a kernel file is, executed once unless it was edited."""
-        path = path.resolve()
+        path = check_allowed(path, f"TBE file {path.name}").resolve()
         text = path.read_text()
         digest = _digest(text)
         if path in self.files and self.digests[path] == digest:
