@@ -154,6 +154,22 @@ def test_an_installed_mindspore_is_not_reached(run, tmp_path):
     assert done.stdout == "msops\n"
 
 
+def test_an_op_without_arrays_returns_tensors_in_a_script(run):
+    done = run(
+        """
+import numpy as np
+import mindspore as ms
+from mindspore import ops
+op = ops.Custom(lambda: np.float32([1, 2]), (2,), ms.float32, "pyfunc")
+double = ops.Custom(lambda x: np.float32(2 * x), (), ms.float32, "pyfunc")
+print(type(op()).__name__, op(), type(double(3.0)).__name__, double(3.0))
+print(isinstance(double(np.float32([3])[0:1].reshape(())), ms.Tensor))
+"""
+    )
+    assert done.stdout == "Tensor [1. 2.] Tensor 6.0\nFalse\n"
+    assert done.stderr == ""
+
+
 def test_the_device_option_wins_over_the_script(run):
     done = run(
         """

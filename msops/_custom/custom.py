@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from msops import _jax_seam as seam
 from msops._backends import BACKENDS
@@ -25,6 +26,7 @@ from msops._custom.options import (
     name_of,
     read_options,
 )
+from msops._face import context
 from msops._face.tensor import Tensor, holds, unwrap, wrap
 from msops._face.tensor_data import endless
 from msops._op.backend import Definition
@@ -40,6 +42,9 @@ from msops.errors import (
 
 # Resolving reads sources and shares operators; one op's bprop may hold further ops.
 _resolving_lock = threading.RLock()
+
+
+_ARRAYS = (jax.Array, np.ndarray)
 
 
 class Custom:
@@ -234,7 +239,7 @@ class Custom:
                 with jax.enable_x64(True):
                     return wrap(call_compiled(compiled, *values))
         arrays, has_tensors = self._read_arguments(args)
-        if has_tensors:
+        if has_tensors or (context.runs_script() and not holds(_ARRAYS, args)):
             with jax.enable_x64(True):
                 result = self._call(arrays, tensors=True)
                 return Tensor([0], jnp.int32) if result is None else wrap(result)

@@ -37,6 +37,7 @@ class _State:
         self.device_target: str | None = None
         self.device_id = 0
         self.device_is_fixed = False
+        self.runs_script = False
         self.host_memory_pool = False
         self.implicit_gather = "warn"
         self.ascend_was_announced = False
@@ -301,6 +302,16 @@ def fix_device(device_target: str) -> None:
     _state.device_target = _check_target("msops run --device", device_target)
     _state.device_id = 0
     _state.device_is_fixed = True
+
+
+def enter_script() -> None:
+    """Notes that the process runs a script of MindSpore's (``msops run``)."""
+    _state.runs_script = True
+
+
+def runs_script() -> bool:
+    """Tells whether the process runs a script of MindSpore's, where an op returns Tensors."""
+    return _state.runs_script
 
 
 def implicit_gather() -> str:

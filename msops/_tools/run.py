@@ -102,6 +102,7 @@ def run_script(path: Path, arguments: Sequence[str]) -> None:
       path: the script.
       arguments: what follows it in ``sys.argv``.
     """
+    context.enter_script()
     sys.meta_path.insert(0, MindSporeFinder())
     sys.meta_path.append(TbeFinder())
     sys.argv = [str(path), *arguments]
