@@ -69,7 +69,7 @@ def test_options_of_other_kinds_are_refused(option: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("func", ["probe.so", "probe.cc:Log", "", [], ["a.cc", 3], 7, "a.cu"])
 def test_func_that_is_no_source_is_an_error(func: Any) -> None:
-    with pytest.raises(errors.ArgumentTypeError, match="expected a function, or C\\+\\+ sources"):
+    with pytest.raises(errors.ArgumentTypeError, match="expected a function, a name, or C\\+\\+"):
         Custom(func, (1,), np.float32, func_type="aicpu", reg_info=info("Log"))
 
 
@@ -132,6 +132,15 @@ def test_library_is_found_beside_the_ops_function(tmp_path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[3. 3.]\n"
+
+
+def test_an_op_may_be_a_name_alone(tmp_path, monkeypatch) -> None:
+    build_with_plain_compiler(write_times(tmp_path, 5), tmp_path / "libtimes.so")
+    monkeypatch.setenv("MSOPS_AICPU_PATH", str(tmp_path))
+    row = CustomRegOp("Times").input(0, "x").output(0, "y").target("Ascend")
+    row.attr("cust_aicpu", "required", "str", default_value="times")
+    op = Custom("times", lambda x: x, lambda x: x, "aicpu", reg_info=row.get_op_info())
+    np.testing.assert_array_equal(op(X), 5 * X)
 
 
 def test_library_that_is_nowhere_is_an_error(tmp_path, monkeypatch) -> None:

@@ -101,6 +101,8 @@ class AicpuBackend(Opaque):
         _check_vmap(options, who)
         if callable(func):
             return AicpuSource((), _folder_of(func))
+        if isinstance(func, str) and func.isidentifier():
+            return AicpuSource(())  # a name alone: op info names the library
         names = [func] if isinstance(func, str) else func
         if (
             not isinstance(names, (list, tuple))
@@ -110,10 +112,10 @@ class AicpuBackend(Opaque):
             raise ArgumentTypeError(
                 explain(
                     who,
-                    "expected a function, or C++ sources of kernels, for func_type 'aicpu'; "
-                    f"got {func!r}",
-                    "Pass 'kernel.cc' or a list of such files; or a function that does nothing, "
-                    f"and name the library by the attribute {ATTRIBUTE} of its op info.",
+                    "expected a function, a name, or C++ sources of kernels, for func_type "
+                    f"'aicpu'; got {func!r}",
+                    "Pass 'kernel.cc' or a list of such files; or a function that does nothing or "
+                    f"the op's name, and name the library by {ATTRIBUTE} in its op info.",
                 )
             )
         sources = tuple(read_path(name, who) for name in names)
