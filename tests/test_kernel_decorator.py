@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from loop_corpus import CORPUS, Case
 
+from msops import kernel, ops
 from msops._custom import numpy_intrinsics
-from msops._custom.kernel import kernel, ms_kernel
 from msops._loops.frontends import read_kernel
 from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._op_info import CustomRegOp
@@ -129,9 +129,10 @@ def test_wrong_arguments(arguments: dict[str, Any], problem: str, remedy: str) -
     assert str(error.value) == f"kernel: {problem}.\n{remedy}"
 
 
-def test_ms_kernel_is_deprecated() -> None:
+@pytest.mark.parametrize("name", ["ms_kernel", "ms_hybrid"])
+def test_old_names_are_deprecated(name: str) -> None:
     with pytest.warns(DeprecationWarning, match="use 'kernel' instead"):
-        decorated = ms_kernel(double)
+        decorated = getattr(ops, name)(double)
     assert decorated.ms_kernel_flag
 
 

@@ -96,10 +96,24 @@ def ms_kernel(
 
     Source: MindSpore 2.7.2, ``mindspore.ops.ms_kernel``.
     """
+    return _deprecated("ms_kernel", fn, reg_info, compile_attrs)
+
+
+def ms_hybrid(
+    fn: Any = None, reg_info: Any = None, compile_attrs: dict[str, Any] | None = None
+) -> Any:
+    """Deprecated alias of `kernel`, with its arguments: its name before MindSpore 1.8.
+
+    Source: MindSpore 1.7, ``mindspore.ops.ms_hybrid``.
+    """
+    return _deprecated("ms_hybrid", fn, reg_info, compile_attrs)
+
+
+def _deprecated(name: str, fn: Any, reg_info: Any, compile_attrs: dict[str, Any] | None) -> Any:
     warnings.warn(
-        "'ms_kernel' is deprecated from version 1.8, use 'kernel' instead.",
+        f"'{name}' is deprecated from version 1.8, use 'kernel' instead.",
         DeprecationWarning,
-        stacklevel=2,
+        stacklevel=3,
     )
     return kernel(fn, reg_info, compile_attrs)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msops._base.missing_names import missing_names
 from msops._custom.custom import Custom
-from msops._custom.kernel import kernel, ms_kernel
+from msops._custom.kernel import kernel, ms_hybrid, ms_kernel
 from msops._face.gradients import GradOperation, grad, value_and_grad
 from msops._op_info import (
     AiCPURegOp,
@@ -62,6 +62,7 @@ __all__ = [
     "functional",
     "grad",
     "kernel",
+    "ms_hybrid",
     "ms_kernel",
     "op_info_register",
     "operations",
