@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,6 +52,14 @@ class Measured:
     estimates: dict[str, float]
 
     @property
+    def error(self) -> float:
+        """By what factor the estimates are wrong about how much faster a form is; at least 1."""
+        said = self.estimates["native"] / self.estimates["xla"]
+        medians = {name: found.microseconds.median for name, found in self.times.items()}
+        factor = said * medians["xla"] / medians["native"]
+        return max(factor, 1 / factor)
+
+    @property
     def loss(self) -> float:
         """What the chosen form takes, over the faster one."""
         return _loss(self.times, self.chosen)
@@ -68,13 +77,15 @@ def _loss(times: dict[str, Times], chosen: str) -> float:
 
 def run(settings: Settings) -> Report:
     """Measures both forms of every kernel."""
+    # The estimates choose here, not what an earlier run measured.
+    os.environ["MSOPS_LOOPS_TIMING"] = "0"
     rounds = max(5, settings.rounds // 4)
     measured = [_measure(case, length, rounds) for case in CASES for length in _lengths(case)]
     return Report(
         name="loops_choice",
         title="Loop kernels: XLA operations or native code",
         method=METHOD.format(rounds=rounds),
-        tables=[_table(measured), _summary(measured)],
+        tables=[_table(measured), _summary(measured), _sureness(measured)],
         verdicts=[
             judge(
                 "of order-bound kernels, the form chosen takes at most 1.5 times the faster",
@@ -192,3 +203,16 @@ def _summary(measured: list[Measured]) -> Table:
                 ]
             )
     return Table("Choices", ["kernels", "cases", "faster chosen", "mean cost", "worst"], rows)
+
+
+def _sureness(measured: list[Measured]) -> Table:
+    """Returns how far to trust the estimates: `SURE_FACTOR` of choice.py is read from it."""
+    errors = [m.error for m in measured]
+    steps = statistics.quantiles(errors, n=10)
+    wrong = [m.error for m in measured if m.loss > 1]
+    found = (steps[4], steps[8], max(errors), max(wrong, default=1.0))
+    return Table(
+        "Factor by which the estimates are wrong about how much faster a form is",
+        ["half of the cases", "9 of 10", "worst", "worst where the slower form was chosen"],
+        [[f"{factor:.2f}" for factor in found]],
+    )

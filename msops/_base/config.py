@@ -71,12 +71,20 @@ def debug() -> frozenset[str]:
 
 def host_memory_pool() -> bool:
     """Tells whether the process keeps the memory of large results (``MSOPS_HOST_MEMORY_POOL``)."""
-    text = os.environ.get("MSOPS_HOST_MEMORY_POOL", "")
+    return _switch("MSOPS_HOST_MEMORY_POOL", default=False)
+
+
+def loops_timing() -> bool:
+    """Returns whether loop kernels may be timed to choose their form (``MSOPS_LOOPS_TIMING``)."""
+    return _switch("MSOPS_LOOPS_TIMING", default=True)
+
+
+def _switch(variable: str, default: bool) -> bool:
+    text = os.environ.get(variable, "")
     if text not in ("", "0", "1"):
-        raise ArgumentValueError(
-            explain("MSOPS_HOST_MEMORY_POOL", f"expected 0 or 1; got {text!r}", "Set it to 1.")
-        )
-    return text == "1"
+        remedy = f"Set it to {int(not default)}, or leave it out."
+        raise ArgumentValueError(explain(variable, f"expected 0 or 1; got {text!r}", remedy))
+    return text == "1" if text else default
 
 
 def _folders(variable: str) -> list[Path]:

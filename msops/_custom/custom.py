@@ -29,7 +29,7 @@ from msops._custom.options import (
 from msops._face import context
 from msops._face.tensor import Tensor, holds, unwrap, wrap
 from msops._face.tensor_data import endless
-from msops._op.backend import Definition
+from msops._op.backend import Definition, TrialNeeded
 from msops._op.call import Call, freeze_attribute, sort_arguments
 from msops._op.identity import ByValue
 from msops._op.inference import read_inference, refuse_64_bit
@@ -231,13 +231,13 @@ class Custom:
                 if type(arg) is not seam.ARRAY_TYPE:
                     break
             else:
-                return call_compiled(compiled, *args)
+                return _run(compiled, args)
         compiled = self._of_tensors.get(len(args))
         if compiled is not None:
             values = [arg.value for arg in args if type(arg) is Tensor]
             if len(values) == len(args) and {*map(type, values)} == {seam.ARRAY_TYPE}:
                 with jax.enable_x64(True):
-                    return wrap(call_compiled(compiled, *values))
+                    return wrap(_run(compiled, values))
         arrays, has_tensors = self._read_arguments(args)
         if has_tensors or (context.runs_script() and not holds(_ARRAYS, args)):
             with jax.enable_x64(True):
@@ -269,7 +269,7 @@ class Custom:
         compiled = programs.compiled(call.without_values())
         if programs.operator.definition.inference.has_outputs and call.is_plain:
             (self._of_tensors if tensors else self._of_arrays)[len(args)] = compiled
-        return call_compiled(compiled, *flat)
+        return _run(compiled, flat)
 
     def _resolve(self) -> Programs:
         """Returns the op's programs; builds the kernel at the first call."""
@@ -462,3 +462,13 @@ class Custom:
 
     def _repr_html_(self) -> str:
         return html_table(self.name, self.func_type, self._infos)
+
+
+def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:
+    """Runs a compiled call, after the trial that it may need."""
+    try:
+        return call_compiled(compiled, *flat)
+    except TrialNeeded as needed:
+        trial = needed.trial
+    trial(flat)
+    return call_compiled(compiled, *flat)

@@ -58,9 +58,8 @@ def cost_of_call(programs: Programs, found: tuple[Call, Sequence[Any]] | None) -
 def _counted_by_xla(
     programs: Programs, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]
 ) -> Mapping[str, float]:
-    jitted: Any = programs.compiled(call)
-    compiled = jitted.lower(*inputs).compile()
-    if " while(" in compiled.as_text():
+    compiled = programs.lower(call, inputs).compile()
+    if " while(" in (compiled.as_text() or ""):
         # It counts one iteration, of however many.
         return {}
     counted = compiled.cost_analysis() or {}
@@ -91,12 +90,11 @@ def _stages(
     operator = programs.operator
     definition = operator.definition
     own = definition.backend.stages(definition.kernel, _request(operator, call, inputs))
-    compiled: Any = programs.compiled(call)
     return {
         **own,
         "jaxpr": lambda: str(jax.make_jaxpr(programs.function(call))(*inputs)),
-        "stablehlo": lambda: compiled.lower(*inputs).as_text(),
-        "hlo": lambda: compiled.lower(*inputs).compile().as_text(),
+        "stablehlo": lambda: programs.lower(call, inputs).as_text(),
+        "hlo": lambda: programs.lower(call, inputs).compile().as_text() or "",
     }
 
 

@@ -6,6 +6,8 @@ CPU native code is chosen where it is faster even if all that fusing could save 
 it: for arrays in a cache that is next to nothing, for large ones often more than the kernel takes.
 Where loops keep an order there is little to fuse, and the faster wins. The estimates are compared
 with the clock by ``benchmarks/loops_choice.py``, alone and among neighbours that XLA may fuse.
+Where they are too close, the first call that is no part of a larger program times both forms; the
+build cache keeps the times.
 
 The estimates are of a CPU. On a GPU a kernel is native code if loops stay that run in order: each
 of their iterations would launch kernels of XLA's. It is not if parallel loops are inside those:
@@ -32,6 +34,9 @@ from msops._loops.to_jax.raising.cost import (
 from msops._loops.to_jax.raising.steps import Branch, Contract, Convolve, Loop, Step
 
 Lowering = Literal["xla", "native"]
+
+SURE_FACTOR = 1.5
+"""Estimates that differ by less may be the wrong way round."""
 
 SECONDS_PER_CALL = 4e-6
 """What a call of a jitted program takes by itself: that of one which returns its input."""
@@ -65,21 +70,29 @@ def forced(lowering: Lowering, why: str) -> Choice:
 
 
 @dataclass(frozen=True)
-class Estimates:
+class Costs:
     """What a kernel takes on a CPU, in seconds.
 
     Attributes:
       xla: as operations of XLA, alone in a program.
       native: as native code.
-      fusion: what XLA may save by fusing the operations with others.
+      fusion: an estimate of what XLA may save by fusing the operations with others.
+      are_measured: whether the clock gave the first two.
     """
 
     xla: float
     native: float
     fusion: float
+    are_measured: bool = False
+
+    @property
+    def are_sure(self) -> bool:
+        """Whether they tell which form is the faster."""
+        low, high = sorted((self.xla, self.native + self.fusion))
+        return self.are_measured or high >= SURE_FACTOR * low
 
 
-def estimate(raised: Kernel, steps: tuple[Step, ...], arranged: Kernel) -> Estimates:
+def estimate(raised: Kernel, steps: tuple[Step, ...], arranged: Kernel) -> Costs:
     """Returns what a kernel takes on a CPU.
 
     Args:
@@ -87,7 +100,7 @@ def estimate(raised: Kernel, steps: tuple[Step, ...], arranged: Kernel) -> Estim
       steps: the array operations.
       arranged: the loops as they are printed as C.
     """
-    return Estimates(
+    return Costs(
         xla=SECONDS_PER_CALL + raised_seconds(raised, steps),
         native=SECONDS_PER_CALL + SECONDS_PER_NATIVE_CALL + native_seconds(arranged),
         fusion=0.0 if is_order_bound(steps) else fusion_seconds(raised),
@@ -115,20 +128,21 @@ def is_quick_as_native(kernel: Kernel, arranged: Kernel) -> bool:
     return wakes and native + fusion_seconds(kernel) < SECONDS_PER_WAKING
 
 
-def choose_for_cpu(estimates: Estimates, steps: tuple[Step, ...], is_quick: bool) -> Choice:
-    """Returns what a kernel becomes on a CPU; `is_quick` is what `is_quick_as_native` tells."""
-    xla, native, fusion = estimates.xla, estimates.native, estimates.fusion
-    if not is_quick and _is_product(steps):
+def choose_for_cpu(costs: Costs, steps: tuple[Step, ...], is_quick: bool) -> Choice:
+    """Returns what a kernel becomes on a CPU; `is_quick` is what `is_quick_as_native` returns."""
+    xla, native, fusion = costs.xla, costs.native, costs.fusion
+    if not is_quick and not costs.are_measured and is_product(steps):
         return forced("xla", "which have a library for matrix products and convolutions")
-    costs = f"an estimated {_time(native)} as native code, {_time(xla)} as XLA operations"
+    source = "a measured" if costs.are_measured else "an estimated"
+    text = f"{source} {_time(native)} as native code, {_time(xla)} as XLA operations"
     if fusion > 0:
-        costs += f", of which fusing them with others may save {_time(fusion)}"
+        text += f", of which fusing them with others may save {_time(fusion)}"
     faster: Lowering = "native" if is_quick or native + fusion < xla else "xla"
-    return Choice(faster, f"{_NAMES[faster]}: {costs}")
+    return Choice(faster, f"{_NAMES[faster]}: {text}")
 
 
-def _is_product(steps: tuple[Step, ...]) -> bool:
-    """Tells whether steps without an order have a product of matrices or a convolution."""
+def is_product(steps: tuple[Step, ...]) -> bool:
+    """Returns whether steps without an order have a product of matrices or a convolution."""
     has_product = any(
         isinstance(step, Convolve) or (isinstance(step, Contract) and step.has_matrices)
         for step in steps

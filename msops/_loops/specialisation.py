@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 from msops import _toolchain
@@ -12,12 +14,13 @@ from msops._base import config
 from msops._loops import pipeline
 from msops._loops.choice import (
     Choice,
-    Estimates,
+    Costs,
     Lowering,
     choose_for_cpu,
     choose_for_gpu,
     estimate,
     forced,
+    is_product,
     is_quick_as_native,
 )
 from msops._loops.diagnostics import point
@@ -147,12 +150,60 @@ class Specialisation:
                 return forced("xla", "as the program is exported or split over devices")
             if not _toolchain.has_compiler(".c"):
                 return forced("xla", "as no C compiler is installed")
-        return choose_for_cpu(self.estimates, self.steps, self._is_quick)
+        costs = self.estimates if travels else self._measured or self.estimates
+        choice = choose_for_cpu(costs, self.steps, self._is_quick)
+        if self.is_worth_timing and not travels:
+            hint = "; these are close, so a first call outside jax.jit times both"
+            return dataclasses.replace(choice, reason=choice.reason + hint)
+        return choice
 
     @functools.cached_property
-    def estimates(self) -> Estimates:
-        """What either form takes on a CPU."""
+    def estimates(self) -> Costs:
+        """What either form takes on a CPU, by an estimate."""
         return estimate(self.raised, self.steps, self.arranged)
+
+    @property
+    def is_worth_timing(self) -> bool:
+        """Whether only the clock can choose a form on a CPU, and has not been asked yet."""
+        return self._is_unsure and self._measured is None
+
+    def record_times(self, seconds: Mapping[str, float] | None) -> None:
+        """Records what the forms took; None: they could not be timed, so the estimate holds."""
+        if seconds is None:
+            self._is_unsure = False
+        else:
+            _toolchain.record_measurement(self._subject, seconds, self._who)
+            self._measured = self._costs_of(seconds)
+
+    @functools.cached_property
+    def _is_unsure(self) -> bool:
+        """Whether the estimates may choose the wrong form on a CPU, and the clock may be asked."""
+        return (
+            config.loops_timing()
+            and self._forced is None
+            and not self._checks_bounds
+            and not self._raised[1]
+            and not self._is_quick
+            and not is_product(self.steps)
+            and not self.estimates.are_sure
+            and _toolchain.has_compiler(".c")
+        )
+
+    @functools.cached_property
+    def _measured(self) -> Costs | None:
+        """What either form took, now or in an earlier process; None where that is not asked."""
+        found = _toolchain.find_measurement(self._subject, self._who) if self._is_unsure else None
+        return self._costs_of(found) if found and {*found} == {"xla", "native"} else None
+
+    def _costs_of(self, seconds: Mapping[Any, float]) -> Costs:
+        return dataclasses.replace(self.estimates, **seconds, are_measured=True)
+
+    @functools.cached_property
+    def _subject(self) -> str:
+        """All that the times of both forms depend on, beside the machine."""
+        return "\n".join(
+            (version("jax"), kernel_text(self.raised), *describe(self.steps), self.c.text)
+        )
 
     @functools.cached_property
     def _is_quick(self) -> bool:

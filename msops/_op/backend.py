@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import jax
 
@@ -286,6 +286,30 @@ class LibraryCall(Protocol):
     @property
     def kernel_name(self) -> str:
         """What messages call the kernel."""
+
+
+Trial: TypeAlias = Callable[[Sequence[Any]], None]
+"""Runs a call's forms on its arrays, to find out which one to compile."""
+
+
+@runtime_checkable
+class Experimental(Protocol):
+    """A backend that may ask the clock what a call shall become."""
+
+    def trial(self, kernel: Any, request: Request) -> Trial | None:
+        """Returns the trial that a call needs before it is compiled; None once it needs none."""
+
+
+class TrialNeeded(Exception):
+    """A call that is traced by itself needs a trial first; it can be traced again after that.
+
+    Attributes:
+      trial: what to run on the call's arrays.
+    """
+
+    def __init__(self, trial: Trial):
+        super().__init__("a trial is needed")
+        self.trial = trial
 
 
 @runtime_checkable

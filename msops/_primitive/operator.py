@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
-from msops._op.backend import TARGETS, Definition, Request
+from msops._op.backend import TARGETS, Definition, Experimental, Request, Trial
 from msops._op.call import Call
 from msops._op.inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit, refuse_unknown_dtype
 from msops._op.traced import Traced
@@ -150,6 +150,15 @@ class Operator:
         avals = [jax.typeof(array) for array in arrays]
         request = self.request(call, avals, "", self.outputs(call, avals))
         return self.definition.backend.trace(self.definition.kernel, request)
+
+    def trial(self, call: Call, avals: Sequence[Any]) -> Trial | None:
+        """Returns what to run before a call by itself is compiled; mostly nothing."""
+        definition = self.definition
+        backend = definition.backend
+        if not isinstance(backend, Experimental) or self.has_effect:
+            return None
+        request = self.request(call, avals, jax.default_backend(), self.outputs(call, avals))
+        return backend.trial(definition.kernel, request)
 
     def info(self, platform: str) -> OpInfo | None:
         """Returns the op info that guards on `platform`, if there is one."""

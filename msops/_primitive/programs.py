@@ -17,7 +17,7 @@ from typing import Any
 import jax
 from jax.sharding import AxisType
 
-from msops._op.backend import Definition
+from msops._op.backend import Definition, TrialNeeded
 from msops._op.call import Call
 from msops._primitive.forward_mode import attach_forward_mode
 from msops._primitive.operator import Operator, compile_bound
@@ -35,15 +35,24 @@ class Programs:
         # One entry per structure and attribute values; bounded, as attributes may be many.
         self.function = _kept(functools.partial(_function, operator))
         self.bound = _kept(functools.partial(compile_bound, operator))
-        self.compiled = _kept(self._compiled)
+        # Raises `TrialNeeded` where the backend must find out first what the call becomes.
+        self.compiled = _kept(functools.partial(self._jitted, may_need_trial=True))
 
-    def _compiled(self, call: Call) -> Callable[..., Any]:
-        """Returns the call compiled, with the op's own result structure."""
+    def lower(self, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]) -> jax.stages.Lowered:
+        """Returns the program of a call on such inputs, as it is compiled now."""
+        return self._jitted(call, may_need_trial=False).lower(*inputs)
+
+    def _jitted(self, call: Call, may_need_trial: bool) -> Any:
+        """Returns the call under `jax.jit`, with the op's own result structure."""
         operator, function = self.operator, self.function(call)
 
         def whole(*flat: Any) -> Any:
             avals = [jax.typeof(value) for value in flat]
-            return operator.outputs(call, avals).pack(function(*flat))
+            outputs = operator.outputs(call, avals)
+            trial = operator.trial(call, avals) if may_need_trial else None
+            if trial is not None:
+                raise TrialNeeded(trial)
+            return outputs.pack(function(*flat))
 
         whole.__name__ = whole.__qualname__ = operator.definition.name
         return jax.jit(whole)

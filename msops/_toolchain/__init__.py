@@ -4,8 +4,8 @@
 
 May import: `_base`.
 Modules: allow_list, builder, commands, compilers, contents, cuda, dependencies, elf, generated,
-inputs, languages, libraries, manifest, modules, nvcc_paths, nvrtc, opening, private_copy, stamps,
-store, symbols.
+inputs, languages, libraries, manifest, measurements, modules, nvcc_paths, nvrtc, opening,
+private_copy, stamps, store, symbols.
 """
 
 from msops._toolchain.allow_list import check_allowed
@@ -17,6 +17,7 @@ from msops._toolchain.generated import build_generated
 from msops._toolchain.inputs import read_path, require_file
 from msops._toolchain.languages import LANGUAGES
 from msops._toolchain.libraries import OTHER_ABI, Library, index, resolve
+from msops._toolchain.measurements import find_measurement, record_measurement
 from msops._toolchain.modules import ModuleSources, build_module, check_source, store_source
 from msops._toolchain.nvrtc import Cubin, build_cubins, index_cubins
 from msops._toolchain.opening import check_opening, open_in_child
@@ -49,6 +50,7 @@ __all__ = [
     "check_opening",
     "check_source",
     "find_dependencies",
+    "find_measurement",
     "has_compiler",
     "index",
     "index_cubins",
@@ -57,6 +59,7 @@ __all__ = [
     "open_in_child",
     "read_elf",
     "read_path",
+    "record_measurement",
     "require_file",
     "require_symbol",
     "resolve",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Folders of store.py; a scratch folder may be in use, and is swept by later builds.
-_FOLDERS = ("objects", "origins", "manifests", "generated")
+_FOLDERS = ("objects", "origins", "manifests", "generated", "measurements")
 
 
 @dataclass(frozen=True)

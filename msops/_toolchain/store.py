@@ -6,6 +6,7 @@
       manifests/ef/ef56....json    what builds of one source and command read and made (manifest.py)
       locks/ef                     one of 256 files for flock; their existence means nothing
       generated/01/0123.../lu.c    C that msops wrote (generated.py)
+      measurements/23/2345...json  times of what msops may become (measurements.py)
       scratch/x1y2/                a build under way; its owner holds a flock on it
 
 - A file or folder gets its name by an atomic rename of something complete and flushed.

@@ -19,10 +19,11 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._backends.loops.kernels import AdjointKernel, Kernels, LoopKernel, case_of, compile_case
+from msops._backends.loops.timing import time_forms
 from msops._base.dtypes import as_dtype
 from msops._base.logging import warn_once
 from msops._calls.library_call import NativeCall, lower_native_call
-from msops._op.backend import Definition, Division, Options, Request
+from msops._op.backend import Definition, Division, Options, Request, Trial
 from msops._op.call import Call
 from msops._op.identity import ByIdentity, ByValue, RunPerShape
 from msops._op.inference import Inference
@@ -30,7 +31,13 @@ from msops._op.traced import Function, Traced
 from msops._op_info import OpInfo
 from msops._primitive.batching import batch_sequentially, over_batch
 from msops._primitive.programs import Programs, share_programs
-from msops.errors import ArgumentTypeError, ArgumentValueError, InferenceValueError, explain
+from msops.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    BuildError,
+    InferenceValueError,
+    explain,
+)
 
 if TYPE_CHECKING:
     from msops._loops.choice import Lowering
@@ -39,7 +46,7 @@ if TYPE_CHECKING:
 
 Aliases: TypeAlias = tuple[tuple[int, int], ...]
 
-_LOWERINGS = ("xla", "native")
+_LOWERINGS: tuple[Lowering, ...] = ("xla", "native")
 
 _log = logging.getLogger("msops.loops")
 
@@ -135,6 +142,15 @@ class LoopBackend:
         lower = _lower_to_c if request.platform == "cpu" else _lower_to_cuda
         return lower(whole, request, aliases, ctx, operands)
 
+    def trial(self, kernel: Kernels, request: Request) -> Trial | None:
+        """Returns what times both forms of a call; None where one is sure to be chosen rightly."""
+        if not isinstance(kernel, LoopKernel) or request.platform != "cpu":
+            return None
+        compiled = _checked(kernel, request)
+        if not compiled.is_worth_timing:
+            return None
+        return functools.partial(_try_forms, self, kernel, compiled, request)
+
     def division(self, kernel: Kernels, request: Request) -> Division:
         """Returns "operations" if XLA's run, and "parts" of native code."""
         # Native code that nothing lets be divided is avoided where XLA divides the rest.
@@ -163,6 +179,40 @@ class LoopBackend:
     def stages(self, kernel: LoopKernel, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns the kernel's text from loop IR to C and CUDA."""
         return _checked(kernel, request).stages()
+
+
+def _try_forms(
+    backend: LoopBackend,
+    kernel: LoopKernel,
+    compiled: Specialisation,
+    request: Request,
+    arrays: Sequence[Any],
+) -> None:
+    """Times both forms on the arrays of a call, and records what they took."""
+    calls: dict[str, Callable[[], Any]] = {}
+    for form in _LOWERINGS:
+        forced = dataclasses.replace(kernel, lower=form)
+        definition = Definition(
+            name=request.op,
+            backend=backend,
+            kernel=forced,
+            inference=Inference(None, None),
+            bprop=None,
+            options=request.options,
+            infos=request.infos,
+            prim_attrs=request.prim_attrs,
+        )
+        program = share_programs(definition).bound(request.call)
+        calls[form] = functools.partial(program, *arrays)
+    seconds = None
+    # The arrays may be constants of a function that is being traced, or jit may be disabled.
+    with jax.ensure_compile_time_eval(), jax.disable_jit(False):
+        if all(len(jnp.asarray(array).devices()) == 1 for array in arrays):
+            try:
+                seconds = time_forms(calls)
+            except BuildError as error:
+                _log.warning("%s: its native code was not timed: %s", request.who, error)
+    compiled.record_times(seconds)
 
 
 def _aliases(compiled: Specialisation, request: Request) -> Aliases:

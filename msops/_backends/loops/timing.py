@@ -1,0 +1,46 @@
+"""Which form of a loop kernel is the faster one, by the clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+
+LIMIT_S = 0.1
+"""How long a kernel's forms are timed in all, once each has been compiled and has run."""
+_ROUNDS = 7
+_ROUND_S = 1e-3
+# Two threads that time at once would measure each other.
+_lock = threading.Lock()
+
+
+def time_forms(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
+    """Returns the least seconds that a call of each form takes.
+
+    They take turns, so that what else the machine does slows all of them. A form that takes longer
+    than `LIMIT_S` runs twice: once to compile it, once for the clock.
+
+    Args:
+      calls: by form; each returns arrays, perhaps before they are computed.
+    """
+    with _lock:
+        for call in calls.values():
+            jax.block_until_ready(call())
+        end = time.perf_counter() + LIMIT_S
+        least = {form: _seconds(call, 1) for form, call in calls.items()}
+        for _ in range(_ROUNDS):
+            for form, call in calls.items():
+                if time.perf_counter() < end:
+                    repeats = max(1, int(_ROUND_S / least[form]))
+                    least[form] = min(least[form], _seconds(call, repeats))
+        return least
+
+
+def _seconds(call: Callable[[], Any], repeats: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        jax.block_until_ready(call())
+    return (time.perf_counter() - start) / repeats

@@ -1,0 +1,47 @@
+"""Times that were measured on this machine, kept by what was measured.
+
+    <cache folder>/measurements/ab/ab12....json    seconds by name
+
+The key holds the model and the number of processors, beside what the caller says was measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from msops._toolchain.compilers import processor_identity
+from msops._toolchain.generated import FLAGS
+from msops._toolchain.store import Store, open_store
+from msops.errors import BuildError
+
+
+def find_measurement(subject: str, who: str) -> Mapping[str, float] | None:
+    """Returns seconds by name, as they were recorded for a subject on such a machine.
+
+    Args:
+      subject: all that the times depend on, beside the machine.
+      who: the op that messages name.
+    """
+    try:
+        found = json.loads(_path(open_store(who), subject).read_bytes())
+        return {str(name): float(seconds) for name, seconds in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def record_measurement(subject: str, seconds: Mapping[str, float], who: str) -> None:
+    """Records seconds by name; they are measured again where the cache cannot be written."""
+    store = open_store(who)
+    with contextlib.suppress(BuildError):
+        store.write(_path(store, subject), json.dumps(dict(seconds)).encode())
+
+
+def _path(store: Store, subject: str) -> Path:
+    whole = "\0".join((processor_identity(FLAGS), str(os.cpu_count()), subject))
+    key = hashlib.sha256(whole.encode()).hexdigest()
+    return store.root / "measurements" / key[:2] / f"{key}.json"
