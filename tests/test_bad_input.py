@@ -499,7 +499,7 @@ CALLS = {
         errors.ArgumentValueError,
         "reads b[2, j] of b: float32[2, 3] at i = 0, j = 0, k = 2",
         "c[i, j] = c[i, j] + a[i, k] * b[k, j]",
-        "Mend the index, or guard the access by an if.",
+        "Correct the index, or guard the access by an if.",
     ),
 }
 

@@ -159,7 +159,7 @@ def test_an_index_out_of_range_is_an_error_of_the_run(run: Runner) -> None:
     options = {"arrays": 1, "workspaces": "4", "checks": "first,second"}
     assert run("2,0,1,1,1,1", functions="index_p", **options) == (
         "Custom 'lu' on GPU: an index is out of range:\n"
-        "  second\nMend the index, or guard the access by an if.\n"
+        "  second\nCorrect the index, or guard the access by an if.\n"
     )
     assert run.asked[-1] == "wait for 10"
     assert run("2,0,1,1,1,0", functions="right_p", **(options | {"arrays": 0})) == ""

@@ -77,7 +77,7 @@ class Specialisation:
                     explain(
                         who,
                         finding.message,
-                        "Mend the index, or guard the access by an if.",
+                        "Correct the index, or guard the access by an if.",
                         point(finding.location),
                     )
                 )

@@ -237,7 +237,7 @@ def _affine(expr: Expr, axes: Collection[str]) -> Affine | None:
 def _is_wide_operation(expr: Expr) -> bool:
     """Returns whether an expression is computed in more than 32 bits.
 
-    Such a scalar stays whole: its parts alone do not tell which dtype their sum wraps in.
+    Such a scalar stays whole: its parts alone do not say which dtype their sum wraps in.
     """
     if isinstance(expr, Cast) and isinstance(expr.operand, Var | Load):
         return False

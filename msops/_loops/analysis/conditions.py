@@ -86,7 +86,7 @@ def narrow(function: Affine, ranges: dict[str, Range]) -> bool:
 
 
 def decide(condition: Expr, ranges: Mapping[str, Range]) -> bool | None:
-    """Tells whether a condition holds everywhere in the ranges of variables, or nowhere."""
+    """Returns whether a condition holds everywhere in the ranges of variables, or nowhere."""
     holds = True
     for part in conjuncts(condition):
         functions = inequalities(part, ranges) or ()
@@ -120,7 +120,7 @@ def implied(
     function: Affine, conditions: Iterable[Expr], axes: Collection[str],
     ranges: Mapping[str, Range],
 ) -> bool:  # fmt: skip
-    """Tells whether `function >= 0` follows from the ranges and the conditions."""
+    """Returns whether `function >= 0` follows from the ranges and the conditions."""
     if function.range(ranges)[0] >= 0:
         return True
     narrowed = dict(ranges)

@@ -1,4 +1,4 @@
-"""What an analysis has to tell the author of a kernel."""
+"""What an analysis reports to the author of a kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Finding:
       kind: "out of range" is an error; "unwritten" (a read of an element that nothing wrote) and
         "hint" (a scheduling keyword that cannot be honoured) are warnings.
       message: one sentence without its full stop.
-      location: the place.
+      location: where in the source.
     """
 
     kind: Literal["out of range", "unwritten", "hint"]

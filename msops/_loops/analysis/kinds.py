@@ -87,7 +87,7 @@ def _verdict(loop: For, carried: Sequence[Dependence]) -> _Verdict:
     certain = [dependence for dependence in blocking if dependence.is_exact]
     if loop.hint in _PROMISES and not certain:
         return _Verdict(free, f"{free}, as its author promises by '{loop.hint}'")
-    # A value that is handed on says more than memory that is used again.
+    # A value that is passed on says more than memory that is used again.
     why = _reason(min(certain or blocking, key=lambda d: d.kind != "flow"))
     finding = None
     if loop.hint in _PROMISES:
@@ -97,7 +97,7 @@ def _verdict(loop: For, carried: Sequence[Dependence]) -> _Verdict:
 
 
 def _is_of_sum(dependence: Dependence, loop: For) -> bool:
-    """Tells whether a dependence is that of a sum on itself, if the loop is one sum."""
+    """Returns whether a dependence is that of a sum on itself, if the loop is one sum."""
     match loop.body:
         case (Store() as store,) if sum_of(store) is not None:
             accesses = (dependence.source, dependence.target)
@@ -125,13 +125,13 @@ def _element(access: Access) -> str:
     return f"{access.buffer}[{indices}]" if indices else access.buffer
 
 
-def _place(access: Access) -> Location | None:
+def _location(access: Access) -> Location | None:
     return access.node.location or access.statement.location
 
 
 def _line(access: Access) -> str:
-    place = _place(access)
-    return f" at line {place.line}" if place else ""
+    location = _location(access)
+    return f" at line {location.line}" if location else ""
 
 
 def _at(access: Access) -> str:
@@ -139,5 +139,5 @@ def _at(access: Access) -> str:
 
 
 def _title(loop: For) -> str:
-    place = loop.location
-    return f"loop {loop.var} ({place.file}:{place.line})" if place else f"loop {loop.var}"
+    location = loop.location
+    return f"loop {loop.var} ({location.file}:{location.line})" if location else f"loop {loop.var}"

@@ -93,13 +93,13 @@ def nested_ranges(loops: Iterable[For], outer: Ranges) -> dict[str, Range]:
 
 
 def is_known(limits: Range) -> bool:
-    """Tells whether a range of a loop variable is narrower than what is assumed of any value."""
+    """Returns whether a range of a loop variable is narrower than what is assumed of any value."""
     first, last = dtype_range(INDEX_DTYPE)
     return first < limits[0] and limits[1] + 1 < last
 
 
 def is_within(inner: Range, outer: Range) -> bool:
-    """Tells whether one range lies in another."""
+    """Returns whether one range lies in another."""
     return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 

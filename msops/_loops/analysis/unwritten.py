@@ -49,7 +49,7 @@ def find_unwritten(kernel: Kernel) -> Written:
                 for name, flow in found.items()
                 if (name not in kernel.results or flow.fills()) and flow.is_covered()
             )
-            # A statement that reads an element twice is told once.
+            # A statement that reads an element twice is reported once.
             findings = {
                 (read.order, read.node): _finding(read, iteration)
                 for name, flow in found.items()

@@ -29,7 +29,7 @@ class Update:
 def update_of(store: Store) -> Update | None:
     """Returns the update that a store is, or None if it is none.
 
-    The target may stand deeper, ``(s + x) - y`` has the term ``x - y``. Its indices must not read
+    The target may be deeper, ``(s + x) - y`` has the term ``x - y``. Its indices must not read
     its buffer: the element would move with the updates.
     """
     value = store.value

@@ -20,7 +20,7 @@ def integer(value: int) -> Const:
 
 
 def is_number(expr: Expr, value: float) -> bool:
-    """Tells whether an expression is a certain constant."""
+    """Returns whether an expression is a certain constant."""
     return isinstance(expr, Const) and expr.value == value
 
 

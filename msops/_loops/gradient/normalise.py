@@ -1,7 +1,7 @@
 """Brings a kernel into the form that can be reversed.
 
 1. No index is out of range: a load that may be is given the index it is clamped to, a store that
-   may be stands under the condition that it is not.
+   may be is put under the condition that it is not.
 2. What decides where a statement goes still has its value after the statement: a condition, loop
    bound or index of a store that reads what the statement writes is kept in a local.
 """

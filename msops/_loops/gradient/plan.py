@@ -111,7 +111,7 @@ class _Planner:
             self.uses |= {use for use in self._restart(loop) if use[2] not in changed}
 
     def matters_before(self, node: Node) -> bool:
-        """Tells whether the adjoint of a store's element is used before the store."""
+        """Returns whether the adjoint of a store's element is used before the store."""
         name = node.store.buffer
         if any(name == buffer.name for buffer in self.tree.kernel.parameters):
             return True
@@ -134,7 +134,7 @@ class _Planner:
                 yield self.declared[name], name
 
     def _places(self, node: Node) -> Iterator[Use]:
-        """Yields what tells which iterations and elements the reversal of a store goes through."""
+        """Yields what decides over the iterations and elements of the reversal of a store."""
         for outer in node.ancestors:
             if isinstance(outer.stmt, For | If):
                 yield from self._read_by(outer)

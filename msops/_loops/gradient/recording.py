@@ -90,7 +90,7 @@ def _unbounded(node: Node, home: Node | None) -> Iterator[Node]:
 
 
 def _reads(loop: For) -> bool:
-    """Tells whether a bound of a loop is data."""
+    """Returns whether a bound of a loop is data."""
     return any(True for bound in (loop.begin, loop.end) for _ in loads(bound))
 
 

@@ -41,7 +41,7 @@ class Derivative:
     Attributes:
       seed: the adjoint of the element.
       contributions: what the adjoints of the elements read receive.
-      result: stands for the stored value in them, if they use it.
+      result: the stored value in them, if they use it.
     """
 
     seed: Load
@@ -156,7 +156,7 @@ def rebuilt(node: Node, *inner: tuple[Stmt, ...]) -> Stmt:
 
 
 def _meetings(joint: Kernel, primal: set[str]) -> Iterator[tuple[str, int, int, bool, bool]]:
-    """Yields buffer, places in the text and writes of accesses that meet, the first one first."""
+    """Yields buffer, statement numbers and writes of accesses that meet, the first one first."""
     # At the first gradient, not with `import msops`.
     from msops._loops.analysis.polyhedral.accesses import accesses
     from msops._loops.analysis.polyhedral.dependences import dependences_between
@@ -178,7 +178,7 @@ def _meetings(joint: Kernel, primal: set[str]) -> Iterator[tuple[str, int, int, 
 
 
 def _touches(kernel: Kernel) -> Iterator[tuple[int, str, bool]]:
-    """Yields the place in the text of each access, its buffer, and whether it writes."""
+    """Yields the number of the statement of each access, its buffer, and whether it writes."""
     for order, stmt in enumerate(statements(kernel.body)):
         yield from ((order, name, False) for name in reads(stmt))
         if isinstance(stmt, Store):

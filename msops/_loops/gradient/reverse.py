@@ -41,7 +41,7 @@ def reverse(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
       A kernel whose parameters are those of `kernel`, then a cotangent per float result, of the
       result's shape and dtype; its results are the gradients wanted, in the order of the
       parameters, each of its parameter's shape and dtype. A parameter that the kernel writes
-      stands for its value before. Each loop that was reversed has its variable mirrored.
+      means its value before. Each loop that was reversed has its variable mirrored.
 
     Raises:
       ArgumentValueError: no gradient is wanted, or no result is a float.

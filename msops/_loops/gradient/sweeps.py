@@ -142,7 +142,7 @@ class Sweeps:
         result = stored(store)
         if not restore:
             return _replaced(stmts, derivative.result, widened(result))
-        # The result is read before the old value takes its place.
+        # The result is read before the old value replaces it.
         scalar = Buffer(self.fresh("y"), (), result.dtype)
         kept = Load(scalar.name, (), scalar.dtype)
         stmts = _replaced(stmts, derivative.result, widened(kept))

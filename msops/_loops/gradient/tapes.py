@@ -16,12 +16,12 @@ from msops._loops.ir.nodes import Buffer, Expr, For, Load, Store, Var
 
 @dataclass(frozen=True)
 class Tape:
-    """Where the values of one place of a kernel are saved.
+    """Where the values at one point of a kernel are saved.
 
     Attributes:
       buffer: the tape.
       entry: shape and dtype of what is saved at a time.
-      indices: the entry of an iteration, in terms of the loops around the place.
+      indices: the entry of an iteration, in terms of the loops around that point.
     """
 
     buffer: Buffer

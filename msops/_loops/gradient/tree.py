@@ -18,7 +18,7 @@ Body: TypeAlias = "tuple[Node, ...]"
 
 @dataclass(eq=False)
 class Node:
-    """A statement in its place.
+    """A statement of a kernel, with its surroundings.
 
     Attributes:
       stmt: the statement.
@@ -54,7 +54,7 @@ class Node:
         return tuple(node.stmt for node in self.ancestors if isinstance(node.stmt, For))
 
     def is_in(self, region: Node | None) -> bool:
-        """Tells whether it stands inside a statement; everything is in the kernel, None."""
+        """Returns whether it stands inside a statement; everything is in the kernel, None."""
         return region is None or region in self.ancestors
 
 

@@ -144,12 +144,12 @@ class _Machine:
 
     def _store(self, store: Store) -> Run:
         frame, name = self.frame, store.buffer
-        place = self._place(store)
+        find = self._offset(store)
         value = self._value(store.value)
 
         def run() -> None:
             result = value()
-            offset = place()
+            offset = find()
             if offset is not None:
                 frame[name][offset] = result
 
@@ -186,9 +186,9 @@ class _Machine:
 
         return run
 
-    # Places.
+    # Elements.
 
-    def _place(self, access: Load | Store) -> Callable[[], int | None]:
+    def _offset(self, access: Load | Store) -> Callable[[], int | None]:
         """Returns what finds the offset of an element; None where there is nothing to access."""
         buffer = self._buffers[access.buffer]
         evaluate = tuple(self._value(index) for index in access.indices)
@@ -197,7 +197,7 @@ class _Machine:
         dimensions = tuple(zip(evaluate, shape, strides, strict=True))
         is_load = isinstance(access, Load)
 
-        def place() -> int | None:
+        def find() -> int | None:
             offset = 0
             for index, extent, stride in dimensions:
                 i = index()
@@ -211,7 +211,7 @@ class _Machine:
                 offset += i * stride
             return offset
 
-        return place
+        return find
 
     def _out_of_range(
         self, buffer: Buffer, indices: tuple[int, ...], location: Location | None
@@ -252,12 +252,12 @@ class _Machine:
 
     def _load(self, load: Load) -> Evaluate:
         frame, name = self.frame, load.buffer
-        place = self._place(load)
+        find = self._offset(load)
         # An empty array has no nearest element.
         missing = scalars.zero(load.dtype)
 
         def value() -> Any:
-            offset = place()
+            offset = find()
             return missing if offset is None else frame[name][offset]
 
         return value

@@ -44,7 +44,7 @@ _PREFIX = {sign: op for op, (sign, _) in BINARY.items() if sign.isalpha()}
 def parse_kernel(text: str) -> Kernel:
     """Returns the kernel that a text describes; the inverse of `kernel_text`.
 
-    Locations of the nodes are places in the text.
+    Locations of the nodes are locations in the text.
 
     Raises:
       TextError: the text is malformed, or reads a buffer that is not declared.
@@ -82,7 +82,7 @@ def parse_expr(text: str, buffers: Iterable[Buffer] = ()) -> Expr:
 
 
 class _Parser(Reader):
-    """Reads nodes; knows the dtypes of the buffers in scope at its place."""
+    """Reads nodes; knows the dtypes of the buffers in scope at its position."""
 
     def __init__(self, text: str, dtypes: dict[str, str]):
         super().__init__(text)
@@ -143,7 +143,7 @@ class _Parser(Reader):
         first = self.next
         if first.kind != "name":
             raise self.expected("a statement")
-        # What follows tells a keyword from a buffer of that name.
+        # What follows distinguishes a keyword from a buffer of that name.
         if self.following.text == "[":
             return self._store()
         if first.text == "if":

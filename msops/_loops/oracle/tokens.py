@@ -1,4 +1,4 @@
-"""Tokens of the text form of the loop IR, and a reader that tells what it expected where."""
+"""Tokens of the text form of the loop IR, and a reader that reports what it expected where."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Token:
     location: Location
 
 
-# The dtype of a number touches it, while the colon of a `Select` stands between blanks.
+# The dtype of a number touches it, while the colon of a `Select` is between blanks.
 _DTYPE = "|".join(sorted(DTYPES, key=len, reverse=True))
 _TOKEN = re.compile(
     rf"""
@@ -67,7 +67,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def unexpected(location: Location, problem: str) -> TextError:
-    """Returns the error for a place in a text."""
+    """Returns the error for a location in a text."""
     return TextError(
         explain(
             f"text of a kernel, line {location.line}, column {location.column + 1}",
@@ -82,7 +82,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """A place in the tokens of a text."""
+    """A position in the tokens of a text."""
 
     def __init__(self, text: str):
         self._tokens = tokens(text)
@@ -90,7 +90,7 @@ class Reader:
 
     @property
     def next(self) -> Token:
-        """The token at the place."""
+        """The token at the position."""
         return self._tokens[self._position]
 
     @property
@@ -105,11 +105,11 @@ class Reader:
         return token
 
     def at(self, *texts: str) -> bool:
-        """Tells whether the next token is one of those."""
+        """Returns whether the next token is one of those."""
         return self.next.kind != "end" and self.next.text in texts
 
     def accept(self, text: str) -> bool:
-        """Moves past a token if it is the next one; tells whether it was."""
+        """Moves past a token if it is the next one; returns whether it was."""
         found = self.at(text)
         if found:
             self.take()
@@ -144,12 +144,12 @@ class Reader:
         return result
 
     def expected(self, what: str) -> TextError:
-        """Returns the error that something else stands at the place."""
+        """Returns the error that something else is at the position."""
         got = "the end" if self.next.kind == "end" else repr(self.next.text)
         return unexpected(self.next.location, f"expected {what}, got {got}")
 
     def since(self, first: Token) -> Location:
-        """Returns the place from a token to the last one taken, as far as it is on one line."""
+        """Returns the location from a token to the last one taken, as far as it is on one line."""
         last = self._tokens[max(self._position - 1, 0)].location
         end = last.end_column if last.line == first.location.line else len(first.location.text)
         return dataclasses.replace(first.location, end_column=end)

@@ -1,6 +1,6 @@
 """The passes of the loop compiler, one a file; `_loops/pipeline.py` lists them.
 
 Modules: axes, batching, conditional_reductions, contract, distribute, drop_starts, expand_carried,
-expand_locals, extremes, forward_locals, graph, mark_loops, materialise_guards, places, privatise,
-search, self_orders, shrink_locals, simplify, simplify_expressions.
+expand_locals, extremes, forward_locals, graph, mark_loops, materialise_guards, privatise, search,
+self_orders, shrink_locals, simplify, simplify_expressions, sites.
 """

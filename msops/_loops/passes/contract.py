@@ -1,4 +1,4 @@
-"""Drops dimensions of temporaries that only tell apart the iterations of a loop run in order.
+"""Drops dimensions of temporaries that only distinguish the iterations of a loop run in order.
 
     buffer t: float32[8, 4]                 buffer t: float32[4]
     serial k in 0 .. 8 {                    serial k in 0 .. 8 {

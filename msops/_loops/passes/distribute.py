@@ -39,8 +39,8 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.walk import variables
 from msops._loops.passes.graph import components
-from msops._loops.passes.places import Edge, Place, edges_of, places_of, wrapped
 from msops._loops.passes.self_orders import last_iterations, read_first
+from msops._loops.passes.sites import Edge, Site, edges_of, sites_of, wrapped
 
 
 def distribute(kernel: Kernel) -> Kernel:
@@ -59,16 +59,16 @@ def distribute(kernel: Kernel) -> Kernel:
         found = dependences(kernel)
     except TooComplex:
         raise NotRaised("its dependences are too complex to analyse") from None
-    places = places_of(kernel)
+    sites = sites_of(kernel)
     distribution = _Distribution(ranges_of(kernel), Names(kernel))
-    body = distribution.nests(places, edges_of(found, kernel, places), ())
+    body = distribution.nests(sites, edges_of(found, kernel, sites), ())
     buffers = (*kernel.buffers, *distribution.buffers)
     return unique_names(dataclasses.replace(kernel, buffers=buffers, body=body))
 
 
 @dataclass(frozen=True)
 class _Distribution:
-    """Prints places as nests.
+    """Makes nests of stores.
 
     Attributes:
       ranges: the range of each loop variable.
@@ -81,55 +81,55 @@ class _Distribution:
     buffers: list[Buffer] = field(default_factory=list)
 
     def nests(
-        self, places: Sequence[Place], edges: frozenset[Edge], postponed: tuple[For | If, ...]
+        self, sites: Sequence[Site], edges: frozenset[Edge], postponed: tuple[For | If, ...]
     ) -> tuple[Stmt, ...]:
-        """Returns nests that run the places inside what is postponed, which carries no order."""
-        numbers = {place.order: n for n, place in enumerate(places)}
+        """Returns nests that run the sites inside what is postponed, which carries no order."""
+        numbers = {site.order: n for n, site in enumerate(sites)}
         ordering = [
             (numbers[edge.source], numbers[edge.target])
             for edge in edges
             if not _may_be_reordered(edge)
         ]
         nests: list[Stmt] = []
-        for component in components(len(places), ordering):
-            group = [places[n] for n in component]
-            inside = {place.order for place in group}
+        for component in components(len(sites), ordering):
+            group = [sites[n] for n in component]
+            inside = {site.order for site in group}
             own = frozenset(e for e in edges if e.source in inside and e.target in inside)
             nests += self.component(group, own, postponed)
         return tuple(nests)
 
     def component(
-        self, group: Sequence[Place], edges: frozenset[Edge], postponed: tuple[For | If, ...]
+        self, group: Sequence[Site], edges: frozenset[Edge], postponed: tuple[For | If, ...]
     ) -> tuple[Stmt, ...]:
         """Returns nests for stores that depend on each other in a cycle, or for a single one."""
         if len(group) > 1:
             return self.cycle(group, edges, postponed)
-        place = dataclasses.replace(group[0], path=(*postponed, *group[0].path))
+        site = dataclasses.replace(group[0], path=(*postponed, *group[0].path))
         if all(map(_may_be_reordered, edges)):
-            return _vector_nest(place, edges)
-        last = last_iterations(place, edges)
+            return _vector_nest(site, edges)
+        last = last_iterations(site, edges)
         if last is not None:
             return _vector_nest(last, ())
-        split = read_first(place, edges, self.ranges, self.names)
+        split = read_first(site, edges, self.ranges, self.names)
         if split is not None:
             buffer, reading, writing = split
             self.buffers.append(buffer)
             return tuple(
                 nest
                 for store in (reading, writing)
-                for nest in _vector_nest(dataclasses.replace(place, store=store), ())
+                for nest in _vector_nest(dataclasses.replace(site, store=store), ())
             )
         return self.cycle(group, edges, postponed)
 
     def cycle(
-        self, group: Sequence[Place], edges: frozenset[Edge], postponed: tuple[For | If, ...]
+        self, group: Sequence[Site], edges: frozenset[Edge], postponed: tuple[For | If, ...]
     ) -> tuple[Stmt, ...]:
         """Returns nests with a serial loop for stores that depend on each other."""
         # A cycle has an edge that a loop around all its stores carries: the first one is common.
         depth = next(n for n, part in enumerate(group[0].path) if isinstance(part, For))
         guards, loop = group[0].path[:depth], group[0].path[depth]
         assert isinstance(loop, For)
-        inner = [dataclasses.replace(place, path=place.path[depth + 1 :]) for place in group]
+        inner = [dataclasses.replace(site, path=site.path[depth + 1 :]) for site in group]
         if not any(e.carrier == loop.var and not _may_be_reordered(e) for e in edges):
             return self.nests(inner, edges, (*postponed, *guards, loop))
         rest = frozenset(edge for edge in edges if edge.carrier != loop.var)
@@ -156,15 +156,15 @@ def _may_be_reordered(edge: Edge) -> bool:
     return edge.is_reduction and edge.carrier is not None
 
 
-def _vector_nest(place: Place, edges: Iterable[Edge]) -> tuple[Stmt, ...]:
+def _vector_nest(site: Site, edges: Iterable[Edge]) -> tuple[Stmt, ...]:
     reductions = {edge.carrier for edge in edges}
     parts = tuple(
         dataclasses.replace(part, kind="reduction" if part.var in reductions else "parallel")
         if isinstance(part, For)
         else part
-        for part in place.path
+        for part in site.path
     )
-    return wrapped((place.store,), parts)
+    return wrapped((site.store,), parts)
 
 
 def _serial(loop: For) -> For:

@@ -1,4 +1,4 @@
-"""Gives an element that a serial loop carries along a place of its own per iteration.
+"""Gives an element that a serial loop carries along one of its own per iteration.
 
     serial j in 0 .. n {        serial j in 0 .. n {
       s[] = s[] + a[j]            s_each[j] = ((j == 0) ? s[] : s_each[j - 1]) + a[j]
@@ -94,10 +94,10 @@ def _reads(stmt: Stmt, name: str) -> bool:
 
 
 def _is_apart(loop: For, position: int, carried: str) -> bool:
-    """Tells whether the loop's other nests could run at once, given the carried elements.
+    """Returns whether the loop's other nests could run at once, given the carried elements.
 
-    Each must store to a buffer of its own that no nest of the loop reads, at a place of its own
-    per iteration.
+    Each must store to a buffer of its own that no nest of the loop reads, at an element of its
+    own per iteration.
     """
     stores = [parts.store for stmt in loop.body if (parts := chain(stmt))]
     written = [store.buffer for store in stores]
@@ -105,7 +105,7 @@ def _is_apart(loop: For, position: int, carried: str) -> bool:
         return False
     for index, store in enumerate(stores):
         if index == position:
-            if any(loop.var in variables(place) for place in store.indices):
+            if any(loop.var in variables(index) for index in store.indices):
                 return False
         elif Var(loop.var) not in store.indices or any(
             _reads(stmt, store.buffer) for stmt in loop.body
@@ -115,7 +115,7 @@ def _is_apart(loop: For, position: int, carried: str) -> bool:
 
 
 def _are_all_carried(loop: For, parts: Chain) -> bool:
-    """Tells whether each iteration leaves every element of the buffer that the loop reads."""
+    """Returns whether each iteration leaves every element of the buffer that the loop reads."""
     if parts.guards or not all(_is_constant(inner) for inner in parts.loops):
         return False
     stored: list[Expr | Range] = []
@@ -138,11 +138,11 @@ def _are_all_carried(loop: For, parts: Chain) -> bool:
 
 
 def _is_one_of(read: Load, stored: Sequence[Expr | Range], loops: Sequence[For]) -> bool:
-    """Tells whether an element is among those stored: the same index, or one in a range."""
+    """Returns whether an element is among those stored: the same index, or one in a range."""
     ranges = nested_ranges(loops, {})
     return all(
-        is_within(range_of(index, ranges), place) if isinstance(place, tuple) else index == place
-        for index, place in zip(read.indices, stored, strict=True)
+        is_within(range_of(index, ranges), own) if isinstance(own, tuple) else index == own
+        for index, own in zip(read.indices, stored, strict=True)
     )
 
 
@@ -153,12 +153,12 @@ def _split(
     if end <= begin:
         return None
     each = Buffer(names.fresh(f"{carried.name}_each"), (*carried.shape, end - begin), carried.dtype)
-    places = _Places(carried.name, each.name, loop.var, begin)
-    scan = _moved(loop, loop.body[position], places, after=False)
+    elements = _Elements(carried.name, each.name, loop.var, begin)
+    scan = _moved(loop, loop.body[position], elements, after=False)
     if not find_recurrence(scan, ()):
         return None
     rest = [
-        _renamed(_moved(loop, stmt, places, after=i > position), names)
+        _renamed(_moved(loop, stmt, elements, after=i > position), names)
         for i, stmt in enumerate(loop.body)
         if i != position
     ]
@@ -166,7 +166,7 @@ def _split(
 
 
 @dataclass(frozen=True)
-class _Places:
+class _Elements:
     """Where the carried elements are: `each[..., var - begin]` is what an iteration leaves."""
 
     carried: str
@@ -194,18 +194,18 @@ class _Places:
         return Binary("sub", var, Const(shift, INDEX_DTYPE), INDEX_DTYPE) if shift else var
 
 
-def _moved(loop: For, stmt: Stmt, places: _Places, after: bool) -> For:
-    """Returns the loop over one of its nests, with the carried elements in their places."""
+def _moved(loop: For, stmt: Stmt, elements: _Elements, after: bool) -> For:
+    """Returns the loop over one of its nests, with the carried elements read from `each`."""
 
     def load(expr: Expr) -> Expr:
-        if isinstance(expr, Load) and expr.buffer == places.carried:
-            return places.load(expr, after)
+        if isinstance(expr, Load) and expr.buffer == elements.carried:
+            return elements.load(expr, after)
         return expr
 
     def move(inner: Stmt) -> Stmt:
         inner = map_expressions(inner, lambda expr: rewrite(expr, load))
-        if isinstance(inner, Store) and inner.buffer == places.carried:
-            return places.store(inner)
+        if isinstance(inner, Store) and inner.buffer == elements.carried:
+            return elements.store(inner)
         return map_bodies(inner, lambda body: tuple(map(move, body)))
 
     return dataclasses.replace(loop, body=(move(stmt),))

@@ -16,12 +16,12 @@ _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
 
 
 def is_element(expr: Expr, store: Store) -> bool:
-    """Tells whether an expression is the old value of what a store replaces."""
+    """Returns whether an expression is the old value of what a store replaces."""
     return isinstance(expr, Load) and expr.buffer == store.buffer and expr.indices == store.indices
 
 
 def reads(expr: Expr, buffers: set[str]) -> bool:
-    """Tells whether an expression reads one of the buffers."""
+    """Returns whether an expression reads one of the buffers."""
     return any(load.buffer in buffers for load in loads(expr))
 
 

@@ -59,17 +59,17 @@ def _without(local: Local, wants: Callable[[Expr, int], bool]) -> tuple[Stmt, ..
     if local.buffer.shape != ():
         return (local,)
     stores = [s for s in statements(local.body) if isinstance(s, Store) and s.buffer == name]
-    place = next((n for n, stmt in enumerate(local.body) if stmt in stores), None)
-    if len(stores) != 1 or place is None or _reads(local.body[: place + 1], name):
+    position = next((n for n, stmt in enumerate(local.body) if stmt in stores), None)
+    if len(stores) != 1 or position is None or _reads(local.body[: position + 1], name):
         return (local,)
-    rest = local.body[place + 1 :]
+    rest = local.body[position + 1 :]
     value = stores[0].value
     if not wants(value, _reads(rest, name)) or not _is_steady(value, rest, name):
         return (local,)
     forwarded = rewrite_all(
         rest, lambda part: value if isinstance(part, Load) and part.buffer == name else part
     )
-    return (*local.body[:place], *forwarded)
+    return (*local.body[:position], *forwarded)
 
 
 def _reads(body: tuple[Stmt, ...], name: str) -> int:
@@ -77,7 +77,7 @@ def _reads(body: tuple[Stmt, ...], name: str) -> int:
 
 
 def _is_steady(value: Expr, body: tuple[Stmt, ...], name: str) -> bool:
-    """Tells whether nothing that `value` reads is stored to before the last read of a local."""
+    """Returns whether nothing that `value` reads is stored to before the last read of a local."""
     sources = {load.buffer for load in loads(value)}
     last = max((n for n, stmt in enumerate(body) if _reads((stmt,), name)), default=-1)
     for number, stmt in enumerate(body[: last + 1]):

@@ -5,7 +5,7 @@
         m = a[j]            ->        if at != END:
         where = j                       where = at
 
-`before` is m before the loop. With `>` the first place counts, with `>=` the last.
+`before` is m before the loop. With `>` the first element counts, with `>=` the last.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _search(loop: For, stmt: If, others: Sequence[Stmt], names: Names) -> tuple[
 
 
 def _is_independent(loop: For, stmt: If, written: set[str], others: Sequence[Stmt]) -> bool:
-    """Tells whether the rest of the loop and the condition leave each other's buffers alone."""
+    """Returns whether the rest of the loop and the condition leave each other's buffers alone."""
     inside = list(statements(tuple(others)))
     if any(isinstance(other, Local) for other in inside):
         return False
@@ -133,11 +133,11 @@ def _read(stmts: Iterable[Stmt]) -> set[str]:
 def _is_remembered(
     loop: For, extreme: Extreme, store: Store, payload: Sequence[Store], written: set[str]
 ) -> bool:
-    """Tells whether the elements are the same for all iterations, and what is kept is fresh."""
-    places = [index for each in (store, *payload) for index in each.indices]
-    values = [store.value, *(each.value for each in payload), *places]
+    """Returns whether the elements are the same for all iterations, and what is kept is fresh."""
+    indices = [index for each in (store, *payload) for index in each.indices]
+    values = [store.value, *(each.value for each in payload), *indices]
     values += [extreme.guard] if extreme.guard else []
-    return all(loop.var not in variables(index) for index in places) and not any(
+    return all(loop.var not in variables(index) for index in indices) and not any(
         reads(value, written) for value in values
     )
 
@@ -147,11 +147,11 @@ def _split(
 ) -> tuple[Stmt, ...]:
     dtype = store.value.dtype
     before = Buffer(names.fresh(f"{store.buffer}_before"), (), dtype)
-    place = Buffer(names.fresh(f"{store.buffer}_at"), (), INDEX_DTYPE)
+    at = Buffer(names.fresh(f"{store.buffer}_at"), (), INDEX_DTYPE)
     nowhere = Const(_NOWHERE if extreme.is_strict else -_NOWHERE - 1, INDEX_DTYPE)
-    found = Load(place.name, (), INDEX_DTYPE)
+    found = Load(at.name, (), INDEX_DTYPE)
     first = _guarded(extreme.guard, extreme.update(store))
-    second = _guarded(extreme.guard, _place_update(loop, extreme, store, before, place, nowhere))
+    second = _guarded(extreme.guard, _index_update(loop, extreme, store, before, at, nowhere))
     kept = tuple(_at(each, loop.var, found) for each in payload)
     return (
         Local(
@@ -160,9 +160,9 @@ def _split(
                 Store(before.name, (), Load(store.buffer, store.indices, dtype)),
                 dataclasses.replace(loop, body=(first,)),
                 Local(
-                    place,
+                    at,
                     (
-                        Store(place.name, (), nowhere),
+                        Store(at.name, (), nowhere),
                         _renamed(loop, second, names),
                         If(Binary("ne", found, nowhere, "bool"), kept),
                     ),
@@ -172,10 +172,10 @@ def _split(
     )
 
 
-def _place_update(
-    loop: For, extreme: Extreme, store: Store, before: Buffer, place: Buffer, nowhere: Expr
+def _index_update(
+    loop: For, extreme: Extreme, store: Store, before: Buffer, at: Buffer, nowhere: Expr
 ) -> Store:
-    """Returns the reduction that finds the first, or last, place of the extreme element."""
+    """Returns the reduction that finds where the first, or last, extreme element is."""
     value, dtype = store.value, store.value.dtype
     signs: dict[tuple[str, bool], BinaryOp] = {
         ("max", True): "gt", ("max", False): "ge", ("min", True): "lt", ("min", False): "le",
@@ -188,16 +188,16 @@ def _place_update(
     is_it = reduce(lambda one, other: Binary("land", one, other, "bool"), conditions)
     here = Select(is_it, Var(loop.var), nowhere, INDEX_DTYPE)
     op: BinaryOp = "min" if extreme.is_strict else "max"
-    old = Load(place.name, (), INDEX_DTYPE)
-    return Store(place.name, (), Binary(op, old, here, INDEX_DTYPE), location=store.location)
+    old = Load(at.name, (), INDEX_DTYPE)
+    return Store(at.name, (), Binary(op, old, here, INDEX_DTYPE), location=store.location)
 
 
 def _guarded(guard: Expr | None, stmt: Stmt) -> Stmt:
     return If(guard, (stmt,)) if guard else stmt
 
 
-def _at(store: Store, var: str, place: Expr) -> Store:
-    return dataclasses.replace(store, value=substitute(store.value, {var: place}))
+def _at(store: Store, var: str, at: Expr) -> Store:
+    return dataclasses.replace(store, value=substitute(store.value, {var: at}))
 
 
 def _renamed(loop: For, stmt: Stmt, names: Names) -> For:

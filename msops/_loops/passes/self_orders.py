@@ -37,14 +37,14 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.walk import loads, substitute, variables
 from msops._loops.passes.expand_locals import ELEMENT_LIMIT
-from msops._loops.passes.places import Edge, Place
+from msops._loops.passes.sites import Edge, Site
 
 
-def last_iterations(place: Place, edges: Collection[Edge]) -> Place | None:
+def last_iterations(site: Site, edges: Collection[Edge]) -> Site | None:
     """Returns a store that runs once for loops whose iterations overwrite each other.
 
     Args:
-      place: a store that no other one must alternate with.
+      site: a store that no other one must alternate with.
       edges: orders between its iterations.
 
     Returns:
@@ -53,7 +53,7 @@ def last_iterations(place: Place, edges: Collection[Edge]) -> Place | None:
     """
     if any(edge.kind != "output" or edge.is_reduction for edge in edges):
         return None
-    path, store = list(place.path), place.store
+    path, store = list(site.path), site.store
     for carrier in {edge.carrier for edge in edges}:
         depth = next(
             (n for n, part in enumerate(path) if isinstance(part, For) and part.var == carrier),
@@ -70,25 +70,25 @@ def last_iterations(place: Place, edges: Collection[Edge]) -> Place | None:
         store = dataclasses.replace(store, value=substitute(store.value, {loop.var: last}))
         runs = Binary("lt", loop.begin, loop.end, "bool")
         path[depth] = If(runs, (), location=loop.location)
-    return dataclasses.replace(place, store=store, path=tuple(path))
+    return dataclasses.replace(site, store=store, path=tuple(path))
 
 
 def read_first(
-    place: Place, edges: Collection[Edge], ranges: Ranges, names: Names
+    site: Site, edges: Collection[Edge], ranges: Ranges, names: Names
 ) -> tuple[Buffer, Store, Store] | None:
-    """Returns a temporary, a store to it of all values, and a store of these to their places.
+    """Returns a temporary, a store to it of all values, and a store of these to their elements.
 
     None if other orders remain than of reading before writing, or a condition around the store
     would be changed by it, or the number of values is unknown or too large.
     """
     if any(edge.kind != "anti" or edge.is_reduction for edge in edges):
         return None
-    store = place.store
-    around = [expr for part in place.path for expr in _evaluated(part)]
+    store = site.store
+    around = [expr for part in site.path for expr in _evaluated(part)]
     evaluated_again = (*around, *store.indices)
     if any(load.buffer == store.buffer for expr in evaluated_again for load in loads(expr)):
         return None
-    bounds = {part.var: ranges[part.var] for part in place.path if isinstance(part, For)}
+    bounds = {part.var: ranges[part.var] for part in site.path if isinstance(part, For)}
     shape = tuple(max(high - low + 1, 0) for low, high in bounds.values())
     if math.prod(shape) > ELEMENT_LIMIT:
         return None

@@ -1,6 +1,6 @@
 """Loop IR as C: the back end for CPUs.
 
-Passes, which `passes.pipeline.PASSES_TO_C` lists in their order:
+Passes, which `pipeline.PASSES_TO_C` lists in their order:
 
     merging.py     conditions with one store in each branch
     unrolling.py   short inner loops

@@ -42,7 +42,7 @@ def c_source(
     """Returns a kernel as C.
 
     Args:
-      kernel: after `passes.pipeline.PASSES_TO_C`.
+      kernel: after `pipeline.PASSES_TO_C`.
       unproven: the indices that may be out of range; None if nobody looked, then only the ranges
         of loops are asked.
       overwritten: names of buffers and locals that need not be zero at the start.

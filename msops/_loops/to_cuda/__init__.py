@@ -1,7 +1,7 @@
 """Loop IR as CUDA C: a function for each launch, and the steps that run them.
 
 A parallel nest is one launch: its loops are the grid, all else runs inside a thread. What is in no
-parallel nest is a launch of one thread. `passes.pipeline.PASSES_TO_CUDA` bring a kernel into the
+parallel nest is a launch of one thread. `pipeline.PASSES_TO_CUDA` bring a kernel into the
 form in which each statement of its body is one or the other.
 
 turning.py      reductions around parallel loops

@@ -36,7 +36,7 @@ def cuda_source(
     """Returns a kernel as CUDA C.
 
     Args:
-      kernel: after `passes.pipeline.PASSES_TO_CUDA`.
+      kernel: after `pipeline.PASSES_TO_CUDA`.
       unproven: the indices that may be out of range; None if nobody looked, then only the ranges
         of loop variables are asked.
       overwritten: names of buffers and locals that need not be zero at the start.

@@ -35,7 +35,7 @@ class Access:
       node: the load or store.
       declared: the buffer it accesses.
       statement: what evaluates it: a store, the condition of an `If`, or the bounds of a `For`.
-      order: the place of the statement in the text, counted over the kernel.
+      order: the number of the statement in the text, counted over the kernel.
       is_write: the write of a store.
       domain: the iterations in which it happens.
       relation: from iterations to elements.

@@ -117,7 +117,7 @@ class _Updates:
         self._known: dict[int, Update | None] = {}
 
     def commute(self, first: Access, second: Access) -> bool:
-        """Tells whether both accesses are the element of updates by the same operation."""
+        """Returns whether both accesses are the element of updates by the same operation."""
         a, b = self._update(first), self._update(second)
         return a is not None and b is not None and a.op == b.op
 

@@ -40,7 +40,7 @@ class Flow:
         ]
 
     def is_covered(self, together: int = 0) -> bool:
-        """Tells whether each element read certainly has been written before.
+        """Returns whether each element read certainly has been written before.
 
         Args:
           together: in the same iteration of that many outer loops.
@@ -49,7 +49,7 @@ class Flow:
         return all(_unwritten(read, certain, together) is None for read in self.reads)
 
     def fills(self) -> bool:
-        """Tells whether each element of a buffer of the kernel certainly is written."""
+        """Returns whether each element of a buffer of the kernel certainly is written."""
         certain = [write.relation.range() for write in self.writes if write.is_exact]
         if not certain:
             return False

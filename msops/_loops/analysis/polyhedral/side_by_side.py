@@ -11,7 +11,7 @@ from msops._loops.ir.nodes import For, Kernel
 
 
 def may_run_side_by_side(kernel: Kernel, outer: For, inner: For) -> bool:
-    """Tells whether a loop and the only loop in it give the same with the outer one innermost.
+    """Returns whether a loop and the only loop in it give the same with the outer one innermost.
 
     They do if no iteration of `outer` needs, or overwrites, what an earlier one does at a later
     iteration of `inner`. Then several iterations of `outer` may also run in turns, one iteration of
@@ -32,7 +32,7 @@ def _is_inside(access: Access, outer: For, inner: For) -> bool:
 
 
 def _turns_back(first: Access, second: Access, outer: For) -> bool:
-    """Tells whether two accesses meet, once forwards in `outer` and backwards in the next loop."""
+    """Returns whether two accesses meet forwards in `outer` and backwards in the next loop."""
     if first.buffer != second.buffer or not (first.is_write or second.is_write):
         return False
     depth = [loop.var for loop in first.loops].index(outer.var)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class Site:
     """A store with what is around it.
 
     Attributes:
@@ -50,18 +50,16 @@ class Edge:
     is_reduction: bool
 
 
-def places_of(kernel: Kernel) -> list[Place]:
+def sites_of(kernel: Kernel) -> list[Site]:
     """Returns the stores of a kernel without locals, in the order of the text."""
     return [
-        Place(order, stmt, scope.path)
+        Site(order, stmt, scope.path)
         for order, (stmt, scope) in enumerate(visit(kernel.body, Scope.of(kernel)))
         if isinstance(stmt, Store)
     ]
 
 
-def edges_of(
-    found: Iterable[Dependence], kernel: Kernel, places: Sequence[Place]
-) -> frozenset[Edge]:
+def edges_of(found: Iterable[Dependence], kernel: Kernel, sites: Sequence[Site]) -> frozenset[Edge]:
     """Returns the orders between stores.
 
     What a loop or `If` evaluates counts for each store inside, which will evaluate it again.
@@ -69,7 +67,7 @@ def edges_of(
     # The statements inside one follow it in the text.
     last = [n + sum(1 for _ in statements((s,))) for n, s in enumerate(statements(kernel.body))]
     stores = {
-        order: [place.order for place in places if order <= place.order < end]
+        order: [site.order for site in sites if order <= site.order < end]
         for order, end in enumerate(last)
     }
     return frozenset(
