@@ -47,7 +47,7 @@ void CudaCall::ReadChecks(const CudaDriver& driver, void* const* buffers,
   driver.Check(driver.stream_synchronize(stream), who_, "cuStreamSynchronize");
   if (code > 0 && static_cast<size_t>(code) <= checks_.size()) {
     throw std::runtime_error(Explain(who_, "an index is out of range", {checks_[code - 1]},
-                                     "Mend the index, or guard the access by an if."));
+                                     "Correct the index, or guard the access by an if."));
   }
 }
 
