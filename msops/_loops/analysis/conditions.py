@@ -7,16 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msops._loops.analysis.affine import INDEX_DTYPES, Affine, affine
 from msops._loops.analysis.ranges import Range
-from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr, Unary
-
-_NEGATED: dict[str, BinaryOp] = {
-    "eq": "ne",
-    "ne": "eq",
-    "lt": "ge",
-    "ge": "lt",
-    "le": "gt",
-    "gt": "le",
-}
+from msops._loops.ir.nodes import Binary, Const, Expr, Unary
+from msops._loops.ir.operators import NEGATED
 
 
 def conjuncts(condition: Expr, holds: bool = True) -> tuple[Expr, ...]:
@@ -34,9 +26,9 @@ def conjuncts(condition: Expr, holds: bool = True) -> tuple[Expr, ...]:
         case Const(value=True) if holds:
             return ()
         case Binary(op=op, left=left, right=right) if (
-            not holds and op in _NEGATED and left.dtype in INDEX_DTYPES
+            not holds and op in NEGATED and left.dtype in INDEX_DTYPES
         ):
-            return (Binary(_NEGATED[op], left, right, "bool"),)
+            return (Binary(NEGATED[op], left, right, "bool"),)
     return (condition,) if holds else (Unary("not", condition, "bool"),)
 
 

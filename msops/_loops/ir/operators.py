@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msops._loops.ir.nodes import BinaryOp
+
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+NEGATED: dict[str, BinaryOp] = {
+    "eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le",
+}  # fmt: skip
+"""The comparison that holds where another one of integers does not."""
 LOGICAL = ("land", "lor")
 
 Domain = Literal["number", "integer", "float", "bool"]

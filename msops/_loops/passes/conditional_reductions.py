@@ -28,6 +28,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
 )
+from msops._loops.ir.operators import REDUCIBLE
 from msops._loops.ir.walk import map_bodies, with_body
 from msops._loops.passes.extremes import find_extreme, is_element, reads
 from msops._loops.passes.search import split_search
@@ -96,7 +97,7 @@ def _isolated(store: Store) -> Store:
     if not isinstance(value, Binary) or is_element(value.left, store):
         return store
     op = "add" if value.op == "sub" else value.op
-    if op not in ("add", "mul", "min", "max", "land", "lor", "and", "or", "xor"):
+    if op not in REDUCIBLE:
         return store
     rest = _without(value, op, store)
     if rest is None or reads(rest, {store.buffer}):

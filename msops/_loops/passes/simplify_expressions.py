@@ -12,16 +12,14 @@ from functools import cache
 
 import numpy as np
 
-from msops._loops.analysis.affine import Affine
+from msops._loops.analysis.affine import INDEX_DTYPES, Affine
 from msops._loops.analysis.ranges import Range, Ranges, range_of
 from msops._loops.ir import scalars
 from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Const, Expr, Load, Select, Unary, Var
-from msops._loops.ir.operators import COMPARISONS, INTEGERS, LOGICAL, is_float
+from msops._loops.ir.operators import COMPARISONS, INTEGERS, LOGICAL, NEGATED, is_float
 from msops._loops.ir.walk import expressions, map_operands
 
-_INDEX_DTYPES = ("int32", "int64")
 _FLOORING: dict[BinaryOp, BinaryOp] = {"truncdiv": "floordiv", "truncmod": "mod"}
-_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 # Of floats, those that round the exact result; the functions of two libraries may differ.
 _FOLDED = ("add", "sub", "mul", "div", "min", "max", *COMPARISONS)
 
@@ -74,7 +72,7 @@ def narrowed(ranges: Ranges, condition: Expr, negated: bool = False) -> Ranges:
         case Binary(op=op, left=left, right=right) if (
             op in COMPARISONS and _is_index(left) and _is_index(right)
         ):
-            return _narrowed_by(ranges, _NEGATED[op] if negated else op, left, right)
+            return _narrowed_by(ranges, NEGATED[op] if negated else op, left, right)
     return ranges
 
 
@@ -101,7 +99,7 @@ def _narrowed_by(ranges: Ranges, op: str, left: Expr, right: Expr) -> Ranges:
 
 
 def _is_index(expr: Expr) -> bool:
-    return expr.dtype in _INDEX_DTYPES and not any(
+    return expr.dtype in INDEX_DTYPES and not any(
         isinstance(part, Load) or is_float(part.dtype) for part in expressions(expr)
     )
 
@@ -195,9 +193,9 @@ def _unary(expr: Unary) -> Expr:
         case Unary(operand=Unary(operand=inner, op=op)) if op == expr.op:
             return inner
         case Unary(op="not", operand=Binary(op=op, left=left, right=right)) if (
-            op in _NEGATED and not is_float(left.dtype)
+            op in NEGATED and not is_float(left.dtype)
         ):
-            return Binary(_NEGATED[op], left, right, "bool")  # type: ignore[arg-type]
+            return Binary(NEGATED[op], left, right, "bool")  # type: ignore[arg-type]
     return expr
 
 
@@ -246,7 +244,7 @@ def _comparison(expr: Binary, ranges: Ranges) -> Expr:
 def _sign_test(op: str, low: int, high: int) -> bool | None:
     """Returns the outcome of a comparison whose left side minus the right one has a range."""
     if op in ("ge", "gt", "ne"):
-        found = _sign_test(_NEGATED[op], low, high)
+        found = _sign_test(NEGATED[op], low, high)
         return None if found is None else not found
     holds, fails = {
         "lt": (high < 0, low >= 0),

@@ -27,9 +27,8 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
-from msops._loops.ir.operators import COMPARISONS, INTEGERS
+from msops._loops.ir.operators import COMPARISONS, INTEGERS, NEGATED
 
-_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 _SETS = {op: getattr(isl.PwAff, f"{op}_set") for op in COMPARISONS}
 
 
@@ -197,7 +196,7 @@ class Domain:
             ):
                 a, b = self.expression(left), self.expression(right)
                 if a is not None and b is not None:
-                    return _SETS[_NEGATED[op] if negated else op](a, b), True
+                    return _SETS[NEGATED[op] if negated else op](a, b), True
         return None, False
 
     def _space(self) -> isl.LocalSpace:
