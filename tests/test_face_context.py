@@ -14,13 +14,15 @@ from conftest import ROOT
 from face_namespace import ms
 
 from msops import common
-from msops._face import context
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, MsopsError
 
 
 @pytest.fixture(autouse=True)
-def _fresh_context(monkeypatch):
-    monkeypatch.setattr(context, "_state", context._State())
+def _same_context_again():
+    names = ("mode", "device_target", "device_id", "save_graphs")
+    before = {name: ms.get_context(name) for name in names}
+    yield
+    ms.set_context(**before)
 
 
 def in_new_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -119,26 +121,41 @@ def test_a_missing_device_number_raises_at_first_use():
 
 
 def test_ascend_runs_on_the_default_device_and_says_so_once():
-    ms.set_context(device_target="Ascend")
-    with pytest.warns(UserWarning, match="no Ascend device"):
-        x = ms.Tensor([1.0])
-    # A second warning would be an error here.
+    code = """
+import warnings
+from face_namespace import ms
+ms.set_context(device_target="Ascend")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    x = ms.Tensor([1.0])
     assert (x + ms.Tensor(1.0)).tolist() == [2.0]
+print(*[entry.message for entry in caught])
+"""
+    done = in_new_process(code)
+    assert done.stdout.startswith("msops: there is no Ascend device under JAX; "), done.stderr
+    assert done.stdout.count("no Ascend device") == 1
 
 
-def test_the_warning_of_ascend_names_the_line_of_the_script():
-    class Net(ms.nn.Cell):
-        def construct(self, x):
-            return x
+@pytest.mark.parametrize("use", ["ms.Tensor([1.0])", "net(x)", "gradient(x)"])
+def test_the_warning_of_ascend_names_the_line_of_the_script(tmp_path, use):
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import warnings
+from face_namespace import ms
 
-    x, net, gradient = ms.Tensor([1.0]), Net(), ms.grad(lambda a: a)
-    for use in (lambda: ms.Tensor([1.0]), lambda: net(x), lambda: gradient(x)):
-        ms.set_context(device_target="Ascend")
-        with pytest.warns(UserWarning, match="no Ascend device") as caught:
-            use()
-        assert [entry.filename for entry in caught] == [__file__]
-        assert [entry.lineno for entry in caught] == [use.__code__.co_firstlineno]
-        context._state = context._State()
+class Net(ms.nn.Cell):
+    def construct(self, x):
+        return x
+
+x, net, gradient = ms.Tensor([1.0]), Net(), ms.grad(lambda a: a)
+ms.set_context(device_target="Ascend")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    {use}
+print([(entry.filename, entry.lineno) for entry in caught])
+""")
+    done = in_new_process(f"import runpy; runpy.run_path({str(script)!r})")
+    assert done.stdout == f"{[(str(script), 13)]}\n", done.stderr
 
 
 @pytest.fixture
@@ -176,14 +193,19 @@ def test_there_is_no_seed_at_first():
     assert done.stdout == "None\n", done.stderr
 
 
-def test_a_fixed_device_outlasts_the_script():
-    context.fix_device("CPU")
-    ms.set_context(device_target="GPU", device_id=3, mode=ms.GRAPH_MODE)
-    ms.set_device("Ascend")
-    assert ms.get_context("device_target") == "CPU"
-    assert ms.get_context("device_id") == 0
-    assert ms.get_context("mode") == ms.GRAPH_MODE
-    assert ms.Tensor([1.0]).tolist() == [1.0]
+def test_a_fixed_device_outlasts_the_script(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("""
+from face_namespace import ms
+ms.set_context(device_target="GPU", device_id=3, mode=ms.GRAPH_MODE)
+ms.set_device("Ascend")
+print(*map(ms.get_context, ("device_target", "device_id", "mode")), ms.Tensor([1.0]).tolist())
+""")
+    words = ["msops", "run", "--device", "CPU", str(script)]
+    done = in_new_process(
+        f"import runpy, sys; sys.argv = {words!r}; runpy.run_module('msops', run_name='__main__')"
+    )
+    assert done.stdout == "CPU 0 0 [1.0]\n", done.stderr
 
 
 def test_tensors_and_results_are_on_the_selected_device():

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import msops
 from msops import ops
-from msops._face.tensor import unwrap, wrap
 from msops.errors import ArgumentTypeError, ArgumentValueError, MsopsError
 
 Tensor = ms.Tensor
@@ -117,14 +117,18 @@ def test_tensors_are_pytree_nodes():
     assert (moved.name, moved.tolist()) == ("p", [2.0])
 
 
-def test_wrap_and_unwrap_trees():
-    tree = {"a": (Tensor([1.0]), 2, None), "b": [Tensor(3)]}
-    raw = unwrap(tree)
-    assert isinstance(raw["a"][0], jax.Array)
-    assert raw["a"][1:] == (2, None)
-    back = wrap(raw)
-    assert isinstance(back["a"][0], Tensor)
-    assert isinstance(back["b"][0], Tensor)
+def test_tensors_inside_lists_are_arrays_to_a_kernel_and_come_back_as_tensors():
+    kinds = []
+
+    def kernel(x, pair):
+        kinds.append([type(array) for array in (x, *pair)])
+        return x + pair[0], pair[1]
+
+    op = msops.Custom(kernel, lambda x, pair: (x, pair[1]), lambda x, pair: (x, pair[1]))
+    results = op(Tensor([1.0]), [Tensor([2.0]), Tensor(3)])
+    assert [result.tolist() for result in results] == [[3.0], 3]
+    assert {type(result) for result in results} == {Tensor}
+    assert kinds == [[np.ndarray] * 3]
 
 
 def test_tensor_beside_numpy():

@@ -181,8 +181,7 @@ extern "C" int TakeGrad(KERNEL) {
 
 
 def test_a_gradient_kernel_keeps_the_width_of_tensors(notebook):
-    from msops._face.gradients import grad
-    from msops._face.tensor import Tensor
+    from msops import Tensor, grad
 
     source = HEAD + (
         kernel("Double", "b[i] = 2 * a[i];") + kernel("DoubleGrad", "d[i] = 2 * c[i];")

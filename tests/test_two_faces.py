@@ -15,7 +15,6 @@ from custom_ops import aot, first, multiply_bprop, scale_sum_info
 
 import msops as ms
 from msops import Custom, Tensor, errors, nn
-from msops._backends import BACKENDS
 from msops.ops import CustomRegOp, DataType
 
 MODES = [ms.PYNATIVE_MODE, ms.GRAPH_MODE]
@@ -186,7 +185,8 @@ def test_rows_of_the_platform_guard_whatever_the_device_target() -> None:
         info = CustomRegOp().input(0, "x").input(1, "y").output(0, "out").target(target)
         return info.dtype_format(dtype, dtype, dtype).get_op_info()
 
-    infos = [rows("CPU", DataType.F32_Default), rows("Ascend", DataType.F16_Default)]
+    infos = [rows(target, DataType.F32_Default) for target in ("CPU", "GPU")]
+    infos.append(rows("Ascend", DataType.F16_Default))
     op = aot("Multiply", reg_info=infos)
     pyfunc = Custom(np.multiply, first, first, reg_info=infos)
     narrow = np.array([1.0], np.float16)
@@ -198,8 +198,10 @@ def test_rows_of_the_platform_guard_whatever_the_device_target() -> None:
                 guarded(narrow, narrow)
     finally:
         ms.set_context(device_target="CPU")
-    assert BACKENDS["pyfunc"]().guard_target("cuda") == "CPU"
-    assert BACKENDS["aot"]().guard_target("cuda") == "GPU"
+    for guarded, target in ((op, "GPU"), (pyfunc, "CPU")):
+        traced = jax.jit(guarded).trace(narrow, narrow)
+        with pytest.raises(errors.OpInfoTypeError, match=rf"on {target}: input dtypes \(float16"):
+            traced.lower(lowering_platforms=("cuda",))
 
 
 def test_bprop_gets_tensors_and_may_use_ops_and_attributes(mode: int) -> None:
