@@ -15,7 +15,7 @@ import pytest
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
-from msops import _native
+from msops import _native as native
 
 # What kernels of the tests begin with.
 PREAMBLE = """
@@ -34,7 +34,7 @@ def register_targets(platform: str = "cpu") -> None:
     if platform in _registered:
         return
     _registered.add(platform)
-    for row in _native.registrations():
+    for row in native.registrations():
         if row["platform"] != platform:
             continue
         register = (
@@ -68,7 +68,7 @@ def compile_library(
 def register(path: Path, *, old_string_abi: bool = False, origin: Path | None = None) -> Library:
     """Makes a library known to the module, as the toolchain does."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    _native.register_library(digest, str(path), str(origin or path), old_string_abi)
+    native.register_library(digest, str(path), str(origin or path), old_string_abi)
     return Library(path, digest)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from extension_modules import extension
+from native_harness import native
 
 import msops as ms
-from msops._calls.library_call import native_module
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -267,18 +267,18 @@ def test_eager_kernels_run_without_the_gil(ops):
 
 def test_runners_go_with_their_programs(ops):
     gc.collect()
-    before = native_module().count_runners()
+    before = native.count_runners()
 
     def use():
         compiled = [jax.jit(lambda x, k=k: ops.axpy(x, x, float(k))) for k in range(5)]
         for k, function in enumerate(compiled):
             same(function(X), X * k + X)
-        return native_module().count_runners()
+        return native.count_runners()
 
     assert use() == before + 5
     jax.clear_caches()
     gc.collect()
-    assert native_module().count_runners() <= before
+    assert native.count_runners() <= before
 
 
 FOUR_DEVICES = """

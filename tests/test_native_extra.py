@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from native_harness import PREAMBLE, Call, build, failure, run, same
-
-from msops import _native
+from native_harness import PREAMBLE, Call, build, failure, native, run, same
 
 SOURCE = (
     PREAMBLE
@@ -127,7 +125,7 @@ def library(request, tmp_path_factory):
 
 def infer_shape(library, symbol, shapes=(), attributes=None, multiple=False):
     dtypes = ["float32"] * len(shapes)
-    return _native.infer_shape(library.hash, symbol, shapes, dtypes, attributes or {}, multiple)
+    return native.infer_shape(library.hash, symbol, shapes, dtypes, attributes or {}, multiple)
 
 
 def test_kernel_reads_every_type_of_attribute(library):
@@ -235,9 +233,9 @@ def test_infer_shape_of_several_outputs(library):
 
 
 def test_infer_type(library):
-    assert _native.infer_type(library.hash, "Dot", [43, 35], {}, False) == [35]
-    assert _native.infer_type(library.hash, "Dot", [43], {"as": 30}, False) == [30]
-    assert _native.infer_type(library.hash, "Split", [43], {}, True) == [43, 45, 43]
+    assert native.infer_type(library.hash, "Dot", [43, 35], {}, False) == [35]
+    assert native.infer_type(library.hash, "Dot", [43], {"as": 30}, False) == [30]
+    assert native.infer_type(library.hash, "Split", [43], {}, True) == [43, 45, 43]
 
 
 def test_exception_of_a_companion_is_an_error(library):
@@ -248,26 +246,24 @@ def test_exception_of_a_companion_is_an_error(library):
         "  std::invalid_argument: a matrix and a scalar, please",
     ]
     with pytest.raises(RuntimeError, match="std::out_of_range"):
-        _native.infer_type(library.hash, "Dot", [43], {}, False)
+        native.infer_type(library.hash, "Dot", [43], {}, False)
     with pytest.raises(RuntimeError, match="string"):
         infer_shape(library, "Ask", attributes={"as": "nothing it knows"})
 
 
 def test_missing_companion_is_an_error_of_its_own(library):
     with pytest.raises(
-        _native.MissingCompanionError, match="function ReadAllInferShape, found none"
+        native.MissingCompanionError, match="function ReadAllInferShape, found none"
     ):
         infer_shape(library, "ReadAll")
-    with pytest.raises(
-        _native.MissingCompanionError, match="function ReadAllInferType, found none"
-    ):
-        _native.infer_type(library.hash, "ReadAll", [], {}, False)
-    assert issubclass(_native.MissingCompanionError, RuntimeError)
+    with pytest.raises(native.MissingCompanionError, match="function ReadAllInferType, found none"):
+        native.infer_type(library.hash, "ReadAll", [], {}, False)
+    assert issubclass(native.MissingCompanionError, RuntimeError)
 
 
 def test_kernel_data_of_a_companion_dies_with_the_question(library):
     infer_shape(library, "Dot", [[2, 3], []])
-    _native.infer_type(library.hash, "Dot", [43, 43], {}, False)
+    native.infer_type(library.hash, "Dot", [43, 43], {}, False)
     with pytest.raises(RuntimeError):
         infer_shape(library, "Dot", [[2], [2]])
     assert ctypes.CDLL(str(library.path)).LiveData() == 0

@@ -15,11 +15,10 @@ from native_harness import (
     build,
     compile_library,
     failure,
+    native,
     register,
     run,
 )
-
-from msops import _native
 
 SOURCE = (
     PREAMBLE
@@ -51,9 +50,9 @@ def test_unknown_hash_is_an_error_that_names_where_it_looked(tmp_path):
         assert place in text
     assert "call msops.register_ffi_targets()" in text
     with pytest.raises(RuntimeError, match="expected to find it by its hash"):
-        _native.open_library(unknown.hash)
+        native.open_library(unknown.hash)
     with pytest.raises(RuntimeError, match="expected to find it by its hash"):
-        _native.infer_type(unknown.hash, "Value", [], {}, False)
+        native.infer_type(unknown.hash, "Value", [], {}, False)
 
 
 def test_libraries_with_equal_symbols_do_not_meet(tmp_path):
@@ -86,13 +85,13 @@ def test_file_that_is_no_library_is_an_error(tmp_path):
     text = failure(Call(library, "Value", (SCALAR,)), np.float32(0))
     assert f"Library text.so ({library.hash[:12]}): expected a library that can be opened" in text
     with pytest.raises(RuntimeError, match="expected a library that can be opened"):
-        _native.open_library(library.hash)
+        native.open_library(library.hash)
 
 
 def test_library_with_an_unresolved_symbol_is_refused_when_opened(tmp_path):
     source = PREAMBLE + "extern int elsewhere();\nKERNEL(Value) { return elsewhere(); }\n"
     with pytest.raises(RuntimeError, match="undefined symbol"):
-        _native.open_library(build(tmp_path, source, "unresolved").hash)
+        native.open_library(build(tmp_path, source, "unresolved").hash)
 
 
 @pytest.mark.parametrize("symbol", ["variable", "local", "system", "msops_missing"])
@@ -147,7 +146,7 @@ def test_library_from_outside_the_allow_list_is_refused(places, outside):
     assert "expected a file in the allowed folder, got one outside it" in text
     assert f"MS_CUSTOM_AOT_WHITE_LIST is {places / 'allowed'}" in text
     with pytest.raises(RuntimeError, match="allowed folder"):
-        _native.infer_shape(library.hash, "Value", [], [], {}, False)
+        native.infer_shape(library.hash, "Value", [], [], {}, False)
 
 
 def test_link_out_of_the_allow_list_is_refused(places):
@@ -164,10 +163,10 @@ def test_allow_list_is_read_again_for_a_library_that_is_open(places, monkeypatch
     assert value_of(library) == 54
     monkeypatch.setenv("MS_CUSTOM_AOT_WHITE_LIST", str(places / "allowed"))
     with pytest.raises(RuntimeError, match="allowed folder"):
-        _native.open_library(library.hash)
+        native.open_library(library.hash)
     # Once it was registered from an allowed place too, its content is as good as allowed.
     register(library.path, origin=places / "allowed" / "v.cc")
-    _native.open_library(library.hash)
+    native.open_library(library.hash)
 
 
 @pytest.mark.parametrize("form", ["{}/", "~/allowed"])
@@ -178,7 +177,7 @@ def test_forms_of_the_allow_list(places, monkeypatch, form):
 
 
 def test_registrations_list_types_before_the_targets_that_use_them():
-    rows = [(row["kind"], row["platform"], row["name"]) for row in _native.registrations()]
+    rows = [(row["kind"], row["platform"], row["name"]) for row in native.registrations()]
     targets = [
         ("cpu", "msops_aicpu"),
         ("cpu", "msops_aot"),
@@ -199,7 +198,7 @@ def test_registrations_list_types_before_the_targets_that_use_them():
     assert [row[0] for row in rows] == ["type", "target"] * len(targets)
     # The Python side knows a registration by these two.
     assert len({(name, platform) for _, platform, name in rows}) == len(rows)
-    for row in _native.registrations():
+    for row in native.registrations():
         names = {"type": {"type_id", "type_info"}, "target": {"instantiate", "execute"}}
         assert set(row["capsules"]) == names[row["kind"]]
 
@@ -207,7 +206,7 @@ def test_registrations_list_types_before_the_targets_that_use_them():
 def test_registering_a_target_twice_is_allowed(tmp_path):
     library = library_of(tmp_path, 61)
     value_of(library)
-    for row in _native.registrations():
+    for row in native.registrations():
         if (row["kind"], row["platform"]) == ("target", "cpu"):
             jax.ffi.register_ffi_target(row["name"], row["capsules"], platform="cpu")
     assert value_of(library) == 61
