@@ -12,11 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-
-from msops._base.dtypes import as_dtype
-from msops._loops.ir.nodes import Kernel
-from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch
-from msops._loops.to_cuda.language import FROM_F16, PREAMBLE, TO_F16
+from loop_ir import FROM_F16, PREAMBLE, TO_F16, Clear, Copy, CudaSource, Kernel, Launch, as_dtype
 
 FOLDER = Path(__file__).resolve().parent
 CACHE = Path(os.environ["MSOPS_CACHE_DIR"]) / "cuda-emulation"

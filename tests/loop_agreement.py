@@ -7,11 +7,22 @@ from collections.abc import Sequence
 
 import ml_dtypes
 import numpy as np
-
-from msops._loops.ir.nodes import Binary, Buffer, Call, Cast, Const, Expr, Kernel, Load, Stmt, Store
-from msops._loops.ir.operators import FLOATS
-from msops._loops.ir.walk import map_bodies, statements
-from msops._loops.oracle.interpret import interpret
+from loop_ir import (
+    FLOATS,
+    Binary,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Kernel,
+    Load,
+    Stmt,
+    Store,
+    interpret,
+    map_bodies,
+    statements,
+)
 
 COUNT = Buffer("count_of_stores", (), "float64")
 LARGEST = Buffer("largest_stored", (), "float64")

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from loop_ir import Kernel, Spec, read_kernel
 from loop_kernels import (
     contractions,
     dynamic_programming,
@@ -24,9 +25,6 @@ from loop_kernels import (
     stencils,
 )
 from loop_kernels.case import Case as Case
-
-from msops._loops.frontends import Spec, read_kernel
-from msops._loops.ir.nodes import Kernel
 
 CORPUS: tuple[Case, ...] = (
     *elementwise.CASES,

@@ -12,9 +12,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-
-from msops._loops.ir.nodes import Binary, Buffer, Call, Cast, Const, Expr, Load, Select, Unary, Var
-from msops._loops.ir.operators import FLOATS, INTEGERS
+from loop_ir import (
+    FLOATS,
+    INTEGERS,
+    Binary,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
 
 INPUT_LIMIT = 4
 """The largest magnitude of a float input."""

@@ -11,12 +11,8 @@ from collections.abc import Sequence
 
 from hypothesis import assume
 from hypothesis import strategies as st
+from loop_ir import FLOATS, check_bounds, parse_kernel, verify
 from loop_strategies import Case, inputs_of
-
-from msops._loops.analysis.bounds import check_bounds
-from msops._loops.ir.operators import FLOATS
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.oracle.verify import verify
 
 VALUES = ("float32", "int32", "int8", "uint8", "float64", "int64", "uint16", "float16", "uint64")
 TABLES = ("int32", "uint8", "int8", "int64", "uint32", "uint64")

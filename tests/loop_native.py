@@ -10,15 +10,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-
-from msops._base.dtypes import as_dtype
-from msops._loops.analysis.bounds import check_bounds as find_doubtful
-from msops._loops.analysis.unwritten import find_unwritten
-from msops._loops.ir.nodes import Buffer, Kernel
-from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.pipeline import PASSES_COMMON, PASSES_TO_C, run
-from msops._loops.to_c import CSource, c_source
-from msops._toolchain.generated import FLAGS
+from loop_ir import (
+    FLAGS,
+    PASSES_COMMON,
+    PASSES_TO_C,
+    Buffer,
+    CSource,
+    Kernel,
+    as_dtype,
+    c_source,
+    find_unwritten,
+    mark_loops,
+)
+from loop_ir import check_bounds as find_doubtful
+from loop_ir import run_passes as run
 
 # Runs a parallel loop backwards in blocks as small as allowed: wrong if its iterations depend.
 _BACKWARDS = """

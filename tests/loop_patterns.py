@@ -11,11 +11,8 @@ from collections.abc import Sequence
 
 from hypothesis import assume
 from hypothesis import strategies as st
+from loop_ir import check_bounds, parse_kernel, verify
 from loop_strategies import Case, inputs_of
-
-from msops._loops.analysis.bounds import check_bounds
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.oracle.verify import verify
 
 RANKS = {"a": 1, "b": 2, "c": 1, "d": 2, "t": 1, "z": 0}
 """Inputs a and b; results c, d, t and z."""

@@ -9,12 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-
-from msops._loops.frontends import LoopProgram, Spec, read_kernel
-from msops._loops.ir.nodes import Kernel
-from msops._loops.ir.text import kernel_text
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.verify import verify
+from loop_ir import Kernel, LoopProgram, Spec, interpret, kernel_text, read_kernel, verify
 
 _count = itertools.count()
 

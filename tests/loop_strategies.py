@@ -31,9 +31,8 @@ from loop_expressions import (
     plus,
     values,
 )
-
-from msops._base.dtypes import as_dtype
-from msops._loops.ir.nodes import (
+from loop_ir import (
+    FLOATS,
     Binary,
     Buffer,
     Const,
@@ -46,10 +45,10 @@ from msops._loops.ir.nodes import (
     Stmt,
     Store,
     Var,
+    as_dtype,
+    statements,
+    verify,
 )
-from msops._loops.ir.operators import FLOATS
-from msops._loops.ir.walk import statements
-from msops._loops.oracle.verify import verify
 
 DTYPES = ("float32", "int32", "float16", "bfloat16", "bool", "int8", "uint8", "int16", "uint32")
 """The dtypes of a JAX without x64."""

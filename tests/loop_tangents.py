@@ -12,9 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from msops._loops.ir import scalars
-from msops._loops.ir.nodes import (
+from loop_ir import (
     Binary,
     Buffer,
     Call,
@@ -31,8 +29,9 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+    is_float,
+    scalars,
 )
-from msops._loops.ir.operators import is_float
 
 STEP = 1e-30
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
-from msops._loops.ir import scalars
-from msops._loops.ir.nodes import (
+from loop_ir import (
     Binary,
     Call,
     Cast,
@@ -28,6 +26,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+    scalars,
 )
 
 

@@ -11,24 +11,28 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from loop_corpus import BY_NAME, CORPUS, specialised
 from loop_idioms import idioms
+from loop_ir import (
+    BINARY,
+    FUNCTIONS,
+    Kernel,
+    Local,
+    adjoint,
+    interpret,
+    is_float,
+    kernel_text,
+    parse_kernel,
+    recording,
+    size_bytes,
+    statements,
+    verify,
+)
+from loop_ir import GRADIENT_RULES as RULES
+from loop_ir import isl as library
 from loop_kernels.case import Case as CorpusCase
 from loop_patterns import patterns
 from loop_strategies import Case, kernels
 from loop_tangents import slope, tangents
 
-from msops._loops.analysis.polyhedral import library
-from msops._loops.gradient import recording
-from msops._loops.gradient.rules import RULES
-from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import Kernel, Local
-from msops._loops.ir.operators import BINARY, is_float
-from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.text import kernel_text
-from msops._loops.ir.walk import statements
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.oracle.verify import verify
-from msops._loops.pipeline import adjoint
 from msops.errors import ArgumentValueError
 
 

@@ -7,17 +7,18 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
-from msops._loops.ir.nodes import Kernel
-from msops._loops.ir.text import kernel_text
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.oracle.verify import verify
-from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.to_c import cost
-from msops._loops.to_c.jamming import jam_serial_loops
-from msops._loops.to_c.partial_sums import split_reductions
-from msops._loops.to_c.tiling import tile_crossing_loops
+from loop_ir import (
+    Kernel,
+    interpret,
+    jam_serial_loops,
+    kernel_text,
+    mark_loops,
+    parse_kernel,
+    split_reductions,
+    tile_crossing_loops,
+    verify,
+)
+from loop_ir import c_cost as cost
 
 Change = Callable[[Kernel], Kernel]
 

@@ -12,11 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from custom_ops import aicpu, aot, first, loops, matmul, multiply, solve_lower, tbe
+from loop_ir import count_operations, counts, parse_kernel
 
 from msops import Custom, Tensor, errors
-from msops._loops.analysis.polyhedral import counts
-from msops._loops.analysis.polyhedral.counts import count_operations
-from msops._loops.oracle.parse import parse_kernel
 
 X = jax.ShapeDtypeStruct((3, 5), jnp.float32)
 

@@ -19,33 +19,40 @@ from cuda_emulation import Emulation
 from hypothesis import given, settings
 from loop_agreement import assert_agree
 from loop_corpus import CORPUS, Case, specialised
-from loop_strategies import WIDE_DTYPES, kernels
-
-from msops._base.dtypes import as_dtype
-from msops._loops import pipeline
-from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import (
+from loop_ir import BINARY_TYPES as _BINARY
+from loop_ir import (
+    DTYPES,
+    FUNCTIONS,
+    INTEGERS,
+    PREAMBLE,
     Binary,
     Buffer,
     Call,
     Cast,
+    Clear,
     Const,
+    Copy,
+    CudaSource,
     Expr,
     For,
     Kernel,
+    Launch,
     Load,
     Store,
     Var,
+    as_dtype,
+    body_text,
+    cuda_source,
+    find_compiler,
+    interpret,
+    parse_kernel,
+    pipeline,
+    result_dtype,
+    verify,
 )
-from msops._loops.ir.operators import DTYPES, INTEGERS, result_dtype
-from msops._loops.ir.text import body_text
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.oracle.rules import _BINARY, _FUNCTIONS
-from msops._loops.oracle.verify import verify
-from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, cuda_source
-from msops._loops.to_cuda.language import PREAMBLE
-from msops._toolchain.nvrtc import find_compiler
+from loop_ir import FUNCTION_TYPES as _FUNCTIONS
+from loop_strategies import WIDE_DTYPES, kernels
+
 from msops.errors import BuildError
 
 ARCHITECTURE = "sm_90"

@@ -15,13 +15,9 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from loop_ir import Kernel, adjoint, interpret, parse_kernel, to_raised
+from loop_ir import build_jax as build
 from loop_native import build_together, call, prepared, printed
-
-from msops._loops.ir.nodes import Kernel
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.pipeline import adjoint, to_raised
-from msops._loops.to_jax.printing import build
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from msops._loops.ir.formulas import evaluate
-from msops._loops.ir.functions import FUNCTIONS, Function
+from loop_ir import FUNCTIONS, Function, evaluate
 
 PROGRAM = '''
 import jax

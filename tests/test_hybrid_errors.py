@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hybrid_error_cases import BUILD_ERRORS, TYPE_ERRORS, VALUE_ERRORS
+from loop_ir import Spec, read_kernel
 from loop_source import define, matrix, read, run, specialise, vector
 
-from msops._loops.frontends import Spec, read_kernel
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, explain
 
 

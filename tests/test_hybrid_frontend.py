@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from loop_corpus import CORPUS, Case, specialised
+from loop_ir import Spec, interpret, kernel_text, verify
 from loop_source import body, define, matrix, run, specialise, vector
-
-from msops._loops.frontends import Spec
-from msops._loops.ir.text import kernel_text
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.verify import verify
 
 
 @pytest.mark.parametrize("size", [5, 8])

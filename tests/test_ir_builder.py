@@ -8,16 +8,12 @@ import re
 
 import numpy as np
 import pytest
+from loop_ir import TVM_MODULES as MODULES
+from loop_ir import Kernel, Local, Spec, body_text, interpret, statements, verify
+from loop_ir import specialise_tvm as specialise
 from tvm_corpus import specialised_tvm
 from tvm_kernels import built
 
-from msops._loops.frontends.spec import Spec
-from msops._loops.frontends.tvm import MODULES, specialise
-from msops._loops.ir.nodes import Kernel, Local
-from msops._loops.ir.text import body_text
-from msops._loops.ir.walk import statements
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.verify import verify
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, MsopsError
 
 tvm = MODULES["tvm"]

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from loop_corpus import CORPUS, Case
+from loop_ir import INTRINSICS, read_kernel
 
 from msops import kernel, ops
 from msops._custom import numpy_intrinsics
-from msops._loops.frontends import read_kernel
-from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._op_info import CustomRegOp
 from msops.errors import ArgumentTypeError
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import ROOT
+from loop_ir import read_source, same_code
 from loop_source import define, read, run
 
-from msops._loops.frontends.source import read_source, same_code
 from msops.errors import ArgumentValueError
 
 

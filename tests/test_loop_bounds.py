@@ -8,14 +8,10 @@ import jax
 import numpy as np
 import pytest
 from cuda_emulation import Emulation
+from loop_ir import Kernel, cuda_source, interpret, pipeline
+from loop_ir import build_jax as build
 from loop_native import build_together, call, prepared, printed
 from loop_source import body, define, matrix, specialise, vector
-
-from msops._loops import pipeline
-from msops._loops.ir.nodes import Kernel
-from msops._loops.oracle.interpret import interpret
-from msops._loops.to_cuda import cuda_source
-from msops._loops.to_jax.printing import build
 
 LEAST, GREATEST = -(2**31), 2**31 - 1
 STEPS = (1, 2, 3, 7, 2**30, 2**31 - 1, 2**31, 2**32 - 1, 2**40, -1, -2, -5, -(2**31), -(2**33))

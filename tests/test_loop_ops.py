@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 from loop_corpus import BY_NAME
+from loop_ir import isl as library
 
 import msops
 from msops import Custom, ops
-from msops._loops.analysis.polyhedral import library
 from msops.errors import ArgumentValueError, InferenceValueError, KernelError
 from msops.ops import CustomRegOp, DataType
 

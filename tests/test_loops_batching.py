@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loop_ir import For, batched, interpret, kernel_text, mark_loops, parse_kernel, verify
 from loop_strategies import Case, inputs_of, kernels
-
-from msops._loops.ir.nodes import For
-from msops._loops.ir.text import kernel_text
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.oracle.verify import verify
-from msops._loops.passes.batching import batched
-from msops._loops.passes.mark_loops import mark_loops
 
 
 def test_results_and_mapped_parameters_get_an_axis() -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from loop_ir import Lowering, Specialisation, parse_kernel
 
 import msops
-from msops._loops.choice import Lowering
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.specialisation import Specialisation
 from msops.errors import BuildError
 
 ADD = """kernel add(a: float32[n, n]) -> (b) {

@@ -10,19 +10,23 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from loop_ir import (
+    Dependence,
+    For,
+    Kernel,
+    NotRaised,
+    analyse,
+    check_bounds,
+    dependences,
+    find_kinds,
+    find_unwritten,
+    mark_loops,
+    parse_kernel,
+    to_raised,
+)
+from loop_ir import isl as library
 from loop_strategies import Case, inputs_of, kernels
 from loop_trace import Event, trace
-
-from msops._loops.analysis.bounds import check_bounds
-from msops._loops.analysis.kinds import find_kinds
-from msops._loops.analysis.polyhedral import library
-from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
-from msops._loops.analysis.unwritten import find_unwritten
-from msops._loops.errors import NotRaised
-from msops._loops.ir.nodes import For, Kernel
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.pipeline import analyse, to_raised
 
 several = settings(max_examples=80, deadline=None)
 

@@ -12,14 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_agreement import assert_agree, rounding_bound
 from loop_expressions import LIPSCHITZ
+from loop_ir import (
+    FLOATS,
+    Binary,
+    Call,
+    Cast,
+    For,
+    If,
+    Kernel,
+    Local,
+    Select,
+    as_dtype,
+    expressions,
+    interpret,
+    loads,
+    own_expressions,
+    parse_kernel,
+    statements,
+)
 from loop_strategies import WIDE_DTYPES, Case, kernels
 
-from msops._base.dtypes import as_dtype
-from msops._loops.ir.nodes import Binary, Call, Cast, For, If, Kernel, Local, Select
-from msops._loops.ir.operators import FLOATS
-from msops._loops.ir.walk import expressions, loads, own_expressions, statements
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.parse import parse_kernel
 from msops.errors import ArgumentValueError, KernelError
 
 

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_strategies import WIDE_DTYPES, Case, kernels
-
-from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import (
+from loop_ir import (
+    BINARY,
+    DTYPES,
+    FLOATS,
+    FUNCTIONS,
+    INTEGERS,
     Binary,
     Buffer,
     Call,
@@ -21,22 +23,28 @@ from msops._loops.ir.nodes import (
     Expr,
     For,
     If,
+    IRError,
     Kernel,
     Load,
     Local,
     Select,
     Stmt,
     Store,
+    TextError,
     Unary,
     Var,
+    body_text,
+    expr_text,
+    kernel_text,
+    parse_body,
+    parse_expr,
+    parse_kernel,
+    result_dtype,
+    statements,
+    verify,
 )
-from msops._loops.ir.operators import BINARY, DTYPES, FLOATS, INTEGERS, result_dtype
-from msops._loops.ir.text import body_text, expr_text, kernel_text
-from msops._loops.ir.walk import statements
-from msops._loops.oracle.parse import parse_body, parse_expr, parse_kernel
-from msops._loops.oracle.rules import RULES
-from msops._loops.oracle.tokens import TextError
-from msops._loops.oracle.verify import IRError, verify
+from loop_ir import VERIFIER_RULES as RULES
+from loop_strategies import WIDE_DTYPES, Case, kernels
 
 EXAMPLE = """kernel example(a: float32[4, 8], idx: int64[4]) -> (s, a) {
   buffer s: float32[4]

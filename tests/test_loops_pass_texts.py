@@ -6,28 +6,31 @@ import textwrap
 from collections.abc import Callable
 
 import pytest
-
-from msops._loops.gradient.ascend import ascend
-from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
-from msops._loops.gradient.reverse import reverse
-from msops._loops.ir.nodes import Kernel
-from msops._loops.ir.text import kernel_text
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.oracle.verify import verify
-from msops._loops.passes.conditional_reductions import rewrite_conditional_reductions
-from msops._loops.passes.contract import contract
-from msops._loops.passes.distribute import distribute
-from msops._loops.passes.drop_starts import drop_starts
-from msops._loops.passes.expand_carried import expand_carried
-from msops._loops.passes.expand_locals import expand_locals
-from msops._loops.passes.forward_locals import forward_indices, forward_locals
-from msops._loops.passes.graph import components
-from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.passes.materialise_guards import materialise_guards
-from msops._loops.passes.privatise import privatise
-from msops._loops.passes.shrink_locals import shrink_locals
-from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.carrying import carry_elements
+from loop_ir import (
+    Kernel,
+    ascend,
+    carry_elements,
+    components,
+    contract,
+    distribute,
+    drop_starts,
+    expand_carried,
+    expand_locals,
+    forward_indices,
+    forward_locals,
+    keep_decisions,
+    kernel_text,
+    make_indices_explicit,
+    mark_loops,
+    materialise_guards,
+    parse_kernel,
+    privatise,
+    reverse,
+    rewrite_conditional_reductions,
+    shrink_locals,
+    simplify,
+    verify,
+)
 
 Pass = Callable[[Kernel], Kernel]
 

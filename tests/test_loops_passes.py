@@ -17,26 +17,35 @@ from hypothesis import strategies as st
 from loop_agreement import assert_agree
 from loop_corpus import CORPUS, specialised
 from loop_corpus import Case as CorpusCase
-from loop_strategies import Case, kernels
-
-from msops import Custom
-from msops._loops import pipeline
-from msops._loops.analysis.kinds import Kinds
-from msops._loops.errors import NotRaised
-from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Kernel, Select, Stmt, Store, Var
-from msops._loops.ir.operators import COMPARISONS
-from msops._loops.ir.text import kernel_text
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.verify import verify
-from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.pipeline import (
+from loop_ir import (
+    COMPARISONS,
     PASSES_COMMON,
     PASSES_TO_C,
     PASSES_TO_CUDA,
     PASSES_TO_JAX,
+    Binary,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Kernel,
+    Kinds,
+    NotRaised,
     Pass,
+    Select,
+    Stmt,
+    Store,
+    Var,
     analyse,
+    interpret,
+    kernel_text,
+    pipeline,
+    simplified,
+    verify,
 )
+from loop_strategies import Case, kernels
+
+from msops import Custom
 
 few = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 

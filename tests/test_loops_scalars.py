@@ -12,10 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-from msops._base.dtypes import as_dtype
-from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import (
+from loop_ir import (
+    BINARY,
+    DTYPES,
+    FLOATS,
+    FUNCTIONS,
+    INTEGERS,
     Binary,
     Buffer,
     Call,
@@ -28,10 +30,11 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+    as_dtype,
+    interpret,
+    result_dtype,
+    verify,
 )
-from msops._loops.ir.operators import BINARY, DTYPES, FLOATS, INTEGERS, result_dtype
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.verify import verify
 
 
 def evaluate(make: Callable[..., Expr], *arrays: np.ndarray) -> np.ndarray:

@@ -13,14 +13,11 @@ from hypothesis.strategies import SearchStrategy
 from loop_agreement import assert_agree
 from loop_corpus import CORPUS, specialised
 from loop_idioms import idioms
+from loop_ir import c_cost as cost
+from loop_ir import interpret, kernel_text, parse_kernel
 from loop_native import build_together, call, call_for_code, prepared, printed
 from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, Case, kernels
-
-from msops._loops.ir.text import kernel_text
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.to_c import cost
 
 
 def random_cases(

@@ -11,13 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import numpy as np
 import pytest
+from loop_ir import PASSES_TO_C, parse_kernel, run_passes
 from loop_native import printed
 from native_harness import PREAMBLE, Call, Library, build, failure, register, run, same
 
 from msops import _native, _toolchain
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.pipeline import PASSES_TO_C
-from msops._loops.pipeline import run as run_passes
 
 SOURCE = (
     PREAMBLE

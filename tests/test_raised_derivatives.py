@@ -12,18 +12,12 @@ import pytest
 from hypothesis import assume
 from jax.test_util import check_grads
 from loop_corpus import BY_NAME, specialised
+from loop_ir import Kernel, NotRaised, is_float, kernel_text, parse_kernel, to_raised
+from loop_ir import build_jax as build
 from loop_strategies import Case as Random
 from loop_strategies import kernels
 from loop_tangents import tangents
 from random_examples import on_random
-
-from msops._loops.errors import NotRaised
-from msops._loops.ir.nodes import Kernel
-from msops._loops.ir.operators import is_float
-from msops._loops.ir.text import kernel_text
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.pipeline import to_raised
-from msops._loops.to_jax.printing import build
 
 
 @pytest.fixture(autouse=True)

@@ -13,19 +13,14 @@ from jax.test_util import check_grads
 from loop_agreement import assert_agree
 from loop_corpus import BY_NAME, CORPUS, specialised
 from loop_idioms import idioms
+from loop_ir import Kernel, NotRaised, interpret, parse_kernel, to_raised
+from loop_ir import build_jax as build
 from loop_kernels.case import Case
 from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, kernels
 from loop_strategies import Case as Random
 from random_examples import on_random
 from tvm_corpus import TVM_CORPUS, specialised_tvm
-
-from msops._loops.errors import NotRaised
-from msops._loops.ir.nodes import Kernel
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.pipeline import to_raised
-from msops._loops.to_jax.printing import build
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-from msops._base.dtypes import as_dtype
-from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import (
+from loop_ir import (
+    BINARY,
+    FLOATS,
+    FUNCTIONS,
+    INTEGERS,
     Binary,
     Buffer,
     Call,
@@ -24,12 +25,14 @@ from msops._loops.ir.nodes import (
     Load,
     Store,
     Var,
+    as_dtype,
+    interpret,
+    is_float,
+    result_dtype,
+    to_raised,
+    verify,
 )
-from msops._loops.ir.operators import BINARY, FLOATS, INTEGERS, is_float, result_dtype
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.verify import verify
-from msops._loops.pipeline import to_raised
-from msops._loops.to_jax.printing import build
+from loop_ir import build_jax as build
 
 DOMAINS = {"number": (*INTEGERS, *FLOATS), "integer": INTEGERS, "float": FLOATS, "bool": ("bool",)}
 

@@ -7,18 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from loop_agreement import assert_agree
-
-from msops._loops.ir.nodes import Kernel
-from msops._loops.ir.text import body_text
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.parse import parse_kernel
-from msops._loops.oracle.verify import verify
-from msops._loops.passes.conditional_reductions import rewrite_conditional_reductions
-from msops._loops.passes.expand_carried import expand_carried
-from msops._loops.pipeline import to_raised
-from msops._loops.to_jax.raising.describe import describe
-from msops._loops.to_jax.raising.patterns import raise_kernel
-from msops._loops.to_jax.raising.steps import Contract, Convolve, Loop, Step
+from loop_ir import (
+    Contract,
+    Convolve,
+    Kernel,
+    Loop,
+    Step,
+    body_text,
+    describe,
+    expand_carried,
+    interpret,
+    parse_kernel,
+    raise_kernel,
+    rewrite_conditional_reductions,
+    to_raised,
+    verify,
+)
 
 
 def kernel_of(parameters: str, results: str, body: str) -> Kernel:

@@ -7,13 +7,10 @@ import re
 import ml_dtypes
 import numpy as np
 import pytest
+from loop_ir import Kernel, interpret, kernel_text, verify
+from loop_ir import lower_tvm as lower
 from topi_cases import NN_ROWS, ROWS, Row, topi, tvm
 
-from msops._loops.frontends.tvm import lower
-from msops._loops.ir.nodes import Kernel
-from msops._loops.ir.text import kernel_text
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.verify import verify
 from msops.errors import MsopsError
 
 _EPSILON = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 2**-22, "float64": 2**-45}

@@ -9,16 +9,13 @@ import types
 
 import numpy as np
 import pytest
+from loop_ir import TVM_MODULES as MODULES
+from loop_ir import Kernel, Spec, Store, interpret, kernel_text, loads, statements, verify
+from loop_ir import lower_tvm as lower
+from loop_ir import specialise_tvm as specialise
 from tvm_corpus import specialised_tvm
 from tvm_kernels import computed
 
-from msops._loops.frontends.spec import Spec
-from msops._loops.frontends.tvm import MODULES, lower, specialise
-from msops._loops.ir.nodes import Kernel, Store
-from msops._loops.ir.text import kernel_text
-from msops._loops.ir.walk import loads, statements
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.verify import verify
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, MsopsError
 
 tvm = MODULES["tvm"]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from loop_ir import TVM_MODULES as MODULES
 from numpy.random import Generator
-
-from msops._loops.frontends.tvm import MODULES
 
 topi, tvm = MODULES["topi"], MODULES["tvm"]
 nn = topi.nn

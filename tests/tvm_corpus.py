@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from loop_ir import Kernel, Spec
+from loop_ir import specialise_tvm as specialise
 from loop_kernels.case import Case as Case
 from tvm_kernels import built, computed
-
-from msops._loops.frontends.spec import Spec
-from msops._loops.frontends.tvm import specialise
-from msops._loops.ir.nodes import Kernel
 
 TVM_CORPUS: tuple[Case, ...] = (*computed.CASES, *built.CASES, built.LISTED)
 

@@ -1,0 +1,244 @@
+"""The loop compiler from the outside, for its tests: text of the IR in, text or arrays out.
+
+This is the one file of the tests that imports the modules of the loop compiler. It has
+
+* the IR: the classes of its nodes, which strategies draw kernels of, and the tables of its
+  operators and functions;
+* the oracle: the parser, the printer, the verifier, and the interpreter on numpy arrays;
+* the front ends, which read Python functions;
+* the analyses and the passes, each from a kernel to a kernel, and the pipelines they form;
+* the ways out: C, CUDA C, operations of JAX.
+"""
+
+from __future__ import annotations
+
+from msops._base.dtypes import as_dtype
+from msops._loops import pipeline
+from msops._loops.analysis.bounds import check_bounds
+from msops._loops.analysis.kinds import Kinds, find_kinds
+from msops._loops.analysis.polyhedral import counts
+from msops._loops.analysis.polyhedral import library as isl
+from msops._loops.analysis.polyhedral.counts import count_operations
+from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
+from msops._loops.analysis.unwritten import find_unwritten
+from msops._loops.choice import Lowering
+from msops._loops.errors import NotRaised
+from msops._loops.frontends import LoopProgram, Spec, read_kernel
+from msops._loops.frontends.hybrid.language import INTRINSICS
+from msops._loops.frontends.source import read_source, same_code
+from msops._loops.frontends.tvm import MODULES as TVM_MODULES
+from msops._loops.frontends.tvm import lower as lower_tvm
+from msops._loops.frontends.tvm import specialise as specialise_tvm
+from msops._loops.gradient import recording
+from msops._loops.gradient.ascend import ascend
+from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
+from msops._loops.gradient.reverse import reverse
+from msops._loops.gradient.rules import RULES as GRADIENT_RULES
+from msops._loops.ir import scalars
+from msops._loops.ir.formulas import evaluate
+from msops._loops.ir.functions import FUNCTIONS, Function
+from msops._loops.ir.nodes import (
+    Binary,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+)
+from msops._loops.ir.operators import (
+    BINARY,
+    COMPARISONS,
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    is_float,
+    result_dtype,
+)
+from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.text import body_text, expr_text, kernel_text
+from msops._loops.ir.walk import expressions, loads, map_bodies, own_expressions, statements
+from msops._loops.oracle.interpret import interpret
+from msops._loops.oracle.parse import parse_body, parse_expr, parse_kernel
+from msops._loops.oracle.rules import _BINARY as BINARY_TYPES
+from msops._loops.oracle.rules import _FUNCTIONS as FUNCTION_TYPES
+from msops._loops.oracle.rules import RULES as VERIFIER_RULES
+from msops._loops.oracle.tokens import TextError
+from msops._loops.oracle.verify import IRError, verify
+from msops._loops.passes.batching import batched
+from msops._loops.passes.conditional_reductions import rewrite_conditional_reductions
+from msops._loops.passes.contract import contract
+from msops._loops.passes.distribute import distribute
+from msops._loops.passes.drop_starts import drop_starts
+from msops._loops.passes.expand_carried import expand_carried
+from msops._loops.passes.expand_locals import expand_locals
+from msops._loops.passes.forward_locals import forward_indices, forward_locals
+from msops._loops.passes.graph import components
+from msops._loops.passes.mark_loops import mark_loops
+from msops._loops.passes.materialise_guards import materialise_guards
+from msops._loops.passes.privatise import privatise
+from msops._loops.passes.shrink_locals import shrink_locals
+from msops._loops.passes.simplify import simplify
+from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.pipeline import (
+    PASSES_COMMON,
+    PASSES_TO_C,
+    PASSES_TO_CUDA,
+    PASSES_TO_JAX,
+    Pass,
+    adjoint,
+    analyse,
+    to_raised,
+)
+from msops._loops.pipeline import run as run_passes
+from msops._loops.specialisation import Specialisation
+from msops._loops.to_c import CSource, c_source
+from msops._loops.to_c import cost as c_cost
+from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.jamming import jam_serial_loops
+from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.tiling import tile_crossing_loops
+from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, cuda_source
+from msops._loops.to_cuda.language import FROM_F16, PREAMBLE, TO_F16
+from msops._loops.to_jax.printing import build as build_jax
+from msops._loops.to_jax.raising.describe import describe
+from msops._loops.to_jax.raising.patterns import raise_kernel
+from msops._loops.to_jax.raising.steps import Contract, Convolve, Loop, Step
+from msops._toolchain.generated import FLAGS
+from msops._toolchain.nvrtc import find_compiler
+
+__all__ = [
+    "BINARY",
+    "BINARY_TYPES",
+    "COMPARISONS",
+    "DTYPES",
+    "FLAGS",
+    "FLOATS",
+    "FROM_F16",
+    "FUNCTIONS",
+    "FUNCTION_TYPES",
+    "GRADIENT_RULES",
+    "INTEGERS",
+    "INTRINSICS",
+    "PASSES_COMMON",
+    "PASSES_TO_C",
+    "PASSES_TO_CUDA",
+    "PASSES_TO_JAX",
+    "PREAMBLE",
+    "TO_F16",
+    "TVM_MODULES",
+    "VERIFIER_RULES",
+    "Binary",
+    "Buffer",
+    "CSource",
+    "Call",
+    "Cast",
+    "Clear",
+    "Const",
+    "Contract",
+    "Convolve",
+    "Copy",
+    "CudaSource",
+    "Dependence",
+    "Expr",
+    "For",
+    "Function",
+    "IRError",
+    "If",
+    "Kernel",
+    "Kinds",
+    "Launch",
+    "Load",
+    "Local",
+    "Loop",
+    "LoopProgram",
+    "Lowering",
+    "NotRaised",
+    "Pass",
+    "Select",
+    "Spec",
+    "Specialisation",
+    "Step",
+    "Stmt",
+    "Store",
+    "TextError",
+    "Unary",
+    "Var",
+    "adjoint",
+    "analyse",
+    "as_dtype",
+    "ascend",
+    "batched",
+    "body_text",
+    "build_jax",
+    "c_cost",
+    "c_source",
+    "carry_elements",
+    "check_bounds",
+    "components",
+    "contract",
+    "count_operations",
+    "counts",
+    "cuda_source",
+    "dependences",
+    "describe",
+    "distribute",
+    "drop_starts",
+    "evaluate",
+    "expand_carried",
+    "expand_locals",
+    "expr_text",
+    "expressions",
+    "find_compiler",
+    "find_kinds",
+    "find_unwritten",
+    "forward_indices",
+    "forward_locals",
+    "interpret",
+    "is_float",
+    "isl",
+    "jam_serial_loops",
+    "keep_decisions",
+    "kernel_text",
+    "loads",
+    "lower_tvm",
+    "make_indices_explicit",
+    "map_bodies",
+    "mark_loops",
+    "materialise_guards",
+    "own_expressions",
+    "parse_body",
+    "parse_expr",
+    "parse_kernel",
+    "pipeline",
+    "privatise",
+    "raise_kernel",
+    "read_kernel",
+    "read_source",
+    "recording",
+    "result_dtype",
+    "reverse",
+    "rewrite_conditional_reductions",
+    "run_passes",
+    "same_code",
+    "scalars",
+    "shrink_locals",
+    "simplified",
+    "simplify",
+    "size_bytes",
+    "specialise_tvm",
+    "split_reductions",
+    "statements",
+    "tile_crossing_loops",
+    "to_raised",
+    "verify",
+]
