@@ -481,9 +481,9 @@ def test_what_the_infer_functions_say_must_be_what_the_loops_return():
     with pytest.raises(InferenceValueError) as caught:
         op(jnp.ones((2, 3)))
     assert str(caught.value) == (
-        "Custom 'row_softmax' on CPU: expected the outputs that out_shape and out_dtype tell, "
+        "Custom 'row_softmax' on CPU: expected the outputs that out_shape and out_dtype describe, "
         "float32[2]; the kernel returns float32[2, 3].\n"
-        "Mend the infer functions, or leave both out: the loops tell their outputs."
+        "Fix the infer functions, or leave both out: the loops then decide."
     )
 
 

@@ -44,7 +44,7 @@ SECONDS_PER_NATIVE_CALL = 3e-7
 """What a call of native code adds to its program."""
 SECONDS_PER_FUSED = 1e-6
 """Being a part of a fused operation, however small, and not one by itself. Measured were 0.2 to
-0.4 us in a scan; ties shall go to XLA, which compiles in half the time."""
+0.4 us in a scan; ties go to XLA, which compiles in half the time."""
 SECONDS_PER_BYTE = 2e-11
 """Writing or reading an array that no cache near the processor holds."""
 
@@ -87,7 +87,7 @@ class Costs:
 
     @property
     def are_sure(self) -> bool:
-        """Whether they tell which form is the faster."""
+        """Whether they show which form is the faster."""
         low, high = sorted((self.xla, self.native + self.fusion))
         return self.are_measured or high >= SURE_FACTOR * low
 
@@ -117,7 +117,7 @@ def fusion_seconds(kernel: Kernel) -> float:
 
 
 def is_quick_as_native(kernel: Kernel, arranged: Kernel) -> bool:
-    """Tells whether native code is done before XLA has woken the threads that it would use.
+    """Returns whether native code is done before XLA has woken the threads that it would use.
 
     Args:
       kernel: the loops, with their kinds.

@@ -6,10 +6,10 @@ from msops._loops.ir.nodes import Location
 
 
 def point(location: Location | None) -> list[str]:
-    """Returns the lines of a message that show a place: file and line, the source, a caret.
+    """Returns the lines of a message that show a location: file and line, the source, a caret.
 
     Args:
-      location: the place; None for nodes that no source stands behind gives no lines.
+      location: the location; None, for nodes without a source, gives no lines.
     """
     if location is None:
         return []

@@ -10,7 +10,7 @@ class NotRaised(Exception):
 
     Attributes:
       reason: why, for `explain()`.
-      location: where, if one place is to blame.
+      location: of the cause, if it is one statement.
     """
 
     def __init__(self, reason: str, location: Location | None = None) -> None:

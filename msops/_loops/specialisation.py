@@ -100,7 +100,7 @@ class Specialisation:
 
     @property
     def raised(self) -> Kernel:
-        """The loops as they become array operations; each stays a loop if that cannot be told."""
+        """The loops as they become array operations; each stays a loop if that cannot be proven."""
         return self._raised[0]
 
     @functools.cached_property
@@ -271,10 +271,10 @@ class Specialisation:
         flags = tuple(i in wanted for i in range(len(self.kernel.parameters)))
         return pipeline.adjoint(self._analysis.kernel, flags)
 
-    def explanation(self, place: str, platform: str) -> str:
-        """Tells what each loop is, and what became of it; `place` names op and platform."""
+    def explanation(self, where: str, platform: str) -> str:
+        """Returns what each loop is, and what became of it; `where` names op and platform."""
         lines = [
-            f"{place}: {self.choice(platform).reason}",
+            f"{where}: {self.choice(platform).reason}",
             "Loops, by their dependences:",
             *(f"  {line}" for line in self._analysis.explanation),
             "As array operations:",
@@ -304,7 +304,7 @@ def _batched(
 
 
 def _is_open(step: Step) -> bool:
-    """Tells whether a step is, or has inside, a loop whose bounds are known only when it runs."""
+    """Returns whether a step is, or has inside, a loop whose bounds are known only when it runs."""
     match step:
         case Loop(axis=axis, body=body):
             return axis is None or any(map(_is_open, body))

@@ -173,7 +173,7 @@ class LoopBackend:
         return {kind: float(count) for kind, count in whole.operations.items()}
 
     def explain(self, kernel: LoopKernel, request: Request) -> str:
-        """Tells what the loops became, and why."""
+        """Returns what the loops became, and why."""
         return _checked(kernel, request).explanation(request.who, request.platform)
 
     def stages(self, kernel: LoopKernel, request: Request) -> Mapping[str, Callable[[], str]]:
@@ -334,9 +334,9 @@ def _checked(kernel: Kernels, request: Request) -> Specialisation:
         raise InferenceValueError(
             explain(
                 request.who,
-                f"expected the outputs that out_shape and out_dtype tell, {_listed(said)}; "
+                f"expected the outputs that out_shape and out_dtype describe, {_listed(said)}; "
                 f"the kernel returns {_listed(own)}",
-                "Mend the infer functions, or leave both out: the loops tell their outputs.",
+                "Fix the infer functions, or leave both out: the loops then decide.",
             )
         )
     return compiled
@@ -347,7 +347,7 @@ def _listed(arrays: Sequence[tuple[tuple[int, ...], str]]) -> str:
 
 
 def _mapped(request: Request) -> tuple[tuple[bool, ...], ...]:
-    """Tells per axis that vmap added, outermost first, which inputs have it whole."""
+    """Returns per axis that vmap added, outermost first, which inputs have it whole."""
     return tuple(
         tuple(struct.shape[level] == size for struct in request.inputs)
         for level, size in enumerate(request.call.batch)

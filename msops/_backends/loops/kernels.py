@@ -41,7 +41,7 @@ class LoopKernel:
     program: LoopProgram = dataclasses.field(compare=False)
 
     def is_current(self) -> bool:
-        """Tells whether its specialisations are those of an equal kernel made now."""
+        """Returns whether its specialisations are those of an equal kernel made now."""
         # The Hybrid DSL reads its globals once, with the source.
         return self.program.hybrid is not None or self.function.is_current()
 

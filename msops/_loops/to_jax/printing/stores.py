@@ -50,7 +50,7 @@ def store(target: Store, value: Value, op: str | None, env: Environment) -> Cont
 
 
 def covers(view: View) -> bool:
-    """Tells whether a view shows the whole buffer."""
+    """Returns whether a view shows the whole buffer."""
     return _is_dense(view) and all(
         not d.rest and d.start == 0 and _stride(d) == 1 and d.length == d.size
         for d in view.dimensions
@@ -63,7 +63,7 @@ def _needed(value: Value, env: Environment) -> set[str]:
 
 
 def _is_dense(view: View) -> bool:
-    """Tells whether the levels of every dimension leave no gaps between one another."""
+    """Returns whether the levels of every dimension leave no gaps between one another."""
     for dimension in view.dimensions:
         step = 1
         for level in reversed(dimension.levels):
@@ -226,7 +226,7 @@ def _arranged(value: Value, view: View, cuts: Sequence[tuple[int, int]], env: En
 
 
 def _is_neutral(old: Contents, op: str) -> bool:
-    """Tells whether all elements are such that combining leaves what they are combined with."""
+    """Returns whether all elements are such that combining leaves what they are combined with."""
     if not isinstance(old, Uniform):
         return False
     return bool(old.value == operations.identity(op, old.value.dtype.name))

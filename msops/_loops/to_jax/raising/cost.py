@@ -73,7 +73,7 @@ xla/pjrt/cpu/cpu_client.cc. Copying, also by indices, is none."""
 
 
 def is_order_bound(steps: Sequence[Step]) -> bool:
-    """Tells whether something in the steps runs in an order, so that XLA fuses little of it."""
+    """Returns whether something in the steps runs in an order, so that XLA fuses little of it."""
     for step in steps:
         match step:
             case Loop() | Accumulate() | Recur():
@@ -228,7 +228,7 @@ def _factors_seconds(step: VectorStep) -> float:
 
 
 def _crosses(load: Load, store: Store, nest: Nest) -> bool:
-    """Tells whether the axis along which a store walks is an outer one of a load."""
+    """Returns whether the axis along which a store walks is an outer one of a load."""
     if not store.indices:
         return False
     along = variables(store.indices[-1])

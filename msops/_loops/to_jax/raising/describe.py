@@ -1,4 +1,4 @@
-"""Tells the author of a kernel what its loops became."""
+"""Describes for the author of a kernel what its loops became."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def nest(parts: Chain, outer: Sequence[Axis]) -> Nest | None:
 
 
 def is_known(loop: For, hull: Range) -> bool:
-    """Tells whether the hull of a loop's range is worth running through."""
+    """Returns whether the hull of a loop's range is worth running through."""
     is_constant = isinstance(loop.begin, Const) and isinstance(loop.end, Const)
     return is_constant or hull[1] - hull[0] < LONGEST_HULL
 
@@ -184,7 +184,7 @@ def _tighten(
 
 
 def _is_said(condition: Expr, axes: set[str], ranges: dict[str, Range]) -> bool:
-    """Shrinks ranges to the hull of a condition; tells whether they then say the same."""
+    """Shrinks ranges to the hull of a condition; returns whether they then say the same."""
     if any(ranges[axis][0] > ranges[axis][1] for axis in axes):
         return True
     functions = inequalities(condition, axes)

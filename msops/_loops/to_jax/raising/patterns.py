@@ -150,7 +150,7 @@ class _Raising:
         return (next((step for match in REDUCTIONS if (step := match(whole))), whole),)
 
     def _is_view(self, box: Nest, placed: set[str]) -> bool:
-        """Tells whether the store is a view, so that every element is written once."""
+        """Returns whether the store is a view, so that every element is written once."""
         axes = box.axis_ranges()
         view = find_view(box.store.indices, self._shapes[box.store.buffer], axes)
         return view is not None and placed & set(axes) == set(view.axes)
@@ -221,7 +221,7 @@ def _at(loop: For, value: int) -> tuple[Stmt, ...]:
 
 
 def _can_scatter(op: str, store: Store) -> bool:
-    """Tells whether JAX can combine elements by an operation, with a derivative."""
+    """Returns whether JAX can combine elements by an operation, with a derivative."""
     dtype = store.value.dtype
     if is_float(dtype):
         return op in ("add", "min", "max")
