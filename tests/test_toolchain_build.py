@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from msops._base import config
 from msops._toolchain import (
     ModuleSources,
-    Report,
+    BuildReport,
     build,
     build_generated,
     build_module,
@@ -403,7 +403,7 @@ def test_a_cache_that_is_deleted_while_a_compiler_runs_is_filled_again(
         library = build_generated("int f(void) { return 5; }", "op", WHO)
     elif kind == "module":
         sources = ModuleSources("op", (source,), ("-fPIC",), (), (), (), False)
-        library = build_module(sources, WHO, Report(lambda text: None))
+        library = build_module(sources, WHO, BuildReport(lambda text: None))
     else:
         library = resolve(source, WHO)
     assert call(library) == 5

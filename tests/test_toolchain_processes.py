@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from msops._toolchain import build
-from msops._toolchain.store import Store
+from msops._toolchain.store import ObjectStore
 
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
@@ -165,7 +165,7 @@ def test_a_killed_build_blocks_nobody_and_its_scratch_is_swept(
 def test_the_scratch_of_a_long_build_is_not_swept(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    store = Store(tmp_path / "cache", "owner")
+    store = ObjectStore(tmp_path / "cache", "owner")
     with store.scratch() as scratch:
         yesterday = time.time() - 86400
         os.utime(scratch, (yesterday, yesterday))
@@ -181,9 +181,9 @@ def test_the_scratch_of_a_long_build_is_not_swept(
 HOLDER = """
 import ctypes, os, sys, time
 from pathlib import Path
-from msops._toolchain.store import Store
+from msops._toolchain.store import ObjectStore
 
-with Store(Path(sys.argv[1]), "holder").lock("ab"):
+with ObjectStore(Path(sys.argv[1]), "holder").lock("ab"):
     child = {fork}()
     if child == 0:
         os.close(1)
@@ -214,7 +214,7 @@ def test_a_lock_does_not_outlive_its_holder_in_a_forked_child(
         acquired = threading.Event()
 
         def acquire() -> None:
-            with Store(cache, "next").lock("ab"):
+            with ObjectStore(cache, "next").lock("ab"):
                 acquired.set()
 
         threading.Thread(target=acquire, daemon=True).start()
@@ -227,7 +227,7 @@ def test_a_lock_does_not_outlive_its_holder_in_a_forked_child(
 def test_a_lock_excludes_threads_and_an_old_lock_file_means_nothing(tmp_path: Path) -> None:
     (tmp_path / "locks").mkdir()
     (tmp_path / "locks" / "ab").write_text("left behind by someone")
-    store, inside, overlaps = Store(tmp_path, "test"), [], []
+    store, inside, overlaps = ObjectStore(tmp_path, "test"), [], []
 
     def work() -> None:
         for _ in range(20):

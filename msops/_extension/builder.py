@@ -15,7 +15,7 @@ from typing import Any
 
 from msops import _toolchain
 from msops._base.paths import get_include
-from msops._extension.options import Options, read_options, words
+from msops._extension.options import read_options, words
 from msops._face import context
 from msops.errors import ArgumentTypeError, BuildError, explain
 
@@ -70,7 +70,7 @@ class CustomOpBuilder:
         ldflags: str | None = None,
         **kwargs: Any,
     ):
-        self._options: Options = read_options(
+        self._options: BuilderOptions = read_options(
             name, sources, backend, include_paths, cflags, ldflags, kwargs
         )
         self.name = self._options.name
@@ -209,7 +209,7 @@ class CustomOpBuilder:
         def echo(line: str) -> None:
             print(line, file=sys.stderr, flush=True)
 
-        report = _toolchain.Report(begin, echo if self._options.verbose else None)
+        report = _toolchain.BuildReport(begin, echo if self._options.verbose else None)
         built = _toolchain.build_module(sources, who, report)
         if steps:
             elapsed_s = time.monotonic() - started_s

@@ -20,7 +20,7 @@ _ONLY_ON_ASCEND = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class BuilderOptions:
     """The arguments of a builder; see the class for their meaning."""
 
     name: str
@@ -47,7 +47,7 @@ def read_options(
     cflags: Any,
     ldflags: Any,
     rest: dict[str, Any],
-) -> Options:
+) -> BuilderOptions:
     """Returns the arguments, checked.
 
     Raises:
@@ -57,7 +57,7 @@ def read_options(
     _check_name(name)
     _check_backend(backend)
     rest = dict(rest)
-    options = Options(
+    options = BuilderOptions(
         name=name,
         sources=_texts("sources", sources),
         backend=backend or "CPU",

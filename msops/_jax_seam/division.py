@@ -104,7 +104,7 @@ def undivided(rank: int, devices: np.ndarray) -> Tiling:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class DivisionPlan:
     """How devices compute a call in parts.
 
     Attributes:

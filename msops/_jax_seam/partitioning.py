@@ -22,7 +22,7 @@ from jax._src.lib.mlir.dialects import sdy
 from jax.interpreters import mlir
 from jaxlib import xla_client as _xla_client
 
-from msops._jax_seam.division import Dimensions, Plan, Tiling, undivided
+from msops._jax_seam.division import Dimensions, DivisionPlan, Tiling, undivided
 from msops._jax_seam.lowering import DEVICES, OneDevice
 
 
@@ -39,7 +39,7 @@ class Part:
       hold: takes what must live as long as the program.
     """
 
-    plan: Plan
+    plan: DivisionPlan
     function: Callable[..., Sequence[Any]]
     devices: Any
     platform: str

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msops._jax_seam.division import Dimensions, Names, Plan, Tiling
+from msops._jax_seam.division import Dimensions, DivisionPlan, Names, Tiling
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Gathered:
         return f"input {self.array}, dimension {self.axis}, is divided over {self.over}"
 
 
-def plan(dimensions: Dimensions, found: Sequence[Tiling]) -> Plan:
+def plan(dimensions: Dimensions, found: Sequence[Tiling]) -> DivisionPlan:
     """Returns how each device computes its part of the outputs from its parts of the inputs.
 
     Args:
@@ -52,7 +52,7 @@ def plan(dimensions: Dimensions, found: Sequence[Tiling]) -> Plan:
     ]
     first = parts.index(max(parts))
     leader, axes = found[first], kept[first]
-    return Plan(
+    return DivisionPlan(
         [_follow(leader, axes, names) for names in dimensions.arrays],
         parts[first],
         [_groups(leader, axes, names) for names in dimensions.outputs],

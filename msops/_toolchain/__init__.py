@@ -9,7 +9,7 @@ private_copy, stamps, store, symbols.
 """
 
 from msops._toolchain.allow_list import check_allowed
-from msops._toolchain.builder import Report, build
+from msops._toolchain.builder import BuildReport, build
 from msops._toolchain.compilers import has_compiler
 from msops._toolchain.dependencies import check_dependencies, find_dependencies
 from msops._toolchain.elf import ElfInfo, read_elf
@@ -35,12 +35,12 @@ __all__ = [
     "BIND_OWN_SYMBOLS",
     "LANGUAGES",
     "OTHER_ABI",
+    "BuildReport",
     "Built",
     "Cubin",
     "ElfInfo",
     "Library",
     "ModuleSources",
-    "Report",
     "build",
     "build_cubins",
     "build_generated",

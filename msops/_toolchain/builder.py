@@ -34,7 +34,7 @@ from msops._toolchain.manifest import (
     record_result,
 )
 from msops._toolchain.stamps import Stamp, take_stamp
-from msops._toolchain.store import Built, Store, open_store, retried
+from msops._toolchain.store import Built, ObjectStore, open_store, retried
 from msops.errors import ArgumentValueError, BuildError, explain
 
 # Part of every key: raise it when the same key would name something built differently.
@@ -49,7 +49,7 @@ _ERROR_LINE = re.compile(
 
 
 @dataclass(frozen=True)
-class Report:
+class BuildReport:
     """Who is told of a build while it runs.
 
     Attributes:
@@ -62,7 +62,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BuildPlan:
     """A build before it runs.
 
     Attributes:
@@ -147,7 +147,7 @@ def build_object(
     flags: tuple[str, ...],
     include_dirs: tuple[Path, ...],
     who: str,
-    report: Report,
+    report: BuildReport,
 ) -> tuple[Path, str]:
     """Returns the path and content hash of one source's object, compiled unless the cache has it.
 
@@ -178,7 +178,7 @@ def make_plan(
     who: str,
     more_sources: tuple[Path, ...] = (),
     suffix: str = ".so",
-) -> Plan:
+) -> BuildPlan:
     """Returns how `source` would be built; runs nothing but ``--version``."""
     units = tuple(
         make_plan(unit, flags, include_dirs, who, suffix=".o")
@@ -220,7 +220,7 @@ def make_plan(
         *compilers.folders_of_environment(source.parent),
     )
     folders = tuple(dict.fromkeys((*folders, *(name for unit in units for name in unit.folders))))
-    return Plan(
+    return BuildPlan(
         stamp,
         command,
         folders,
@@ -233,7 +233,7 @@ def make_plan(
     )
 
 
-def _find(store: Store, plan: Plan) -> tuple[Result, bytes] | None:
+def _find(store: ObjectStore, plan: BuildPlan) -> tuple[Result, bytes] | None:
     """Returns a recorded result that holds and whose library is undamaged, with its content."""
     result = find_result(store, plan.key)
     if result is None:
@@ -246,8 +246,8 @@ def _find(store: Store, plan: Plan) -> tuple[Result, bytes] | None:
 
 
 def _compile(
-    store: Store,
-    plan: Plan,
+    store: ObjectStore,
+    plan: BuildPlan,
     echo: Callable[[str], None] | None = None,
 ) -> tuple[Result, bytes]:
     """Compiles, and records the result under what was read, which must not move meanwhile."""
@@ -288,7 +288,7 @@ def _next_tick() -> int:
 
 
 def _run_compiler(
-    store: Store, plan: Plan, echo: Callable[[str], None] | None
+    store: ObjectStore, plan: BuildPlan, echo: Callable[[str], None] | None
 ) -> tuple[bytes, tuple[str, ...]]:
     """Returns the library's content and the absolute paths of all files the compiler read."""
     with store.scratch() as scratch, contextlib.ExitStack() as stack:
@@ -313,7 +313,9 @@ def _run_compiler(
     return data, tuple(dict.fromkeys(paths))
 
 
-def _compile_units(store: Store, plan: Plan, folder: Path) -> tuple[list[Path], list[str]]:
+def _compile_units(
+    store: ObjectStore, plan: BuildPlan, folder: Path
+) -> tuple[list[Path], list[str]]:
     """Compiles the further sources, as many at once as there are processors.
 
     Returns:
@@ -333,8 +335,8 @@ def _compile_units(store: Store, plan: Plan, folder: Path) -> tuple[list[Path], 
 
 
 def _run_step(
-    store: Store,
-    plan: Plan,
+    store: ObjectStore,
+    plan: BuildPlan,
     source: Stamp,
     command: tuple[str, ...],
     output: Path,
@@ -373,7 +375,7 @@ def _read_depfile(path: Path) -> tuple[str, ...]:
 
 
 def _compile_error(
-    store: Store, source: Stamp, command: tuple[str, ...], output: str
+    store: ObjectStore, source: Stamp, command: tuple[str, ...], output: str
 ) -> BuildError:
     """Returns the error for a failed compilation, with the compiler's first words on it."""
     if "No space left on device" in output:

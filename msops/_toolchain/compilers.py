@@ -15,7 +15,7 @@ from pathlib import Path
 from msops._base import config
 from msops._toolchain.commands import run_command
 from msops._toolchain.cuda import device_architectures
-from msops._toolchain.languages import CUDA, LANGUAGES, Language
+from msops._toolchain.languages import CUDA, LANGUAGES, SourceLanguage
 from msops.errors import BuildError, explain
 
 OLDEST_GCC = 11
@@ -53,7 +53,9 @@ class Compiler:
 _versions: dict[tuple[object, ...], str] = {}
 
 
-def find_compiler(language: Language, flags: tuple[str, ...], source: Path, who: str) -> Compiler:
+def find_compiler(
+    language: SourceLanguage, flags: tuple[str, ...], source: Path, who: str
+) -> Compiler:
     """Returns the compiler for a source of `language`.
 
     Raises:
@@ -92,7 +94,7 @@ def has_compiler(suffix: str) -> bool:
 
 def command_line(
     compiler: Compiler,
-    language: Language,
+    language: SourceLanguage,
     source_name: str,
     flags: tuple[str, ...],
     include_dirs: tuple[str, ...],
@@ -125,7 +127,7 @@ def folders_of_environment(folder: Path) -> tuple[str, ...]:
     return tuple(os.fspath(folder / part) for text in texts for part in text.split(":") if part)
 
 
-def words_of_environment(language: Language) -> tuple[str, ...]:
+def words_of_environment(language: SourceLanguage) -> tuple[str, ...]:
     """Returns the words that variables add to a command of the language's compiler."""
     if language is not CUDA:
         return ()
@@ -178,7 +180,7 @@ def run_quietly(
     return run_command(command, folder, environment, echo)
 
 
-def _chosen_command(language: Language) -> tuple[str, ...]:
+def _chosen_command(language: SourceLanguage) -> tuple[str, ...]:
     """Returns the words of the command that the environment asks for.
 
     Raises:
@@ -224,7 +226,7 @@ def _version_text(command: tuple[str, ...], who: str) -> str:
 
 
 def _check_gcc_is_new_enough(
-    command: tuple[str, ...], identity: str, source: Path, language: Language, who: str
+    command: tuple[str, ...], identity: str, source: Path, language: SourceLanguage, who: str
 ) -> None:
     """Raises if GNU's compiler is older than the oldest this package is tested with."""
     version = re.search(r"\)\s+((\d+)\.\d\S*)", identity)

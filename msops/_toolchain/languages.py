@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Language:
+class SourceLanguage:
     """A language of kernel sources.
 
     Attributes:
@@ -41,7 +41,7 @@ class Language:
 _OWN_NAMES_GCC = "-fno-semantic-interposition"
 _LINK = ("-shared", "-Wl,-Bsymbolic")
 
-C = Language(
+C = SourceLanguage(
     "C",
     "gcc",
     "CC",
@@ -51,7 +51,7 @@ C = Language(
     "Install it (Debian, Ubuntu: apt-get install gcc; Fedora: dnf install gcc; conda: conda "
     "install gcc), or name another C compiler with CC.",
 )
-CXX = Language(
+CXX = SourceLanguage(
     "C++",
     "g++",
     "CXX",
@@ -61,7 +61,7 @@ CXX = Language(
     "Install it (Debian, Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++; conda: conda "
     "install gxx), or name another C++ compiler with CXX.",
 )
-CUDA = Language(
+CUDA = SourceLanguage(
     "CUDA",
     "nvcc",
     "CUDA_HOME",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from msops._toolchain.stamps import Stamp
-from msops._toolchain.store import Store
+from msops._toolchain.store import ObjectStore
 from msops.errors import BuildError
 
 _RESULTS_KEPT = 16
@@ -73,7 +73,7 @@ def _entries(folder: str) -> frozenset[str]:
         return frozenset()
 
 
-def find_result(store: Store, key: str) -> Result | None:
+def find_result(store: ObjectStore, key: str) -> Result | None:
     """Returns the recorded result of the build `key` that still holds, if there is one."""
     for result in _read(store, key):
         fresh = result.refreshed()
@@ -87,14 +87,14 @@ def find_result(store: Store, key: str) -> Result | None:
     return None
 
 
-def record_result(store: Store, key: str, result: Result) -> None:
+def record_result(store: ObjectStore, key: str, result: Result) -> None:
     """Records `result`, before the older ones of the same build."""
     others = [old for old in _read(store, key) if not _same(old, result)]
     rows = [_encode(row) for row in (result, *others)[:_RESULTS_KEPT]]
     store.write(_path(store, key), json.dumps(rows).encode())
 
 
-def _path(store: Store, key: str) -> Path:
+def _path(store: ObjectStore, key: str) -> Path:
     return store.root / "manifests" / key[:2] / f"{key}.json"
 
 
@@ -111,7 +111,7 @@ def _encode(result: Result) -> dict[str, Any]:
     }
 
 
-def _read(store: Store, key: str) -> list[Result]:
+def _read(store: ObjectStore, key: str) -> list[Result]:
     """Returns the results recorded for a build; what cannot be read counts as never written."""
     try:
         return [

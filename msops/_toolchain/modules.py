@@ -17,13 +17,13 @@ from pathlib import Path
 from msops._base.logging import log_build, log_hit
 from msops._toolchain import compilers
 from msops._toolchain.allow_list import check_allowed
-from msops._toolchain.builder import Report, build_object, linked_files
+from msops._toolchain.builder import BuildReport, build_object, linked_files
 from msops._toolchain.commands import map_in_threads
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.languages import CUDA, CXX, LANGUAGES
 from msops._toolchain.manifest import Result, find_result, record_result
 from msops._toolchain.stamps import take_stamp
-from msops._toolchain.store import Built, Store, open_store, read_verified, retried
+from msops._toolchain.store import Built, ObjectStore, open_store, read_verified, retried
 from msops.errors import BuildError, explain
 
 _SHOWN_LINES = 12
@@ -53,7 +53,7 @@ class ModuleSources:
 
 
 @retried
-def build_module(module: ModuleSources, who: str, report: Report) -> Built:
+def build_module(module: ModuleSources, who: str, report: BuildReport) -> Built:
     """Returns the library of a module, built unless the cache has it.
 
     Args:
@@ -116,7 +116,7 @@ def check_source(path: Path, who: str) -> Path:
     return check_allowed(path, who)
 
 
-def _compile_all(module: ModuleSources, who: str, report: Report) -> list[tuple[Path, str]]:
+def _compile_all(module: ModuleSources, who: str, report: BuildReport) -> list[tuple[Path, str]]:
     """Returns the objects of all sources; the first error, in their order, is raised."""
 
     def compile_one(source: Path) -> tuple[Path, str]:
@@ -129,7 +129,7 @@ def _compile_all(module: ModuleSources, who: str, report: Report) -> list[tuple[
     return map_in_threads(compile_one, module.sources)
 
 
-def _find(store: Store, key: str, name: str) -> str | None:
+def _find(store: ObjectStore, key: str, name: str) -> str | None:
     """Returns the content hash of a recorded library that is there and undamaged."""
     result = find_result(store, key)
     if result is None or store.load(result.library, name) is None:
@@ -139,7 +139,7 @@ def _find(store: Store, key: str, name: str) -> str | None:
 
 
 def _run_linker(
-    store: Store,
+    store: ObjectStore,
     command: tuple[str, ...],
     module: ModuleSources,
     words: tuple[str, ...],

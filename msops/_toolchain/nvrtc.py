@@ -24,7 +24,7 @@ from msops._base import config
 from msops._base.logging import log_build, log_hit
 from msops._toolchain.cuda import device_architectures, driver_major
 from msops._toolchain.manifest import Result, find_result, record_result
-from msops._toolchain.store import Store, open_store
+from msops._toolchain.store import ObjectStore, open_store
 from msops.errors import ArgumentValueError, BuildError, explain
 
 # Contraction is left out: a * b + c rounds twice, as on the CPU.
@@ -130,7 +130,7 @@ def _build(text: str, name: str, architecture: str, who: str) -> Cubin:
     return cubin
 
 
-def _find(store: Store, key: str, file_name: str) -> Cubin | None:
+def _find(store: ObjectStore, key: str, file_name: str) -> Cubin | None:
     result = find_result(store, key)
     if result is None:
         return None
@@ -141,7 +141,7 @@ def _find(store: Store, key: str, file_name: str) -> Cubin | None:
     return Cubin(result.library, content, store.object_path(result.library, file_name))
 
 
-def _add(store: Store, key: str, file_name: str, content: bytes) -> Cubin:
+def _add(store: ObjectStore, key: str, file_name: str, content: bytes) -> Cubin:
     path = store.add(content, file_name)
     digest = hashlib.sha256(content).hexdigest()
     record_result(store, key, Result(digest, inputs=(), listing=()))
@@ -153,7 +153,7 @@ def compile_flags(architecture: str) -> tuple[str, ...]:
     return (f"--gpu-architecture={architecture}", *_FLAGS)
 
 
-class Compiler:
+class NvrtcCompiler:
     """One libnvrtc, opened.
 
     Args:
@@ -229,7 +229,7 @@ class Compiler:
 
 
 @functools.cache
-def find_compiler(architecture: str, who: str) -> Compiler:
+def find_compiler(architecture: str, who: str) -> NvrtcCompiler:
     """Returns the newest NVRTC that compiles for an architecture and that the driver can follow.
 
     Raises:
@@ -252,11 +252,11 @@ def find_compiler(architecture: str, who: str) -> Compiler:
     )
 
 
-def _compilers() -> Iterator[Compiler]:
+def _compilers() -> Iterator[NvrtcCompiler]:
     """Yields every NVRTC there is: Python packages' before the system's, newest first."""
     for path in (*_packaged(), *_installed()):
         try:
-            yield Compiler(path)
+            yield NvrtcCompiler(path)
         except OSError:
             # Not there, or for another machine.
             continue

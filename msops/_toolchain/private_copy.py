@@ -23,7 +23,14 @@ from msops._toolchain.dependencies import find_dependencies
 from msops._toolchain.elf import ElfInfo, parse_elf
 from msops._toolchain.inputs import read_input
 from msops._toolchain.stamps import Stamp
-from msops._toolchain.store import Built, Store, open_store, read_verified, retried, write_flushed
+from msops._toolchain.store import (
+    Built,
+    ObjectStore,
+    open_store,
+    read_verified,
+    retried,
+    write_flushed,
+)
 
 
 def open_copy(path: Path, who: str) -> Built:
@@ -48,7 +55,7 @@ def copy_library(path: Path, who: str) -> tuple[Built, ElfInfo, Stamp]:
     return Built(copy, stamp.sha256, path.name), info, stamp
 
 
-def _add_with_links(store: Store, path: Path, data: bytes, links: dict[str, str]) -> Path:
+def _add_with_links(store: ObjectStore, path: Path, data: bytes, links: dict[str, str]) -> Path:
     """Returns the copy of a library inside its own folder, with `links` beside it."""
     digest = hashlib.sha256(data).hexdigest()
     place = _below_root(os.path.join(os.path.realpath(path.parent), path.name))

@@ -81,7 +81,7 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Store:
+class ObjectStore:
     """The cache folder, and the op on whose behalf it is used."""
 
     root: Path
@@ -187,9 +187,9 @@ class Store:
             yield
 
 
-def open_store(who: str) -> Store:
+def open_store(who: str) -> ObjectStore:
     """Returns the cache folder that the environment names now."""
-    return Store(config.cache_dir(), who)
+    return ObjectStore(config.cache_dir(), who)
 
 
 def read_verified(path: Path, digest: str) -> bytes | None:

@@ -31,7 +31,7 @@ from msops._op_info.builders import CustomRegOp
 from msops._toolchain import BIND_OWN_SYMBOLS, contents, read_elf, taken_names
 from msops._toolchain.compilers import find_compiler
 from msops._toolchain.cuda import device_architectures
-from msops._toolchain.languages import CUDA, CXX, C, Language
+from msops._toolchain.languages import CUDA, CXX, C, SourceLanguage
 from msops._toolchain.nvrtc import find_compiler as find_nvrtc
 from msops._tools import cache
 from msops.errors import BuildError, MsopsError, explain
@@ -208,7 +208,7 @@ def _dotted(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-def _compiler(language: Language) -> str:
+def _compiler(language: SourceLanguage) -> str:
     compiler = find_compiler(language, (), Path("a kernel"), "msops")
     lines = compiler.identity.splitlines()
     return next((line for line in lines if re.search(r"\d\.\d", line)), lines[0])

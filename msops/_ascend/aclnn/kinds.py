@@ -120,7 +120,7 @@ _ANY = Kind("anything", lambda value: value)
 
 
 @dataclasses.dataclass(frozen=True)
-class Parameter:
+class AclnnParameter:
     """One parameter of an operator."""
 
     name: str
@@ -130,7 +130,7 @@ class Parameter:
 
 
 @dataclasses.dataclass(frozen=True)
-class Signature:
+class AclnnSignature:
     """How an operator is called.
 
     Attributes:
@@ -140,7 +140,7 @@ class Signature:
       takes_outputs: whether the function wants to see the declared outputs.
     """
 
-    parameters: tuple[Parameter, ...] | None
+    parameters: tuple[AclnnParameter, ...] | None
     results: tuple[bool, ...] | None
     takes_outputs: bool
 
@@ -152,7 +152,7 @@ class Signature:
         )
 
 
-def read_signature(function: Callable[..., Any]) -> Signature:
+def read_signature(function: Callable[..., Any]) -> AclnnSignature:
     """Returns the signature a function declares; where it has no annotations, anything goes."""
     hints = typing.get_type_hints(function, include_extras=True)
     signature = inspect.signature(function)
@@ -168,12 +168,12 @@ def read_signature(function: Callable[..., Any]) -> Signature:
     updated = sum(parameter.kind.is_updated for parameter in parameters)
     if results is not None:
         results = results[: len(results) - updated]
-    return Signature(None if takes_any else parameters, results, takes_outputs)
+    return AclnnSignature(None if takes_any else parameters, results, takes_outputs)
 
 
-def _read_parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
+def _read_parameter(parameter: inspect.Parameter, hint: Any) -> AclnnParameter:
     plain, is_optional = _without_none(hint)
-    return Parameter(
+    return AclnnParameter(
         parameter.name,
         next((note for note in getattr(plain, "__metadata__", ()) if isinstance(note, Kind)), _ANY),
         is_optional,

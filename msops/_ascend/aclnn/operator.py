@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops._ascend.aclnn.dtypes import can_cast
-from msops._ascend.aclnn.kinds import Signature
+from msops._ascend.aclnn.kinds import AclnnSignature
 from msops._ascend.aclnn.refusal import Refused, WrongShape
 from msops.errors import (
     ArgumentTypeError,
@@ -41,7 +41,7 @@ class AclnnOp:
 
     name: str
     function: Callable[..., Any]
-    signature: Signature
+    signature: AclnnSignature
     who: str
 
     @property

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msops._ascend.aclnn.kinds import Signature, UpdatedTensor, read_signature
+from msops._ascend.aclnn.kinds import AclnnSignature, UpdatedTensor, read_signature
 from msops._ascend.aclnn.operator import AclnnOp
 from msops._ascend.aclnn.table import OPERATORS
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
@@ -108,7 +108,7 @@ def _near(short: str) -> str:
 
 
 @functools.cache
-def _signature(function: Callable[..., Any]) -> Signature:
+def _signature(function: Callable[..., Any]) -> AclnnSignature:
     return read_signature(function)
 
 

@@ -24,7 +24,7 @@ from msops.errors import BuildError, MsopsError, explain
 
 
 @dataclasses.dataclass(frozen=True)
-class Port:
+class EntryPort:
     """One input or output of a call, as the kernel is told about it.
 
     Attributes:
@@ -68,7 +68,7 @@ class Port:
         }
 
 
-Slot = Port | tuple[Port, ...] | None
+Slot = EntryPort | tuple[EntryPort, ...] | None
 """One argument: a tensor, a list of tensors, or none."""
 
 
@@ -126,7 +126,7 @@ def _described(slot: Slot) -> Any:
     return None if slot is None else slot.described()
 
 
-def _flat(slots: Sequence[Slot]) -> list[Port]:
+def _flat(slots: Sequence[Slot]) -> list[EntryPort]:
     groups = (slot if isinstance(slot, tuple) else (slot,) for slot in slots)
     return [port for group in groups for port in group if port is not None]
 
@@ -200,7 +200,7 @@ def _places(error: BaseException) -> list[str]:
 
 
 def _program(
-    name: str, session: Session, inputs: Sequence[Port], outputs: Sequence[Port], who: str
+    name: str, session: Session, inputs: Sequence[EntryPort], outputs: Sequence[EntryPort], who: str
 ) -> Program:
     """Returns what the kernel built, checked against the op."""
     if len(session.built) != 1:
@@ -232,7 +232,7 @@ def _program(
     return program
 
 
-def _placed(x: Tensor, port: Port, who: str) -> Tensor:
+def _placed(x: Tensor, port: EntryPort, who: str) -> Tensor:
     """Returns the placeholder of an input, which must hold that input's elements."""
     wanted = "int8" if port.dtype == "bool" else port.dtype
     if not isinstance(x.op, PlaceholderOp):
@@ -243,7 +243,7 @@ def _placed(x: Tensor, port: Port, who: str) -> Tensor:
     return x
 
 
-def _checked_result(x: Tensor, port: Port, session: Session, who: str) -> Tensor:
+def _checked_result(x: Tensor, port: EntryPort, session: Session, who: str) -> Tensor:
     """Returns a result, which must be one that becomes the output."""
     if not _converts(x.dtype, port.dtype, session.first_dtype):
         raise _disagrees(who, port, f"a result of {port.dtype}", x.dtype)
@@ -270,7 +270,7 @@ def _converts(have: str, wanted: str, first: str | None) -> bool:
     )
 
 
-def holds(count: int, port: Port) -> str | None:
+def holds(count: int, port: EntryPort) -> str | None:
     """Tells what a tensor of so many elements is: the port "laid out", "as it is", or None."""
     if count == _count(port.shape):
         return "laid out"
@@ -287,7 +287,7 @@ def _count(shape: Sequence[int]) -> int:
     return count
 
 
-def _check_size(x: Tensor, port: Port, who: str) -> None:
+def _check_size(x: Tensor, port: EntryPort, who: str) -> None:
     if holds(_count(x.shape), port) is None:
         shape = f"{list(port.shape)}" + (
             f" in {port.format}" if port.shape != port.own_shape else ""
@@ -300,7 +300,7 @@ def _check_size(x: Tensor, port: Port, who: str) -> None:
         )
 
 
-def _disagrees(who: str, port: Port, expected: str, got: str) -> BuildError:
+def _disagrees(who: str, port: EntryPort, expected: str, got: str) -> BuildError:
     return BuildError(
         explain(
             who,

@@ -28,7 +28,7 @@ from msops._primitive.batching import over_batch
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 if TYPE_CHECKING:
-    from msops._ascend.tbe.entry import Port, Slot
+    from msops._ascend.tbe.entry import EntryPort, Slot
     from msops._ascend.tbe.program import Program
 
 _DEFAULT = ("", "DefaultFormat")
@@ -171,12 +171,12 @@ class Case:
     who: str = dataclasses.field(compare=False)
 
     @property
-    def ports(self) -> tuple[Port, ...]:
+    def ports(self) -> tuple[EntryPort, ...]:
         """The inputs and outputs that are there."""
         return (*_flat(self.inputs), *_flat(self.outputs))
 
 
-def _flat(slots: Sequence[Slot]) -> tuple[Port, ...]:
+def _flat(slots: Sequence[Slot]) -> tuple[EntryPort, ...]:
     groups = (slot if isinstance(slot, tuple) else (slot,) for slot in slots)
     return tuple(port for group in groups for port in group if port is not None)
 
@@ -240,8 +240,8 @@ def _slots(
     return tuple(slots)
 
 
-def _port(port: OpInfoPort, layout: str, struct: Any, suffix: str, who: str) -> Port:
-    from msops._ascend.tbe.entry import Port
+def _port(port: OpInfoPort, layout: str, struct: Any, suffix: str, who: str) -> EntryPort:
+    from msops._ascend.tbe.entry import EntryPort
     from msops._ascend.tbe.formats import format_shape
 
     dtype, shape = _dtype(struct), tuple(struct.shape)
@@ -253,7 +253,7 @@ def _port(port: OpInfoPort, layout: str, struct: Any, suffix: str, who: str) -> 
         "symbolic",
     )
     laid_out = format_shape(shape, layout, dtype)
-    return Port(port.name + suffix, port.kind, laid_out, dtype, layout, shape)
+    return EntryPort(port.name + suffix, port.kind, laid_out, dtype, layout, shape)
 
 
 def _specialised(kernel: TbeKernel, case: Case) -> Program:
@@ -294,7 +294,7 @@ def _function(kernel: TbeKernel, request: Request) -> Function:
     return over_batch(one, request.call.batch)
 
 
-def _enter(array: Any, port: Port, placeholder: Any) -> jax.Array:
+def _enter(array: Any, port: EntryPort, placeholder: Any) -> jax.Array:
     """Returns an input as its placeholder holds it."""
     from msops._ascend.tbe.entry import holds
     from msops._ascend.tbe.formats import to_format
@@ -307,7 +307,7 @@ def _enter(array: Any, port: Port, placeholder: Any) -> jax.Array:
     return array.reshape(shape).astype(placeholder.dtype)
 
 
-def _leave(result: jax.Array, port: Port) -> jax.Array:
+def _leave(result: jax.Array, port: EntryPort) -> jax.Array:
     """Returns a result as the output that the op says it has."""
     from msops._ascend.tbe.casting import convert
     from msops._ascend.tbe.entry import holds
