@@ -15,7 +15,7 @@ from typing import Any
 
 from msops import _toolchain
 from msops._base.paths import get_include
-from msops._extension.options import read_options, words
+from msops._extension.options import BuilderOptions, read_options, words
 from msops._face import context
 from msops.errors import ArgumentTypeError, BuildError, explain
 
