@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msops._toolchain.compilers import processor_identity
 from msops._toolchain.generated import FLAGS
-from msops._toolchain.store import Store, open_store
+from msops._toolchain.store import ObjectStore, open_store
 from msops.errors import BuildError
 
 
@@ -41,7 +41,7 @@ def record_measurement(subject: str, seconds: Mapping[str, float], who: str) -> 
         store.write(_path(store, subject), json.dumps(dict(seconds)).encode())
 
 
-def _path(store: Store, subject: str) -> Path:
+def _path(store: ObjectStore, subject: str) -> Path:
     whole = "\0".join((processor_identity(FLAGS), str(os.cpu_count()), subject))
     key = hashlib.sha256(whole.encode()).hexdigest()
     return store.root / "measurements" / key[:2] / f"{key}.json"
