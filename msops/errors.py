@@ -1,24 +1,24 @@
 """Every error msops raises::
 
     MsopsError
-    |-- ArgumentError            what was passed to msops (arguments, options, names)
+    |-- ArgumentError            a wrong argument, option or name
     |   |-- ArgumentTypeError      also a TypeError
     |   `-- ArgumentValueError     also a ValueError
     |-- OpInfoError              op info that is malformed, or that a call does not match
     |   |-- OpInfoTypeError        also a TypeError
     |   `-- OpInfoValueError       also a ValueError
-    |-- InferenceError           out_shape / out_dtype, and what a kernel returned against them
+    |-- InferenceError           out_shape / out_dtype, or a result that does not match them
     |   |-- InferenceTypeError     also a TypeError
     |   `-- InferenceValueError    also a ValueError
-    |-- GradientError            bprop, and differentiation without one
+    |-- GradientError            bprop, or differentiation without one
     |   |-- GradientTypeError      also a TypeError
     |   `-- GradientValueError     also a ValueError
     |-- BackendError             a func_type, target or device cannot serve it; a RuntimeError
     |-- BuildError               a source or library cannot be used; also a RuntimeError
     `-- KernelError              a kernel failed while it ran; also a RuntimeError
 
-The builtin bases are those MindSpore raises in the same place, so an ``except`` written for
-MindSpore still catches. Messages follow one template, see `explain`.
+The builtin bases are what MindSpore raises in the same cases, so an ``except`` that was written for
+MindSpore still works. Messages follow one template, see `explain`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class BuildError(MsopsError, RuntimeError):
     """A source did not compile, or a library could not be loaded.
 
     Attributes:
-      output: all that the compiler said, empty if none ran.
+      output: all output of the compiler, empty if none ran.
     """
 
     output: str = ""
@@ -97,11 +97,11 @@ class KernelError(MsopsError, RuntimeError):
 
 
 def explain(who: str, problem: str, remedy: str, details: Iterable[str] = ()) -> str:
-    """Formats a message: who, what was expected and what came, where, and what to do.
+    """Formats a message: who, what was expected, what came instead, and what to do.
 
     Args:
-      who: the op or function, with its place, e.g. ``"Custom 'add' on CPU"``.
-      problem: expected and got, one sentence without its full stop.
+      who: the op or function and where it runs, e.g. ``"Custom 'add' on CPU"``.
+      problem: expected and got, one sentence without a full stop.
       remedy: what the reader can do, one or more whole sentences.
       details: lines shown indented between problem and remedy.
     """

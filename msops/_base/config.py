@@ -70,7 +70,7 @@ def debug() -> frozenset[str]:
 
 
 def host_memory_pool() -> bool:
-    """Tells whether the process keeps the memory of large results (``MSOPS_HOST_MEMORY_POOL``)."""
+    """Returns whether memory of large results is kept (``MSOPS_HOST_MEMORY_POOL``)."""
     return _switch("MSOPS_HOST_MEMORY_POOL", default=False)
 
 

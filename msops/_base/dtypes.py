@@ -110,6 +110,6 @@ def as_dtype(value: Any) -> DType:
 
 
 def is_known(dtype: Any) -> bool:
-    """Tells whether the dtype of an array, of either byte order, is in the table."""
+    """Returns whether the dtype of an array, of either byte order, is in the table."""
     # JAX's random keys have a dtype that is none of numpy's.
     return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _BY_DTYPE

@@ -1,8 +1,8 @@
-"""Whether the process keeps the memory of large results on the CPU, or gives it back each time.
+"""Whether the process keeps the memory of large results on the CPU, or returns it each time.
 
-XLA allocates results with malloc, and glibc maps each block above 32 MiB by itself and unmaps it
-when it is freed; so every large result is made of new pages, which the kernel zeroes one by one.
-Settings of malloc's own keep such blocks in the heap, mapped.
+XLA allocates results with malloc. glibc maps each block above 32 MiB separately and unmaps it when
+it is freed, so every large result consists of new pages, which the operating system zeroes one by
+one. Settings of malloc keep such blocks in the heap, mapped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RESERVED_BYTES = 2**30
 
 
 def keep_large_blocks(who: str, is_kept: bool) -> None:
-    """Has malloc keep freed blocks of up to 2 GiB mapped, or give them back again.
+    """Makes malloc keep freed blocks of up to 2 GiB mapped, or return them to the system.
 
     Raises:
       BackendError: the C library has no such setting.
@@ -53,10 +53,9 @@ def keep_large_blocks(who: str, is_kept: bool) -> None:
 
 @functools.cache
 def _ask_for_huge_pages(libc: ctypes.CDLL) -> None:
-    """Has the next GiB of the heap come in huge pages, where the kernel does that on request.
+    """Requests huge pages for the next GiB of the heap, if the operating system grants them.
 
-    A block of that size grows the heap without touching it; its addresses are then the first that
-    later blocks get.
+    A block of that size grows the heap without touching it. Later blocks use its addresses first.
     """
     if not _HUGE_PAGES.exists() or "[madvise]" not in _HUGE_PAGES.read_text():
         return

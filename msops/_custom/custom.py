@@ -1,6 +1,6 @@
-"""`Custom`: the one object through which a user brings a kernel.
+"""`Custom`, the class that makes a user's kernel a JAX operator.
 
-The file is long for its docstrings alone: they are the reference that users read.
+The file is long because of its docstrings: they are the reference that users read.
 """
 
 from __future__ import annotations
@@ -51,74 +51,77 @@ class Custom:
     """A kernel of your own as a JAX operator.
 
     Corresponds to ``mindspore.ops.Custom``. The op is its own JAX primitive: it works eagerly and
-    under `jax.jit`, `jax.grad`, `jax.vmap`, `jax.lax.scan` and `jax.checkpoint`. Given arrays of
-    JAX or numpy it returns arrays of JAX; given a `Tensor` it returns Tensors, and 64-bit types are
-    kept. Ops of equal definition share one primitive and one compilation.
+    under `jax.jit`, `jax.grad`, `jax.vmap`, `jax.lax.scan` and `jax.checkpoint`. Called on arrays
+    of JAX or numpy it returns arrays of JAX. Called on a `Tensor` it returns Tensors and keeps
+    64-bit types. Ops with equal definitions share one primitive and one compilation.
 
     Args:
       func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"`` (aot; a source is
-        compiled on first use), a Python function over numpy arrays (pyfunc; if it has a parameter
-        ``out`` left, it gets the arrays to write its results to), a loop kernel: a function
-        decorated by `kernel` (hybrid), or one in a dialect of AKG (akg), the entry
-        function of a TBE kernel, ``"file.py:entry"`` where its file imports TBE (tbe), or an AICPU
+        compiled on first use), a Python function over numpy arrays (pyfunc; a free
+        parameter ``out`` receives the arrays to write its results to), a loop kernel: a function
+        decorated by `kernel` (hybrid) or one in a dialect of AKG (akg), the entry function of a
+        TBE kernel or ``"file.py:entry"`` if its file imports TBE (tbe), or an AICPU
         kernel: ``"source.cc"``, a list of sources, or an empty function whose op info names the
         library by the attribute ``cust_aicpu`` (aicpu).
-      out_shape: shape of the output, a tuple of shapes for several outputs, or a function that gets
-        the shape of each input (and the value of each attribute) and returns one of these. None
-        asks the kernel (aot: ``SymbolInferShape``; akg and hybrid: its loops). ``()`` for both this
-        and `out_dtype` makes a pyfunc without output.
-      out_dtype: dtype of the output, or likewise. None asks the kernel (aot:
+      out_shape: shape of the output, a tuple of shapes for several outputs, or a function that
+        receives the shape of each input (and the value of each attribute) and returns one of these.
+        None infers it from the kernel (aot: ``SymbolInferShape``; akg and hybrid: its loops).
+        ``()`` for both this and `out_dtype` makes a pyfunc without output.
+      out_dtype: the same for the dtype of the output. None infers it from the kernel (aot:
         ``SymbolInferType``; akg and hybrid: its loops).
-      func_type: "aicpu", "akg", "aot", "hybrid", "pyfunc" or "tbe"; None chooses by `func`, and
-        never tbe.
+      func_type: "aicpu", "akg", "aot", "hybrid", "pyfunc" or "tbe". None chooses by `func`, and
+        never chooses tbe.
       bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per
-        input, None where there is none. Several outputs make `out` and `dout` tuples. akg and
-        hybrid kernels are differentiated without it, in both modes and to any order.
+        input, None for an input without a gradient. With several outputs `out` and `dout` are
+        tuples. akg, hybrid and tbe kernels need no bprop: they are differentiated in both modes and
+        to any order.
       reg_info: op info (`CustomRegOp`): a dict, its JSON text, or a list of them, one per target.
-        Outranks the decorator `custom_info_register`.
-      stateful: aicpu, aot, pyfunc: the kernel has effects or draws unseeded random numbers: equal
-        calls are not merged and unused ones not dropped. Refused inside `jax.checkpoint`.
-      reentrant: aicpu, aot: False if the kernel may not run in two threads at once; serialises its
-        library.
+        Overrides the decorator `custom_info_register`.
+      stateful: aicpu, aot, pyfunc: the kernel has side effects or draws unseeded random numbers.
+        Equal calls are not merged and unused calls are not removed. An error inside
+        `jax.checkpoint`.
+      reentrant: aicpu, aot: False if the kernel may not run in two threads at once. Calls into its
+        library then run one at a time.
       vmap: how the kernel batches under `jax.vmap`. None: akg, hybrid and tbe kernels are rewritten
         for a leading axis, others are "sequential", called once per element. "expand_dims" and
-        "broadcast_all" call it once, with a leading axis in every input (of size 1 where an input
-        is not mapped, for the former) and in every output. Nested `jax.vmap` add an axis each, the
-        outermost first, and an input has all of them in full if one maps it; or a rule
-        ``vmap(axis_size, in_batched, *inputs) -> (result, is_batched)``, as
+        "broadcast_all" call it once, with a leading axis in every input and output; with
+        "expand_dims" that axis has size 1 in an input that is not mapped. Each level of nested
+        `jax.vmap` adds an axis, the outermost first; an input that any level maps has all of them
+        in full. Or a rule ``vmap(axis_size, in_batched, *inputs) -> (result, is_batched)``, as
         `jax.custom_batching.custom_vmap` takes. Shapes are inferred without the added axes.
-      forward: gives forward mode (`jax.jvp`, `jax.jacfwd`, `jax.hessian`) besides reverse mode, by
+      forward: True adds forward mode (`jax.jvp`, `jax.jacfwd`, `jax.hessian`) to reverse mode, by
         transposing `bprop`, which must be JAX code and linear in `dout`.
-      jvp: a rule for forward mode: ``jvp(primals, tangents, out)`` returns the tangent of `out`, in
-        its structure, None where there is none. `primals` and `tangents` are tuples with one entry
-        per argument of the call; attributes and integers have None for a tangent. Without a `bprop`
-        reverse mode is its transpose; it is JAX code then.
+      jvp: a rule for forward mode: ``jvp(primals, tangents, out)`` returns the tangent of `out`,
+        with its structure; None means no tangent. `primals` and `tangents` have one entry per
+        argument of the call; the tangent of an attribute or integer is None. Without a `bprop`,
+        reverse mode is the transpose of this rule, which must then be JAX code.
       inplace: aicpu, akg, aot, hybrid, pyfunc: ``{0: 0}`` writes output 0 into the buffer of input
-        0, which the kernel gets under both numbers, holding the input; a function may write to it
-        and return it. Where the program still needs the input XLA copies it first; where its buffer
-        is given up (by ``donate_argnums``, or as an intermediate result) nothing is copied. Both
-        must have one shape and dtype. The loops of akg and hybrid must write to their parameter and
-        return it: with an array of their own, in which order elements are read and written is the
-        compiler's affair. tbe kernels have no buffers; XLA reuses donated ones unasked.
+        0. The kernel receives that buffer as both arrays, with the values of the input; a Python
+        function may write to it and return it. If the program still needs the input, XLA copies it
+        first; if the input is donated (``donate_argnums``) or an intermediate result, nothing is
+        copied. Both must have the same shape and dtype. The loops of akg and hybrid must write to
+        their parameter and return it: for an array of their own the compiler chooses the order of
+        reads and writes. tbe kernels have no buffers; XLA reuses donated ones by itself.
       sharding: which dimensions may be divided over devices, by names as in `numpy.einsum`:
-        ``"b i, i -> b i"``, for the flat list of inputs. Dimensions of one name are equally long
-        and divided together: a device that has some of `b` gets that part of every array, and the
-        kernel is called there for those shapes, so `out_shape` is a function of the inputs'. A name
-        that an output lacks is never divided. Without a rule each device gets whole inputs, which
-        ``msops.set_context(implicit_gather=)`` tells of.
-      batch_dims: the short form: this many leading dimensions of every input and output are named
-        alike, and no other may be divided.
-      writable: pyfunc: hand over writable copies of the inputs instead of read-only views.
-      dynamic_outputs: aicpu: the kernel may fill less than the shapes of `out_shape`, which are
-        the largest. Results lie in the corner of their arrays, the rest of which is zero, and one
-        more output, int32 of shape [outputs, highest rank], has the true shapes, a row each, ones
-        behind a shape of lower rank.
+        ``"b i, i -> b i"``, for the flat list of inputs. Dimensions with the same name have the
+        same size and are divided together: a device with a part of `b` has that part of every
+        array. The kernel is called there for the shapes of the parts, so `out_shape` must be a
+        function of the inputs' shapes. A name that an output lacks is never divided. Without a rule
+        each device gets whole inputs, which is a warning or an error, see
+        ``msops.set_context(implicit_gather=)``.
+      batch_dims: a short form of `sharding`: this many leading dimensions have the same names in
+        every input and output, and no other dimension may be divided.
+      writable: pyfunc: pass writable copies of the inputs instead of read-only views.
+      dynamic_outputs: aicpu: the kernel may return smaller outputs than `out_shape`, which is then
+        the largest shape. A result is in the corner of its array, and the rest is zero. One more
+        output, int32 of shape [outputs, highest rank], has the true shapes, one row each, padded
+        with ones.
       host: aot: on a GPU, run the CPU kernel on the host with a copy of the arrays each way.
-      cxx11_abi: aot: which ``_GLIBCXX_USE_CXX11_ABI`` the library was built with, where its imports
-        do not tell.
-      compile_attrs: akg and hybrid: ``{"lower": "xla"}`` or ``{"lower": "native"}`` forces what an
-        estimate of costs chooses otherwise: operations that XLA fuses, or C (CUDA on a GPU).
-        pyfunc: ``{"lower": "callback"}`` takes `jax.pure_callback` on the CPU, too.
+      cxx11_abi: aot: the ``_GLIBCXX_USE_CXX11_ABI`` that the library was built with, if its imports
+        do not show it.
+      compile_attrs: akg and hybrid: ``{"lower": "xla"}`` or ``{"lower": "native"}`` overrides the
+        choice that msops makes by estimated costs: operations that XLA fuses, or C (CUDA on a GPU).
+        pyfunc: ``{"lower": "callback"}`` uses `jax.pure_callback` on the CPU too.
 
     Raises:
       ArgumentTypeError, ArgumentValueError: an argument cannot be used.
@@ -131,8 +134,8 @@ class Custom:
       >>> jax.jit(jax.grad(lambda x: op(x).sum()))(jnp.array([1.0, 4.0]))
       Array([2., 8.], dtype=float32)
 
-      A loop kernel tells its outputs and its gradient itself; its tensors have any shape it can
-      index, and dtypes of bool, integers, float16, bfloat16, float32 and float64:
+      The outputs and the gradient of a loop kernel are inferred from its loops. Its tensors may
+      be bool, integers, float16, bfloat16, float32 and float64:
 
       >>> def running_sum(x):
       ...     y = output_tensor(x.shape, x.dtype)
@@ -208,8 +211,8 @@ class Custom:
         self._prim_attrs: dict[str, Any] = {}
         self._programs: Programs | None = None
         self._is_resolving = False
-        # Compiled calls by number of arguments, where that number tells the whole structure: for
-        # calls with arrays only, and with Tensors only.
+        # Compiled calls by number of arguments, where that number determines the structure of the
+        # call: for calls with arrays only, and with Tensors only.
         self._of_arrays: dict[int, Callable[..., Any]] = {}
         self._of_tensors: dict[int, Callable[..., Any]] = {}
 
@@ -305,8 +308,8 @@ class Custom:
         """Adds an attribute that every call of the op has, as MindSpore's primitives do.
 
         An aot kernel reads it through ``AotExtra``; other kernels do not see it. As in MindSpore,
-        ``side_effect_mem``, ``side_effect_io`` or ``side_effect_hidden`` with True says that the
-        kernel has effects: it is the same as ``Custom(stateful=True)``.
+        ``side_effect_mem``, ``side_effect_io`` or ``side_effect_hidden`` with True means that the
+        kernel has side effects: it is the same as ``Custom(stateful=True)``.
 
         Args:
           name: the attribute's name.
@@ -335,11 +338,11 @@ class Custom:
         return self
 
     def explain(self, *args: Any) -> str:
-        """Tells what becomes of a call: what XLA sees, and for a loop kernel why.
+        """Explains what a call becomes in XLA, and for a loop kernel why.
 
         Args:
-          *args: what the op would be called with: arrays, or a `jax.ShapeDtypeStruct` in the
-            place of each. Without any, the latest call is explained.
+          *args: the arguments of the call: arrays, or a `jax.ShapeDtypeStruct` for each. Without
+            any, the latest call is explained.
 
         Returns:
           Text of several lines. For akg and hybrid: which loops are parallel, reductions or
@@ -357,22 +360,22 @@ class Custom:
           ...         y[i] = 2.0 * x[i]
           ...     return y
           >>> op = msops.Custom(double, func_type="akg")
-          >>> told = op.explain(jax.ShapeDtypeStruct((1000,), jnp.float32))
-          >>> print(told.splitlines()[-1].strip())
+          >>> text = op.explain(jax.ShapeDtypeStruct((1000,), jnp.float32))
+          >>> print(text.splitlines()[-1].strip())
           loop i (line 4): elementwise
         """
         return explain_call(self._resolve(), self._find_call(args))
 
     def lower_text(self, *args: Any, stage: str = "stablehlo") -> str:
-        """Returns the text a call has at a stage of its way to machine code.
+        """Returns the text of a call at a stage of its compilation.
 
         Args:
           *args: as for `explain`.
-          stage: "jaxpr", "stablehlo" (what is handed to XLA) or "hlo" (what XLA makes of it). For
-            akg and hybrid also "ir" (the loop IR of the kernel), "marked" (each loop known as
-            parallel, reduction or serial), "raised" (nests that each are one array operation),
-            "steps" (these operations), "c" and "cuda" (native code). They have each stage whatever
-            was chosen to run, which `explain` tells.
+          stage: "jaxpr", "stablehlo" (the input of XLA) or "hlo" (its output). For akg and hybrid
+            also "ir" (the loop IR of the kernel), "marked" (each loop known as parallel, reduction
+            or serial), "raised" (nests that each are one array operation), "steps" (these
+            operations), "c" and "cuda" (native code). Every stage is available, whichever form
+            runs; `explain` reports that.
 
         Returns:
           The text.
@@ -401,10 +404,10 @@ class Custom:
         return lowered_text(self._resolve(), self._find_call(args), stage)
 
     def cost_analysis(self, *args: Any) -> dict[str, float]:
-        """Returns what a call costs, as far as that can be told without running it.
+        """Returns the cost of a call, as far as it is known without running it.
 
-        Corresponds to ``jax.stages.Compiled.cost_analysis``, which knows nothing of a kernel that
-        is one call to XLA.
+        Corresponds to ``jax.stages.Compiled.cost_analysis``, which cannot look into a kernel that
+        is a custom call.
 
         Args:
           *args: as for `explain`.
@@ -412,8 +415,8 @@ class Custom:
         Returns:
           A dict with those of JAX's keys that are known.
 
-          For operations of XLA's the values are XLA's own counts. Else "bytes accessed" is the size
-          of all inputs and outputs, and for loops that run as native code, or in an order, "flops"
+          For XLA operations the values are XLA's own counts. Otherwise "bytes accessed" is the size
+          of all inputs and outputs, and for loops that run as native code, or serially, "flops"
           and "transcendentals" count arithmetic on elements and calls of functions like exp; an
           ``if`` on data counts as its longer branch. These two are absent for kernels in C++ and
           Python, where the number of iterations depends on data, and where counting the iterations

@@ -18,7 +18,7 @@ from msops.errors import ArgumentValueError, explain
 
 
 def explain_call(programs: Programs, found: tuple[Call, Sequence[Any]] | None) -> str:
-    """Tells what becomes of a call: `found`, or the latest one."""
+    """Explains what a call becomes: `found`, or the latest one."""
     operator = programs.operator
     call, inputs = _choose(operator, found, "explain")
     definition = operator.definition

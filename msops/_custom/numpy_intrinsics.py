@@ -18,7 +18,7 @@ from msops._loops.ir.functions import FUNCTIONS
 
 
 def _allocate(shape: Any, dtype: Any = "float32", scope: str = "global") -> np.ndarray:
-    """Returns zeros; where a temporary lives means nothing here."""
+    """Returns zeros; the location of a temporary has no effect here."""
     return np.zeros(shape, as_dtype(dtype).dtype)
 
 

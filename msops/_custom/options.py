@@ -43,7 +43,7 @@ def name_of(func: Any) -> str:
 
 
 def choose_func_type(func: Any, func_type: Any, who: str) -> str:
-    """Returns the func_type given, or the one that `func` tells."""
+    """Returns the func_type given, or the one that follows from `func`."""
     if func_type is None:
         if isinstance(func, str):
             return "aot"

@@ -209,5 +209,5 @@ def layout(handle: Handle) -> tuple[int, tuple[int, ...], tuple[int, ...] | None
 
 
 def is_array(value: Any) -> bool:
-    """Tells whether a Python object becomes a tensor in C++."""
+    """Returns whether a Python object becomes a tensor in C++."""
     return isinstance(value, (Tensor, jax.Array, np.ndarray, np.generic))

@@ -49,7 +49,7 @@ _DYNAMIC = _Dynamic()
 
 
 def is_array(leaf: Any) -> bool:
-    """Tells whether `leaf` is an input of a program rather than part of its signature."""
+    """Returns whether `leaf` is an input of a program rather than part of its signature."""
     return isinstance(leaf, (jax.Array, np.ndarray, np.generic))
 
 

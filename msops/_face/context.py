@@ -310,7 +310,7 @@ def enter_script() -> None:
 
 
 def runs_script() -> bool:
-    """Tells whether the process runs a script of MindSpore's, where an op returns Tensors."""
+    """Returns whether the process runs a script of MindSpore's, where an op returns Tensors."""
     return _state.runs_script
 
 
@@ -320,7 +320,7 @@ def implicit_gather() -> str:
 
 
 def is_graph_mode() -> bool:
-    """Tells whether Cells and gradients are compiled as a whole."""
+    """Returns whether Cells and gradients are compiled as a whole."""
     return _state.mode == GRAPH_MODE
 
 

@@ -31,5 +31,5 @@ def differentiated_by(values: Sequence[Any]) -> Iterator[None]:
 
 
 def is_leaf(value: Any) -> bool:
-    """Tells whether a function of this thread is being differentiated by `value`."""
+    """Returns whether a function of this thread is being differentiated by `value`."""
     return any(leaf is value for leaf in _thread.values)

@@ -75,7 +75,7 @@ class Frame:
 
 
 def is_compiling() -> bool:
-    """Tells whether this thread is tracing a function that will be compiled as a whole."""
+    """Returns whether this thread is tracing a function that will be compiled as a whole."""
     frame = _thread.frame
     while frame is not None:
         if frame._compiles:

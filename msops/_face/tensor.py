@@ -415,7 +415,7 @@ def with_hooks(tensor: Tensor, value: Any) -> Any:
 
 
 def is_jax_face(arguments: Any) -> bool:
-    """Tells whether there are arrays and no Tensors among the arguments."""
+    """Returns whether there are arrays and no Tensors among the arguments."""
     try:
         return not holds(Tensor, arguments) and holds((jax.Array, np.ndarray), arguments)
     except RecursionError:

@@ -220,7 +220,7 @@ def _check_range(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
 
 
 def holds(kind: type | tuple[type, ...], tree: Any) -> bool:
-    """Tells whether an instance of `kind` is in a tree of tuples, lists and dicts."""
+    """Returns whether an instance of `kind` is in a tree of tuples, lists and dicts."""
     if isinstance(tree, (tuple, list)):
         return any(holds(kind, entry) for entry in tree)
     if isinstance(tree, dict):

@@ -60,7 +60,7 @@ def kind_of(dtype: Any) -> int:
 
 
 def can_cast(source: Any, target: Any) -> bool:
-    """Tells whether aclnn stores results of dtype `source` in an output of dtype `target`."""
+    """Returns whether aclnn stores results of dtype `source` in an output of dtype `target`."""
     return kind_of(source) <= kind_of(target)
 
 

@@ -188,7 +188,7 @@ NAMES: dict[str, Callable[..., Any]] = {
 
 
 def supports(name: str, dtype: str) -> bool:
-    """Tells whether a function takes operands of a dtype without casting them."""
+    """Returns whether a function takes operands of a dtype without casting them."""
     table = {**_UNARY, **_BINARY}
     known = table[name][0] if name in table else NUMBERS
     return name in NAMES and (not dtype or dtype in known)

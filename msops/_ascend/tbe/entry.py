@@ -256,7 +256,7 @@ _BYTES = ("int8", "uint8", "bool")
 
 
 def _converts(have: str, wanted: str, first: str | None) -> bool:
-    """Tells whether TBE makes a result of one dtype an output of another.
+    """Returns whether TBE makes a result of one dtype an output of another.
 
     It does so among floats, from the int32 of `floor` and its like to floats, between bools and
     bytes, and from what it cast by itself back to the dtype of the kernel's first operand.

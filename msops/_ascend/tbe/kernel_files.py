@@ -138,7 +138,7 @@ class KernelScope(ModuleScope):
         return module
 
     def is_current(self) -> bool:
-        """Tells whether the files that were loaded still hold what they held."""
+        """Returns whether the files that were loaded still hold what they held."""
         return all(
             path.is_file() and _digest(path.read_text()) == digest
             for path, digest in self.digests.items()

@@ -127,7 +127,7 @@ def number_of(name: str, value: Any, dtype: str) -> Any:
 
 
 def _holds(dtype: str, number: Any) -> bool:
-    """Tells whether a dtype has a number, a float one up to rounding."""
+    """Returns whether a dtype has a number, a float one up to rounding."""
     if is_float(dtype):
         return not math.isfinite(number) or abs(number) <= float(jnp.finfo(dtype).max)
     if dtype == "bool":

@@ -69,7 +69,7 @@ def get_soc_spec(key: str) -> Any:
 
 
 def api_check_support(intrinsic: str, dtype: str = "") -> bool:
-    """Tells whether a function of the DSL takes a dtype; text such as ``"te.lang.cce.vadd"``."""
+    """Returns whether a function of the DSL takes a dtype; text such as ``"te.lang.cce.vadd"``."""
     from msops._ascend.tbe.elementwise import supports
 
     return supports(intrinsic.rpartition(".")[2], dtype)
