@@ -12,7 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from loop_ir import FROM_F16, PREAMBLE, TO_F16, Clear, Copy, CudaSource, Kernel, Launch, as_dtype
+from loop_ir import (
+    FROM_F16,
+    PREAMBLE,
+    TO_F16,
+    ClearBuffer,
+    CopyBuffer,
+    CudaSource,
+    Kernel,
+    Launch,
+    as_dtype,
+)
 
 FOLDER = Path(__file__).resolve().parent
 CACHE = Path(os.environ["MSOPS_CACHE_DIR"]) / "cuda-emulation"
@@ -50,9 +60,9 @@ class Emulation:
             memory[name].reshape(-1).view(np.uint8)[:] = RUBBISH
         for step in self.source.steps:
             match step:
-                case Clear(buffer=buffer, size_bytes=size):
+                case ClearBuffer(buffer=buffer, size_bytes=size):
                     _bytes(memory[buffer])[:size] = 0
-                case Copy(to=to, source=source, size_bytes=size):
+                case CopyBuffer(to=to, source=source, size_bytes=size):
                     _bytes(memory[to])[:size] = _bytes(memory[source])[:size]
                 case Launch():
                     self._launch(step, memory, order)

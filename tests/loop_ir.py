@@ -107,8 +107,8 @@ from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.tiling import tile_crossing_loops
-from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, cuda_source
-from msops._loops.to_cuda.language import FROM_F16, PREAMBLE, TO_F16
+from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
+from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
 from msops._loops.to_jax.printing import build as build_jax
 from msops._loops.to_jax.raising.describe import describe
 from msops._loops.to_jax.raising.patterns import raise_kernel
@@ -142,11 +142,11 @@ __all__ = [
     "CSource",
     "Call",
     "Cast",
-    "Clear",
+    "ClearBuffer",
     "Const",
     "Contract",
     "Convolve",
-    "Copy",
+    "CopyBuffer",
     "CudaSource",
     "Dependence",
     "Expr",

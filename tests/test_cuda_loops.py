@@ -29,9 +29,9 @@ from loop_ir import (
     Buffer,
     Call,
     Cast,
-    Clear,
+    ClearBuffer,
     Const,
-    Copy,
+    CopyBuffer,
     CudaSource,
     Expr,
     For,
@@ -268,7 +268,7 @@ kernel k(n: int32[4]) -> (n) {
 def test_what_has_an_order_to_keep_is_one_thread() -> None:
     source = printed(parse_kernel(lu(40)))
     assert (source.inputs, source.outputs) == (("a@input",), ("a",))
-    assert source.steps == (Copy("a", "a@input", 6400), Launch("lu_0", 1, 1, ("a",)))
+    assert source.steps == (CopyBuffer("a", "a@input", 6400), Launch("lu_0", 1, 1, ("a",)))
     assert functions(source) == (
         'extern "C" __global__ void __launch_bounds__(1)\n'
         "lu_0(float* __restrict__ a) {\n"
@@ -311,7 +311,7 @@ kernel k(a: float32[60, 60]) -> (b) {
 }"""
     )
     source = printed(kernel)
-    assert source.steps[0] == Clear("b", 14400)
+    assert source.steps[0] == ClearBuffer("b", 14400)
     assert "if (0 <= j && j < i + 1) {" in source.text
     run_everywhere(kernel, random_inputs(kernel))
 

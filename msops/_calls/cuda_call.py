@@ -16,7 +16,7 @@ import numpy as np
 from msops import _jax_seam as seam
 from msops import _toolchain
 from msops._calls.library_call import native_module, register_targets
-from msops._loops.to_cuda import Clear, Copy, CudaSource, Launch, Step
+from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, DeviceStep, Launch
 
 TARGET = "msops_loops_cuda"
 """Of calls without temporaries in device memory; XLA may record them in CUDA graphs."""
@@ -105,16 +105,16 @@ def _plan_attributes(source: CudaSource) -> dict[str, Any]:
 
 
 def _words(
-    steps: tuple[Step, ...],
+    steps: tuple[DeviceStep, ...],
     functions: Mapping[str, int],
     buffers: Mapping[str, int],
 ) -> Iterator[int]:
     """Yields the numbers of a launch plan; launch_plan.h has their meaning."""
     for step in steps:
         match step:
-            case Clear(buffer=buffer, size_bytes=size_bytes):
+            case ClearBuffer(buffer=buffer, size_bytes=size_bytes):
                 yield from (0, buffers[buffer], size_bytes)
-            case Copy(to=to, source=source, size_bytes=size_bytes):
+            case CopyBuffer(to=to, source=source, size_bytes=size_bytes):
                 yield from (1, buffers[to], buffers[source], size_bytes)
             case Launch(function=function, blocks=blocks, threads=threads, arguments=arguments):
                 yield from (2, functions[function], blocks, threads, len(arguments))

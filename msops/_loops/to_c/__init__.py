@@ -18,7 +18,7 @@ The printer:
     storage.py     where each buffer is
     printer.py     statements
     threads.py     parallel loops, split for threads
-    language.py    where C differs from CUDA C
+    dialect.py     where C differs from CUDA C
     functions.py   mathematical functions that vectorise
     halves.py      float16
     library.py     what is used of the C library

@@ -10,7 +10,7 @@ import re
 
 from msops._loops.ir import float32_c
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.to_c.text.language import Symbol
+from msops._loops.to_c.text.dialect import Declaration
 from msops._loops.to_c.text.names import library_name
 
 _NAME = re.compile(r"\bms_\w+")
@@ -19,7 +19,7 @@ _POW_SINCE = (2, 22)
 """The glibc from which its vector library has `pow`, an operation of the IR."""
 
 
-def vector_function(function: str, arity: int, dtype: str) -> Symbol | None:
+def vector_function(function: str, arity: int, dtype: str) -> Declaration | None:
     """Returns what a compiler can vectorise in place of a function of the C library.
 
     Args:
@@ -30,7 +30,7 @@ def vector_function(function: str, arity: int, dtype: str) -> Symbol | None:
     row = FUNCTIONS.get(function)
     if dtype == "float32" and row and row.c_float32:
         name = f"ms_{function}_f32"
-        return Symbol(name, _with_parts(name, row.c_float32))
+        return Declaration(name, _with_parts(name, row.c_float32))
     since = row.glibc if row else _POW_SINCE
     if since is None:
         return None
@@ -44,7 +44,7 @@ def vector_function(function: str, arity: int, dtype: str) -> Symbol | None:
         f"({', '.join([kind] * arity)});\n"
         "#endif\n#endif"
     )
-    return Symbol(name, {name: declaration})
+    return Declaration(name, {name: declaration})
 
 
 def _with_parts(name: str, code: str) -> dict[str, str]:

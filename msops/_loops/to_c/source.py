@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.to_c.language import C
+from msops._loops.to_c.dialect import C
 from msops._loops.to_c.library import declarations
 from msops._loops.to_c.printer import CPrinter
-from msops._loops.to_c.storage import Place, Storage, place_buffers
+from msops._loops.to_c.storage import Placement, Storage, place_buffers
 from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name
 from msops._loops.to_c.threads import PARALLEL_FOR
@@ -106,7 +106,7 @@ def _entry(symbol: str, storage: Storage, positions: list[int]) -> str:
     )
 
 
-def _preparation(place: Place) -> list[str]:
+def _preparation(place: Placement) -> list[str]:
     """Returns what is done to a buffer before the body runs."""
     size = size_bytes(place.buffer)
     if place.position is None or size == 0:

@@ -20,7 +20,7 @@ STACK_BYTES = 16384
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """Where one buffer of the kernel lives.
 
     Attributes:
@@ -47,7 +47,7 @@ class Storage:
       repeats: outputs that equal an earlier one: (position, the earlier one's, size in bytes).
     """
 
-    places: tuple[Place, ...]
+    places: tuple[Placement, ...]
     workspaces: tuple[int, ...]
     repeats: tuple[tuple[int, int, int], ...]
 
@@ -82,12 +82,12 @@ def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Storage:
     places = []
     for source, buffer in enumerate(kernel.parameters):
         if buffer.name in written or buffer.name in outputs:
-            places.append(Place(buffer, find(buffer), "copy", source))
+            places.append(Placement(buffer, find(buffer), "copy", source))
         else:
-            places.append(Place(buffer, source, "given"))
+            places.append(Placement(buffer, source, "given"))
     for buffer in kernel.buffers:
         start: Literal["any", "zero"] = "any" if buffer.name in overwritten else "zero"
-        places.append(Place(buffer, find(buffer), start))
+        places.append(Placement(buffer, find(buffer), start))
     return Storage(tuple(places), tuple(workspaces), tuple(repeats))
 
 

@@ -8,13 +8,28 @@ turning.py      reductions around parallel loops
 hoisting.py     locals and conditions around parallel loops
 grid.py         parallel nests as points, one for each thread
 thread_code.py  what one thread does
-language.py     where CUDA C differs from C
+dialect.py      where CUDA C differs from C
 memory.py       where buffers are, and what they hold at the start
 source.py       the whole text
 steps.py        the values returned
 """
 
 from msops._loops.to_cuda.source import cuda_source
-from msops._loops.to_cuda.steps import Clear, Copy, CudaSource, Launch, Step, Workspace
+from msops._loops.to_cuda.steps import (
+    ClearBuffer,
+    CopyBuffer,
+    CudaSource,
+    DeviceStep,
+    Launch,
+    Workspace,
+)
 
-__all__ = ["Clear", "Copy", "CudaSource", "Launch", "Step", "Workspace", "cuda_source"]
+__all__ = [
+    "ClearBuffer",
+    "CopyBuffer",
+    "CudaSource",
+    "DeviceStep",
+    "Launch",
+    "Workspace",
+    "cuda_source",
+]

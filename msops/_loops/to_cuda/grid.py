@@ -18,7 +18,7 @@ _WARP = 32
 
 
 @dataclass(frozen=True)
-class Axis:
+class GridAxis:
     """One loop of a grid.
 
     Attributes:
@@ -44,7 +44,7 @@ class Grid:
       ranges: of the variables of the loops.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[GridAxis, ...]
     body: tuple[Stmt, ...]
     ranges: dict[str, Range]
 
@@ -64,7 +64,7 @@ def grid_of(stmt: Stmt) -> Grid | None:
       As many of its loops as fit; None if it is no parallel loop, or the bounds of the outermost
       one are data.
     """
-    axes: list[Axis] = []
+    axes: list[GridAxis] = []
     ranges: dict[str, Range] = {}
     body: tuple[Stmt, ...] = (stmt,)
     while len(body) == 1 and isinstance(body[0], For) and body[0].kind == "parallel":
@@ -77,7 +77,7 @@ def grid_of(stmt: Stmt) -> Grid | None:
     return Grid(tuple(axes), body, ranges) if axes else None
 
 
-def _axis(loop: For, ranges: dict[str, Range]) -> Axis | None:
+def _axis(loop: For, ranges: dict[str, Range]) -> GridAxis | None:
     """Returns a loop as an axis, if its bounds are known beforehand and fill most of it."""
     if any(True for bound in (loop.begin, loop.end) for _ in loads(bound)):
         return None
@@ -87,7 +87,7 @@ def _axis(loop: For, ranges: dict[str, Range]) -> Axis | None:
         return None
     begin, end = range_of(loop.begin, ranges), range_of(loop.end, ranges)
     is_exact = begin[0] == begin[1] and end[0] == end[1]
-    return Axis(loop, low, size, is_exact)
+    return GridAxis(loop, low, size, is_exact)
 
 
 def loop_of_one_thread(kernel: Kernel) -> For | None:

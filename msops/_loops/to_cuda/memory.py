@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msops._loops.ir.nodes import Kernel, Store
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import statements
-from msops._loops.to_cuda.steps import Clear, Copy, Step, Workspace
+from msops._loops.to_cuda.steps import ClearBuffer, CopyBuffer, DeviceStep, Workspace
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Memory:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     workspaces: tuple[Workspace, ...]
-    before: tuple[Step, ...]
-    after: tuple[Step, ...]
+    before: tuple[DeviceStep, ...]
+    after: tuple[DeviceStep, ...]
 
 
 def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Memory:
@@ -47,10 +47,12 @@ def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Memory:
         for position, name in enumerate(kernel.results)
     )
     sizes = {b.name: size_bytes(b) for b in (*kernel.parameters, *kernel.buffers)}
-    copies = [Copy(name, f"{name}@input", sizes[name]) for name in copied]
-    clears = [Clear(b.name, sizes[b.name]) for b in kernel.buffers if b.name not in overwritten]
+    copies = [CopyBuffer(name, f"{name}@input", sizes[name]) for name in copied]
+    clears = [
+        ClearBuffer(b.name, sizes[b.name]) for b in kernel.buffers if b.name not in overwritten
+    ]
     repeats = [
-        Copy(name, original, sizes[original])
+        CopyBuffer(name, original, sizes[original])
         for name, original in zip(outputs, kernel.results, strict=True)
         if name != original
     ]

@@ -9,10 +9,10 @@ from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import loads, own_expressions, statements
 from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name
+from msops._loops.to_cuda.dialect import CUDA, PREAMBLE
 from msops._loops.to_cuda.grid import Grid, grid_of
-from msops._loops.to_cuda.language import CUDA, PREAMBLE
 from msops._loops.to_cuda.memory import place_buffers
-from msops._loops.to_cuda.steps import Clear, CudaSource, Launch, Workspace
+from msops._loops.to_cuda.steps import ClearBuffer, CudaSource, Launch, Workspace
 from msops._loops.to_cuda.thread_code import ThreadCode
 
 FAILED = "ms_failed"
@@ -141,7 +141,7 @@ class _SourcePrinter:
         values = self._values
         memory = place_buffers(self._kernel, values.overwritten)
         checking = [Workspace(FAILED, FAILED_BYTES)] if values.checks else []
-        clears = [Clear(workspace.name, workspace.size_bytes) for workspace in checking]
+        clears = [ClearBuffer(workspace.name, workspace.size_bytes) for workspace in checking]
         text = "\n\n".join((PREAMBLE.rstrip(), *values.helpers.values(), *self._functions))
         return CudaSource(
             text=f"{text}\n",

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True)
-class Clear:
+class ClearBuffer:
     """Sets a buffer's bytes to zero."""
 
     buffer: str
@@ -15,7 +15,7 @@ class Clear:
 
 
 @dataclass(frozen=True)
-class Copy:
+class CopyBuffer:
     """Copies a buffer's bytes."""
 
     to: str
@@ -40,7 +40,7 @@ class Launch:
     arguments: tuple[str, ...]
 
 
-Step: TypeAlias = Clear | Copy | Launch
+DeviceStep: TypeAlias = ClearBuffer | CopyBuffer | Launch
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class CudaSource:
     """
 
     text: str
-    steps: tuple[Step, ...]
+    steps: tuple[DeviceStep, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     workspaces: tuple[Workspace, ...]

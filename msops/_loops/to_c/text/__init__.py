@@ -2,15 +2,15 @@
 
 statements.py  statements; the printers of the two languages say how they print loops and locals
 values.py      expressions and elements of arrays
-language.py    where the languages differ in them
+dialect.py     where the languages differ in them
 helpers.py     functions that give operations the meaning they have everywhere
 names.py       identifiers
 syntax.py      small parts of the text
 """
 
-from msops._loops.to_c.text.language import Language, Symbol
+from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.statements import Statements, indented
 from msops._loops.to_c.text.syntax import bare
 from msops._loops.to_c.text.values import Unproven, Values
 
-__all__ = ["Language", "Statements", "Symbol", "Unproven", "Values", "bare", "indented"]
+__all__ = ["Declaration", "Dialect", "Statements", "Unproven", "Values", "bare", "indented"]

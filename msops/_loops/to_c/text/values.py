@@ -36,8 +36,8 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.walk import expressions
+from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.helpers import fill
-from msops._loops.to_c.text.language import Language, Symbol
 from msops._loops.to_c.text.names import choose_names
 from msops._loops.to_c.text.syntax import (
     ROUNDED,
@@ -88,7 +88,7 @@ class Values:
     def __init__(
         self,
         kernel: Kernel,
-        language: Language,
+        dialect: Dialect,
         unproven: Unproven | None,
         overwritten: Collection[str] = (),
         check_bounds: bool = False,
@@ -97,19 +97,19 @@ class Values:
 
         Args:
           kernel: what to print.
-          language: C or CUDA C.
+          dialect: C or CUDA C.
           unproven: the indices that may be out of range; None if nobody looked, then only the
             ranges of loops are asked.
           overwritten: names of buffers and locals that need not be zero at the start.
           check_bounds: such an index is an error of the run.
         """
-        self._language = language
+        self._dialect = dialect
         self.helpers: dict[str, str] = {}
         self.checks: list[str] = []
         self.ranges: dict[str, Range] = {}
         self.buffers = {buffer.name: buffer for buffer in (*kernel.parameters, *kernel.buffers)}
         self.variables: set[str] = set()
-        self.names = choose_names(kernel, language.reserved)
+        self.names = choose_names(kernel, dialect.reserved)
         self.overwritten = overwritten
         self._unproven = unproven
         self.check_bounds = check_bounds
@@ -120,10 +120,10 @@ class Values:
         suffix += [short_name(words.pop("source"))] if "source" in words else []
         name = "_".join(["ms", template.partition("__")[0], *suffix])
         if name not in self.helpers:
-            self.helpers[name] = fill(template, name, self._language.inline, dtype, **words)
+            self.helpers[name] = fill(template, name, self._dialect.inline, dtype, **words)
         return name
 
-    def symbol(self, symbol: Symbol) -> str:
+    def symbol(self, symbol: Declaration) -> str:
         """Returns the name of a type or function, which is defined from now on."""
         for name, definition in symbol.definitions.items():
             self.helpers.setdefault(name, definition)
@@ -136,7 +136,7 @@ class Values:
     def storage_type(self, dtype: str) -> str:
         """Returns the C type of an array's elements."""
         if dtype == "float16":
-            return self.symbol(self._language.float16)
+            return self.symbol(self._dialect.float16)
         return "uint16_t" if dtype == "bfloat16" else _VALUE_TYPES[dtype]
 
     def declare(self, buffer: Buffer) -> None:
@@ -185,7 +185,7 @@ class Values:
         with np.errstate(over="ignore"):
             value = float(as_dtype(dtype).dtype.type(value))
         if not math.isfinite(value):
-            return self._language.not_finite(value, dtype)
+            return self._dialect.not_finite(value, dtype)
         text = repr(value) if dtype == "float64" else f"{float32_text(value)}f"
         return f"({text})" if text.startswith("-") else text
 
@@ -269,7 +269,7 @@ class Values:
         return text if dtype == "bool" else self.rounded(text, dtype)
 
     def _integer_call(self, function: str, value: str, dtype: str) -> str:
-        template = self._language.integer_form(FUNCTIONS[function])
+        template = self._dialect.integer_form(FUNCTIONS[function])
         name = f"ms_{function}_{short_name(dtype)}"
         kind = _VALUE_TYPES[dtype]
         text = Template(template).substitute(T=kind, U=f"uint{width(dtype)}_t")
@@ -277,11 +277,11 @@ class Values:
 
     def math(self, function: str, args: tuple[str, ...], dtype: str) -> str:
         """Returns a function, or `pow`, of float32 or float64 values."""
-        own = self._language.function(function, len(args), dtype)
+        own = self._dialect.function(function, len(args), dtype)
         if own is not None:
             return f"{self.symbol(own)}({', '.join(args)})"
         row = FUNCTIONS.get(function)
-        form = (self._language.float_form(row) if row else "") or function
+        form = (self._dialect.float_form(row) if row else "") or function
         if row is None or is_name(form):
             return f"{form}{'f' if dtype == 'float32' else ''}({', '.join(args)})"
         named = dict(zip(row.arguments, args, strict=True))
@@ -322,7 +322,7 @@ class Values:
           value: the expression.
         """
         declared = ", ".join(f"{kind} {argument}" for argument, (kind, _) in arguments.items())
-        text = f"{self._language.inline} {result} {name}({declared}) {{\n  return {value};\n}}"
+        text = f"{self._dialect.inline} {result} {name}({declared}) {{\n  return {value};\n}}"
         self.helpers.setdefault(name, text)
         return f"{name}({', '.join(text for _, text in arguments.values())})"
 
@@ -359,13 +359,13 @@ class Values:
     def from_storage(self, text: str, dtype: str) -> str:
         """Returns the value of an element of an array."""
         if dtype == "float16":
-            return f"{self.symbol(self._language.from_float16)}({text})"
+            return f"{self.symbol(self._dialect.from_float16)}({text})"
         return f"{self.helper('from_bf16')}({text})" if dtype == "bfloat16" else text
 
     def to_storage(self, text: str, dtype: str) -> str:
         """Returns what is written into an array for a value."""
         if dtype == "float16":
-            return f"{self.symbol(self._language.to_float16)}({text})"
+            return f"{self.symbol(self._dialect.to_float16)}({text})"
         return f"{self.helper('to_bf16')}({text})" if dtype == "bfloat16" else text
 
     def _is_cheap(self, expr: Expr) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from msops._loops.to_c.text.language import Language, Symbol
+from msops._loops.to_c.text.dialect import Declaration, Dialect
 
 PREAMBLE = """\
 typedef signed char int8_t;
@@ -48,12 +48,12 @@ def _not_finite(value: float, dtype: str) -> str:
     return f"({sign}__int_as_float({bits}))"
 
 
-CUDA = Language(
+CUDA = Dialect(
     inline="static __device__",
     reserved=frozenset(_WORDS.split()),
-    float16=Symbol("uint16_t"),
-    from_float16=Symbol("ms_from_f16", {"ms_from_f16": FROM_F16}),
-    to_float16=Symbol("ms_to_f16", {"ms_to_f16": TO_F16}),
+    float16=Declaration("uint16_t"),
+    from_float16=Declaration("ms_from_f16", {"ms_from_f16": FROM_F16}),
+    to_float16=Declaration("ms_to_f16", {"ms_to_f16": TO_F16}),
     float_form=lambda row: row.cuda or row.c,
     integer_form=lambda row: row.cuda_integer or row.c_integer,
     not_finite=_not_finite,

@@ -6,7 +6,7 @@ import math
 
 from msops._loops.to_c.functions import vector_function
 from msops._loops.to_c.halves import HALVES
-from msops._loops.to_c.text.language import Language, Symbol
+from msops._loops.to_c.text.dialect import Declaration, Dialect
 
 _HALVES = {"ms_half": HALVES.strip()}
 
@@ -18,12 +18,12 @@ def _not_finite(value: float, dtype: str) -> str:
     return f"({'-' if value < 0 else ''}__builtin_inf{suffix}())"
 
 
-C = Language(
+C = Dialect(
     inline="static inline",
     reserved=frozenset(),
-    float16=Symbol("ms_half", _HALVES),
-    from_float16=Symbol("ms_from_half", _HALVES),
-    to_float16=Symbol("ms_to_half", _HALVES),
+    float16=Declaration("ms_half", _HALVES),
+    from_float16=Declaration("ms_from_half", _HALVES),
+    to_float16=Declaration("ms_to_half", _HALVES),
     float_form=lambda row: row.c,
     integer_form=lambda row: row.c_integer,
     not_finite=_not_finite,

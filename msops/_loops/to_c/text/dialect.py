@@ -9,7 +9,7 @@ from msops._loops.ir.functions import Function
 
 
 @dataclass(frozen=True)
-class Symbol:
+class Declaration:
     """A type or a function that generated code uses.
 
     Attributes:
@@ -22,7 +22,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Language:
+class Dialect:
     """One of the languages.
 
     Attributes:
@@ -40,10 +40,10 @@ class Language:
 
     inline: str
     reserved: frozenset[str]
-    float16: Symbol
-    from_float16: Symbol
-    to_float16: Symbol
+    float16: Declaration
+    from_float16: Declaration
+    to_float16: Declaration
     float_form: Callable[[Function], str]
     integer_form: Callable[[Function], str]
     not_finite: Callable[[float, str], str]
-    function: Callable[[str, int, str], Symbol | None]
+    function: Callable[[str, int, str], Declaration | None]
