@@ -9,7 +9,7 @@ namespace msops {
 namespace {
 
 // XLA may be recording a CUDA graph on this stream when the first call comes. Loading allocates
-// memory, which the driver refuses to a recording thread unless it is told that the allocation has
+// memory, which the driver refuses to a recording thread unless it knows that the allocation has
 // nothing to do with the recording.
 class OutsideCapture {
  public:

@@ -76,7 +76,7 @@ void LaunchPlan::Run(const CudaDriver& driver, const std::vector<CudaDriver::Fun
                      who_, "cuMemsetD8Async");
         break;
       case kCopy:
-        // A result that is a parameter may lie in that one's buffer.
+        // A result that is a parameter may have that one's buffer.
         if (buffers[word[1]] == buffers[word[2]]) break;
         driver.Check(driver.copy_on_device(CudaDriver::Address(buffers[word[1]]),
                                            CudaDriver::Address(buffers[word[2]]), word[3], stream),

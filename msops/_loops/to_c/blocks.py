@@ -50,7 +50,7 @@ def in_blocks(
 
 
 def can_swap(outer: For, inner: For) -> bool:
-    """Tells whether the bounds of a loop are the same in all iterations of one around it."""
+    """Returns whether the bounds of a loop are the same in all iterations of one around it."""
     parts = [part for bound in (inner.begin, inner.end) for part in expressions(bound)]
     return not any(part == Var(outer.var) or isinstance(part, Load) for part in parts)
 

@@ -102,7 +102,7 @@ class _Carrying:
         return None
 
     def _exists(self, access: Load | Store, ranges: dict[str, Range]) -> bool:
-        """Tells whether an access is in range in every iteration, whatever stands around it."""
+        """Returns whether an access is in range in every iteration, whatever is around it."""
         shape = self._shapes[access.buffer]
         return all(
             is_within(range_of(index, ranges), (0, size - 1))

@@ -39,7 +39,7 @@ FIRST_CACHE_BYTES = 1 << 15
 SECONDS_PER_ITERATION = 3e-10
 """An iteration of a loop around another."""
 BLOCK_SECONDS = 2e-5
-"""The work that a thread is worth being asked for: some times what asking takes."""
+"""The least work worth a thread: a few times what it takes to start one."""
 _THREADS = 2
 # Lines of memory that the first-level cache keeps.
 _LINES = 256

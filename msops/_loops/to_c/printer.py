@@ -123,7 +123,7 @@ class CPrinter(Statements):
     # Local arrays.
 
     def local(self, stmt: Local) -> list[str]:
-        """Returns a block with a zeroed local; a large array lies in memory that is reused."""
+        """Returns a block with a zeroed local; a large array is in memory that is reused."""
         size = size_bytes(stmt.buffer)
         if not stmt.buffer.shape or size <= _LARGE_LOCAL_BYTES:
             return super().local(stmt)
@@ -207,7 +207,7 @@ class CPrinter(Statements):
         return f"{const}{self.values.storage_type(buffer.dtype)}* restrict"
 
     def function_body(self, body: list[str]) -> list[str]:
-        """Returns the lines of a function that answers with an error code, 0 if all is well."""
+        """Returns the lines of a function that returns an error code, 0 if there is none."""
         if not self.values.check_bounds:
             return [*body, "return 0;"]
         return [

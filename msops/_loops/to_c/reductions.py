@@ -119,7 +119,7 @@ def fixed_updates(loop: For) -> Updates:
 
 
 def _stores(body: tuple[Stmt, ...], is_guarded: bool) -> Iterator[tuple[Store, bool]]:
-    """Yields the stores in a body, and whether a condition stands around each."""
+    """Yields the stores in a body, and whether each is under a condition."""
     for stmt in body:
         if isinstance(stmt, Store):
             yield stmt, is_guarded
@@ -128,7 +128,7 @@ def _stores(body: tuple[Stmt, ...], is_guarded: bool) -> Iterator[tuple[Store, b
 
 
 def _is_fixed(store: Store, loop: For) -> bool:
-    """Tells whether a store writes the same element in every iteration."""
+    """Returns whether a store writes the same element in every iteration."""
     inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, Local)]
     written = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)}
     moving = written | {stmt.buffer.name for stmt in inner}
@@ -140,7 +140,7 @@ def _is_fixed(store: Store, loop: For) -> bool:
 
 
 def _are_alone(loop: For, found: Updates) -> bool:
-    """Tells whether nothing but the updates touches their elements in the loop."""
+    """Returns whether nothing but the updates touches their elements in the loop."""
     if len(loop.body) == 1 and isinstance(loop.body[0], Store):
         # Else it would not be a reduction.
         return True

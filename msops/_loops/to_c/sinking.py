@@ -5,7 +5,7 @@
       reduction k {                    ->      reduction k {
         c[i, j] = c[i, j] + a[i, k] * b[k, j]    parallel j_1 { c[i, j_1] = ... }
 
-The iterations of a parallel loop have no dependences on each other, wherever they stand inside it,
+The iterations of a parallel loop have no dependences on each other, wherever they are inside it,
 so the loop may be split into one for each statement of its body, and each may change places with
 the loops inside it that do not depend on its variable.
 """
@@ -65,7 +65,7 @@ class _Sinking:
     # Whether.
 
     def _is_better_inside(self, loop: For) -> bool:
-        """Tells whether inner loops jump through memory where this one would not."""
+        """Returns whether inner loops jump through memory where this one would not."""
         leaves = [leaf for leaf in _leaves(loop) if leaf is not loop]
         jumps = any(
             stride(access, leaf.var, self._shapes) not in (0, 1)
@@ -106,7 +106,7 @@ class _Sinking:
 
 
 def _can_sink(loop: For) -> bool:
-    """Tells whether some loop inside lets this one in, and no local has to be shared on the way."""
+    """Returns whether a loop inside lets this one in, with no local to share on the way."""
     return all(not isinstance(stmt, Local) for stmt in loop.body) and any(
         isinstance(stmt, For) and can_swap(loop, stmt) for stmt in loop.body
     )

@@ -22,7 +22,7 @@ class CSource:
 
     Attributes:
       text: the translation unit.
-      symbol: the function in it; `<symbol>Message` tells what its error codes mean.
+      symbol: the function in it; `<symbol>Message` returns what its error codes mean.
       workspaces: sizes of the memory it wants beside inputs and outputs, in bytes.
     """
 
@@ -43,8 +43,8 @@ def c_source(
 
     Args:
       kernel: after `pipeline.PASSES_TO_C`.
-      unproven: the indices that may be out of range; None if nobody looked, then only the ranges
-        of loops are asked.
+      unproven: the indices that may be out of range; None if they were not looked for: then
+        the ranges of loops decide.
       overwritten: names of buffers and locals that need not be zero at the start.
       check_bounds: an index out of range is an error of the run; else loads take the nearest
         element, and stores are dropped.
@@ -112,7 +112,7 @@ def _preparation(place: Placement) -> list[str]:
     if place.position is None or size == 0:
         return []
     if place.start == "copy":
-        # A result that is a parameter may lie in that one's buffer.
+        # A result that is a parameter may have that one's buffer.
         copy = _copy(place.position, place.source, size)
         return [f"if (params[{place.position}] != params[{place.source}]) {copy}"]
     return [f"memset(params[{place.position}], 0, {size});"] if place.start == "zero" else []
@@ -123,7 +123,7 @@ def _copy(to: int, source: int, size: int) -> str:
 
 
 def _messages(symbol: str, checks: list[str]) -> str:
-    """Returns the function that tells what the error codes mean."""
+    """Returns the function from an error code to its meaning."""
     texts = [f"  {_literal(text)}," for text in checks]
     return "\n".join(
         [

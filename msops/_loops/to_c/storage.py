@@ -1,4 +1,4 @@
-"""Where each buffer of a kernel lives in generated C, and what is done to it before the body runs.
+"""Where each buffer of a kernel is in generated C, and what is done to it before the body runs.
 
 Inputs, outputs and workspaces come as pointers, in this order, as MindSpore's aot kernels get them.
 A parameter that is written, or returned, is copied first, unless the result has its buffer; small
@@ -21,7 +21,7 @@ STACK_BYTES = 16384
 
 @dataclass(frozen=True)
 class Placement:
-    """Where one buffer of the kernel lives.
+    """Where one buffer of the kernel is.
 
     Attributes:
       buffer: the buffer.
@@ -53,7 +53,7 @@ class Storage:
 
 
 def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Storage:
-    """Decides where the buffers of a kernel live.
+    """Decides where the buffers of a kernel are.
 
     Args:
       kernel: the kernel.

@@ -6,7 +6,7 @@
       }                                              parallel j in 64 * j_block .. {
     }                                                  b[i, j] = a[j, i]
 
-In whichever order the loops stand, one array is read or written a line of memory for each element;
+In either order of the loops, one array is read or written a line of memory for each element;
 of a tile, the lines of both stay in the first-level cache.
 """
 
@@ -59,7 +59,7 @@ class _Tiling:
     def _cross(
         self, outer: For, inner: For, ranges: dict[str, Range], inside: dict[str, Range]
     ) -> bool:
-        """Tells whether each of two loops is the one that walks along some large array."""
+        """Returns whether each of two loops is the one that walks along some large array."""
         if not outer.kind == inner.kind == "parallel" or not can_swap(outer, inner):
             return False
         if any(isinstance(stmt, For) for stmt in statements(inner.body)):

@@ -6,7 +6,7 @@
       }                                           }
     }
 
-The nests then stand in the body itself, so that each can be a launch.
+The nests are then in the body itself, so that each can be a launch.
 """
 
 from __future__ import annotations

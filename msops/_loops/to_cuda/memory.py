@@ -32,7 +32,7 @@ class Memory:
 
 
 def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Memory:
-    """Decides where a kernel's parameters and buffers lie.
+    """Decides where a kernel's parameters and buffers are.
 
     Args:
       kernel: the kernel.

@@ -37,8 +37,8 @@ def cuda_source(
 
     Args:
       kernel: after `pipeline.PASSES_TO_CUDA`.
-      unproven: the indices that may be out of range; None if nobody looked, then only the ranges
-        of loop variables are asked.
+      unproven: the indices that may be out of range; None if they were not looked for: then
+        the ranges of loops decide.
       overwritten: names of buffers and locals that need not be zero at the start.
       check_bounds: an index out of range is an error of the run.
     """

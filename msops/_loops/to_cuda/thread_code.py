@@ -47,7 +47,7 @@ class ThreadCode(Statements):
     def points(self, grid: Grid) -> list[str]:
         """Returns the loop in which the threads of a launch share out the points of a grid."""
         self.values.ranges.update(grid.ranges)
-        # Division is quick in 32 bits only. A number may lie beyond the last point by as many as
+        # Division is quick in 32 bits only. A number may be beyond the last point by as many as
         # there are threads.
         kind = "uint32_t" if grid.count < 1 << 31 else "uint64_t"
         body = self.statements(grid.body)

@@ -1,8 +1,8 @@
 """Loop IR in C's syntax: what C and CUDA C have in common.
 
-statements.py  statements; the printers of the two languages say how they print loops and locals
+statements.py  statements; the printers of the two dialects say how they print loops and locals
 values.py      expressions and elements of arrays
-dialect.py     where the languages differ in them
+dialect.py     where C and CUDA C differ in them
 helpers.py     functions that give operations the meaning they have everywhere
 names.py       identifiers
 syntax.py      small parts of the text

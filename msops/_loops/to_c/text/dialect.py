@@ -14,7 +14,7 @@ class Declaration:
 
     Attributes:
       name: how the code calls it.
-      definitions: what has to come before, by name and in this order; empty if the language has it.
+      definitions: what has to come before, by name and in this order; empty if the compiler has it.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Dialect:
-    """One of the languages.
+    """C or CUDA C.
 
     Attributes:
       inline: what a helper function starts with.

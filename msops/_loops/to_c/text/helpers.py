@@ -4,7 +4,7 @@ They give the IR's operations the one meaning they have everywhere (README.md): 
 or defines otherwise, what signed integers, shifts, casts and NaN do. Each is a template, filled in
 for a dtype: `$T` its C type, `$U` the unsigned one of its width, `$bits` its width, `$least` and
 `$greatest` its range, `$f` the suffix of the C library's functions, `$name` and `$inline`. What
-follows two underscores in a key tells variants apart and is no part of the function's name.
+follows two underscores in a key distinguishes variants and is no part of the function's name.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ INDENT = "  "
 class Statements:
     """Prints statements of one kernel, each as a list of lines.
 
-    The printers of the two languages override how loops and locals are printed. With bounds that
+    The printers of the two dialects override how loops and locals are printed. With bounds that
     are checked, the function around the lines has an ``int* ms_failed`` that takes the code of the
     first index out of range.
 

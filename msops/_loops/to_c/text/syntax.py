@@ -40,7 +40,7 @@ def short_name(dtype: str) -> str:
 
 
 def has_variable(expr: Expr) -> bool:
-    """Tells whether a loop variable stands in an expression, outside of what it loads."""
+    """Returns whether a loop variable is in an expression, outside of what it loads."""
     match expr:
         case Var():
             return True
@@ -52,7 +52,7 @@ def has_variable(expr: Expr) -> bool:
 
 
 def compares_indices(comparison: Binary) -> bool:
-    """Tells whether a comparison is one of int64_t index expressions."""
+    """Returns whether a comparison is one of int64_t index expressions."""
     dtype = comparison.left.dtype
     # An int64_t holds every value of the other integer dtypes.
     return not is_float(dtype) and dtype != "uint64" and has_variable(comparison)

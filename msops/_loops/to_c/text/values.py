@@ -61,7 +61,7 @@ Unproven: TypeAlias = Collection[Index]
 _EXPENSIVE = ("div", "floordiv", "mod", "truncdiv", "truncmod", "pow")
 
 _POWERS = {0.5: "root", 2.0: "square", -1.0: "reciprocal"}
-"""Exponents of floats for which there is a helper; the one for 1/2 minds -inf and -0."""
+"""Exponents of floats for which there is a helper; the one for 1/2 is right for -inf and -0."""
 
 
 _VALUE_TYPES = {
@@ -98,8 +98,8 @@ class Values:
         Args:
           kernel: what to print.
           dialect: C or CUDA C.
-          unproven: the indices that may be out of range; None if nobody looked, then only the
-            ranges of loops are asked.
+          unproven: the indices that may be out of range; None if they were not looked for: then
+            the ranges of loops decide.
           overwritten: names of buffers and locals that need not be zero at the start.
           check_bounds: such an index is an error of the run.
         """
@@ -256,7 +256,7 @@ class Values:
         return range_of(expr, self.ranges)
 
     def _never_wraps(self, expr: Expr) -> bool:
-        """Tells whether an integer operation stays in the range of its dtype."""
+        """Returns whether an integer operation stays in the range of its dtype."""
         exact = unwrapped_range(expr, self.ranges)
         return exact is not None and is_within(exact, dtype_range(expr.dtype))
 
@@ -369,7 +369,7 @@ class Values:
         return f"{self.helper('to_bf16')}({text})" if dtype == "bfloat16" else text
 
     def _is_cheap(self, expr: Expr) -> bool:
-        """Tells whether an expression may as well be evaluated where its value is not used."""
+        """Returns whether an expression may be evaluated where its value is not used."""
         return not any(
             isinstance(part, Call | Select)
             or (isinstance(part, Load) and not self._is_always_inside(part))
@@ -378,7 +378,7 @@ class Values:
         )
 
     def _is_always_inside(self, load: Load) -> bool:
-        """Tells whether an element exists whatever conditions stand around its load."""
+        """Returns whether an element exists whatever conditions are around its load."""
         return all(
             is_within(self._range(index), (0, size - 1))
             for index, size in zip(load.indices, self.buffers[load.buffer].shape, strict=True)
@@ -440,7 +440,7 @@ class Values:
         )
 
     def may_be_outside(self, access: Load | Store, axis: int, size: int) -> bool:
-        """Tells whether an index has to be guarded."""
+        """Returns whether an index has to be guarded."""
         if is_within(self._range(access.indices[axis]), (0, size - 1)):
             return False
         place = (access.buffer, access.indices, axis)
