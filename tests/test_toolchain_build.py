@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from msops._base import config
 from msops._toolchain import (
-    ModuleSources,
     BuildReport,
+    ModuleSources,
     build,
     build_generated,
     build_module,

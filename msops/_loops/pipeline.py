@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from msops._base import config
 from msops._loops.analysis.bounds import Index, check_bounds
-from msops._loops.analysis.findings import Finding
+from msops._loops.analysis.findings import LoopFinding
 from msops._loops.analysis.kinds import Kinds, find_kinds
 from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.gradient.ascend import ascend
@@ -155,7 +155,7 @@ class Analysis:
     common: Kernel
     kernel: Kernel
     explanation: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[LoopFinding, ...]
     unproven: frozenset[Index] | None
     overwritten: frozenset[str]
 
@@ -177,7 +177,7 @@ def analyse(kernel: Kernel) -> Analysis:
 def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, frozenset[str]]:
     """Returns `unproven` and `overwritten` of a kernel that passes made of an analysed one.
 
-    Finding them takes long. What is known stays true if there are no new accesses: an index that is
+    LoopFinding them takes long. What is known stays true if there are no new accesses: an index that is
     in range is so wherever a pass may move it, and elements are still written before they are read.
     """
     if _accesses(kernel) <= _accesses(known.kernel):

@@ -24,7 +24,7 @@ _ALIGNMENTS_BYTES = (1, 16, 32)
 
 
 @dataclasses.dataclass(frozen=True)
-class Bounds:
+class AccessBounds:
     """Where a kernel left its buffers.
 
     Attributes:
@@ -54,7 +54,9 @@ def crash_line(crash: Crash) -> str:
     return f"{crash.signal}: {crash.place}" if crash.place else crash.signal
 
 
-def find_bounds(jobs: Sequence[Job], backs: Sequence[Run], fronts: Sequence[Run]) -> list[Bounds]:
+def find_bounds(
+    jobs: Sequence[Job], backs: Sequence[Run], fronts: Sequence[Run]
+) -> list[AccessBounds]:
     """Returns per job where the kernel left its buffers.
 
     Args:
@@ -72,9 +74,9 @@ def _aligned(job: Job, alignment: int) -> Job:
     return dataclasses.replace(job, alignment=alignment)
 
 
-def _bounds(job: Job, back: Run, front: Run, flush: Run | None) -> Bounds:
+def _bounds(job: Job, back: Run, front: Run, flush: Run | None) -> AccessBounds:
     tight, run = _tightest(job, back, flush)
-    return Bounds(
+    return AccessBounds(
         crashes=(
             *_crashes(tight, run),
             *_crashes(dataclasses.replace(job, placement="front"), front),

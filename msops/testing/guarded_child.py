@@ -119,7 +119,7 @@ class HeapBuffer:
         _libc.free(self.address)
 
 
-class Frame:
+class ChildFrame:
     """The memory of one call: inputs, poisoned outputs, poisoned workspaces."""
 
     def __init__(self, kernel: Any, job: Mapping[str, Any], inputs: Sequence[bytes]):
@@ -183,7 +183,7 @@ class Frame:
 
 def run_once(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dict[str, Any]:
     """Runs a kernel once on fresh memory; returns what it did to it."""
-    frame = Frame(kernel, job, job["inputs"])
+    frame = ChildFrame(kernel, job, job["inputs"])
     emit(events, "layout", [(buffer.address, buffer.size) for buffer in frame.buffers])
     seen = frame.run()
     frame.free()
@@ -195,7 +195,7 @@ def run_on_threads(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dic
 
     An event at each step shows that it goes on, and no step takes more than a few calls' time.
     """
-    frames = [Frame(kernel, job, inputs) for inputs in (job["inputs"], job["other_inputs"])]
+    frames = [ChildFrame(kernel, job, inputs) for inputs in (job["inputs"], job["other_inputs"])]
     alone = []
     for frame in frames:
         start_s = time.perf_counter()
@@ -220,12 +220,12 @@ def run_on_threads(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dic
     return {"calls": made, "differing": differing}
 
 
-def _race(frames: Sequence[Frame], expected: Sequence[Sequence[bytes]], calls: int) -> int:
+def _race(frames: Sequence[ChildFrame], expected: Sequence[Sequence[bytes]], calls: int) -> int:
     """Calls the kernel on all frames at once; returns after how many calls outputs were unlike."""
     barrier = threading.Barrier(len(frames))
     differing: list[int] = []
 
-    def work(frame: Frame, outputs: Sequence[bytes]) -> None:
+    def work(frame: ChildFrame, outputs: Sequence[bytes]) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
         barrier.wait()
         differing.append(frame.repeat(calls, outputs))

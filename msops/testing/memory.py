@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import jax
 import numpy as np
 
-from msops.testing.bounds import Bounds, crash_line, find_bounds
+from msops.testing.bounds import AccessBounds, crash_line, find_bounds
 from msops.testing.guarded import HangError, Job, Run, run_jobs, show
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject, rolled
@@ -60,7 +60,7 @@ class GuardedRuns(Runs):
     job: Job
 
     @functools.cached_property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> AccessBounds:
         """Where the kernel left its buffers."""
         (bounds,) = find_bounds([self.job], [self.back], [self.front])
         return bounds

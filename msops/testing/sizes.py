@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from msops.errors import MsopsError
-from msops.testing.bounds import Bounds, find_bounds
+from msops.testing.bounds import AccessBounds, find_bounds
 from msops.testing.guarded import HangError, Job, Run, run_jobs
 from msops.testing.memory import POISONS, unique, unwritten_lines
 from msops.testing.report import Finding, failed, passed, skipped
@@ -171,7 +171,7 @@ def _try_here(subject: Subject, name: str, flat: tuple[np.ndarray, ...]) -> Tria
     return Trial(name, "", ())
 
 
-def _trial_of(name: str, job: Job, back: Run, front: Run, bounds: Bounds) -> Trial:
+def _trial_of(name: str, job: Job, back: Run, front: Run, bounds: AccessBounds) -> Trial:
     faults = [*bounds.lines, *(back.changed or front.changed)]
     if not (back.crash or front.crash or back.error):
         aliased = [output for _, output in job.call.aliases]

@@ -25,23 +25,23 @@ class Schedule:
     results: tuple[Tensor, ...]
 
 
-class Scope:
+class ScheduleScope:
     """A block that only Ascend's compiler takes notice of: a target, a configuration.
 
     Kernels write both ``with build_config:`` and ``with build_config(...):``.
     """
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Scope:
+    def __call__(self, *args: Any, **kwargs: Any) -> ScheduleScope:
         return self
 
-    def __enter__(self) -> Scope:
+    def __enter__(self) -> ScheduleScope:
         return self
 
     def __exit__(self, *error: object) -> None:
         return None
 
 
-SCOPE = Scope()
+SCOPE = ScheduleScope()
 
 
 def auto_schedule(outs: Any, option: Any = None) -> Schedule:

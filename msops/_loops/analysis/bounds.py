@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from msops._loops.analysis.findings import Finding
+from msops._loops.analysis.findings import LoopFinding
 from msops._loops.analysis.ranges import is_within, range_of
 from msops._loops.analysis.scope import Scope
 from msops._loops.ir.nodes import Expr, Kernel
@@ -35,7 +35,7 @@ class Bounds:
         nothing then. None if the kernel is too complex to analyse: any index may be.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[LoopFinding, ...]
     unproven: frozenset[Index] | None
 
 
@@ -68,7 +68,7 @@ def _is_inside(kernel: Kernel) -> bool:
     )
 
 
-def _finding(doubt: Doubt) -> Finding:
+def _finding(doubt: Doubt) -> LoopFinding:
     access, iteration = doubt.access, doubt.iteration
     assert iteration is not None
     wrapped = access.node.indices[doubt.axis]
@@ -81,4 +81,4 @@ def _finding(doubt: Doubt) -> Finding:
     )
     if doubt.wraps:
         message += f", where '{expr_text(wrapped, outermost=True)}' overflows {wrapped.dtype}"
-    return Finding("out of range", message, access.node.location or access.statement.location)
+    return LoopFinding("out of range", message, access.node.location or access.statement.location)

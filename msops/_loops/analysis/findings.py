@@ -9,7 +9,7 @@ from msops._loops.ir.nodes import Location
 
 
 @dataclass(frozen=True)
-class Finding:
+class LoopFinding:
     """Something the author should know.
 
     Attributes:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msops._loops.analysis.findings import Finding
+from msops._loops.analysis.findings import LoopFinding
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.nodes import For, Kernel, Location, LoopKind, Store
 from msops._loops.ir.text import expr_text
@@ -43,7 +43,7 @@ class Kinds:
 
     by_variable: Mapping[str, LoopKind]
     explanation: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[LoopFinding, ...]
 
 
 def find_kinds(kernel: Kernel) -> Kinds:
@@ -74,7 +74,7 @@ def find_kinds(kernel: Kernel) -> Kinds:
 class _Verdict:
     kind: LoopKind
     reason: str
-    finding: Finding | None = None
+    finding: LoopFinding | None = None
 
 
 def _verdict(loop: For, carried: Sequence[Dependence]) -> _Verdict:
@@ -92,7 +92,7 @@ def _verdict(loop: For, carried: Sequence[Dependence]) -> _Verdict:
     finding = None
     if loop.hint in _PROMISES:
         message = f"loop {loop.var} cannot be '{loop.hint}': {why}"
-        finding = Finding("hint", message, loop.location)
+        finding = LoopFinding("hint", message, loop.location)
     return _Verdict("serial", f"serial, because {why}", finding)
 
 

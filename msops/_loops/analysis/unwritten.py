@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msops._loops.analysis.findings import Finding
+from msops._loops.analysis.findings import LoopFinding
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import expr_text
 
@@ -31,7 +31,7 @@ class Written:
         been written: they need not be zero at the start.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[LoopFinding, ...]
     overwritten: frozenset[str]
 
 
@@ -61,11 +61,11 @@ def find_unwritten(kernel: Kernel) -> Written:
     return Written(tuple(findings.values()), overwritten)
 
 
-def _finding(read: Access, iteration: dict[str, int]) -> Finding:
+def _finding(read: Access, iteration: dict[str, int]) -> LoopFinding:
     indices = ", ".join(expr_text(index, outermost=True) for index in read.node.indices)
     element = f"{read.buffer}[{indices}]" if indices else read.buffer
     where = ", ".join(f"{var} = {value}" for var, value in iteration.items())
     message = (
         f"{element} is read{' at ' if where else ''}{where}, and nothing has written it before"
     )
-    return Finding("unwritten", message, read.node.location or read.statement.location)
+    return LoopFinding("unwritten", message, read.node.location or read.statement.location)

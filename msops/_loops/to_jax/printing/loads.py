@@ -14,7 +14,7 @@ from msops._loops.to_jax.printing.environment import Environment, ValueOf
 from msops._loops.to_jax.printing.gathers import gather
 from msops._loops.to_jax.printing.indices import scalar_sum
 from msops._loops.to_jax.printing.values import Array, Uniform, Value, reshaped
-from msops._loops.to_jax.raising.views import Dimension, Level, View, find_view
+from msops._loops.to_jax.raising.views import Dimension, Level, ArrayView, find_view
 
 
 def load(expr: Load, env: Environment, value_of: ValueOf) -> Value:
@@ -59,7 +59,7 @@ def _padding(dimension: Dimension, env: Environment) -> tuple[int, int] | None:
 
 
 def _viewed(
-    array: Array, view: View, padding: Sequence[tuple[int, int]], value_of: ValueOf
+    array: Array, view: ArrayView, padding: Sequence[tuple[int, int]], value_of: ValueOf
 ) -> Value:
     """Returns the view of an array, its axes in the order of memory."""
     array = reshaped(array, view.shape)
@@ -70,7 +70,7 @@ def _viewed(
     return Value(lax.rev(array, backwards) if backwards else array, view.axes)
 
 
-def _padded(array: Array, view: View, padding: Sequence[tuple[int, int]]) -> Array:
+def _padded(array: Array, view: ArrayView, padding: Sequence[tuple[int, int]]) -> Array:
     """Pads with what is never chosen: beyond the ends, and to whole blocks of outer levels."""
     amounts = []
     for dimension, (low, high) in zip(view.dimensions, padding, strict=True):
@@ -92,7 +92,7 @@ def _block(dimension: Dimension) -> int:
 
 
 def _sliced(
-    array: Array, view: View, padding: Sequence[tuple[int, int]], value_of: ValueOf
+    array: Array, view: ArrayView, padding: Sequence[tuple[int, int]], value_of: ValueOf
 ) -> Array:
     dimensions = view.dimensions
     starts = [d.start + low for d, (low, _) in zip(dimensions, padding, strict=True)]
@@ -111,7 +111,7 @@ def _sliced(
     return array
 
 
-def _split_levels(array: Array, view: View) -> Array:
+def _split_levels(array: Array, view: ArrayView) -> Array:
     """Gives every level a dimension of its own, outermost first."""
     depth = max((len(dimension.levels) for dimension in view.dimensions), default=0)
     if depth < 2:
@@ -121,7 +121,7 @@ def _split_levels(array: Array, view: View) -> Array:
     return reshaped(array, _extents(view))
 
 
-def _split_once(array: Array, view: View, position: int) -> Array:
+def _split_once(array: Array, view: ArrayView, position: int) -> Array:
     """Splits level `position` off the blocks of every dimension that has a next one."""
     shape: list[int] = []
     keep: list[tuple[int, int]] = []
@@ -159,5 +159,5 @@ def _next_cut(levels: Sequence[Level]) -> tuple[int, int]:
     return levels[0].step * levels[0].extent, 1
 
 
-def _extents(view: View) -> list[int]:
+def _extents(view: ArrayView) -> list[int]:
     return [level.extent for dimension in view.dimensions for level in dimension.levels]

@@ -25,7 +25,7 @@ from msops._loops.to_jax.printing.values import (
     contents_array,
     reshaped,
 )
-from msops._loops.to_jax.raising.views import Dimension, View, find_view
+from msops._loops.to_jax.raising.views import Dimension, ArrayView, find_view
 
 
 def store(target: Store, value: Value, op: str | None, env: Environment) -> Contents:
@@ -49,7 +49,7 @@ def store(target: Store, value: Value, op: str | None, env: Environment) -> Cont
     return scatter(contents_array(old), target, value, op, env, once=is_view)
 
 
-def covers(view: View) -> bool:
+def covers(view: ArrayView) -> bool:
     """Returns whether a view shows the whole buffer."""
     return _is_dense(view) and all(
         not d.rest and d.start == 0 and _stride(d) == 1 and d.length == d.size
@@ -62,7 +62,7 @@ def _needed(value: Value, env: Environment) -> set[str]:
     return set(value.axes) | set(env.mask.axes if env.mask else ())
 
 
-def _is_dense(view: View) -> bool:
+def _is_dense(view: ArrayView) -> bool:
     """Returns whether the levels of every dimension leave no gaps between one another."""
     for dimension in view.dimensions:
         step = 1
@@ -92,7 +92,7 @@ class _Block:
     mask: Array | None
 
     @staticmethod
-    def make(view: View, value: Value, env: Environment) -> _Block | None:
+    def make(view: ArrayView, value: Value, env: Environment) -> _Block | None:
         """Returns the block of a store; None if it might reach beyond moving ends."""
         mask = env.mask
         starts: list[Any] = []
@@ -210,7 +210,9 @@ def _inside(start: Array, size: int, mask: Value | None, env: Environment) -> Va
     return own if mask is None else env.apply(lax.bitwise_and, mask, own)
 
 
-def _arranged(value: Value, view: View, cuts: Sequence[tuple[int, int]], env: Environment) -> Array:
+def _arranged(
+    value: Value, view: ArrayView, cuts: Sequence[tuple[int, int]], env: Environment
+) -> Array:
     """Returns a value in the shape of the region, without what is cut off at fixed ends."""
     array = env.spread(value, view.axes)
     backwards = [i for i, axis in enumerate(view.axes) if axis in view.reversed]

@@ -46,7 +46,7 @@ class Dimension:
 
 
 @dataclass(frozen=True)
-class View:
+class ArrayView:
     """A buffer seen through an index tuple.
 
     Attributes:
@@ -70,7 +70,7 @@ class View:
 
 def find_view(
     indices: Sequence[Expr], shape: Sequence[int], axes: Mapping[str, Range]
-) -> View | None:
+) -> ArrayView | None:
     """Returns the view an access with these indices is, if it is one.
 
     Args:
@@ -124,7 +124,7 @@ def _joint(outer: tuple[Expr, int], inner: tuple[Expr, int]) -> tuple[Expr, int]
     return None
 
 
-def _view(dimensions: Sequence[tuple[Affine, int]], axes: Mapping[str, Range]) -> View | None:
+def _view(dimensions: Sequence[tuple[Affine, int]], axes: Mapping[str, Range]) -> ArrayView | None:
     used = [axis for function, _ in dimensions for axis, _ in function.along]
     if len(used) != len(set(used)):
         return None
@@ -133,7 +133,7 @@ def _view(dimensions: Sequence[tuple[Affine, int]], axes: Mapping[str, Range]) -
     if len(found) < len(parts):
         return None
     backwards = {axis for function, _ in dimensions for axis, c in function.along if c < 0}
-    return View(tuple(found), frozenset(backwards))
+    return ArrayView(tuple(found), frozenset(backwards))
 
 
 def _dimension(function: Affine, size: int, axes: Mapping[str, Range]) -> Dimension | None:
@@ -152,7 +152,9 @@ def _dimension(function: Affine, size: int, axes: Mapping[str, Range]) -> Dimens
     return Dimension(size, function, start, function.scalars, tuple(levels))
 
 
-def _flat_view(dimensions: Sequence[tuple[Affine, int]], axes: Mapping[str, Range]) -> View | None:
+def _flat_view(
+    dimensions: Sequence[tuple[Affine, int]], axes: Mapping[str, Range]
+) -> ArrayView | None:
     """The view of the flattened buffer; only where no index leaves its dimension."""
     flat = Affine.of_constant(0)
     for function, size in dimensions:
