@@ -177,7 +177,7 @@ def analyse(kernel: Kernel) -> Analysis:
 def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, frozenset[str]]:
     """Returns `unproven` and `overwritten` of a kernel that passes made of an analysed one.
 
-    LoopFinding them takes long. What is known stays true if there are no new accesses: an index that is
+    Finding them takes long. What is known stays true if there are no new accesses: an index that is
     in range is so wherever a pass may move it, and elements are still written before they are read.
     """
     if _accesses(kernel) <= _accesses(known.kernel):

@@ -14,7 +14,7 @@ from msops._loops.to_jax.printing.environment import Environment, ValueOf
 from msops._loops.to_jax.printing.gathers import gather
 from msops._loops.to_jax.printing.indices import scalar_sum
 from msops._loops.to_jax.printing.values import Array, Uniform, Value, reshaped
-from msops._loops.to_jax.raising.views import Dimension, Level, ArrayView, find_view
+from msops._loops.to_jax.raising.views import ArrayView, Dimension, Level, find_view
 
 
 def load(expr: Load, env: Environment, value_of: ValueOf) -> Value:

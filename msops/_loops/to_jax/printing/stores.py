@@ -25,7 +25,7 @@ from msops._loops.to_jax.printing.values import (
     contents_array,
     reshaped,
 )
-from msops._loops.to_jax.raising.views import Dimension, ArrayView, find_view
+from msops._loops.to_jax.raising.views import ArrayView, Dimension, find_view
 
 
 def store(target: Store, value: Value, op: str | None, env: Environment) -> Contents:
