@@ -351,13 +351,13 @@ def test_a_failed_cell_leaves_earlier_ops_as_they_were(notebook):
             "Swish --bprop Swisch=SwishGrad",
             SWISH,
             ArgumentValueError,
-            r"--bprop is for 'Swisch'.*\nIt binds Swish: write --bprop Swish=EXPR",
+            r"--bprop is for 'Swisch'.*\nIts kernels are Swish: write --bprop Swish=EXPR",
         ),
         (
             "Swish SwishGrad --bprop SwishGrad",
             SWISH,
             ArgumentValueError,
-            r"whose gradient 'SwishGrad' is.*\nWrite --bprop Swish=SwishGrad",
+            r"the kernel that 'SwishGrad' is the gradient of.*\nWrite --bprop Swish=SwishGrad",
         ),
         (
             "Size",

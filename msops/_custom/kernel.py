@@ -23,15 +23,15 @@ def kernel(
     """Marks a function as a Hybrid DSL kernel, for ``Custom(func)`` with func_type "hybrid".
 
     Corresponds to ``mindspore.ops.kernel``. The function can also be called, with numpy arrays by
-    position: then its body runs as Python, and stores and conversions follow numpy, an in-place
-    kernel writing into its argument. The names of the language are only visible in that call; the
-    author's globals are not touched, unlike in MindSpore.
+    position. Then its body runs as Python, stores and conversions follow numpy, and an in-place
+    kernel writes into its argument. The names of the language are only visible in that call; unlike
+    in MindSpore, your globals do not change.
 
     Args:
       fn: the function; None when the decorator is written with arguments.
       reg_info: op info of the operator.
-      compile_attrs: settings for the compiler by name; ``{"lower": "xla"}`` or ``"native"`` forces
-        what the loops become. MindSpore's own settings are kept and do nothing.
+      compile_attrs: settings for the compiler by name; ``{"lower": "xla"}`` or ``"native"`` sets
+        what the loops become. MindSpore's own settings are kept and have no effect.
 
     Returns:
       The decorated function, or a decorator if `fn` is None. It has the attributes

@@ -25,8 +25,8 @@ class CustomOpBuilder:
 
     Corresponds to ``mindspore.ops.CustomOpBuilder``. The sources include ``ms_extension.h`` or
     ``ms_extension/api.h`` and bind functions with ``PYBIND11_MODULE(MS_EXTENSION_NAME, m)``. The
-    functions take Tensors or arrays and return the like, eagerly and under `jax.jit`, `jax.vmap`
-    and, through ``Function``, `jax.grad`. What was built is kept in msops's cache.
+    functions take and return Tensors or arrays, eagerly and under `jax.jit`, `jax.vmap` and,
+    through ``Function``, `jax.grad`. msops keeps the library in its cache.
 
     Args:
       name: the module's name, an identifier.
@@ -39,13 +39,13 @@ class CustomOpBuilder:
       build_dir: folder that gets a copy of the library, ``<name>.so``, when it is built.
       debug_mode: whether to build for a debugger, without optimisation.
       verbose: whether commands and what they print are shown while they run.
-      enable_atb, enable_asdsip: libraries of Ascend that are not here; only False.
+      enable_atb, enable_asdsip: libraries of Ascend that msops does not have; only False.
       op_def, op_doc: MindSpore's description of graph operators; only None.
 
     Raises:
       ArgumentTypeError: an argument is of a wrong type.
       ArgumentValueError: `name` is no identifier, `backend` none of these, there are no sources, a
-        quote in `cflags` or `ldflags` has no end, or an option asks for what is only on Ascend.
+        quote in `cflags` or `ldflags` is not closed, or an option needs an Ascend.
 
     Example:
       >>> import jax.numpy as jnp, msops
@@ -129,7 +129,7 @@ class CustomOpBuilder:
         return [*self._options.include_paths, get_include(), *_python_folders(who)]
 
     def get_cflags(self) -> list[str]:
-        """Returns the options for the compiler; nvcc hands those it does not know to g++."""
+        """Returns the options for the compiler; nvcc passes those that it does not know to g++."""
         options = self._options
         flags = [
             f"-DMS_EXTENSION_NAME={options.name}",
@@ -161,8 +161,8 @@ class CustomOpBuilder:
     def load(self) -> types.ModuleType:
         """Builds the module, unless the cache has it, and loads it.
 
-        Unlike in MindSpore a name does not stand for a module for good: other sources, headers or
-        options give another one.
+        Unlike in MindSpore, a name does not identify a module: other sources, headers or options
+        give another module.
 
         Raises:
           BuildError: as `build`, or the library does not load.

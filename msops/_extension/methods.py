@@ -177,7 +177,7 @@ def make(name: str, value: Any, type_id: int) -> Handle:
             explain(
                 f"ms::{name}",
                 f"expected data that {dtype} holds; got {value} ({error})",
-                "Make the tensor with a wider dtype, or mend the data.",
+                "Make the tensor with a wider dtype, or correct the data.",
             )
         ) from error
     except MemoryError as error:

@@ -27,8 +27,8 @@ class Cell:
     to them comes back out. Two threads must not make the first call of one Cell at the same time.
 
     A subclass may define ``bprop(self, *inputs, out, dout)``. What it returns is the gradient of
-    the Cell: a tuple with one entry per input, None for zero. The gradient by Parameters that
-    ``construct`` reads is zero then, as in MindSpore.
+    the Cell: a tuple with one entry per input, None for zero. The gradient with respect to
+    Parameters that ``construct`` reads is then zero, as in MindSpore.
 
     Args:
       auto_prefix: whether sub-Cells' Parameters are named after the attributes they are under.
@@ -238,7 +238,7 @@ class Cell:
         """Yields every Parameter once, with its dotted attribute name.
 
         Args:
-          name_prefix: stands before every name.
+          name_prefix: a prefix of every name.
           expand: whether Parameters of sub-Cells are yielded too.
         """
         seen = set()
@@ -287,10 +287,10 @@ class Cell:
         return self
 
     def set_inputs(self, *inputs: Any, **named_inputs: Any) -> None:
-        """Accepts the placeholders that tell MindSpore's compiler of dynamic shapes.
+        """Accepts the placeholders that describe dynamic shapes to MindSpore's compiler.
 
-        Shapes are static here, and each one a Cell is called with compiles once; the placeholders
-        are checked to be Tensors, and change nothing.
+        Shapes are static here: a Cell is compiled once for each shape it is called with. The
+        placeholders must be Tensors, and have no effect.
 
         Raises:
           ArgumentTypeError: an input is neither Tensor nor a plain Python value.
@@ -313,7 +313,7 @@ class Cell:
         vars(self).update(state)
 
     def extend_repr(self) -> str:
-        """Returns what `repr` shows of the Cell beside the Cells below; subclasses define it."""
+        """Returns text that `repr` adds to the Cells below; subclasses define it."""
         return ""
 
     def __repr__(self) -> str:

@@ -141,13 +141,13 @@ def set_context(**keywords: Any) -> None:
 
     Args:
       keywords: ``mode`` (GRAPH_MODE or PYNATIVE_MODE), ``device_target`` ("CPU", "GPU" or
-        "Ascend"), ``device_id`` (int, at least 0). A device is looked for when it is first used,
-        not here. "Ascend" means JAX's default device. ``host_memory_pool`` (bool, of msops alone):
-        whether the process keeps the memory of freed results on the CPU and makes new ones of it;
+        "Ascend"), ``device_id`` (int, at least 0). A device is selected when it is first used.
+        "Ascend" means JAX's default device. ``host_memory_pool`` (bool, of msops alone):
+        whether the process keeps the memory of freed results on the CPU and uses it for new ones;
         large results take a third of the time, and the process never shrinks.
-        ``implicit_gather`` (of msops alone): what happens when a program is compiled in which an op
-        needs whole an input that is divided over devices (see `Custom`, ``sharding``): "warn", once
-        per op, "raise" or "allow".
+        ``implicit_gather`` (of msops alone): what happens when a program gathers an input that is
+        divided over devices because an op needs all of it (see `Custom`, ``sharding``): "warn",
+        once per op, "raise" or "allow".
 
     Raises:
       ArgumentValueError: a keyword is unknown or a value is none of the allowed ones.
@@ -213,7 +213,7 @@ def get_context(keyword: str) -> Any:
 
 
 def set_auto_parallel_context(**keywords: Any) -> None:
-    """Accepts what MindSpore is told of devices that train together; the script runs on one.
+    """Accepts MindSpore's settings for training on several devices; the script runs on one.
 
     Corresponds to ``mindspore.set_auto_parallel_context``. To divide arrays over devices, use
     `jax.sharding` and ``Custom(sharding=)``.
@@ -305,7 +305,7 @@ def fix_device(device_target: str) -> None:
 
 
 def enter_script() -> None:
-    """Notes that the process runs a script of MindSpore's (``msops run``)."""
+    """Records that the process runs a script of MindSpore's (``msops run``)."""
     _state.runs_script = True
 
 

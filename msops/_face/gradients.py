@@ -95,7 +95,7 @@ def grad(
 
     Raises:
       ArgumentTypeError, ArgumentValueError: an argument is of a wrong type or value.
-      GradientTypeError: (at the call) an argument asked for is no float.
+      GradientTypeError: (at the call) an argument to differentiate by is no float.
       GradientValueError: (at the call) has_aux with one output.
 
     Example:

@@ -1,7 +1,7 @@
 """The Tensors by which a function is differentiated, while it runs.
 
-MindSpore refuses to change such a leaf in place: its own gradient would be lost. The values are
-told apart as objects, since those of a differentiated function are tracers of its own.
+MindSpore refuses to change such a leaf in place, because its own gradient would be lost. The values
+are compared as objects: a differentiated function has tracers of its own.
 """
 
 from __future__ import annotations

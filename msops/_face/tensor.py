@@ -1,4 +1,4 @@
-"""Tensor: MindSpore's handle on a `jax.Array`, and the way in and out of it.
+"""Tensor: MindSpore's handle on a `jax.Array`, and the conversions between both.
 
 A Tensor holds its array in `.value`, is a pytree node, and unwraps at every msops entry. All its
 operations run under 64-bit types (`jax.enable_x64`), whatever JAX's global flag says.
@@ -250,18 +250,18 @@ class Tensor:
         """Lets the gradient of this Tensor pass through `hook`, from here on.
 
         Corresponds to ``mindspore.Tensor.register_hook``. Inside a function that is differentiated
-        the hook sees the gradient of what is computed from the Tensor after this call. On a Tensor
-        or Parameter outside it sees the gradient that `grad` or `value_and_grad` takes of it; in
-        GRAPH_MODE, as in MindSpore, only on a Parameter. Several hooks run in their order.
+        the hook receives the gradient of what is computed from the Tensor after this call. On a
+        Tensor or Parameter outside, it receives the gradient that `grad` or `value_and_grad`
+        computes; in GRAPH_MODE, as in MindSpore, only on a Parameter. Several hooks run in order.
 
         Unlike in MindSpore, uses of the Tensor before this call do not pass their gradients
         through the hook.
 
         Args:
-          hook: takes the gradient, a Tensor, and returns the one to go on with; None for the same.
+          hook: receives the gradient, a Tensor, and returns its replacement; None keeps it.
 
         Returns:
-          A handle; its ``remove()`` takes the hook away.
+          A handle; its ``remove()`` removes the hook.
 
         Raises:
           ArgumentTypeError: `hook` is not callable, or the Tensor's dtype has no gradient.
@@ -431,7 +431,7 @@ def lift(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        # The usual call, Tensors by position, is told by its first argument.
+        # The usual call has Tensors by position: its first argument decides.
         if not (args and isinstance(args[0], Tensor)) and is_jax_face((args, kwargs)):
             return function(*args, **kwargs)
         with jax.enable_x64(True):

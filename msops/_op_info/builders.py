@@ -1,9 +1,9 @@
 """Builders of op info dicts: one chainable setter call per fact about an op.
 
-A setter hands `RegOp._entry` the values under the keys they have in the dict; `_TYPES` says which
-type belongs to a key. What may stand in a text (a param_type, a value_type, a target) is not looked
-at here, as in MindSpore, where infos for other back ends pass through the same classes: `parse`
-checks it when an op is made.
+A setter passes `RegOp._entry` the values under their keys in the dict; `_TYPES` has the type of
+each key. The values of texts (a param_type, a value_type, a target) are not checked here, as in
+MindSpore, where op infos for other back ends use the same classes: `parse` checks them when an op
+is made.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class CustomRegOp(RegOp):
     Corresponds to ``mindspore.ops.CustomRegOp``.
 
     Args:
-      op_name: str, the op's name; aicpu finds the kernel by it.
+      op_name: str, the op's name; for aicpu the name of the kernel.
 
     Raises:
       OpInfoValueError: `op_name` is no str, or blank.

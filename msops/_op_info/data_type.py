@@ -92,6 +92,6 @@ for _name, _value in _constants():
 
 
 def constant_name(dtype: str) -> str:
-    """Returns the constant that stands for tensors of `dtype`; for any, if it has none."""
+    """Returns the constant for tensors of `dtype`; that for any dtype, if it has none."""
     matching = (prefix for prefix, text in _DTYPES.items() if text == dtype)
     return f"{next(matching, 'None')}_Default"

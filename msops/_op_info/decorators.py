@@ -1,4 +1,4 @@
-"""Decorators that leave op info on a function, where `Custom` looks for it."""
+"""Decorators that attach op info to a function, where `Custom` reads it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def custom_info_register(*reg_info: Any) -> Callable[[_F], _F]:
-    """Binds op info to a function, for `Custom` to find.
+    """Attaches op info to a function, where `Custom` reads it.
 
-    Corresponds to ``mindspore.ops.custom_info_register``. Nothing is read before an op is made of
-    the function. Of two stacked decorators the outer one counts, as in MindSpore: pass all infos to
-    one. The ``reg_info`` argument of `Custom` beats the decorator.
+    Corresponds to ``mindspore.ops.custom_info_register``. Nothing is checked before an op is made
+    of the function. Of two stacked decorators the outer one is used, as in MindSpore, so pass all
+    infos to one. The ``reg_info`` argument of `Custom` overrides the decorator.
 
     Args:
       *reg_info: op infos, one per target: dicts of ``CustomRegOp(...).get_op_info()``, JSON texts,
         or lists of them.
 
     Returns:
-      A decorator; the function it returns calls the one it is given, which ``__wrapped__`` names.
+      A decorator; its function calls the decorated one, which is its ``__wrapped__``.
 
     Raises:
       OpInfoTypeError: it was used without parentheses.
@@ -53,7 +53,7 @@ def custom_info_register(*reg_info: Any) -> Callable[[_F], _F]:
 
 
 def op_info_register(op_info: str | Mapping[str, Any]) -> Callable[[_F], _F]:
-    """Checks an op info and binds it to a function, which may be empty.
+    """Checks an op info and attaches it to a function, which may be empty.
 
     Corresponds to ``mindspore.ops.op_info_register``, which kernel files of MindSpore use; the info
     stays with the function instead of going to a library of the whole process.

@@ -11,7 +11,7 @@ _T = TypeVar("_T", bound=str)
 
 
 def entries_of(item: Mapping[str, Any], key: str, who: str) -> tuple[Mapping[str, Any], ...]:
-    """Returns the dicts under `key`; a single dict stands for a list of it, as in MindSpore."""
+    """Returns the dicts under `key`; a single dict means a list of it, as in MindSpore."""
     value = item.get(key)
     entries = (value,) if isinstance(value, Mapping) else value or ()
     if isinstance(entries, (list, tuple)) and all(isinstance(e, Mapping) for e in entries):

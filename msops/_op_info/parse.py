@@ -42,7 +42,7 @@ def read_reg_info(reg_info: Any, func: Any, func_type: str | None, who: str) -> 
     """Returns the op info of one op, by target.
 
     Corresponds to ``Custom._register_info``, except that nothing is registered: MindSpore keeps the
-    first info of a function and target for the whole process and ignores any other in silence.
+    first info of a function and target for the whole process and silently ignores any other.
 
     Args:
       reg_info: a dict, its JSON text, or a (nested) list or tuple of them; None means what
@@ -148,7 +148,7 @@ def _check_keys(item: Mapping[str, Any], who: str) -> None:
                 explain(
                     who,
                     f"expected the op info to have {near[0]!r}; got {key!r}",
-                    "Pass what CustomRegOp(...).get_op_info() returns, or mend the key.",
+                    "Pass what CustomRegOp(...).get_op_info() returns, or correct the key.",
                 )
             )
 
@@ -221,7 +221,7 @@ _ATTR_REMEDY = "Write .attr(name, 'required' or 'optional', value_type, default_
 
 
 def _check_ambiguities(info: OpInfo, who: str) -> None:
-    """Rejects what could not be told apart later: equal attribute names, two output lists."""
+    """Rejects what could not be distinguished later: equal attribute names, two output lists."""
     names = [attribute.name for attribute in info.attributes]
     if len(set(names)) != len(names):
         raise OpInfoValueError(

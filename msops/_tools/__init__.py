@@ -1,4 +1,4 @@
-"""What a user runs beside a program: `run`, `doctor`, `cache`, and the cell magic.
+"""Commands for users: `run`, `doctor`, `cache`, and the cell magic.
 
 May import: `_ascend`, `_backends`, `_base`, `_calls`, `_custom`, `_extension`, `_face`,
 `_jax_seam`, `_op_info`, `_toolchain`.

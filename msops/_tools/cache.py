@@ -21,7 +21,7 @@ def list_libraries() -> str:
     return "\n".join(lines) or f"{config.cache_dir()} holds no library"
 
 
-def tell_size() -> str:
+def report_size() -> str:
     """Returns how much the folder holds."""
     root = config.cache_dir()
     count = len(contents.list_entries(root))
@@ -36,7 +36,7 @@ def clear() -> str:
 
 COMMANDS: dict[str, tuple[str, Callable[[], str]]] = {
     "ls": ("list the libraries that were built, the latest first", list_libraries),
-    "size": ("tell how much the cache folder holds", tell_size),
+    "size": ("report how much the cache folder holds", report_size),
     "clear": ("delete every library that was built; they are built again when needed", clear),
 }
 

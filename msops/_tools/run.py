@@ -123,7 +123,7 @@ def _script_excepthook(path: str) -> Any:
         while own is not None and own.tb_frame.f_code.co_filename != path:
             own = own.tb_next
         traceback.print_exception(kind, error, own)
-        # Before Python 3.12 only the text tells which name an import was after.
+        # Before Python 3.12 only the message names what an import looked for.
         missing = re.match(r"cannot import name '(\w+)'", str(error))
         module = getattr(error, "name", None) or ""
         if isinstance(error, ImportError) and missing and module.partition(".")[0] == "msops":
@@ -168,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     doctor_parser = commands.add_parser(
         "doctor",
-        help="tell whether this machine has what each kind of kernel needs",
+        help="report whether this machine has what each kind of kernel needs",
         description="Looks at Python, JAX, devices, compilers and the cache, and runs one tiny op "
         "per func_type, then at the libraries named; exits with 1 if something is amiss that every "
         "kernel needs, or with a library.",

@@ -179,7 +179,7 @@ def depend(value: Any, expr: Any) -> Any:
 
 
 def zeros_like_tree(x: Any) -> Any:
-    """Returns zeros in the place of every array of a tuple, list or dict."""
+    """Returns zeros for every array of a tuple, list or dict."""
     return jax.tree.map(FUNCTIONS["zeros_like"], x, is_leaf=lambda leaf: isinstance(leaf, Tensor))
 
 

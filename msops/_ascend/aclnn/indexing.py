@@ -2,8 +2,8 @@
 
 An index out of range is an error where indices are known; in a traced program a read gives NaN (for
 integers the smallest, for unsigned ones the greatest number) and a write is dropped. On the device
-it is undefined. Negative indices count back from the end in Index, and in GatherNd if it is told
-so; elsewhere they are out of range.
+it is undefined. Negative indices count back from the end in Index, and in GatherNd if an
+argument says so; elsewhere they are out of range.
 """
 
 from __future__ import annotations

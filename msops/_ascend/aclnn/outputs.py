@@ -1,7 +1,7 @@
-"""What an operator is told of the outputs that its caller has made.
+"""What an operator knows of the outputs that its caller has made.
 
-An operator whose arguments say how large its result is compares that with the output before it
-computes anything: a size nobody declared may be larger than any memory.
+An operator whose arguments determine the size of its result compares that with the output before it
+computes anything: a size that nobody declared may be larger than any memory.
 """
 
 from __future__ import annotations

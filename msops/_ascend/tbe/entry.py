@@ -25,7 +25,7 @@ from msops.errors import BuildError, MsopsError, explain
 
 @dataclasses.dataclass(frozen=True)
 class EntryPort:
-    """One input or output of a call, as the kernel is told about it.
+    """One input or output of a call, as the kernel receives it.
 
     Attributes:
       name: its name in the op info.

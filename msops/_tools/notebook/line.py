@@ -57,16 +57,17 @@ def per_op(option: str, texts: Sequence[str], symbols: Mapping[str, str]) -> dic
             raise ArgumentValueError(
                 explain(
                     WHO,
-                    f"{option} is for {match[1]!r}, which the line does not bind",
-                    f"It binds {', '.join(symbols)}: write {option} {next(iter(symbols))}=EXPR.",
+                    f"{option} is for {match[1]!r}, which is no kernel of the line",
+                    f"Its kernels are {', '.join(symbols)}: write {option} "
+                    f"{next(iter(symbols))}=EXPR.",
                 )
             )
     if option == "--bprop" and for_all and len(symbols) > 1:
         raise ArgumentValueError(
             explain(
                 WHO,
-                f"expected to be told whose gradient {texts[-1]!r} is; the line binds "
-                f"{', '.join(symbols)}",
+                f"expected the kernel that {texts[-1]!r} is the gradient of; the line makes "
+                f"operators of {', '.join(symbols)}",
                 f"Write --bprop {next(iter(symbols))}={texts[-1]}.",
             )
         )
