@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from msops import extension as extension
     from msops import tbe as tbe
     from msops import testing as testing
-    from msops._calls.library_call import export_checks as export_checks
-    from msops._calls.library_call import register_ffi_targets as register_ffi_targets
+    from msops._calls.handlers import export_checks as export_checks
+    from msops._calls.handlers import register_ffi_targets as register_ffi_targets
 
 
 def load_ipython_extension(shell: object) -> None:
@@ -52,9 +52,9 @@ def load_ipython_extension(shell: object) -> None:
 
 # What few programs use, and takes long to import.
 _LATER = {
-    "export_checks": "msops._calls.library_call",
+    "export_checks": "msops._calls.handlers",
     "extension": "msops.extension",
-    "register_ffi_targets": "msops._calls.library_call",
+    "register_ffi_targets": "msops._calls.handlers",
     "tbe": "msops.tbe",
     "testing": "msops.testing",
 }

@@ -105,6 +105,7 @@ class Call:
             "library": self.library.hash,
             "library_name": self.library.path.name,
             "symbol": self.symbol,
+            "operands": np.int64(len(avals_in)),
             "ranks": np.array([len(shape) for shape in shapes], np.int64),
             "dims": np.array([dim for shape in shapes for dim in shape], np.int64),
             "dtypes": ",".join(np.dtype(aval.dtype).name for aval in arrays),

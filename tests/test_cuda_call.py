@@ -18,7 +18,7 @@ from test_cuda_loops import needs_nvrtc
 from test_gpu_lowering import custom_calls, lower_for_cuda
 
 from msops import Custom, _toolchain
-from msops._calls.library_call import native_module
+from msops._calls.handlers import native_module
 from msops.errors import ArgumentValueError, BuildError
 
 pytestmark = needs_nvrtc
@@ -163,7 +163,7 @@ INSTANTIATE = """
 import json, sys
 import jax
 import numpy as np
-from msops._calls.library_call import native_module
+from msops._calls.handlers import native_module
 # Not before: registrations made while no backend runs are replayed in an order XLA refuses.
 jax.devices()
 for row in native_module().registrations():

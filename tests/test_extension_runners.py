@@ -357,6 +357,7 @@ def test_a_program_that_names_no_runner_of_this_process_is_refused(ops):
         "runner": "0123456789abcdef/Axpy/7",
         "input_count": np.int64(1),
         "updates": np.array([-1]),
+        "operands": np.int64(1),
         "ranks": np.array([1, 1]),
         "dims": np.array([3, 3]),
         "dtypes": "float32,float32",

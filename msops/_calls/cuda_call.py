@@ -7,16 +7,16 @@ holds what to launch, as plain numbers that launch_plan.h describes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import jax
 import numpy as np
 
 from msops import _jax_seam as seam
 from msops import _toolchain
-from msops._calls.library_call import native_module, register_targets
+from msops._calls.handlers import native_module
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, DeviceStep, Launch
+from msops._op.process_call import ProcessCall
 
 TARGET = "msops_loops_cuda"
 """Of calls without temporaries in device memory; XLA may record them in CUDA graphs."""
@@ -30,7 +30,7 @@ _SEPARATOR = "\x1f"
 
 
 @dataclasses.dataclass(frozen=True)
-class CudaCall:
+class CudaCall(ProcessCall):
     """One call of generated CUDA code.
 
     Attributes:
@@ -38,52 +38,41 @@ class CudaCall:
       name: what files and the compiler's messages call the code.
       source: the code, and what to launch.
       aliases: pairs of an input and the output that takes over its buffer.
+      hashes: the compiled code, by content; none before the call is bound.
     """
 
     op: str
     name: str
     source: CudaSource
     aliases: tuple[tuple[int, int], ...] = ()
+    hashes: tuple[str, ...] = ()
 
+    @property
+    def target(self) -> str:
+        """The handlers, by whether the call has temporaries."""
+        return SCRATCH_TARGET if self.source.workspaces else TARGET
 
-def lower_cuda_loops(
-    call: CudaCall,
-    inputs: Sequence[jax.ShapeDtypeStruct],
-    outputs: Sequence[jax.ShapeDtypeStruct],
-    who: str,
-    ctx: Any,
-    operands: Sequence[Any],
-) -> Sequence[Any]:
-    """Lowers an equation to the custom call; compiles the code unless the cache has it.
+    def bind(self, lowering: seam.Lowering, who: str) -> CudaCall:
+        """Compiles the code unless the cache has it.
 
-    Works without a GPU if ``MSOPS_CUDA_ARCH`` says what to compile for.
+        Works without a GPU if ``MSOPS_CUDA_ARCH`` says what to compile for.
 
-    Args:
-      call: what to call.
-      inputs: shapes and dtypes of the operands.
-      outputs: shapes and dtypes of the results.
-      who: the op and where it runs, for messages.
-      ctx: JAX's lowering context.
-      operands: the operands' values in the program.
+        Raises:
+          BuildError: the code cannot be compiled here.
+        """
+        cubins = _toolchain.build_cubins(self.source.text, self.name, who)
+        for cubin in cubins:
+            native_module().register_cubin(cubin.hash, cubin.content)
+        return dataclasses.replace(self, hashes=tuple(cubin.hash for cubin in cubins))
 
-    Raises:
-      BuildError: the code cannot be compiled here.
-    """
-    cubins = _toolchain.build_cubins(call.source.text, call.name, who)
-    for cubin in cubins:
-        native_module().register_cubin(cubin.hash, cubin.content)
-    register_targets("cuda")
-    arrays = (*inputs, *outputs)
-    attributes = {
-        "op": call.op,
-        "cubins": ",".join(cubin.hash for cubin in cubins),
-        **_plan_attributes(call.source),
-        **seam.frame_attributes(arrays),
-    }
-    target = SCRATCH_TARGET if call.source.workspaces else TARGET
-    return seam.custom_call(
-        ctx, operands, target, attributes, has_side_effect=False, aliases=call.aliases
-    )
+    @property
+    def identity(self) -> str:
+        """The compiled code, by content, per architecture."""
+        return ",".join(self.hashes)
+
+    def encode(self) -> dict[str, Any]:
+        """Returns the code, and what to launch."""
+        return {"cubins": self.identity, **_plan_attributes(self.source)}
 
 
 def _plan_attributes(source: CudaSource) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from msops._op.backend import Request
+from msops._op.request import Request
 from msops.errors import (
     InferenceTypeError,
     InferenceValueError,

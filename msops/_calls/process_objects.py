@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from msops import _jax_seam as seam
 from msops.errors import BackendError, explain
@@ -52,7 +52,7 @@ class Ids(Generic[T]):
                     known = self._objects[key] = value
                     if once:
                         self._spent.add(key)
-                if known is not None and known == value:
+                if known is value or (known is not None and known == value):
                     return key, known
         raise AssertionError
 
@@ -65,18 +65,18 @@ _equal: set[tuple[tuple[int, ...], str]] = set()
 _attempts = itertools.count()
 
 
-def refuse_export(ctx: Any, what: str, who: str) -> None:
+def refuse_export(lowering: seam.Lowering, what: str, who: str) -> None:
     """Raises if the program that calls an object of this process is being exported.
 
     Args:
-      ctx: JAX's lowering context.
+      lowering: the equation that refers to it.
       what: the kind of object.
       who: the op and where it runs, for messages.
 
     Raises:
       BackendError: it is.
     """
-    if seam.is_exported(ctx):
+    if lowering.is_exported:
         raise BackendError(
             explain(
                 who,
@@ -88,7 +88,7 @@ def refuse_export(ctx: Any, what: str, who: str) -> None:
         )
 
 
-def require_everywhere(ctx: Any, name: str, what: str, who: str) -> None:
+def require_everywhere(lowering: seam.Lowering, name: str, what: str, who: str) -> None:
     """Raises unless each process that runs the program, too, has an object of an equal id.
 
     Asked once per id, when a program with it is lowered, which all of the processes do. A process
@@ -96,7 +96,7 @@ def require_everywhere(ctx: Any, name: str, what: str, who: str) -> None:
     data.
 
     Args:
-      ctx: JAX's lowering context.
+      lowering: the equation that refers to it.
       name: the id.
       what: the kind of object.
       who: the op and where it runs, for messages.
@@ -104,7 +104,7 @@ def require_everywhere(ctx: Any, name: str, what: str, who: str) -> None:
     Raises:
       BackendError: another process waits for another id, or `WAIT_S` seconds have passed.
     """
-    processes = seam.processes_of(ctx)
+    processes = seam.processes_of(lowering)
     if not processes or (processes, name) in _equal:
         return
     meeting = _Meeting(processes, name)

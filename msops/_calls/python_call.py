@@ -9,74 +9,69 @@ process it is refused, unless that has the function, by lowering the same call.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from msops import _jax_seam as seam
+from msops._calls.handlers import native_module
 from msops._calls.host_function import HostFunction
-from msops._calls.library_call import native_module, register_targets
-from msops._calls.process_objects import Ids, require_everywhere
-from msops._op.backend import Request
+from msops._calls.process_objects import Ids, refuse_export, require_everywhere
+from msops._op.process_call import ProcessCall
 
-TARGET = "msops_pyfunc"
+
+@dataclasses.dataclass(frozen=True)
+class PythonCall(ProcessCall):
+    """One call of a Python function.
+
+    Attributes:
+      op: name of the op, for the messages of the handler.
+      function: what to call; of a bound call, the equal function that has the id.
+      aliases: pairs of an input and the output that takes over its buffer.
+      id: what programs name the function by; empty before the call is bound.
+    """
+
+    target = "msops_pyfunc"
+    what = "a Python function"
+    calls_python = True
+
+    op: str
+    function: HostFunction
+    aliases: tuple[tuple[int, int], ...]
+    id: str = ""
+
+    def bind(self, lowering: seam.Lowering, who: str) -> PythonCall:
+        """Gives the function an id.
+
+        Raises:
+          BackendError: the program is exported, or processes that run it together call different
+            functions.
+        """
+        refuse_export(lowering, self.what, who)
+        _serve()
+        text = "\n".join([self.function.description, *_describe(self.function.function)])
+        name, function = _functions.identify(self.op, text, self.function)
+        require_everywhere(lowering, name, "Python functions", who)
+        return PythonCall(self.op, function, self.aliases, name)
+
+    @property
+    def identity(self) -> str:
+        """The function's id."""
+        return self.id
+
+    def encode(self) -> dict[str, Any]:
+        """Returns the function's id."""
+        return {"function": self.id}
+
+    @property
+    def keeps(self) -> HostFunction:
+        """The function."""
+        return self.function
+
 
 _functions: Ids[HostFunction] = Ids()
-
-
-def lower_host_call(
-    function: HostFunction,
-    request: Request,
-    has_effect: bool,
-    ctx: Any,
-    operands: Sequence[Any],
-) -> Sequence[Any]:
-    """Lowers an equation to the custom call of a Python function.
-
-    Args:
-      function: what to call.
-      request: the call.
-      has_effect: whether XLA may neither merge nor drop the call.
-      ctx: JAX's lowering context.
-      operands: the operands' values in the program.
-
-    Raises:
-      BackendError: processes that run the program together call different functions.
-    """
-    _serve()
-    register_targets("cpu")
-    name, function = agree_on_function(function, request, ctx)
-    seam.hold_host_function(ctx, function)
-    arrays = (*request.inputs, *request.outputs.structs)
-    attributes = {
-        "op": request.op,
-        "function": name,
-        **seam.frame_attributes(arrays),
-        "input_count": np.int64(len(request.inputs)),
-    }
-    return seam.custom_call(ctx, operands, TARGET, attributes, has_effect, function.inplace)
-
-
-def agree_on_function(
-    function: HostFunction, request: Request, ctx: Any
-) -> tuple[str, HostFunction]:
-    """Returns the id of a function that a program is to call, and the function that has it.
-
-    Args:
-      function: what to call; what has the id is equal to it.
-      request: the call.
-      ctx: JAX's lowering context.
-
-    Raises:
-      BackendError: processes that run the program together call different functions.
-    """
-    text = "\n".join([function.description, *_describe(function.function)])
-    name, function = _functions.identify(request.op, text, function)
-    require_everywhere(ctx, name, "Python functions", request.who)
-    return name, function
 
 
 @functools.cache

@@ -29,8 +29,9 @@ from msops._custom.options import (
 from msops._face import context
 from msops._face.tensor import Tensor, holds, unwrap, wrap
 from msops._face.tensor_data import endless
-from msops._op.backend import Definition, TrialNeeded
+from msops._op.backend import TrialNeeded
 from msops._op.call import Call, freeze_attribute, sort_arguments
+from msops._op.definition import Definition
 from msops._op.identity import ByValue
 from msops._op.inference import read_inference, refuse_64_bit
 from msops._op_info import OpInfo, format_rows, read_reg_info

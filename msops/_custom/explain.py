@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from msops._op.backend import Request
 from msops._op.call import Call
+from msops._op.request import Request
 from msops._op_info import OpInfo, format_rows
 from msops._primitive.operator import Operator
 from msops._primitive.programs import Programs

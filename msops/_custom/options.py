@@ -9,8 +9,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from msops._backends import BACKENDS
-from msops._op.backend import Backend, Options
+from msops._op.backend import Backend
 from msops._op.identity import ByValue
+from msops._op.request import Options
 from msops._op_info import OpInfo
 from msops._primitive.batching import read_vmap
 from msops.errors import (

@@ -21,10 +21,12 @@ import numpy as np
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
-from msops._calls.library_call import native_module, register_targets
+from msops._calls.handlers import native_module
+from msops._calls.lowering import lower_call
 from msops._calls.process_objects import refuse_export, require_everywhere
 from msops._extension.calls import Module, current_frame
 from msops._extension.handles import Handle, layout, type_id_of
+from msops._op.process_call import ProcessCall
 from msops.errors import (
     ArgumentValueError,
     BackendError,
@@ -32,8 +34,6 @@ from msops.errors import (
     KernelError,
     explain,
 )
-
-RUNNER_TARGET = "msops_runner"
 
 _NO_OUTPUT = -1
 
@@ -252,36 +252,67 @@ def _jvp(
     return results, [seam.zero_tangent(jax.typeof(result)) for result in results]
 
 
+@dataclasses.dataclass(frozen=True)
+class RunnerCall(ProcessCall):
+    """One run in a program.
+
+    Attributes:
+      op: the name the runner was given.
+      aliases: pairs of an operand and the output that is its new value.
+      runner: the runner.
+      signature: the arrays of the run.
+      type_ids: MindSpore's TypeId numbers of operands and outputs.
+    """
+
+    target = "msops_runner"
+
+    op: str
+    aliases: tuple[tuple[int, int], ...]
+    runner: TracedRunner
+    signature: Signature
+    type_ids: tuple[int, ...]
+
+    def bind(self, lowering: seam.Lowering, who: str) -> RunnerCall:
+        """Checks that the program may refer to the runner, which had its id when it was traced."""
+        refuse_export(lowering, "a PyboostRunner", who)
+        require_everywhere(lowering, self.runner.id, "runners", who)
+        return self
+
+    @property
+    def identity(self) -> str:
+        """The runner's id."""
+        return self.runner.id
+
+    def encode(self) -> dict[str, Any]:
+        """Returns the runner's id, and what its arrays are to it."""
+        return {
+            "runner": self.runner.id,
+            "input_count": np.int64(self.signature.input_count),
+            "updates": np.array(self.signature.updates, np.int64),
+            "type_ids": np.array(self.type_ids, np.int64),
+        }
+
+    @property
+    def keeps(self) -> TracedRunner:
+        """The runner."""
+        return self.runner
+
+
 def _lower(
-    ctx: Any, *operands: Any, platform: str, runner: TracedRunner, signature: Signature
+    lowering: seam.Lowering, *operands: Any, runner: TracedRunner, signature: Signature
 ) -> Sequence[Any]:
-    _check_platform(platform, runner)
-    who = _who(runner)
-    refuse_export(ctx, "a PyboostRunner", who)
-    require_everywhere(ctx, runner.id, "runners", who)
-    register_targets(platform)
-    arrays = [*ctx.avals_in, *ctx.avals_out]
-    attributes = {
-        "op": runner.op,
-        "runner": runner.id,
-        "input_count": np.int64(signature.input_count),
-        "updates": np.array(signature.updates, np.int64),
-        **seam.frame_attributes(arrays),
-        "type_ids": np.array([type_id_of(array.dtype) for array in arrays], np.int64),
-    }
-    aliases = [
-        (signature.updates.index(output), output)
-        for output in sorted(set(signature.updates) - {_NO_OUTPUT})
-    ]
-    return seam.custom_call(
-        ctx,
-        operands,
-        RUNNER_TARGET,
-        attributes,
-        has_side_effect=False,
-        aliases=aliases,
-        keeps=runner,
+    _check_platform(lowering.platform, runner)
+    updates = signature.updates
+    written = sorted(set(updates) - {_NO_OUTPUT})
+    arrays = (*lowering.inputs, *lowering.outputs)
+    call = RunnerCall(
+        op=runner.op,
+        aliases=tuple((updates.index(output), output) for output in written),
+        runner=runner,
+        signature=signature,
+        type_ids=tuple(type_id_of(array.dtype) for array in arrays),
     )
+    return lower_call(call, False, _who(runner), lowering, operands)
 
 
 def _who(runner: TracedRunner) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from msops._calls.library_call import native_module
+from msops._calls.handlers import native_module
 from msops._extension.calls import from_python, new_handle, to_python
 from msops._extension.functions import apply
 from msops._extension.handles import Handle, dtype_of, layout

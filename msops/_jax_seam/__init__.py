@@ -3,21 +3,19 @@
 Each function is a thin verb over one JAX mechanism, so that a JAX upgrade is one diff.
 `partitioning` is imported by its own name: only programs over several devices need it.
 
-May import: `_base`.
+May import: no other room.
 Modules: division, ffi, lowering, partitioning, primitives, processes, values.
 """
 
 from msops._jax_seam.ffi import (
     custom_call,
     ffi_version,
-    frame_attributes,
     register_custom_calls,
 )
 from msops._jax_seam.lowering import (
+    Lowering,
     devices_of,
     hold_host_function,
-    is_exported,
-    is_partitioned,
     lower_as,
     partition_count,
 )
@@ -49,6 +47,7 @@ from msops._jax_seam.values import (
 __all__ = [
     "ARRAY_TYPE",
     "PLATFORMS",
+    "Lowering",
     "ProcessStore",
     "RunsForEffect",
     "array_of_memory",
@@ -57,11 +56,8 @@ __all__ = [
     "explain_forward_mode",
     "ffi_version",
     "forget_primitive",
-    "frame_attributes",
     "hold_host_function",
     "hold_weakly",
-    "is_exported",
-    "is_partitioned",
     "is_tracer",
     "is_zero",
     "lower_as",

@@ -14,7 +14,7 @@ import numpy as np
 from jax._src import xla_bridge as _xla_bridge
 from jaxlib import xla_client as _xla_client
 
-from msops._base.dtypes import as_dtype
+from msops._jax_seam.lowering import Lowering, hold_host_function
 
 # What XLA calls a platform when a custom call target is registered.
 _XLA_PLATFORM = {"cpu": "cpu", "cuda": "CUDA", "rocm": "ROCM"}
@@ -24,42 +24,52 @@ _OPEN = -1
 """FrameCheck::kOpen of frame_check.h."""
 
 
-def frame_attributes(arrays: Iterable[Any]) -> dict[str, Any]:
-    """Returns the attributes that tell a handler the shapes and dtypes of its operands and results.
-
-    They are what the call was lowered for: the handler checks its frame against them. A size that
-    is no number (a symbolic one of `jax.export`, say) is left open, for the first frame to tell:
-    late_binding.h.
-    """
-    arrays = tuple(arrays)
-    dims = [dim if isinstance(dim, int) else _OPEN for array in arrays for dim in array.shape]
-    return {
-        "ranks": np.array([len(array.shape) for array in arrays], np.int64),
-        "dims": np.array(dims, np.int64),
-        "dtypes": ",".join(as_dtype(array.dtype).name for array in arrays),
-    }
-
-
 def custom_call(
-    ctx: Any,
+    lowering: Lowering,
     operands: Sequence[Any],
     target: str,
     attributes: Mapping[str, Any],
     has_side_effect: bool,
     aliases: Sequence[tuple[int, int]] = (),
     keeps: Any = None,
+    calls_python: bool = False,
 ) -> Sequence[Any]:
     """Lowers an equation to one XLA custom call with typed attributes, row-major operands.
 
-    `aliases` are pairs of an operand and the result that takes over its buffer; `keeps` is an
-    object that lives as long as what is compiled.
+    Args:
+      lowering: the equation.
+      operands: the operands' values in the program.
+      target: what XLA knows the handlers by.
+      attributes: what is called; the frame's own are added.
+      has_side_effect: whether XLA may neither merge nor drop the call.
+      aliases: pairs of an operand and the result that takes over its buffer.
+      keeps: an object that lives as long as what is compiled.
+      calls_python: whether the handlers call `keeps`.
     """
-    if keeps is not None:
-        ctx.module_context.add_keepalive(keeps)
+    if calls_python:
+        hold_host_function(lowering, keeps)
+    elif keeps is not None:
+        lowering.context.module_context.add_keepalive(keeps)
     rule = jax.ffi.ffi_lowering(
         target, has_side_effect=has_side_effect, operand_output_aliases=dict(aliases)
     )
-    return rule(ctx, *operands, **attributes)
+    return rule(lowering.context, *operands, **attributes, **_frame_attributes(lowering))
+
+
+def _frame_attributes(lowering: Lowering) -> dict[str, Any]:
+    """Returns the attributes by which handlers know their frame: CallFrame of call_frame.h.
+
+    They are what the call was lowered for: the handler checks its frame against them. A size that
+    is no number (a symbolic one of `jax.export`, say) is left open, for the first frame to tell.
+    """
+    arrays = (*lowering.inputs, *lowering.outputs)
+    dims = [dim if isinstance(dim, int) else _OPEN for array in arrays for dim in array.shape]
+    return {
+        "operands": np.int64(len(lowering.inputs)),
+        "ranks": np.array([len(array.shape) for array in arrays], np.int64),
+        "dims": np.array(dims, np.int64),
+        "dtypes": ",".join([array.dtype.name for array in arrays]),
+    }
 
 
 _registered: set[tuple[str, str]] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,44 +13,78 @@ from jax._src import sharding_impls
 from jax.interpreters import mlir
 
 
-def lower_as(
-    ctx: Any, function: Callable[..., Sequence[Any]], operands: Sequence[Any]
-) -> Sequence[Any]:
-    """Lowers an equation as the JAX code of `function` on its operands.
+@dataclasses.dataclass(frozen=True)
+class Lowering:
+    """An equation that is being lowered, and the program it belongs to.
 
-    What XLA is told of each operation names the equation's primitive, as it does of a custom call.
+    Attributes:
+      context: JAX's own, for this package alone.
+      platform: JAX's name of the platform that the program is lowered for.
+      inputs: abstract values of the operands.
+      outputs: abstract values of the results.
+      is_exported: whether `jax.export` lowers the program, to run in other processes.
+      is_partitioned: whether XLA is to partition the program over several devices itself.
     """
-    scoped = jax.named_scope(ctx.primitive.name)(function)
-    return mlir.lower_fun(scoped, multiple_results=True)(ctx, *operands)
+
+    context: Any
+    platform: str
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    is_exported: bool
+    is_partitioned: bool
 
 
-def is_partitioned(ctx: Any) -> bool:
-    """Tells whether XLA is to partition the program over several devices itself."""
-    axes = ctx.module_context.axis_context
+def begin_lowering(context: Any, platform: str) -> Lowering:
+    """Returns what a lowering rule gets for JAX's context."""
+    module = context.module_context
+    return Lowering(
+        context=context,
+        platform=platform,
+        inputs=context.avals_in,
+        outputs=context.avals_out,
+        is_exported=module.lowering_parameters.for_export,
+        is_partitioned=_is_partitioned(module),
+    )
+
+
+def _is_partitioned(module: Any) -> bool:
+    axes = module.axis_context
     if isinstance(axes, sharding_impls.SPMDAxisContext):
         is_local = axes.manual_axes == frozenset(axes.mesh.axis_names)
         return not is_local and axes.mesh.size > 1
     return getattr(axes, "num_devices", 1) > 1
 
 
-def partition_count(ctx: Any) -> int:
+def lower_as(
+    lowering: Lowering, function: Callable[..., Sequence[Any]], operands: Sequence[Any]
+) -> Sequence[Any]:
+    """Lowers an equation as the JAX code of `function` on its operands.
+
+    What XLA is told of each operation names the equation's primitive, as it does of a custom call.
+    """
+    context = lowering.context
+    scoped = jax.named_scope(context.primitive.name)(function)
+    return mlir.lower_fun(scoped, multiple_results=True)(context, *operands)
+
+
+def partition_count(lowering: Lowering) -> int:
     """Returns over how many devices XLA is to partition what is being lowered.
 
     Those of a program, unless `jax.shard_map` divides it over some axes of their mesh.
     """
-    axes = ctx.module_context.axis_context
+    axes = lowering.context.module_context.axis_context
     if isinstance(axes, sharding_impls.SPMDAxisContext):
         sizes = axes.mesh.shape.items()
         return math.prod(size for name, size in sizes if name not in axes.manual_axes)
     return getattr(axes, "num_devices", 1)
 
 
-def devices_of(ctx: Any) -> Any:
+def devices_of(lowering: Lowering) -> Any:
     """Returns the devices of a program that XLA partitions, as a mesh of one axis.
 
     It is an abstract one where JAX lowers without knowing them.
     """
-    axes = ctx.module_context.axis_context
+    axes = lowering.context.module_context.axis_context
     if isinstance(axes, sharding_impls.SPMDAxisContext):
         is_abstract = isinstance(axes.mesh, jax.sharding.AbstractMesh)
         count, devices = axes.mesh.size, None if is_abstract else axes.mesh.devices.flat
@@ -63,23 +98,18 @@ def devices_of(ctx: Any) -> Any:
 DEVICES = "devices"
 
 
-def is_exported(ctx: Any) -> bool:
-    """Tells whether the program is lowered by `jax.export`, to run in other processes."""
-    return ctx.module_context.lowering_parameters.for_export
-
-
-def hold_host_function(ctx: Any, function: Any) -> None:
+def hold_host_function(lowering: Lowering, function: Any) -> None:
     """Has the program that is being lowered hold a Python function that it calls.
 
     Such programs run in the thread that calls them, as soon as their inputs are there, and do not
     take up a thread of XLA's: a function that itself calls JAX would wait for one. JAX before 0.12
     does not keep them on disk.
     """
-    axes = ctx.module_context.axis_context
+    axes = lowering.context.module_context.axis_context
     if isinstance(axes, OneDevice):
         axes.held.append(function)
     else:
-        ctx.module_context.add_host_callback(function)
+        lowering.context.module_context.add_host_callback(function)
 
 
 class OneDevice(sharding_impls.SPMDAxisContext):

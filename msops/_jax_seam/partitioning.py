@@ -23,7 +23,7 @@ from jax.interpreters import mlir
 from jaxlib import xla_client as _xla_client
 
 from msops._jax_seam.division import Dimensions, DivisionPlan, Tiling, undivided
-from msops._jax_seam.lowering import DEVICES, OneDevice
+from msops._jax_seam.lowering import DEVICES, Lowering, OneDevice
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _lower_part(part: Part, avals: Sequence[Any]) -> bytes:
 
 
 def divided_call(
-    ctx: Any,
+    lowering: Lowering,
     operands: Sequence[Any],
     target: str,
     key: str,
@@ -178,7 +178,7 @@ def divided_call(
     """Lowers an equation to a call that XLA asks the partitioner of `target` about.
 
     Args:
-      ctx: JAX's lowering context.
+      lowering: the equation.
       operands: the operands' values in the program.
       target: that was given to `register_partitioner`.
       key: what the partitioner knows the call by.
@@ -187,7 +187,7 @@ def divided_call(
       has_side_effect: whether XLA may neither merge nor drop the call.
       keeps: an object that lives as long as what is compiled.
     """
-    ctx.module_context.add_keepalive(keeps)
+    lowering.context.module_context.add_keepalive(keeps)
     call = _mlir.custom_call(
         target,
         result_types=[

@@ -15,6 +15,7 @@ from jax._src.interpreters.mlir import _uncacheable_primitives
 from jax._src.util import weakref_cache_key_types
 from jax.interpreters import ad, batching, mlir
 
+from msops._jax_seam.lowering import begin_lowering
 from msops._jax_seam.values import shaped_array
 from msops.errors import MsopsError
 
@@ -80,7 +81,7 @@ def new_primitive(
     Args:
       name: what jaxprs show.
       abstract_eval: ``(*avals, **params) -> (avals, effects)``.
-      lower: ``(ctx, *operands, platform, **params) -> results``.
+      lower: ``(lowering, *operands, **params) -> results``, with a `Lowering`.
       batch: ``(args, dims, **params) -> (results, dims)``.
       jvp: ``(primals, tangents, **params) -> (results, tangents)``.
       impl: ``(*arrays, **params) -> results``, for eager use.
@@ -95,7 +96,7 @@ def new_primitive(
     for platform in PLATFORMS:
         mlir.register_lowering(
             primitive,
-            functools.partial(lower, platform=platform),
+            _lowering_rule(lower, platform),
             platform=platform,
             **({"cacheable": False} if runs_on_host else {}),
         )
@@ -104,6 +105,13 @@ def new_primitive(
     batching.primitive_batchers[primitive] = batch
     ad.primitive_jvps[primitive] = jvp
     return primitive
+
+
+def _lowering_rule(lower: Callable[..., Sequence[Any]], platform: str) -> Callable[..., Any]:
+    def rule(context: Any, *operands: Any, **params: Any) -> Sequence[Any]:
+        return lower(begin_lowering(context, platform), *operands, **params)
+
+    return rule
 
 
 def new_linear_primitive(

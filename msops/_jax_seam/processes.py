@@ -7,10 +7,10 @@ from typing import Any
 import jax
 from jax._src import distributed
 
-from msops._jax_seam.lowering import OneDevice
+from msops._jax_seam.lowering import Lowering, OneDevice
 
 
-def processes_of(ctx: Any) -> tuple[int, ...]:
+def processes_of(lowering: Lowering) -> tuple[int, ...]:
     """Returns the processes that run the program together; none if it is for this one alone.
 
     Nor has a part any, which not every process need lower. Processes know of one another by
@@ -18,7 +18,7 @@ def processes_of(ctx: Any) -> tuple[int, ...]:
     """
     if distributed.global_state.client is None:
         return ()
-    context = ctx.module_context.axis_context
+    context = lowering.context.module_context.axis_context
     if isinstance(context, OneDevice):
         return ()
     place = getattr(context, "mesh", context)

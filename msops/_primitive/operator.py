@@ -12,9 +12,11 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
-from msops._op.backend import TARGETS, Definition, Experimental, Request, Trial
+from msops._op.backend import Experimental, Trial
 from msops._op.call import Call
+from msops._op.definition import TARGETS, Definition
 from msops._op.inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit, refuse_unknown_dtype
+from msops._op.request import Request
 from msops._op.traced import Traced
 from msops._op_info import OpInfo, bind_attributes, match
 from msops._primitive.batching import batch, map_elements
@@ -217,8 +219,9 @@ def _effects(operator: Operator) -> set[Any]:
     }
 
 
-def _lower(ctx: Any, *values: Any, platform: str, operator: Operator, call: Call) -> Sequence[Any]:
+def _lower(lowering: seam.Lowering, *values: Any, operator: Operator, call: Call) -> Sequence[Any]:
     operands: Sequence[Any] = values
+    platform = lowering.platform
     definition = operator.definition
     backend = definition.backend
     who = f"{operator.who} on {TARGETS[platform]}"
@@ -231,7 +234,7 @@ def _lower(ctx: Any, *values: Any, platform: str, operator: Operator, call: Call
                 "Place the arrays on a supported device, or use func_type='pyfunc'.",
             )
         )
-    one, avals = call.unmapped(ctx.avals_in)
+    one, avals = call.unmapped(lowering.inputs)
     outputs = operator.outputs(one, avals)
     info = operator.info(platform)
     if info is not None:
@@ -245,21 +248,21 @@ def _lower(ctx: Any, *values: Any, platform: str, operator: Operator, call: Call
     request = operator.request(one, avals, platform, outputs)
     # Calls through MindSpore's face may be lowered after their x64 context has ended.
     with call.face():
-        if seam.is_partitioned(ctx):
+        if lowering.is_partitioned:
             # Here, as `import msops` must be quick.
             from msops._sharding.partitioning import is_divisible, look_at_inputs, lower_in_parts
 
-            if is_divisible(operator, request, ctx):
-                return lower_in_parts(operator, call, request, ctx, operands)
+            if is_divisible(operator, request, lowering):
+                return lower_in_parts(operator, call, request, lowering, operands)
             if not call.mapped:
-                operands = look_at_inputs(operator, request, ctx, operands)
+                operands = look_at_inputs(operator, request, lowering, operands)
         if call.mapped:
 
             def program(*flat: Any) -> Sequence[Any]:
                 return map_elements(operator.bind, call, flat)
 
-            return seam.lower_as(ctx, program, operands)
-        return backend.lower(definition.kernel, request, ctx, operands)
+            return seam.lower_as(lowering, program, operands)
+        return backend.lower(definition.kernel, request, lowering, operands)
 
 
 def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call: Call) -> Any:

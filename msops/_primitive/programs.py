@@ -17,8 +17,9 @@ from typing import Any
 import jax
 from jax.sharding import AxisType
 
-from msops._op.backend import Definition, TrialNeeded
+from msops._op.backend import TrialNeeded
 from msops._op.call import Call
+from msops._op.definition import Definition
 from msops._primitive.forward_mode import attach_forward_mode
 from msops._primitive.operator import Operator, compile_bound
 from msops._primitive.reverse_mode import attach_bprop

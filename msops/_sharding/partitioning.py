@@ -20,13 +20,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from msops import _jax_seam as seam
+from msops._calls.lowering import refuse_copies
 from msops._calls.process_objects import Ids
-from msops._calls.python_call import agree_on_function
 from msops._face import context
 from msops._jax_seam.division import Dimensions, Tiling
 from msops._jax_seam.partitioning import Part, divided_call, register_partitioner
-from msops._op.backend import Request, refuse_copies
 from msops._op.call import Call
+from msops._op.request import Request
 from msops._sharding.tiling import Gathered, find_gathered, plan
 from msops.errors import (
     ArgumentValueError,
@@ -126,25 +126,25 @@ _lock = threading.Lock()
 _is_registered = False
 
 
-def is_divisible(operator: Any, request: Request, ctx: Any) -> bool:
+def is_divisible(operator: Any, request: Request, lowering: seam.Lowering) -> bool:
     """Tells whether a call of a program that XLA partitions is to be divided by the op's rule.
 
     Args:
       operator: the op.
       request: the call as the backend gets it.
-      ctx: JAX's lowering context.
+      lowering: the equation.
     """
     definition = operator.definition
     return (
         definition.options.sharding is not None
         and definition.inference.has_outputs
-        and not seam.is_exported(ctx)
+        and not lowering.is_exported
         and definition.backend.division(definition.kernel, request) == "parts"
     )
 
 
 def lower_in_parts(
-    operator: Any, call: Call, request: Request, ctx: Any, operands: Sequence[Any]
+    operator: Any, call: Call, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
 ) -> Sequence[Any]:
     """Lowers a call to one that XLA divides.
 
@@ -152,40 +152,40 @@ def lower_in_parts(
       operator: the op.
       call: structure of the call.
       request: the call as the backend gets it, for one element of mapped axes.
-      ctx: JAX's lowering context.
+      lowering: the equation.
       operands: the operands' values in the program.
     """
     backend, kernel = operator.definition.backend, operator.definition.kernel
-    library = backend.library(kernel, request)
-    results = operator.outputs(call, ctx.avals_in).structs
-    dimensions = operator.dimensions(call, ctx.avals_in, results)
-    divided = _divided_call(operator, call, dimensions, request, ctx)
-    if library is not None:
-        key, divided = _identify(divided, request, library.hash)
+    inputs = lowering.inputs
+    results = operator.outputs(call, inputs).structs
+    dimensions = operator.dimensions(call, inputs, results)
+    divided = _divided_call(operator, call, dimensions, lowering)
+    # What parts call is bound here, where all processes come: XLA asks for parts only those that do
+    # not have the program on disk.
+    whole = None if backend.compiles_per_shape else backend.call(kernel, request)
+    if whole is None:
+        text, held = next((text() for text in backend.stages(kernel, request).values()), ""), None
     else:
-        # Parts use what only this process has. Processes agree on it here, where all of them come:
-        # XLA asks for parts only those that do not have the program on disk.
-        function = backend.host_function(kernel, request)
-        if function is None:
-            text = next((text() for text in backend.stages(kernel, request).values()), "")
-        else:
-            text, function = agree_on_function(function, request, ctx)
-        key, divided = _identify(divided, request, text, once=True)
-        divided.hold(function)
-        seam.hold_host_function(ctx, divided.divide)
+        bound = whole.bind(lowering, request.who)
+        text, held = bound.identity, bound.keeps
+    is_own = whole is None or held is not None
+    key, divided = _identify(divided, request, text, once=is_own)
+    if is_own:
+        divided.hold(held)
+        seam.hold_host_function(lowering, divided.divide)
     has_effect = request.options.stateful
-    return divided_call(ctx, operands, _TARGET, key, dimensions, results, has_effect, divided)
+    return divided_call(lowering, operands, _TARGET, key, dimensions, results, has_effect, divided)
 
 
 def look_at_inputs(
-    operator: Any, request: Request, ctx: Any, operands: Sequence[Any]
+    operator: Any, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
 ) -> Sequence[Any]:
     """Returns the operands; of an op that XLA gives them whole, it is told if they were divided.
 
     Args:
       operator: the op.
       request: the call as the backend gets it.
-      ctx: JAX's lowering context.
+      lowering: the equation.
       operands: the operands' values in the program.
     """
     definition = operator.definition
@@ -194,7 +194,7 @@ def look_at_inputs(
         or definition.backend.division(definition.kernel, request) == "operations"
     ):
         return operands
-    if seam.is_exported(ctx):
+    if lowering.is_exported:
         announce(operator, [], "what is exported for several devices will gather what is divided")
         return operands
     shapes = [struct.shape for struct in request.inputs]
@@ -205,16 +205,23 @@ def look_at_inputs(
         return operands
     sizes = zip(itertools.chain(*names), itertools.chain(*shapes), strict=True)
     dimensions = Dimensions(names, names, tuple(sizes))
-    key, look = _identify(_divided_call(operator, None, dimensions, request, ctx), request, "")
-    return divided_call(ctx, operands, _TARGET, key, dimensions, request.inputs, False, look)
+    key, look = _identify(_divided_call(operator, None, dimensions, lowering), request, "")
+    return divided_call(lowering, operands, _TARGET, key, dimensions, request.inputs, False, look)
 
 
 def _divided_call(
-    operator: Any, call: Call | None, dimensions: Dimensions, request: Request, ctx: Any
+    operator: Any, call: Call | None, dimensions: Dimensions, lowering: seam.Lowering
 ) -> DividedCall:
     _register()
-    wide, devices, count = seam.x64_enabled(), seam.devices_of(ctx), seam.partition_count(ctx)
-    return DividedCall(operator, call, dimensions, request.platform, wide, devices, count)
+    return DividedCall(
+        operator,
+        call,
+        dimensions,
+        lowering.platform,
+        seam.x64_enabled(),
+        seam.devices_of(lowering),
+        seam.partition_count(lowering),
+    )
 
 
 def _register() -> None:

@@ -23,7 +23,7 @@ from msops import _jax_seam as seam
 from msops._backends.aicpu.libraries import find_eigen
 from msops._base import config
 from msops._base.version import __version__
-from msops._calls.library_call import native_module
+from msops._calls.handlers import native_module
 from msops._custom.custom import Custom
 from msops._custom.kernel import kernel
 from msops._extension import CustomOpBuilder

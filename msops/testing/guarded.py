@@ -23,8 +23,8 @@ import jax
 import numpy as np
 
 from msops._base.dtypes import as_dtype
-from msops._calls.aicpu_call import AicpuCall
-from msops._calls.library_call import NativeCall, native_module
+from msops._calls.handlers import native_module
+from msops._calls.library_call import AicpuCall, AotCall, LibraryCall
 
 _CHILD = Path(__file__).with_name("guarded_child.py")
 _FAULT = struct.Struct("=iiQi")
@@ -68,7 +68,7 @@ class Job:
       other_inputs: further inputs, to run the kernel on two threads at once.
     """
 
-    call: NativeCall | AicpuCall
+    call: LibraryCall
     inputs: tuple[np.ndarray, ...]
     outputs: tuple[jax.ShapeDtypeStruct, ...]
     limit_s: float
@@ -257,17 +257,17 @@ def _described(job: Job) -> dict[str, Any]:
         "attributes": dict(call.attributes),
         "reentrant": call.reentrant,
     }
-    if isinstance(call, NativeCall):
-        described |= {"symbol": call.symbol, "workspaces": list(call.workspaces)}
-    else:
+    if isinstance(call, AotCall):
+        described |= {"symbol": call.kernel_name, "workspaces": list(call.workspaces)}
+    if isinstance(call, AicpuCall):
         described |= {
-            "type": call.kernel,
+            "type": call.kernel_name,
             "input_count": len(job.inputs),
             "dynamic_outputs": call.dynamic_outputs,
         }
     library = call.library
     return {
-        "kind": "AotCall" if isinstance(call, NativeCall) else "AicpuCall",
+        "kind": type(call).__name__,
         "call": described,
         "library": (
             library.hash,

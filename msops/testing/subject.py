@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import jax
 import numpy as np
@@ -14,21 +14,19 @@ import numpy as np
 from msops import _jax_seam as seam
 from msops._backends.aicpu.backend import AicpuKernel
 from msops._backends.aicpu.libraries import build_library
-from msops._backends.pyfunc.backend import PyfuncKernel
 from msops._base.dtypes import as_dtype
 from msops._base.paths import get_include
 from msops._calls.host_function import HostFunction
-from msops._calls.library_call import NativeCall
+from msops._calls.library_call import AotCall, LibraryCall
+from msops._calls.python_call import PythonCall
 from msops._custom.custom import Custom
 from msops._jax_seam.division import Dimensions
 from msops._op.inference import NO_OUTPUTS, Outputs, refuse_64_bit
+from msops._op.process_call import ProcessCall
 from msops._toolchain import Library, resolve
 from msops.errors import ArgumentTypeError, MsopsError, explain
 from msops.testing.guarded import HangError, Job, Run, run_jobs, show, title_of
 from msops.testing.python_calls import call_function
-
-if TYPE_CHECKING:
-    from msops._calls.aicpu_call import AicpuCall
 
 
 class Subject:
@@ -85,14 +83,17 @@ class Subject:
         """Returns what the op says it returns for such arrays."""
         return self._operator.outputs(self.call, _structs(self.flat if flat is None else flat))
 
-    def native(self, flat: Sequence[Any] | None = None) -> NativeCall | AicpuCall | None:
+    def native(self, flat: Sequence[Any] | None = None) -> LibraryCall | None:
         """Returns the call into a library that the op becomes on the CPU, if it becomes one."""
-        structs = _structs(self.flat if flat is None else flat)
+        call = self._process_call(self.flat if flat is None else flat)
+        return call if isinstance(call, LibraryCall) else None
+
+    def _process_call(self, flat: Sequence[Any]) -> ProcessCall | None:
+        structs = _structs(flat)
         outputs = self._operator.outputs(self.call, structs)
         request = self._operator.request(self.call, structs, "cpu", outputs)
         definition = self._operator.definition
-        call = definition.backend.native(definition.kernel, request)
-        return cast("NativeCall | AicpuCall | None", call)
+        return definition.backend.call(definition.kernel, request)
 
     def job(self, flat: Sequence[Any] | None = None) -> Job | None:
         """Returns a run of the kernel on guarded memory, if it is in a library for the CPU."""
@@ -107,7 +108,7 @@ class Subject:
         kernel, call = self._operator.definition.kernel, self.native()
         if isinstance(kernel, AicpuKernel) and kernel.sources:
             return build_library(kernel.sources, str(self), flags), kernel.sources
-        source = call.library.origin if isinstance(call, NativeCall) else None
+        source = call.library.origin if isinstance(call, AotCall) else None
         if source is None or source.suffix not in (".c", ".cc", ".cpp", ".cxx"):
             return None
         headers = (Path(get_include()),)
@@ -119,12 +120,8 @@ class Subject:
 
     def host_function(self, flat: Sequence[Any] | None = None) -> HostFunction | None:
         """Returns what calls a Python function as the op does; None of another kernel."""
-        kernel = self._operator.definition.kernel
-        if not isinstance(kernel, PyfuncKernel):
-            return None
-        structs = _structs(self.flat if flat is None else flat)
-        request = self._operator.request(self.call, structs, "cpu", self.outputs(flat))
-        return HostFunction(kernel.function, kernel, request)
+        call = self._process_call(self.flat if flat is None else flat)
+        return call.function if isinstance(call, PythonCall) else None
 
     def call_function(self, function: HostFunction, flat: Sequence[Any], poison: int) -> Run:
         """Calls a Python function on copies of arrays, in time, without JAX.

@@ -83,7 +83,7 @@ class AicpuCall::Execution {
     return changed_.empty() || !changed_[output].is_set ? declared(output) : changed_[output].dims;
   }
   const std::vector<int64_t>& declared(size_t output) const {
-    return site_.spec_.shapes[site_.spec_.input_count + output];
+    return site_.spec_.shapes[site_.spec_.operand_count + output];
   }
 
   // Returns the last lines of errors, each with its end.
@@ -102,7 +102,7 @@ class AicpuCall::Execution {
   };
 
   static size_t CountOutputs(const AicpuSpec& spec) {
-    return spec.shapes.size() - spec.input_count - (spec.dynamic_outputs ? 1 : 0);
+    return spec.shapes.size() - spec.operand_count - (spec.dynamic_outputs ? 1 : 0);
   }
 
   static Execution& Of(void* call) { return *static_cast<Execution*>(call); }
@@ -153,8 +153,6 @@ class AicpuCall::Execution {
 const MsopsAicpuHost AicpuCall::Execution::kHost = {&ParallelFor, &ThreadCount, &WantsLog, &Log,
                                                     &SetShape};
 
-std::string WhoCalls(const AicpuSpec& spec) { return "Custom '" + spec.op + "' on CPU"; }
-
 AicpuCall::AicpuCall(AicpuSpec spec)
     : spec_(std::move(spec)),
       library_(LibraryStore::Get().Open(spec_.library_hash, spec_.library_name)) {
@@ -169,7 +167,8 @@ std::string AicpuCall::Place() const {
 }
 
 void AicpuCall::CheckLibrary() {
-  const auto version = reinterpret_cast<uint32_t (*)()>(library_.FindFunction("msops_aicpu_version"));
+  const auto version =
+      reinterpret_cast<uint32_t (*)()>(library_.FindFunction("msops_aicpu_version"));
   if (!version || version() != MSOPS_AICPU_VERSION) {
     const std::string found = version ? "version " + std::to_string(version()) : "none";
     throw std::runtime_error(
@@ -182,7 +181,8 @@ void AicpuCall::CheckLibrary() {
   }
   const auto has = reinterpret_cast<int (*)(const char*)>(library_.FindFunction("msops_aicpu_has"));
   if (!has(spec_.type.c_str())) {
-    const auto names = reinterpret_cast<const char* (*)()>(library_.FindFunction("msops_aicpu_kernels"));
+    const auto names =
+        reinterpret_cast<const char* (*)()>(library_.FindFunction("msops_aicpu_kernels"));
     std::string known = names();
     if (!known.empty()) known.pop_back();
     std::replace(known.begin(), known.end(), '\n', ' ');
@@ -286,8 +286,8 @@ void AicpuCall::Run(void** parameters, int64_t threads) {
       &execution,
       spec_.type.c_str(),
       tensors.data(),
-      static_cast<uint32_t>(spec_.input_count),
-      tensors.data() + spec_.input_count,
+      static_cast<uint32_t>(spec_.operand_count),
+      tensors.data() + spec_.operand_count,
       static_cast<uint32_t>(execution.output_count()),
       attributes_.data(),
       static_cast<uint32_t>(attributes_.size()),
@@ -332,9 +332,9 @@ void AicpuCall::Finish(const Execution& execution, void** parameters) const {
                                        "Declare the largest shape the output can have, with as "
                                        "many axes."));
     }
-    const MsopsAicpuTensor& tensor = tensors_[spec_.input_count + i];
+    const MsopsAicpuTensor& tensor = tensors_[spec_.operand_count + i];
     const auto dtype = static_cast<aicpu::DataType>(tensor.dtype);
-    SpreadIntoRoom(static_cast<char*>(parameters[spec_.input_count + i]), dims, room,
+    SpreadIntoRoom(static_cast<char*>(parameters[spec_.operand_count + i]), dims, room,
                    static_cast<size_t>(aicpu::GetSizeByDataType(dtype)));
   }
   if (!spec_.dynamic_outputs) return;

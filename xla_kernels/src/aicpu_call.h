@@ -10,19 +10,16 @@
 
 #include "aicpu/msops_aicpu.h"
 #include "attributes.h"
+#include "frame_spec.h"
 #include "library_store.h"
 
 namespace msops {
 
-// What a program says about a call. Arrays are listed inputs first, then outputs.
-struct AicpuSpec {
-  std::string op;    // for messages
+// What a program says about a call.
+struct AicpuSpec : FrameSpec {
   std::string type;  // the name the kernel is registered under
   std::string library_hash;
   std::string library_name;  // for messages
-  std::vector<std::vector<int64_t>> shapes;
-  std::vector<std::string> dtypes;
-  size_t input_count = 0;
   Attributes attributes;
   bool reentrant = true;
   // The last output is int32 [outputs, highest rank] and gets the shapes that the kernel gave the
@@ -30,19 +27,21 @@ struct AicpuSpec {
   bool dynamic_outputs = false;
 };
 
-// "Custom '<op>' on CPU", the beginning of every message.
-std::string WhoCalls(const AicpuSpec& spec);
-
 // Does not change after its constructor, so overlapping executions share it. Each makes a kernel
 // object of its own.
 class AicpuCall {
  public:
+  using Spec = AicpuSpec;
+
   // Opens the library and finds the kernel. Throws std::runtime_error with a message for the user.
   explicit AicpuCall(AicpuSpec spec);
 
   const AicpuSpec& spec() const { return spec_; }
 
-  std::string Who() const { return WhoCalls(spec_); }
+  std::string Who() const { return spec_.Who(); }
+
+  // Number of pointers Run expects: inputs and outputs.
+  size_t parameter_count() const { return spec_.shapes.size(); }
 
   // Runs the kernel on `threads` threads. `parameters` points to inputs and outputs. Throws
   // std::runtime_error with a message for the user if Compute fails, throws, or gives an output a

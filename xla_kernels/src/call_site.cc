@@ -21,10 +21,6 @@ size_t RoundedWorkspaceBytes(size_t size_bytes) {
 
 }  // namespace
 
-std::string WhoCalls(const CallSpec& spec) {
-  return "Custom '" + spec.op + "' on " + spec.platform;
-}
-
 CallSite::CallSite(CallSpec spec)
     : spec_(std::move(spec)),
       library_(LibraryStore::Get().Open(spec_.library_hash, spec_.library_name)),

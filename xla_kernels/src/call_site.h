@@ -12,39 +12,35 @@
 #include "attributes.h"
 #include "call_table.h"
 #include "extra_host.h"
+#include "frame_spec.h"
 #include "library_store.h"
 
 namespace msops {
 
-// What a program says about a call. Arrays are listed inputs first, then outputs.
-struct CallSpec {
-  std::string op;        // for messages
-  std::string platform;  // for messages, e.g. "CPU"
+// What a program says about a call.
+struct CallSpec : FrameSpec {
   std::string library_hash;
   std::string library_name;  // for messages
   std::string symbol;
-  std::vector<std::vector<int64_t>> shapes;
-  std::vector<std::string> dtypes;
   Attributes attributes;
   bool reentrant = true;
   // Of a kernel that has no Init to ask for them; they come before those that an Init asks for.
   std::vector<size_t> workspace_sizes_bytes;
 };
 
-// "Custom '<op>' on <platform>", the beginning of every message.
-std::string WhoCalls(const CallSpec& spec);
-
 // Everything that can be done before the first call is done by the constructor; afterwards the
 // object does not change, so overlapping executions share it.
 class CallSite {
  public:
+  using Spec = CallSpec;
+
   // Opens the library, finds the kernel and runs its Init. Throws std::runtime_error with a
   // message for the user.
   explicit CallSite(CallSpec spec);
 
   const CallSpec& spec() const { return spec_; }
 
-  std::string Who() const { return WhoCalls(spec_); }
+  std::string Who() const { return spec_.Who(); }
 
   // Number of pointers Run expects: inputs, outputs, workspaces.
   size_t parameter_count() const { return parameter_count_; }

@@ -59,7 +59,7 @@ template <typename Kind>
 ffi::ErrorOr<std::unique_ptr<State<Kind>>> Instantiate(std::string_view op, std::string_view cubins,
                                                        std::string_view functions, Int64s plan,
                                                        Int64s workspaces, std::string_view checks,
-                                                       Int64s ranks, Int64s dims,
+                                                       int64_t, Int64s ranks, Int64s dims,
                                                        std::string_view dtypes) {
   try {
     const auto shapes = SplitRows(Vector(dims), Vector(ranks));
@@ -130,6 +130,7 @@ FfiHandlers Handlers(XLA_FFI_Handler* execute) {
                              .template Attr<Int64s>("plan")
                              .template Attr<Int64s>("workspaces")
                              .template Attr<std::string_view>("checks")
+                             .template Attr<int64_t>("operands")
                              .template Attr<Int64s>("ranks")
                              .template Attr<Int64s>("dims")
                              .template Attr<std::string_view>("dtypes"));

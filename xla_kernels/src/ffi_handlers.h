@@ -1,4 +1,4 @@
-// ffi_handlers.h: what has to be registered with XLA for one custom call target on one platform.
+// ffi_handlers.h: what has to be registered with XLA, for each custom call target on each platform.
 #ifndef MSOPS_FFI_HANDLERS_H_
 #define MSOPS_FFI_HANDLERS_H_
 
@@ -15,6 +15,22 @@ struct FfiHandlers {
   XLA_FFI_Handler* instantiate;
   XLA_FFI_Handler* execute;
 };
+
+// Those of aot kernels, and of C that loops became.
+FfiHandlers CpuAotHandlers();
+FfiHandlers CudaAotHandlers();
+FfiHandlers RocmAotHandlers();
+
+// Those of AICPU kernels.
+FfiHandlers AicpuHandlers();
+
+// Those of Python functions.
+FfiHandlers CpuPyfuncHandlers();
+
+// Those of runners of extension modules.
+FfiHandlers CpuRunnerHandlers();
+FfiHandlers CudaRunnerHandlers();
+FfiHandlers RocmRunnerHandlers();
 
 }  // namespace msops
 

@@ -140,35 +140,34 @@ std::string Text(const py::error_already_set& error) {
 
 }  // namespace
 
-HostFunction::HostFunction(std::string who, std::string_view id,
-                           std::vector<std::vector<int64_t>> shapes,
-                           const std::vector<std::string>& dtypes, size_t input_count)
-    : who_(std::move(who)), shapes_(std::move(shapes)), input_count_(input_count) {
+HostFunction::HostFunction(HostFunctionSpec spec) : spec_(std::move(spec)) {
+  const std::string who = spec_.Who();
+  const std::vector<std::string>& dtypes = spec_.dtypes;
   const py::gil_scoped_acquire gil;
   try {
-    const py::object found = FindPythonFunction(id);
+    const py::object found = FindPythonFunction(spec_.id);
     if (found.is_none()) {
       throw std::runtime_error(
-          Explain(who_, "the program calls a Python function that this process does not have",
-                  {"function " + std::string(id)},
+          Explain(who, "the program calls a Python function that this process does not have",
+                  {"function " + spec_.id},
                   "A function is known where it was lowered, for as long as a compiled program "
                   "uses it. Make the same op here and compile a call of it before this program."));
     }
     const py::tuple own = found.attr("dtypes");
-    bool equal = own.size() == dtypes.size() && shapes_.size() == dtypes.size();
+    bool equal = own.size() == dtypes.size() && spec_.shapes.size() == dtypes.size();
     for (size_t i = 0; equal && i < dtypes.size(); ++i) {
       equal = py::str(own[i].attr("name")).cast<std::string>() == dtypes[i];
     }
     if (!equal) {
       throw std::runtime_error(
-          Explain(who_, "the program's function takes other arrays than the one of this process",
-                  {"function " + std::string(id)}, "Lower the program again."));
+          Explain(who, "the program's function takes other arrays than the one of this process",
+                  {"function " + spec_.id}, "Lower the program again."));
     }
     for (const py::handle dtype : own) dtypes_.push_back(py::handle(dtype).inc_ref().ptr());
     function_ = py::object(found.attr("call")).release().ptr();
     store_ = py::object(found.attr("store")).release().ptr();
   } catch (const py::error_already_set& error) {
-    throw std::runtime_error(Explain(who_, "its Python function cannot be looked up", {Text(error)},
+    throw std::runtime_error(Explain(who, "its Python function cannot be looked up", {Text(error)},
                                      "Lower the program again."));
   }
 }
@@ -183,17 +182,17 @@ void HostFunction::Call(void** arrays) const {
   const py::gil_scoped_acquire gil;
   std::string problem;
   try {
-    Views views(shapes_.size());
+    Views views(spec_.shapes.size());
     try {
-      py::tuple inputs(input_count_);
-      py::tuple outputs(shapes_.size() - input_count_);
-      for (size_t i = 0; i < shapes_.size(); ++i) {
-        const bool is_input = i < input_count_;
+      py::tuple inputs(spec_.operand_count);
+      py::tuple outputs(spec_.shapes.size() - spec_.operand_count);
+      for (size_t i = 0; i < spec_.shapes.size(); ++i) {
+        const bool is_input = i < spec_.operand_count;
         PyObject* const view = views.Add(
-            MakeView(static_cast<PyObject*>(dtypes_[i]), shapes_[i], arrays[i], !is_input));
+            MakeView(static_cast<PyObject*>(dtypes_[i]), spec_.shapes[i], arrays[i], !is_input));
         py::tuple& side = is_input ? inputs : outputs;
         Py_INCREF(view);
-        PyTuple_SET_ITEM(side.ptr(), is_input ? i : i - input_count_, view);
+        PyTuple_SET_ITEM(side.ptr(), is_input ? i : i - spec_.operand_count, view);
       }
       const auto result = py::reinterpret_steal<py::object>(PyObject_CallFunctionObjArgs(
           static_cast<PyObject*>(function_), inputs.ptr(), outputs.ptr(), nullptr));
@@ -218,10 +217,10 @@ void HostFunction::Call(void** arrays) const {
 }
 
 std::string HostFunction::ExplainHeld(size_t view) const {
-  const bool is_input = view < input_count_;
-  return Explain(who_,
+  const bool is_input = view < spec_.operand_count;
+  return Explain(spec_.Who(),
                  "its function kept " + std::string(is_input ? "input " : "output ") +
-                     std::to_string(is_input ? view : view - input_count_) +
+                     std::to_string(is_input ? view : view - spec_.operand_count) +
                      ", whose memory is the program's and is reused after the call",
                  {},
                  "Keep a copy, x.copy(), or pass Custom(..., writable=True) for inputs of your "

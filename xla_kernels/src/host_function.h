@@ -6,25 +6,32 @@
 #ifndef MSOPS_HOST_FUNCTION_H_
 #define MSOPS_HOST_FUNCTION_H_
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "frame_spec.h"
 
 namespace msops {
 
+// What a program says about a call.
+struct HostFunctionSpec : FrameSpec {
+  std::string id;
+};
+
 class HostFunction {
  public:
-  // Finds the function and asks it how its arrays look: inputs first, then outputs, of these shapes
-  // and dtypes. Throws std::runtime_error with a message for the user.
-  HostFunction(std::string who, std::string_view id, std::vector<std::vector<int64_t>> shapes,
-               const std::vector<std::string>& dtypes, size_t input_count);
+  using Spec = HostFunctionSpec;
+
+  // Finds the function and asks it how its arrays look. Throws std::runtime_error with a message
+  // for the user.
+  explicit HostFunction(HostFunctionSpec spec);
   // May run on any thread, with or without the GIL, and while Python shuts down.
   ~HostFunction();
   HostFunction(const HostFunction&) = delete;
   HostFunction& operator=(const HostFunction&) = delete;
 
-  size_t array_count() const { return shapes_.size(); }
+  size_t parameter_count() const { return spec_.shapes.size(); }
 
   // Takes the GIL and calls the function on views of these arrays, the inputs read-only. Throws
   // std::runtime_error with a message for the user if the function fails, or if a view is still
@@ -35,9 +42,7 @@ class HostFunction {
   // Returns the error for a view that is still held; inputs are counted first, then outputs.
   std::string ExplainHeld(size_t view) const;
 
-  const std::string who_;
-  const std::vector<std::vector<int64_t>> shapes_;
-  const size_t input_count_;
+  const HostFunctionSpec spec_;
   // Owned references.
   void* function_ = nullptr;
   void* store_ = nullptr;

@@ -7,18 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "aicpu_handlers.h"
-#include "aot_handlers.h"
 #include "cubin_store.h"
 #include "cuda_loop_handlers.h"
 #include "extension_table.h"
+#include "ffi_handlers.h"
 #include "infer.h"
 #include "library_store.h"
-#include "pyfunc_handlers.h"
 #include "python_attributes.h"
 #include "python_calls.h"
 #include "python_functions.h"
-#include "runner_handlers.h"
 #include "runner_store.h"
 
 namespace msops {

@@ -74,7 +74,7 @@ std::unique_ptr<AicpuCall> MakeAicpuCall(const std::string& op, const std::strin
   spec.library_name = library_name;
   spec.shapes = std::move(shapes);
   spec.dtypes = std::move(dtypes);
-  spec.input_count = input_count;
+  spec.operand_count = input_count;
   spec.attributes = ReadAttributes(attributes);
   spec.dynamic_outputs = dynamic_outputs;
   spec.reentrant = reentrant;

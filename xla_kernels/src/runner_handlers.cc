@@ -1,22 +1,15 @@
-#include "runner_handlers.h"
-
+// runner_handlers.cc: the XLA custom calls that launch runners of extension modules.
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "attributes.h"
-#include "call_table.h"
-#include "frame_check.h"
+#include "call_frame.h"
 #include "message.h"
-#include "parameters.h"
-#include "platforms.h"
 #include "runner_store.h"
 #include "workspace_pool.h"
 
@@ -28,87 +21,102 @@ namespace ffi = xla::ffi;
 constexpr char kTarget[] = "msops_runner";
 constexpr int64_t kNoOutput = -1;
 
-using Int64s = ffi::Span<const int64_t>;
-
-// What instantiate leaves for execute. The operands of the call are the inputs of the kernel, then
-// arrays that it gets as outputs and updates.
-template <typename Platform>
-struct State {
-  static ffi::TypeId id;
-  static constexpr XLA_FFI_TypeInfo kInfo = ffi::MakeTypeInfo<State>();
-
-  std::string who;
-  std::optional<FrameCheck> check;
-  std::optional<RunnerBinding> binding;
-  size_t operand_count;
-  size_t input_count;
-  size_t output_count;
+// What a program says about a run. Its operands are the inputs of the kernel, then arrays that it
+// gets as outputs and updates.
+struct RunnerSpec : FrameSpec {
+  std::string id;
+  size_t input_count = 0;
   std::vector<int64_t> updates;  // for each operand, the output that is its new value, or none
+  std::vector<int64_t> type_ids;
+
+  std::string Who() const { return "Runner '" + op + "' on " + platform; }
 };
-template <typename Platform>
-ffi::TypeId State<Platform>::id = {};
 
-template <typename Platform>
-ffi::ErrorOr<std::unique_ptr<State<Platform>>> Instantiate(
-    std::string_view op, std::string_view runner_id, int64_t input_count, Int64s updates,
-    Int64s ranks, Int64s dims, std::string_view dtypes, Int64s type_ids) {
-  try {
-    auto state = std::make_unique<State<Platform>>();
-    state->who = "Runner '" + std::string(op) + "' on " + Platform::kShownName;
-    std::shared_ptr<const Runner> runner = RunnerStore::Get().Find(std::string(runner_id));
-    if (!runner) {
-      throw std::runtime_error(Explain(
-          state->who, "its program refers to an object of another process, or one that is gone",
-          {"runner " + std::string(runner_id)},
-          "Trace the function again in this process: a program with a PyboostRunner cannot "
-          "be exported."));
+class RunnerCall {
+ public:
+  using Spec = RunnerSpec;
+
+  explicit RunnerCall(RunnerSpec spec)
+      : spec_(std::move(spec)),
+        output_count_(spec_.shapes.size() - spec_.operand_count),
+        binding_(Find(spec_), KernelArrays(spec_), spec_.input_count) {}
+
+  // Operands and results of the call, then inputs and outputs of the kernel.
+  size_t parameter_count() const { return spec_.shapes.size() + spec_.input_count + output_count_; }
+
+  // Launches on the arrays of a frame. An input that is updated is the output that holds its new
+  // value; `copy(to, from, operand)` moves the old one there if XLA gave them different memory.
+  template <typename Copy>
+  void Run(bool is_on_host, void** frame, void* stream, RunnerBinding::Allocator* allocator,
+           Copy&& copy) const {
+    void** const outputs = frame + spec_.operand_count;
+    void** const data = outputs + output_count_;
+    for (size_t i = 0; i < spec_.operand_count; ++i) {
+      const int64_t output = spec_.updates[i];
+      if (output != kNoOutput && frame[i] != outputs[output]) copy(outputs[output], frame[i], i);
+      if (i < spec_.input_count) data[i] = output == kNoOutput ? frame[i] : outputs[output];
     }
-    const auto shapes = SplitRows(std::vector<int64_t>(dims.begin(), dims.end()),
-                                  std::vector<int64_t>(ranks.begin(), ranks.end()));
-    state->check.emplace(state->who, shapes, SplitNames(std::string(dtypes)));
-    state->updates.assign(updates.begin(), updates.end());
-    state->operand_count = updates.size();
-    state->input_count = static_cast<size_t>(input_count);
-    state->output_count = shapes.size() - state->operand_count;
+    for (size_t i = 0; i < output_count_; ++i) data[spec_.input_count + i] = outputs[i];
+    if (is_on_host) ReplaceNull(data, spec_.input_count + output_count_);
+    try {
+      binding_.Launch(data, stream, allocator);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(
+          Explain(spec_.Who(), "its kernel failed", {error.what()}, "See the kernel's source."));
+    }
+  }
+
+ private:
+  static std::shared_ptr<const Runner> Find(const RunnerSpec& spec) {
+    std::shared_ptr<const Runner> runner = RunnerStore::Get().Find(spec.id);
+    if (runner) return runner;
+    throw std::runtime_error(Explain(
+        spec.Who(), "its program refers to an object of another process, or one that is gone",
+        {"runner " + spec.id},
+        "Trace the function again in this process: a program with a PyboostRunner cannot "
+        "be exported."));
+  }
+
+  static std::vector<RunnerArray> KernelArrays(const RunnerSpec& spec) {
     std::vector<RunnerArray> arrays;
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      if (i >= state->input_count && i < state->operand_count) continue;
-      arrays.push_back({static_cast<int32_t>(type_ids[i]), shapes[i], {}, 0});
+    for (size_t i = 0; i < spec.shapes.size(); ++i) {
+      if (i >= spec.input_count && i < spec.operand_count) continue;
+      arrays.push_back({static_cast<int32_t>(spec.type_ids[i]), spec.shapes[i], {}, 0});
     }
-    state->binding.emplace(std::move(runner), arrays, state->input_count);
-    return state;
-  } catch (const std::exception& error) {
-    return ffi::Unexpected(ffi::Error(ffi::ErrorCode::kInvalidArgument, error.what()));
+    return arrays;
+  }
+
+  const RunnerSpec spec_;
+  const size_t output_count_;
+  const RunnerBinding binding_;
+};
+
+template <typename Platform>
+using State = CallState<Platform, RunnerCall>;
+
+// A program is text, which anyone may have written.
+void CheckDescription(const RunnerSpec& spec) {
+  const auto output_count = static_cast<int64_t>(spec.shapes.size() - spec.operand_count);
+  bool agrees = spec.updates.size() == spec.operand_count &&
+                spec.input_count <= spec.operand_count &&
+                spec.type_ids.size() == spec.shapes.size();
+  for (const int64_t output : spec.updates) {
+    agrees = agrees && output >= kNoOutput && output < output_count;
+  }
+  if (!agrees) {
+    throw std::runtime_error(Explain(spec.Who(),
+                                     "the program's description of the run does not agree with "
+                                     "itself",
+                                     {}, "Trace the function again in this process."));
   }
 }
 
-// Runs `body`, which may throw.
-template <typename Body>
-ffi::Error Reported(const std::string& who, Body&& body) {
-  try {
-    body();
-    return ffi::Error::Success();
-  } catch (const std::exception& error) {
-    return ffi::Error(ffi::ErrorCode::kInternal, Explain(who, "its kernel failed", {error.what()},
-                                                         "See the kernel's source."));
-  }
-}
-
-// Addresses as the kernel gets them: inputs, then outputs. An input that is updated is the output
-// that holds its new value; `copy` moves the old one there if XLA gave them different memory.
-template <typename Platform, typename Copy>
-void FillAddresses(const State<Platform>& state, ffi::RemainingArgs operands,
-                   ffi::RemainingRets results, void** frame, void** data, Copy&& copy) {
-  state.check->Fill(operands, results, frame);
-  void** const outputs = frame + state.operand_count;
-  for (size_t i = 0; i < state.operand_count; ++i) {
-    const int64_t output = state.updates[i];
-    if (output != kNoOutput && frame[i] != outputs[output]) {
-      copy(outputs[output], frame[i], operands.get<ffi::AnyBuffer>(i)->size_bytes());
-    }
-    if (i < state.input_count) data[i] = output == kNoOutput ? frame[i] : outputs[output];
-  }
-  for (size_t i = 0; i < state.output_count; ++i) data[state.input_count + i] = outputs[i];
+void ReadSpec(const CallAttributes& attributes, RunnerSpec* spec) {
+  spec->id = attributes.Text("runner");
+  spec->input_count = static_cast<size_t>(attributes.Number("input_count"));
+  spec->updates = attributes.Numbers("updates");
+  spec->type_ids = attributes.Numbers("type_ids");
+  CheckDescription(*spec);
 }
 
 class DeviceAllocator final : public RunnerBinding::Allocator {
@@ -124,50 +132,24 @@ class DeviceAllocator final : public RunnerBinding::Allocator {
 
 ffi::Error ExecuteOnHost(State<Cpu>* state, ffi::RemainingArgs operands,
                          ffi::RemainingRets results) {
-  return Reported(state->who, [&] {
-    Parameters frame(state->operand_count + state->output_count);
-    Parameters data(state->input_count + state->output_count);
-    FillAddresses(*state, operands, results, frame.data(), data.data(), std::memcpy);
-    // Buffers without elements come without memory; kernels may yet look for null pointers.
-    alignas(WorkspacePool::kAlignment) static char nothing[WorkspacePool::kAlignment];
-    for (size_t i = 0; i < state->input_count + state->output_count; ++i) {
-      if (!data.data()[i]) data.data()[i] = nothing;
-    }
+  return state->Execute(operands, results, [&](const RunnerCall& call, void** frame) {
     PoolAllocator allocator;
-    state->binding->Launch(data.data(), nullptr, &allocator);
+    call.Run(true, frame, nullptr, &allocator, [&](void* to, const void* from, size_t operand) {
+      std::memcpy(to, from, operands.get<ffi::AnyBuffer>(operand)->size_bytes());
+    });
   });
 }
 
 template <typename Platform>
 ffi::Error ExecuteOnDevice(void* stream, ffi::ScratchAllocator scratch, State<Platform>* state,
                            ffi::RemainingArgs operands, ffi::RemainingRets results) {
-  return Reported(state->who, [&] {
-    Parameters frame(state->operand_count + state->output_count);
-    Parameters data(state->input_count + state->output_count);
-    FillAddresses(*state, operands, results, frame.data(), data.data(),
-                  [](void*, const void*, size_t size_bytes) {
-                    if (!size_bytes) return;
-                    throw std::runtime_error("XLA gave an array that is updated two places");
-                  });
+  return state->Execute(operands, results, [&](const RunnerCall& call, void** frame) {
     DeviceAllocator allocator(&scratch);
-    state->binding->Launch(data.data(), stream, &allocator);
+    call.Run(false, frame, stream, &allocator, [&](void*, const void*, size_t operand) {
+      if (!operands.get<ffi::AnyBuffer>(operand)->size_bytes()) return;
+      throw std::runtime_error("XLA gave an array that is updated two places");
+    });
   });
-}
-
-template <typename Platform>
-FfiHandlers Handlers(XLA_FFI_Handler* execute) {
-  XLA_FFI_DEFINE_HANDLER(instantiate, Instantiate<Platform>,
-                         ffi::Ffi::BindInstantiate()
-                             .template Attr<std::string_view>("op")
-                             .template Attr<std::string_view>("runner")
-                             .template Attr<int64_t>("input_count")
-                             .template Attr<Int64s>("updates")
-                             .template Attr<Int64s>("ranks")
-                             .template Attr<Int64s>("dims")
-                             .template Attr<std::string_view>("dtypes")
-                             .template Attr<Int64s>("type_ids"));
-  return {kTarget,     Platform::kName, &State<Platform>::id, &State<Platform>::kInfo,
-          instantiate, execute};
 }
 
 template <typename Platform>
@@ -179,7 +161,7 @@ FfiHandlers DeviceHandlers() {
                              .template Ctx<ffi::State<State<Platform>>>()
                              .RemainingArgs()
                              .RemainingRets());
-  return Handlers<Platform>(execute);
+  return State<Platform>::template Handlers<ReadSpec>(kTarget, execute);
 }
 
 }  // namespace
@@ -188,7 +170,7 @@ FfiHandlers CpuRunnerHandlers() {
   XLA_FFI_DEFINE_HANDLER(
       execute, ExecuteOnHost,
       ffi::Ffi::BindExecute().Ctx<ffi::State<State<Cpu>>>().RemainingArgs().RemainingRets());
-  return Handlers<Cpu>(execute);
+  return State<Cpu>::Handlers<ReadSpec>(kTarget, execute);
 }
 
 FfiHandlers CudaRunnerHandlers() { return DeviceHandlers<Cuda>(); }

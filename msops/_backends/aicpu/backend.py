@@ -16,10 +16,10 @@ from typing import Any, NoReturn
 from msops import _jax_seam as seam
 from msops._backends.aicpu.libraries import ATTRIBUTE, SEEDS, build_library, find_library
 from msops._base.logging import warn_once
-from msops._calls.aicpu_call import AicpuCall, lower_aicpu_call
-from msops._calls.host_round_trip import lower_through_host
-from msops._calls.library_call import open_library
-from msops._op.backend import Division, Opaque, Options, Request, require_one_run
+from msops._calls.library_call import AicpuCall
+from msops._calls.opaque import OpaqueBackend
+from msops._op.backend import Division
+from msops._op.request import Options, Request
 from msops._op_info import OpInfo
 from msops._toolchain import Library, check_allowed, read_path, require_file
 from msops.errors import (
@@ -86,7 +86,7 @@ class AicpuKernel:
             return False
 
 
-class AicpuBackend(Opaque):
+class AicpuBackend(OpaqueBackend):
     """Runs natively on the CPU and through it elsewhere; guarded by the "Ascend" rows."""
 
     func_type = "aicpu"
@@ -167,11 +167,11 @@ class AicpuBackend(Opaque):
         """Returns "Ascend": the kernels are written for it (decision 7)."""
         return "Ascend"
 
-    def native(self, kernel: AicpuKernel, request: Request) -> AicpuCall:
+    def call(self, kernel: AicpuKernel, request: Request) -> AicpuCall:
         """Returns the call into the library that holds the kernel, or that the call names."""
         return AicpuCall(
             op=request.op,
-            kernel=request.op_type,
+            kernel_name=request.op_type,
             library=kernel.library_of(request),
             attributes=(*request.prim_attrs, *request.attributes),
             reentrant=request.options.reentrant,
@@ -180,8 +180,12 @@ class AicpuBackend(Opaque):
         )
 
     def lower(
-        self, kernel: AicpuKernel, request: Request, ctx: Any, operands: Sequence[Any]
-    ) -> Any:
+        self,
+        kernel: AicpuKernel,
+        request: Request,
+        lowering: seam.Lowering,
+        operands: Sequence[Any],
+    ) -> Sequence[Any]:
         """Lowers to the custom call; off the CPU, to a host callback."""
         if request.platform != "cpu":
             warn_once(
@@ -189,27 +193,11 @@ class AicpuBackend(Opaque):
                 f"aicpu ops run on the host: a program on {request.platform} copies their arrays "
                 "each way",
             )
-            return lower_through_host(request, ctx, operands)
-        require_one_run(request, ctx)
-        return lower_aicpu_call(
-            self.native(kernel, request),
-            request.inputs,
-            request.outputs.structs,
-            request.options.stateful,
-            request.who,
-            ctx,
-            operands,
-        )
+        return super().lower(kernel, request, lowering, operands)
 
     def division(self, kernel: AicpuKernel, request: Request) -> Division:
         """Returns "parts" on the CPU; host callbacks take whole arrays."""
         return "parts" if request.platform == "cpu" else "whole"
-
-    def library(self, kernel: AicpuKernel, request: Request) -> Library:
-        """Opens and returns the library that holds the kernel, or that the call names."""
-        library = kernel.library_of(request)
-        open_library(library, request.platform, request.who)
-        return library
 
 
 def _check_vmap(options: Options, who: str) -> None:

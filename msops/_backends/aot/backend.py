@@ -11,19 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msops import _jax_seam as seam
 from msops._base.dtypes import BY_TYPE_ID
 from msops._base.logging import warn_once
 from msops._base.paths import get_include
-from msops._calls.host_round_trip import lower_through_host
-from msops._calls.library_call import (
-    NativeCall,
-    infer_shapes,
-    infer_type_ids,
-    lower_native_call,
-    open_library,
-)
-from msops._op.backend import Division, Opaque, Options, Request, require_one_run
+from msops._calls.library_call import AotCall, infer_shapes, infer_type_ids
+from msops._calls.opaque import OpaqueBackend
+from msops._op.backend import Division
 from msops._op.inference import require_numbers
+from msops._op.request import Options, Request
 from msops._op_info import OpInfo
 from msops._toolchain import (
     Library,
@@ -62,7 +58,7 @@ class AotKernel:
     symbol: str
 
 
-class AotBackend(Opaque):
+class AotBackend(OpaqueBackend):
     """Runs on CPU and CUDA, guarded by the rows of the platform lowered for (decision 7)."""
 
     func_type = "aot"
@@ -113,7 +109,7 @@ class AotBackend(Opaque):
             len(info.outputs) > 1 or any(port.kind == "dynamic" for port in info.outputs)
             for info in infos
         )
-        call = _native_call(kernel, request)
+        call = _call_of(kernel, request)
         if half == "shape":
             return infer_shapes(call, request.inputs, multiple, who)
         type_ids = infer_type_ids(call, request.inputs, multiple, who)
@@ -135,18 +131,24 @@ class AotBackend(Opaque):
         """Returns the target of the platform lowered for."""
         return "CPU" if platform == "cpu" else "GPU"
 
-    def native(self, kernel: AotKernel, request: Request) -> NativeCall | None:
-        """Returns the call, unless the library is for a GPU."""
-        return None if kernel.library.has_device_code else _bound_call(kernel, request)
+    def call(self, kernel: AotKernel, request: Request) -> AotCall | None:
+        """Returns the call, unless the library is for another platform."""
+        if not _runs(kernel, request):
+            return None
+        return dataclasses.replace(_call_of(kernel, request), aliases=request.aliases())
 
-    def lower(self, kernel: AotKernel, request: Request, ctx: Any, operands: Sequence[Any]) -> Any:
+    def lower(
+        self,
+        kernel: AotKernel,
+        request: Request,
+        lowering: seam.Lowering,
+        operands: Sequence[Any],
+    ) -> Sequence[Any]:
         """Lowers to the custom call; on a GPU, a host kernel only by ``host=True``."""
         on_gpu = request.platform != "cpu"
-        runs_on_gpu = kernel.library.has_device_code or request.guarded
         if on_gpu and request.options.host:
             warn_once(_log, f"{request.who}: runs on the host, with a copy of its arrays each way")
-            return lower_through_host(request, ctx, operands)
-        if on_gpu and not runs_on_gpu:
+        elif on_gpu and not _runs(kernel, request):
             raise BackendError(
                 explain(
                     request.who,
@@ -156,7 +158,7 @@ class AotBackend(Opaque):
                     "launch on the GPU.",
                 )
             )
-        if not on_gpu and kernel.library.has_device_code and not request.guarded:
+        elif not _runs(kernel, request):
             raise BackendError(
                 explain(
                     request.who,
@@ -165,31 +167,12 @@ class AotBackend(Opaque):
                     f"{kernel.symbol} is a host function of that library.",
                 )
             )
-        require_one_run(request, ctx)
-        return lower_native_call(
-            _bound_call(kernel, request),
-            request.platform,
-            request.inputs,
-            request.outputs.structs,
-            request.options.stateful,
-            request.who,
-            ctx,
-            operands,
-        )
+        return super().lower(kernel, request, lowering, operands)
 
     def division(self, kernel: AotKernel, request: Request) -> Division:
         """Returns "parts" where the library itself runs; host callbacks take whole arrays."""
-        has_device_code = kernel.library.has_device_code
-        if request.platform == "cpu":
-            runs = not has_device_code or request.guarded
-        else:
-            runs = (has_device_code or request.guarded) and not request.options.host
-        return "parts" if runs else "whole"
-
-    def library(self, kernel: AotKernel, request: Request) -> Library:
-        """Opens and returns the library, which has the kernel for every shape."""
-        open_library(kernel.library, request.platform, request.who)
-        return kernel.library
+        by_host = request.platform != "cpu" and request.options.host
+        return "parts" if _runs(kernel, request) and not by_host else "whole"
 
 
 def split_func(func: Any, who: str) -> tuple[Path, str]:
@@ -223,16 +206,17 @@ def split_func(func: Any, who: str) -> tuple[Path, str]:
     return read_path(path, who), symbol
 
 
-def _native_call(kernel: AotKernel, request: Request) -> NativeCall:
-    return NativeCall(
+def _runs(kernel: AotKernel, request: Request) -> bool:
+    """Tells whether the library runs on the platform: op info for it says so, or its code."""
+    return request.guarded or kernel.library.has_device_code == (request.platform != "cpu")
+
+
+def _call_of(kernel: AotKernel, request: Request) -> AotCall:
+    """Returns the call but for what needs its outputs to be known."""
+    return AotCall(
         op=request.op,
+        kernel_name=kernel.symbol,
         library=kernel.library,
-        symbol=kernel.symbol,
         attributes=(*request.prim_attrs, *request.attributes),
         reentrant=request.options.reentrant,
     )
-
-
-def _bound_call(kernel: AotKernel, request: Request) -> NativeCall:
-    """Returns the call with what needs its outputs to be known."""
-    return dataclasses.replace(_native_call(kernel, request), aliases=request.aliases())

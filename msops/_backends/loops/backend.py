@@ -22,11 +22,15 @@ from msops._backends.loops.kernels import AdjointKernel, Kernels, LoopKernel, ca
 from msops._backends.loops.timing import time_forms
 from msops._base.dtypes import as_dtype
 from msops._base.logging import warn_once
-from msops._calls.library_call import NativeCall, lower_native_call
-from msops._op.backend import Definition, Division, Options, Request, Trial
+from msops._calls.library_call import AotCall
+from msops._calls.lowering import lower_call
+from msops._op.backend import Division, Trial
 from msops._op.call import Call
+from msops._op.definition import Definition
 from msops._op.identity import ByIdentity, ByValue, RunPerShape
 from msops._op.inference import Inference
+from msops._op.process_call import ProcessCall
+from msops._op.request import Options, Request
 from msops._op.traced import Function, Traced
 from msops._op_info import OpInfo
 from msops._primitive.batching import batch_sequentially, over_batch
@@ -61,6 +65,7 @@ class LoopBackend:
     takes_tuples = False
     vmap = "expand_dims"
     compile_attrs: tuple[str, ...] = ("lower",)
+    compiles_per_shape = True
 
     def __init__(self, func_type: Literal["akg", "hybrid"]):
         self.func_type: str = func_type
@@ -109,38 +114,36 @@ class LoopBackend:
             return Traced(function)
         return Traced(function, functools.partial(_pull_back, self, kernel, request))
 
-    def native(self, kernel: Kernels, request: Request) -> NativeCall | None:
-        """Returns the call of generated C; None if XLA operations run."""
+    def call(self, kernel: Kernels, request: Request) -> ProcessCall | None:
+        """Returns the call of generated C or CUDA; None if XLA operations run."""
         compiled = _checked(kernel, request)
-        if compiled.lowering("cpu") == "xla":
+        if compiled.lowering(request.platform) == "xla":
             return None
-        aliases = _aliases(compiled, request)
-        return _call_of(compiled.batched(request.call.batch, _mapped(request)), request, aliases)
+        return _call_of(compiled, request)
 
     def lower(
         self,
         kernel: Kernels,
         request: Request,
-        ctx: Any,
+        lowering: seam.Lowering,
         operands: Sequence[Any],
-    ) -> Any:
+    ) -> Sequence[Any]:
         """Lowers to XLA operations, or to a call of native code."""
         compiled = _checked(kernel, request)
         # A derivative counts on zeros that nothing has written; its author is not the user.
         for warning in compiled.warnings if isinstance(kernel, LoopKernel) else ():
             warn_once(_log, warning)
-        travels = seam.is_exported(ctx) or seam.is_partitioned(ctx)
-        lowering = compiled.lowering(request.platform, travels)
+        travels = lowering.is_exported or lowering.is_partitioned
+        chosen = compiled.lowering(request.platform, travels)
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s: %s", request.who, compiled.choice(request.platform, travels).reason)
-        aliases = _aliases(compiled, request)
-        if lowering == "xla":
-            return seam.lower_as(ctx, _with_axes(compiled, request.call), operands)
+        _aliases(compiled, request)
+        if chosen == "xla":
+            return seam.lower_as(lowering, _with_axes(compiled, request.call), operands)
         if not all(isinstance(size, int) for size in request.call.batch):
-            return seam.lower_as(ctx, _one_by_one(request), operands)
-        whole = compiled.batched(request.call.batch, _mapped(request))
-        lower = _lower_to_c if request.platform == "cpu" else _lower_to_cuda
-        return lower(whole, request, aliases, ctx, operands)
+            return seam.lower_as(lowering, _one_by_one(request), operands)
+        call = _call_of(compiled, request)
+        return lower_call(call, request.has_effect, request.who, lowering, operands)
 
     def trial(self, kernel: Kernels, request: Request) -> Trial | None:
         """Returns what times both forms of a call; None where one is sure to be chosen rightly."""
@@ -157,12 +160,6 @@ class LoopBackend:
         travels = request.options.sharding is None
         is_raised = _checked(kernel, request).lowering(request.platform, travels) == "xla"
         return "operations" if is_raised else "parts"
-
-    def host_function(self, kernel: Kernels, request: Request) -> None:
-        """Returns None: loops become code, or XLA's operations."""
-
-    def library(self, kernel: Kernels, request: Request) -> None:
-        """Returns None: other shapes have other libraries."""
 
     def cost(self, kernel: LoopKernel, request: Request) -> Mapping[str, float] | None:
         """Counts the loops' operations; XLA does, unless it runs them in an order."""
@@ -252,38 +249,23 @@ def _one_by_one(request: Request) -> Function:
     return program
 
 
-def _lower_to_c(
-    compiled: Specialisation, request: Request, aliases: Aliases, ctx: Any, operands: Sequence[Any]
-) -> Sequence[Any]:
-    call = _call_of(compiled, request, aliases)
-    outputs = request.outputs.structs
-    return lower_native_call(
-        call, "cpu", request.inputs, outputs, False, request.who, ctx, operands
-    )
+def _call_of(compiled: Specialisation, request: Request) -> ProcessCall:
+    """Returns the call of native code, for the axes that vmap added, too."""
+    aliases = _aliases(compiled, request)
+    whole = compiled.batched(request.call.batch, _mapped(request))
+    if request.platform != "cpu":
+        # Here, as `import msops` loads none of the compiler.
+        from msops._calls.cuda_call import CudaCall
 
-
-def _call_of(compiled: Specialisation, request: Request, aliases: Aliases) -> NativeCall:
-    native = compiled.native
-    return NativeCall(
+        return CudaCall(request.op, whole.kernel.name, whole.cuda, aliases)
+    native = whole.native
+    return AotCall(
         op=request.op,
+        kernel_name=native.symbol,
         library=native.library,
-        symbol=native.symbol,
-        attributes=(),
-        reentrant=True,
-        workspaces=native.workspaces,
         aliases=aliases,
+        workspaces=native.workspaces,
     )
-
-
-def _lower_to_cuda(
-    compiled: Specialisation, request: Request, aliases: Aliases, ctx: Any, operands: Sequence[Any]
-) -> Sequence[Any]:
-    # Here, as `import msops` loads none of the compiler.
-    from msops._calls.cuda_call import CudaCall, lower_cuda_loops
-
-    call = CudaCall(request.op, compiled.kernel.name, compiled.cuda, aliases)
-    outputs = request.outputs.structs
-    return lower_cuda_loops(call, request.inputs, outputs, request.who, ctx, operands)
 
 
 def _read_lower(func: Any, options: Options, who: str) -> Lowering | None:

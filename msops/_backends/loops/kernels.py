@@ -11,9 +11,9 @@ import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msops._base.dtypes import as_dtype
-from msops._op.backend import Request
 from msops._op.identity import ByIdentity, ByValue
 from msops._op.inference import require_numbers
+from msops._op.request import Request
 from msops.errors import InferenceTypeError, explain
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NoReturn
 
 from msops import _jax_seam as seam
-from msops._calls.host_callback import call_on_host
 from msops._calls.host_function import HostFunction
-from msops._calls.process_objects import refuse_export
-from msops._calls.python_call import lower_host_call
-from msops._op.backend import Division, Opaque, Options, Request
+from msops._calls.lowering import lower_through_host
+from msops._calls.opaque import OpaqueBackend
+from msops._calls.python_call import PythonCall
+from msops._op.backend import Division
 from msops._op.identity import by_live_value
+from msops._op.request import Options, Request
 from msops._op_info import OpInfo
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
@@ -38,7 +39,7 @@ class PyfuncKernel:
         return hash(self._key)
 
 
-class PyfuncBackend(Opaque):
+class PyfuncBackend(OpaqueBackend):
     """Runs on the host whatever the platform; guarded by the "CPU" rows (decision 7)."""
 
     func_type = "pyfunc"
@@ -102,25 +103,22 @@ class PyfuncBackend(Opaque):
         return "CPU"
 
     def lower(
-        self, kernel: PyfuncKernel, request: Request, ctx: Any, operands: Sequence[Any]
-    ) -> Any:
+        self,
+        kernel: PyfuncKernel,
+        request: Request,
+        lowering: seam.Lowering,
+        operands: Sequence[Any],
+    ) -> Sequence[Any]:
         """Lowers to a custom call on the CPU, to a host callback elsewhere and on request."""
-        refuse_export(ctx, "a Python function", request.who)
-        function = self.host_function(kernel, request)
-        outputs = request.outputs.structs
-        has_effect = request.options.stateful or not outputs
-        # A program that XLA partitions by itself calls the function once, not on every device.
-        if self.division(kernel, request) == "parts" and not seam.is_partitioned(ctx):
-            return lower_host_call(function, request, has_effect, ctx, operands)
+        if lowering.is_partitioned:
+            # By itself XLA would call the function on every device.
+            return lower_through_host(self.call(kernel, request), request, lowering, operands)
+        return super().lower(kernel, request, lowering, operands)
 
-        def program(*arrays: Any) -> Sequence[Any]:
-            return call_on_host(function, outputs, arrays, has_effect)
-
-        return seam.lower_as(ctx, program, operands)
-
-    def host_function(self, kernel: PyfuncKernel, request: Request) -> HostFunction:
+    def call(self, kernel: PyfuncKernel, request: Request) -> PythonCall:
         """Returns the function with all that the call says of how it is called."""
-        return HostFunction(kernel.function, kernel, request)
+        function = HostFunction(kernel.function, kernel, request)
+        return PythonCall(request.op, function, function.inplace)
 
     def division(self, kernel: PyfuncKernel, request: Request) -> Division:
         """Returns "parts", unless JAX's callback runs, which is called with whole arrays."""

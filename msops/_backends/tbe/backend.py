@@ -18,9 +18,10 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
-from msops._op.backend import Division, Options, Request
+from msops._op.backend import Division
 from msops._op.identity import ByIdentity, ByValue, RunPerShape
 from msops._op.inference import require_numbers
+from msops._op.request import Options, Request
 from msops._op.traced import Function, Traced
 from msops._op_info import OpInfo, Row, group_outputs, matching_rows
 from msops._op_info import Port as OpInfoPort
@@ -66,6 +67,7 @@ class TbeBackend:
     takes_tuples = False
     vmap = "expand_dims"
     compile_attrs: tuple[str, ...] = ()
+    compiles_per_shape = True
 
     def read(self, func: Any, options: Options, who: str) -> TbeKernel:
         """Accepts an entry function, or the file and the name of one."""
@@ -113,24 +115,18 @@ class TbeBackend:
         """Returns the kernel as JAX code."""
         return Traced(_function(kernel, request))
 
-    def native(self, kernel: TbeKernel, request: Request) -> None:
+    def call(self, kernel: TbeKernel, request: Request) -> None:
         """Returns None: XLA operations run."""
 
     def lower(
-        self, kernel: TbeKernel, request: Request, ctx: Any, operands: Sequence[Any]
+        self, kernel: TbeKernel, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
     ) -> Sequence[Any]:
         """Lowers to XLA operations."""
-        return seam.lower_as(ctx, _function(kernel, request), operands)
+        return seam.lower_as(lowering, _function(kernel, request), operands)
 
     def division(self, kernel: TbeKernel, request: Request) -> Division:
         """Returns "operations"."""
         return "operations"
-
-    def host_function(self, kernel: TbeKernel, request: Request) -> None:
-        """Returns None: XLA operations run."""
-
-    def library(self, kernel: TbeKernel, request: Request) -> None:
-        """Returns None: XLA operations run."""
 
     def cost(self, kernel: TbeKernel, request: Request) -> None:
         """Returns None: XLA counts them."""

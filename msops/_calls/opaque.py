@@ -1,0 +1,61 @@
+"""What all func_types share whose kernels are code of which only how to call it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msops import _jax_seam as seam
+from msops._calls.lowering import lower_call, lower_through_host
+from msops._op.backend import Division
+from msops._op.process_call import ProcessCall
+from msops._op.request import Options, Request
+from msops._op.traced import Traced
+from msops._op_info import OpInfo
+
+
+class OpaqueBackend:
+    """A backend whose kernels are called as they are; a func_type adds how it reads them."""
+
+    requires_op_info = False
+    vmap = "sequential"
+    compile_attrs: tuple[str, ...] = ()
+    takes_tuples = False
+    compiles_per_shape = False
+
+    def settle(self, source: Any, options: Options, infos: Sequence[OpInfo], who: str) -> Options:
+        """Returns the options: nothing is asked of the op info, nor implied by it."""
+        return options
+
+    def trace(self, kernel: Any, request: Request) -> Traced | None:
+        """Returns None: the kernel is no JAX code."""
+        return None
+
+    def call(self, kernel: Any, request: Request) -> ProcessCall | None:
+        """Returns what one call becomes; None where the kernel cannot run on the platform."""
+        raise NotImplementedError
+
+    def division(self, kernel: Any, request: Request) -> Division:
+        """Returns "parts" where the kernel itself runs; host callbacks take whole arrays."""
+        raise NotImplementedError
+
+    def lower(
+        self, kernel: Any, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Lowers one call to the custom call, or to a host callback where the kernel cannot run."""
+        call = self.call(kernel, request)
+        if call is None or self.division(kernel, request) == "whole":
+            return lower_through_host(call, request, lowering, operands)
+        return lower_call(call, request.has_effect, request.who, lowering, operands)
+
+    def cost(self, kernel: Any, request: Request) -> Mapping[str, float] | None:
+        """Returns none: what a kernel computes, its author alone knows."""
+        return {}
+
+    def explain(self, kernel: Any, request: Request) -> str:
+        """Says that the kernel runs as it is."""
+        return f"{request.who}: the kernel runs as it is; XLA sees one call."
+
+    def stages(self, kernel: Any, request: Request) -> Mapping[str, Callable[[], str]]:
+        """Returns none."""
+        return {}

@@ -1,0 +1,64 @@
+"""The form of every call of code of this process: C, CUDA, Python functions, extension modules.
+
+A program never has a pointer of its process. It names what it calls by content or by an id
+(decisions 13 and 20), as attributes of a custom call of XLA, and the handlers in xla_kernels/src
+find it in the process that runs the program.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+from msops import _jax_seam as seam
+
+
+class ProcessCall(abc.ABC):
+    """One call that a program makes; `_calls.lowering.lower_call` adds it to one.
+
+    A call is described when it is made, `bind` prepares this process for it, and `encode` writes
+    it into the program.
+
+    Attributes:
+      op: name of the op, for the messages of the handlers.
+      aliases: pairs of an input and the output that takes over its buffer.
+      calls_python: whether the handlers call `keeps`.
+    """
+
+    calls_python: ClassVar[bool] = False
+    op: str
+    aliases: tuple[tuple[int, int], ...]
+
+    @property
+    @abc.abstractmethod
+    def target(self) -> str:
+        """What XLA knows the handlers by."""
+
+    @abc.abstractmethod
+    def bind(self, lowering: seam.Lowering, who: str) -> ProcessCall:
+        """Prepares this process: opens the library, compiles the code, gives the function its id.
+
+        Args:
+          lowering: the equation that becomes the call.
+          who: the op and where it runs, for messages.
+
+        Returns:
+          The call, as it is to be encoded.
+
+        Raises:
+          BackendError, BuildError: what is called cannot be had here, or not in such a program.
+        """
+
+    @property
+    @abc.abstractmethod
+    def identity(self) -> str:
+        """How programs name what a bound call calls; the same wherever that is the same."""
+
+    @abc.abstractmethod
+    def encode(self) -> dict[str, Any]:
+        """Returns the attributes of a bound call, but for those of all calls."""
+
+    @property
+    def keeps(self) -> Any:
+        """The object of this process that programs with a bound call must hold; None if none."""
+        return None
