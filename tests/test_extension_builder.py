@@ -99,7 +99,7 @@ def test_overridden_flags_are_checked_too(write):
 
 
 def test_a_source_that_is_text_stands_alone():
-    with pytest.raises(ArgumentTypeError, match="expected no sources besides source_text"):
+    with pytest.raises(ArgumentTypeError, match="expected no sources together with source_text"):
         CustomOpBuilder.from_source("m", "", sources="a.cpp")
 
 

@@ -41,7 +41,7 @@ def keep_large_blocks(who: str, is_kept: bool) -> None:
         raise BackendError(
             explain(
                 who,
-                "the C library does not let malloc's thresholds be set",
+                "the C library cannot set malloc's thresholds",
                 "It is a feature of glibc; leave host_memory_pool out.",
             )
         )

@@ -17,7 +17,7 @@ def bundled_kernels() -> list[Path]:
     raise BuildError(
         explain(
             "msops",
-            f"there are no sources of AICPU kernels beside {package}",
+            f"there are no sources of AICPU kernels next to {package}",
             "Install the package again: pip install --force-reinstall msops.",
         )
     )
@@ -48,7 +48,7 @@ def get_include() -> str:
     raise BuildError(
         explain(
             "msops.get_include",
-            f"there is no custom_aot_extra.h beside {package}",
+            f"there is no custom_aot_extra.h next to {package}",
             "Install the package again: pip install --force-reinstall msops.",
         )
     )

@@ -158,8 +158,8 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
         raise ArgumentValueError(
             explain(
                 who,
-                f"dynamic_outputs does not go with {options.sharding}: what parts return, ends "
-                "anywhere",
+                f"dynamic_outputs cannot be combined with {options.sharding}: the results of the "
+                "parts have different sizes",
                 "Leave the rule out, or call the op inside jax.shard_map.",
             )
         )

@@ -106,7 +106,7 @@ class CustomOpBuilder:
             raise ArgumentTypeError(
                 explain(
                     "CustomOpBuilder.from_source",
-                    "expected no sources besides source_text",
+                    "expected no sources together with source_text",
                     "Put them into the text, or use CustomOpBuilder(name, sources) with files.",
                 )
             )

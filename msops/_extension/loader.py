@@ -60,9 +60,9 @@ def _import(module: Module, path: Path, who: str) -> types.ModuleType:
         raise family(
             explain(
                 who,
-                "the module was built, and does not load",
+                "the module was built but does not load",
                 "Its source needs PYBIND11_MODULE(MS_EXTENSION_NAME, m); libraries it needs are "
-                "named in ldflags, with -Wl,-rpath for where they lie.",
+                "named in ldflags, with -Wl,-rpath for their folders.",
                 [str(error)],
             )
         ) from error

@@ -90,7 +90,7 @@ def _check_pool(value: Any) -> bool:
             explain(
                 "set_context",
                 f"expected host_memory_pool bool; got {value!r}",
-                "Pass True to keep the memory of large results, False to give it back.",
+                "Pass True to keep the memory of large results, False to return it.",
             )
         )
     return value
