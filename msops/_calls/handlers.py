@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import importlib
 import logging
 from collections.abc import Iterator
 from types import ModuleType
@@ -129,14 +130,15 @@ def register_targets(platform: str) -> bool:
 
 @functools.cache
 def _registrations() -> list[dict[str, Any]]:
-    return native_module().registrations()
+    rows: list[dict[str, Any]] = native_module().registrations()
+    return rows
 
 
 @functools.cache
 def native_module() -> ModuleType:
     """Returns the C++ module; imported at first use, as `import msops` must be quick."""
     try:
-        from msops import _native
+        return importlib.import_module("msops._native")
     except ImportError as error:
         raise BuildError(
             explain(
@@ -145,7 +147,6 @@ def native_module() -> ModuleType:
                 "Build it: pip install . in the checkout (make setup), with the Python you run.",
             )
         ) from error
-    return _native
 
 
 @contextlib.contextmanager

@@ -176,12 +176,14 @@ class HostFunction:
         )
 
     def _several(self, result: Any, count: int) -> Sequence[Any]:
-        several = isinstance(result, (tuple, list))
-        if several and len(result) == count:
-            return result
-        if count == 1 and not several:  # as MindSpore takes a bare array for a tuple of one
+        if isinstance(result, (tuple, list)):
+            if len(result) == count:
+                return result
+            got = f"{len(result)} values"
+        elif count == 1:  # as MindSpore takes a bare array for a tuple of one
             return (result,)
-        got = f"{len(result)} values" if several else _describe(result)
+        else:
+            got = _describe(result)
         raise InferenceValueError(
             explain(
                 self._who,

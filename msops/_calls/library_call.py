@@ -111,10 +111,11 @@ def infer_shapes(
     dtypes = [as_dtype(array.dtype).name for array in inputs]
     remember_library(call.library, who)
     with reported(KernelError, who, f"{call.kernel_name}InferShape failed"):
-        answer = native_module().infer_shape(
+        answer: list[Any] = native_module().infer_shape(
             call.library.hash, call.kernel_name, shapes, dtypes, dict(call.attributes), multiple
         )
-    return answer if multiple else answer[0]
+    shape: list[Any] = answer if multiple else answer[0]
+    return shape
 
 
 def infer_type_ids(
@@ -124,9 +125,10 @@ def infer_type_ids(
     type_ids = [as_dtype(array.dtype).type_id for array in inputs]
     remember_library(call.library, who)
     with reported(KernelError, who, f"{call.kernel_name}InferType failed"):
-        return native_module().infer_type(
+        answer: list[int] = native_module().infer_type(
             call.library.hash, call.kernel_name, type_ids, dict(call.attributes), multiple
         )
+    return answer
 
 
 def ffi_value(value: Any) -> Any:

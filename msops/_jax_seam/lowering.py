@@ -79,7 +79,7 @@ def partition_count(lowering: Lowering) -> int:
     return getattr(axes, "num_devices", 1)
 
 
-def devices_of(lowering: Lowering) -> Any:
+def devices_of(lowering: Lowering) -> jax.sharding.Mesh | jax.sharding.AbstractMesh:
     """Returns the devices of a program that XLA partitions, as a mesh of one axis.
 
     It is an abstract one where JAX lowers without knowing them.

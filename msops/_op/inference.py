@@ -37,7 +37,7 @@ HIGHEST_RANK = 64
 _WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 
 
-class ShapeList(list):
+class ShapeList(list[Any]):
     """A shape as infer functions get it: MindSpore's list, that also adds and compares to tuples.
 
     Published scripts write both ``x + [1]`` and ``x == (2, 3)``.
@@ -59,7 +59,7 @@ class ShapeList(list):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +105,20 @@ NO_OUTPUTS = Outputs((), False)
 
 
 @dataclasses.dataclass(frozen=True)
+class _Answer:
+    """One value per output, and whether they were given as a tuple."""
+
+    values: tuple[Any, ...]
+    is_tuple: bool
+
+    def __str__(self) -> str:
+        shown = [str(value) for value in self.values]
+        if not self.is_tuple:
+            return shown[0]
+        return f"({shown[0]},)" if len(shown) == 1 else f"({', '.join(shown)})"
+
+
+@dataclasses.dataclass(frozen=True)
 class Inference:
     """The two halves of an op's inference.
 
@@ -114,8 +128,8 @@ class Inference:
       has_outputs: False for a function that is only called for its effect.
     """
 
-    out_shape: Any
-    out_dtype: Any
+    out_shape: ByValue | _Answer | None
+    out_dtype: ByValue | _Answer | None
     has_outputs: bool = True
 
     def is_current(self) -> bool:
@@ -134,7 +148,7 @@ def read_inference(out_shape: Any, out_dtype: Any, may_have_none: bool, who: str
       who: the op, for messages.
     """
     if may_have_none and _is_empty(out_shape) and _is_empty(out_dtype):
-        return Inference((), (), has_outputs=False)
+        return Inference(None, None, has_outputs=False)
     if callable(out_shape) and not isinstance(out_shape, type):
         out_shape = ByValue(out_shape)
     elif out_shape is not None:
@@ -257,22 +271,8 @@ def require_numbers(shape: Shape, what: str, who: str, remedy: str) -> None:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class _Answer:
-    """One value per output, and whether they were given as a tuple."""
-
-    values: tuple[Any, ...]
-    is_tuple: bool
-
-    def __str__(self) -> str:
-        shown = [str(value) for value in self.values]
-        if not self.is_tuple:
-            return shown[0]
-        return f"({shown[0]},)" if len(shown) == 1 else f"({', '.join(shown)})"
-
-
 def _answer(
-    half: Any,
+    half: ByValue | _Answer | None,
     name: str,
     arguments: list[Any],
     ask_kernel: Callable[[], Any],

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from msops._op.call import Call
 from msops._op.identity import ByValue
 from msops._op.inference import Outputs
+from msops._op.traced import Function
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 Bind = Callable[[Call, Sequence[Any]], Sequence[Any]]
@@ -171,7 +172,7 @@ def _describe(arrays: Sequence[tuple[tuple[int, ...], Any]]) -> str:
     return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in arrays) or "none"
 
 
-def over_batch(function: Callable[..., Sequence[Any]], sizes: tuple[int, ...]) -> Any:
+def over_batch(function: Function, sizes: tuple[int, ...]) -> Function:
     """Returns a function of one element as one of arrays with leading axes.
 
     Args:
@@ -185,7 +186,9 @@ def over_batch(function: Callable[..., Sequence[Any]], sizes: tuple[int, ...]) -
         axes = tuple(0 if array.shape[0] == sizes[0] else None for array in flat)
         parts = [array if axis == 0 else array[0] for array, axis in zip(flat, axes, strict=True)]
         size = None if any(axis == 0 for axis in axes) else sizes[0]
-        return jax.vmap(over_batch(function, sizes[1:]), axes, axis_size=size)(*parts)
+        inner = jax.vmap(over_batch(function, sizes[1:]), axes, axis_size=size)
+        results: Sequence[Any] = inner(*parts)
+        return results
 
     return mapped
 
@@ -266,7 +269,7 @@ def _enlarge(
 
 
 def _axis_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
-    return next(arg.shape[dim] for arg, dim in zip(args, dims, strict=True) if dim is not None)
+    return next(int(arg.shape[dim]) for arg, dim in zip(args, dims, strict=True) if dim is not None)
 
 
 def _run_once(bind: Bind, call: Call, arrays: Sequence[Any], size: int) -> Batched:

@@ -28,12 +28,13 @@ from jax.custom_derivatives import SymbolicZero
 from msops import _jax_seam as seam
 from msops._face.tensor import unwrap, wrap
 from msops._op.call import Call
+from msops._op.protocols import BoundOp
 from msops._primitive.reverse_mode import apply_bprop, check_entry
 from msops.errors import GradientTypeError, GradientValueError, explain
 
 
 def attach_forward_mode(
-    forward: Callable[..., Sequence[Any]], operator: Any, call: Call
+    forward: Callable[..., Sequence[Any]], operator: BoundOp, call: Call
 ) -> Callable[..., Sequence[Any]]:
     """Returns `forward`, flat arrays to a flat list of arrays, with the op's rules for both modes.
 
@@ -88,27 +89,29 @@ def _split(args: Sequence[Any], call: Call, linear: int) -> tuple[Sequence[Any],
     return args[:inputs], args[inputs : len(args) - linear], args[len(args) - linear :]
 
 
-def _push(*args: Any, operator: Any, call: Call, live: Sequence[int], linear: int) -> Sequence[Any]:
+def _push(
+    *args: Any, operator: BoundOp, call: Call, live: Sequence[int], linear: int
+) -> Sequence[Any]:
     """L: the tangents of the float results."""
     primals, results, tangents = _split(args, call, linear)
     # Calls through MindSpore's face may be traced after their x64 context has ended.
     with call.face():
-        if operator.definition.options.jvp is not None:
-            return _ask_rule(
-                operator, call, primals, results, dict(zip(live, tangents, strict=True))
-            )
+        rule = operator.definition.options.jvp
+        if rule is not None:
+            directions = dict(zip(live, tangents, strict=True))
+            return _ask_rule(rule.function, operator, call, primals, results, directions)
         return _transpose_bprop(operator, call, primals, results, live, tangents)
 
 
 def _ask_rule(
-    operator: Any,
+    rule: Callable[..., Any],
+    operator: BoundOp,
     call: Call,
     primals: Sequence[Any],
     results: Sequence[Any],
     tangents: dict[int, Any],
 ) -> list[Any]:
     """Returns what the author's jvp rule says; inputs without a tangent have a zero one."""
-    rule = operator.definition.options.jvp.function
     outputs = operator.outputs(call, [jax.typeof(primal) for primal in primals])
     flat = [
         tangents.get(i, jnp.zeros_like(primal)) if _is_float(primal) else None
@@ -158,7 +161,7 @@ def _check_arity(rule: Callable[..., Any], place: str) -> None:
 
 
 def _transpose_bprop(
-    operator: Any,
+    operator: BoundOp,
     call: Call,
     primals: Sequence[Any],
     results: Sequence[Any],
@@ -172,7 +175,8 @@ def _transpose_bprop(
         return _pull(operator, call, primals, results, live, douts)
 
     def transpose(douts: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
-        return jax.vjp(pull, *douts)[1](list(tangents))
+        gradients: Sequence[Any] = jax.vjp(pull, *douts)[1](list(tangents))
+        return gradients
 
     zeros = [jnp.zeros_like(result) for result in floats]
     try:
@@ -195,7 +199,7 @@ def _transpose_bprop(
 
 
 def _pull(
-    operator: Any,
+    operator: BoundOp,
     call: Call,
     primals: Sequence[Any],
     results: Sequence[Any],
@@ -203,10 +207,12 @@ def _pull(
     douts: Sequence[Any],
 ) -> list[Any]:
     """The transpose of L: the gradients of the inputs `live`, for cotangents of float results."""
+    bprop = operator.definition.bprop
+    assert bprop is not None, "without one, L is not bound"
     given = iter(douts)
     cotangents = [next(given) if _is_float(result) else _no_dout(result) for result in results]
     gradients = apply_bprop(
-        operator.definition.bprop.function,
+        bprop.function,
         call,
         functools.partial(operator.outputs, call),
         primals,
@@ -225,7 +231,7 @@ def _transpose_push(
     known: Sequence[Any],
     cotangents: Sequence[Any],
     *,
-    operator: Any,
+    operator: BoundOp,
     call: Call,
     live: Sequence[int],
     linear: int,

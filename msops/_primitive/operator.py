@@ -38,7 +38,7 @@ class Operator:
         self.who = f"Custom '{definition.name}'"
         self.has_effect = definition.options.stateful or not definition.inference.has_outputs
         self.primitive = seam.new_primitive(
-            f"custom_{definition.name}",
+            self.primitive_name,
             abstract_eval=_abstract_eval,
             lower=_lower,
             batch=_batch,
@@ -53,9 +53,17 @@ class Operator:
     def __repr__(self) -> str:
         return f"{self.definition.backend.func_type}:{self.definition.name}"
 
+    @property
+    def primitive_name(self) -> str:
+        """What jaxprs and profiles show."""
+        return f"custom_{self.definition.name}"
+
     def bind(self, call: Call, flat: Sequence[Any]) -> Sequence[Any]:
         """Binds the primitive."""
-        return self.primitive.bind(*seam.vary_alike(flat), operator=self, call=call)
+        results: Sequence[Any] = self.primitive.bind(
+            *seam.vary_alike(flat), operator=self, call=call
+        )
+        return results
 
     def outputs(self, call: Call, avals: Sequence[Any]) -> Outputs:
         """Infers what a call on inputs of these abstract values returns, once per such call."""
@@ -185,7 +193,7 @@ def compile_bound(operator: Operator, call: Call) -> Callable[..., Sequence[Any]
     def bound(*flat: Any) -> Sequence[Any]:
         return operator.bind(call, flat)
 
-    bound.__name__ = bound.__qualname__ = operator.primitive.name
+    bound.__name__ = bound.__qualname__ = operator.primitive_name
     return jax.jit(bound)
 
 

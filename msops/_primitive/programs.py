@@ -11,7 +11,7 @@ import collections
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -20,6 +20,7 @@ from jax.sharding import AxisType
 from msops._op.backend import TrialNeeded
 from msops._op.call import Call
 from msops._op.definition import Definition
+from msops._op.traced import Function
 from msops._primitive.forward_mode import attach_forward_mode
 from msops._primitive.operator import Operator, compile_bound
 from msops._primitive.reverse_mode import attach_bprop
@@ -41,7 +42,8 @@ class Programs:
 
     def lower(self, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]) -> jax.stages.Lowered:
         """Returns the program of a call on such inputs, as it is compiled now."""
-        return self._jitted(call, may_need_trial=False).lower(*inputs)
+        lowered: jax.stages.Lowered = self._jitted(call, may_need_trial=False).lower(*inputs)
+        return lowered
 
     def _jitted(self, call: Call, may_need_trial: bool) -> Any:
         """Returns the call under `jax.jit`, with the op's own result structure."""
@@ -59,7 +61,7 @@ class Programs:
         return jax.jit(whole)
 
 
-def _function(operator: Operator, call: Call) -> Callable[..., Any]:
+def _function(operator: Operator, call: Call) -> Function:
     """Returns the call as a function of flat arrays on any mesh."""
     function = _differentiable(operator, call)
 
@@ -75,7 +77,7 @@ def _function(operator: Operator, call: Call) -> Callable[..., Any]:
     return anywhere
 
 
-def _differentiable(operator: Operator, call: Call) -> Callable[..., Any]:
+def _differentiable(operator: Operator, call: Call) -> Function:
     """Returns the call as a function of flat arrays, differentiable if the op has a rule."""
 
     kernels_call = call.without_values()

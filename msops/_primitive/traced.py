@@ -22,12 +22,13 @@ import numpy as np
 
 from msops import _jax_seam as seam
 from msops._op.call import Call
+from msops._op.protocols import BoundOp
 from msops._op.traced import Function, Traced
 
 
 def differentiate(
     traced: Traced,
-    operator: Any,
+    operator: BoundOp,
     call: Call,
     primals: Sequence[Any],
     tangents: Sequence[Any],
@@ -38,7 +39,7 @@ def differentiate(
     pushed: Sequence[Any] = ()
     if live and any(map(_is_float, results)):
         directions = [tangents[i] for i in live]
-        with jax.named_scope(operator.primitive.name):
+        with jax.named_scope(operator.primitive_name):
             if traced.pullback is None:
                 pushed = _push_forward(traced.function, live, primals, directions)
             else:
@@ -72,31 +73,35 @@ def _push_forward(
             flat[position] = value
         return [result for result in function(*flat) if _is_float(result)]
 
-    return jax.jvp(floats, tuple(primals[i] for i in live), tuple(directions))[1]
+    pushed: list[Any] = jax.jvp(floats, tuple(primals[i] for i in live), tuple(directions))[1]
+    return pushed
 
 
 def _tangent_function(
-    *args: Any, operator: Any, call: Call, live: Sequence[int], linear: int
+    *args: Any, operator: BoundOp, call: Call, live: Sequence[int], linear: int
 ) -> Sequence[Any]:
     primals, directions = args[: len(args) - linear], args[len(args) - linear :]
     # Calls through MindSpore's face may be traced after their x64 context has ended.
     with call.face():
-        function = operator.traced(call, primals).function
-        return _push_forward(function, live, primals, directions)
+        traced = operator.traced(call, primals)
+        assert traced is not None, "only what is traced is differentiated so"
+        return _push_forward(traced.function, live, primals, directions)
 
 
 def _tangent_transpose(
     primals: Sequence[Any],
     cotangents: Sequence[Any],
     *,
-    operator: Any,
+    operator: BoundOp,
     call: Call,
     live: Sequence[int],
     linear: int,
 ) -> Sequence[Any]:
     with call.face():
-        pullback = operator.traced(call, primals).pullback
-        return pullback(primals, cotangents, live)
+        traced = operator.traced(call, primals)
+        assert traced is not None, "only what is traced is differentiated so"
+        assert traced.pullback is not None, "without one, no primitive with this transpose is bound"
+        return traced.pullback(primals, cotangents, live)
 
 
 def _tangent_batch(

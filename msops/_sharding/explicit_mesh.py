@@ -14,6 +14,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from msops._jax_seam.division import Dimensions
 from msops._op.call import Call
+from msops._op.protocols import BoundOp
 from msops._sharding.partitioning import announce
 from msops._sharding.tiling import Gathered
 from msops.errors import ArgumentValueError, explain
@@ -22,7 +23,7 @@ Axes = tuple[str, ...]
 
 
 def call_in_explicit_mesh(
-    operator: Any, call: Call, function: Callable[..., Sequence[Any]], flat: Sequence[Any]
+    operator: BoundOp, call: Call, function: Callable[..., Sequence[Any]], flat: Sequence[Any]
 ) -> Sequence[Any]:
     """Calls an op on arrays of which some have Explicit axes in their types.
 
@@ -50,9 +51,11 @@ def call_in_explicit_mesh(
         specs = [PartitionSpec(*(axes or None for axes in entries)) for entries in outputs]
     announce(operator, gathered)
     shardings = [NamedSharding(mesh, spec) for spec in specs]
-    return jax.sharding.auto_axes(
+    region = jax.sharding.auto_axes(
         lambda *arrays: list(function(*arrays)), axes=_explicit(mesh), out_sharding=shardings
-    )(*flat)
+    )
+    results: list[Any] = region(*flat)
+    return results
 
 
 def _explicit(mesh: Any) -> Axes:

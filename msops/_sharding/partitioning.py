@@ -19,6 +19,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+
 from msops import _jax_seam as seam
 from msops._calls.lowering import refuse_copies
 from msops._calls.process_objects import Ids
@@ -26,6 +28,7 @@ from msops._face import context
 from msops._jax_seam.division import Dimensions, Tiling
 from msops._jax_seam.partitioning import Part, divided_call, register_partitioner
 from msops._op.call import Call
+from msops._op.protocols import BoundOp
 from msops._op.request import Request
 from msops._sharding.tiling import Gathered, find_gathered, plan
 from msops.errors import (
@@ -54,12 +57,12 @@ class DividedCall:
       held: what programs on parts use, by `id`.
     """
 
-    operator: Any
+    operator: BoundOp
     call: Call | None
     dimensions: Dimensions
     platform: str
     wide: bool
-    devices: Any
+    devices: jax.sharding.Mesh | jax.sharding.AbstractMesh
     partitions: int
     held: dict[int, Any] = dataclasses.field(default_factory=dict, compare=False)
 
@@ -91,7 +94,9 @@ class DividedCall:
         """Keeps what a part uses: the same for each program that the call is compiled in."""
         self.held[id(value)] = value
 
-    def _run(self, call: Call, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Any:
+    def _run(
+        self, call: Call, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]
+    ) -> Sequence[Any]:
         """Calls the op on a device's part; `shapes` are the shapes of its outputs."""
         levels = len(call.mapped)
         mapped = zip(shapes[0], (has for _, has in call.mapped), strict=False)
@@ -126,7 +131,7 @@ _lock = threading.Lock()
 _is_registered = False
 
 
-def is_divisible(operator: Any, request: Request, lowering: seam.Lowering) -> bool:
+def is_divisible(operator: BoundOp, request: Request, lowering: seam.Lowering) -> bool:
     """Tells whether a call of a program that XLA partitions is to be divided by the op's rule.
 
     Args:
@@ -144,7 +149,11 @@ def is_divisible(operator: Any, request: Request, lowering: seam.Lowering) -> bo
 
 
 def lower_in_parts(
-    operator: Any, call: Call, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
+    operator: BoundOp,
+    call: Call,
+    request: Request,
+    lowering: seam.Lowering,
+    operands: Sequence[Any],
 ) -> Sequence[Any]:
     """Lowers a call to one that XLA divides.
 
@@ -159,6 +168,7 @@ def lower_in_parts(
     inputs = lowering.inputs
     results = operator.outputs(call, inputs).structs
     dimensions = operator.dimensions(call, inputs, results)
+    assert dimensions is not None, "what has no rule is not divisible"
     divided = _divided_call(operator, call, dimensions, lowering)
     # What parts call is bound here, where all processes come: XLA asks for parts only those that do
     # not have the program on disk.
@@ -178,7 +188,7 @@ def lower_in_parts(
 
 
 def look_at_inputs(
-    operator: Any, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
+    operator: BoundOp, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
 ) -> Sequence[Any]:
     """Returns the operands; of an op that XLA gives them whole, it is told if they were divided.
 
@@ -210,7 +220,7 @@ def look_at_inputs(
 
 
 def _divided_call(
-    operator: Any, call: Call | None, dimensions: Dimensions, lowering: seam.Lowering
+    operator: BoundOp, call: Call | None, dimensions: Dimensions, lowering: seam.Lowering
 ) -> DividedCall:
     _register()
     return DividedCall(
@@ -278,10 +288,10 @@ def _identify(
     return _calls.identify(divided.operator.definition.name, repr(contents), divided, once)
 
 
-_announced: weakref.WeakSet[Any] = weakref.WeakSet()
+_announced: weakref.WeakSet[BoundOp] = weakref.WeakSet()
 
 
-def announce(operator: Any, gathered: Sequence[Gathered], problem: str = "") -> None:
+def announce(operator: BoundOp, gathered: Sequence[Gathered], problem: str = "") -> None:
     """Tells of inputs that are gathered, as ``set_context(implicit_gather=)`` says.
 
     Raises:
