@@ -113,7 +113,7 @@ from msops._loops.to_jax.printing import build as build_jax
 from msops._loops.to_jax.raising.describe import describe
 from msops._loops.to_jax.raising.patterns import raise_kernel
 from msops._loops.to_jax.raising.steps import Contract, Convolve, Loop, Step
-from msops._toolchain.generated import FLAGS
+from msops._toolchain.generated import FLAGS, build_generated
 from msops._toolchain.nvrtc import find_compiler
 
 __all__ = [
@@ -179,6 +179,7 @@ __all__ = [
     "ascend",
     "batched",
     "body_text",
+    "build_generated",
     "build_jax",
     "c_cost",
     "c_source",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
-
-from msops._backends.aicpu import libraries
 
 HEADERS = ROOT / "xla_kernels" / "include" / "aicpu"
 API = ROOT / "tests" / "aicpu_probes" / "api.cc"
@@ -17,8 +16,9 @@ NAMES = sorted(str(path.relative_to(HEADERS)) for path in HEADERS.rglob("*.h"))
 
 
 def eigen_flags() -> list[str]:
-    folder = libraries.find_eigen("test")
-    assert folder is not None, "the tests need Eigen: pip install cmeel-eigen"
+    package = importlib.metadata.distribution("cmeel-eigen")
+    folder = Path(str(package.locate_file("cmeel.prefix/include/eigen3")))
+    assert (folder / "Eigen" / "Core").is_file()
     return ["-isystem", str(folder)]
 
 

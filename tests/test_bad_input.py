@@ -14,12 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conftest import KERNELS
 from custom_ops import FLOAT_OPS, aot, first, horner, loops, matmul, multiply, scale_sum_info
 
+import msops
 from msops import Custom, Tensor, errors, ops
-from msops._backends import BACKENDS
-from msops._base import config
-from msops._custom.options import read_options
 from msops.ops import CustomRegOp, DataType
 
 X = jnp.array([1.0, 2.0, 4.0])
@@ -653,27 +652,37 @@ _GIVEN_OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("func_type", sorted(BACKENDS))
+_FUNCTIONS = {
+    "aicpu": f"{KERNELS}/float_ops.cc",
+    "akg": multiply,
+    "aot": f"{KERNELS}/float_ops.cc:Multiply",
+    "hybrid": ops.kernel(multiply),
+    "pyfunc": np.multiply,
+    "tbe": multiply,
+}
+
+
+@pytest.mark.parametrize("func_type", _FUNCTIONS)
 @pytest.mark.parametrize("option", _GIVEN_OPTIONS)
 def test_options_are_for_the_func_types_that_the_docstring_names(option, func_type):
     (named,) = re.findall(rf"^ +{option}: ([a-z0-9, ]+): ", Custom.__doc__, re.MULTILINE)
-    keywords = {
-        name: parameter.default
-        for name, parameter in inspect.signature(Custom).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
-    given = {**keywords, option: _GIVEN_OPTIONS[option]}
-    backend = BACKENDS[func_type]()
+    given = {option: _GIVEN_OPTIONS[option]}
+    info = CustomRegOp().target("Ascend").get_op_info() if func_type == "aicpu" else None
+    func = _FUNCTIONS[func_type]
+
+    def make() -> Custom:
+        return Custom(func, first, first, func_type=func_type, reg_info=info, **given)
+
     if func_type in named.split(", "):
-        read_options(given, backend, "Custom 'op'")
+        assert make().func_type == func_type
         return
     owners = " or ".join(f"'{owner}'" for owner in named.split(", "))
     with pytest.raises(errors.ArgumentValueError) as caught:
-        read_options(given, backend, "Custom 'op'")
-    assert str(caught.value) == (
-        f"Custom 'op': option {option} is for func_type {owners}; this op is '{func_type}'.\n"
-        f"Leave {option} out."
+        make()
+    message = (
+        f"option {option} is for func_type {owners}; this op is '{func_type}'.\nLeave {option} out."
     )
+    assert str(caught.value).partition(": ")[2] == message
 
 
 def test_loops_refuse_reentrant():
@@ -751,18 +760,20 @@ def test_cust_aicpu_names_no_source(folder, suffix):
     ],
 )
 def test_variables_that_name_the_home_folder_of_nobody(monkeypatch, variable):
-    readers = {
-        "MSOPS_CACHE_DIR": config.cache_dir,
-        "XDG_CACHE_HOME": config.cache_dir,
-        "MSOPS_LIBRARY_PATH": config.library_path,
-        "MSOPS_AICPU_PATH": config.aicpu_path,
-        "MSOPS_EIGEN": config.eigen,
-        "MS_CUSTOM_AOT_WHITE_LIST": config.aot_white_list,
+    multiply_in_c = _FUNCTIONS["aot"]
+    source = str(KERNELS.parent / "aicpu_kernels" / "random.cc")
+    users = {
+        "MSOPS_CACHE_DIR": lambda: Custom(multiply_in_c, first, first)(X, X),
+        "XDG_CACHE_HOME": lambda: Custom(multiply_in_c, first, first)(X, X),
+        "MSOPS_LIBRARY_PATH": lambda: msops.register_ffi_targets("cpu"),
+        "MSOPS_AICPU_PATH": lambda: aicpu_in("liba.so"),
+        "MSOPS_EIGEN": lambda: aicpu_from(source)(X),
+        "MS_CUSTOM_AOT_WHITE_LIST": lambda: Custom(multiply_in_c, first, first),
     }
     monkeypatch.delenv("MSOPS_CACHE_DIR", raising=False)
     monkeypatch.setenv(variable, "~nosuchuser/x")
     with pytest.raises(errors.ArgumentValueError, match=f"^{variable}: expected a folder; got '~n"):
-        readers[variable]()
+        users[variable]()
 
 
 def test_attributes_that_hold_themselves_are_refused():

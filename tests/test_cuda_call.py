@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -14,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import ROOT
+from native_harness import native as native_module
 from test_cuda_loops import needs_nvrtc
 from test_gpu_lowering import custom_calls, lower_for_cuda
 
-from msops import Custom, _toolchain
-from msops._calls.handlers import native_module
-from msops.errors import ArgumentValueError, BuildError
+import msops
+from msops import Custom
+from msops.errors import ArgumentValueError
 
 pytestmark = needs_nvrtc
 
@@ -130,25 +132,55 @@ def test_gradients_of_native_code_are_native_code() -> None:
     assert "msops_loops" in calls[-1]["target"]
 
 
-def test_without_an_architecture_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MSOPS_CUDA_ARCH")
-    monkeypatch.setattr("msops._toolchain.nvrtc.device_architectures", tuple)
-    with pytest.raises(BuildError) as caught:
-        lower_for_cuda(native(scaled), jnp.ones((2, 3)), jnp.ones(3))
-    assert str(caught.value) == (
+LIBCUDA = """
+int cuInit(unsigned flags) { return flags != 0; }
+int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
+int cuDeviceGetCount(int *count) { *count = COUNT; return 0; }
+int cuDeviceGet(int *device, int ordinal) { *device = 100 + ordinal; return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  if (device < 100 || device > 102) return 1;
+  *value = attribute == 75 ? (device == 101 ? 8 : 9) : attribute == 76 ? 0 : -1;
+  return 0;
+}
+"""
+LOWER = """
+import jax.numpy as jnp
+from msops.errors import BuildError
+from test_cuda_call import lower_for_cuda, native, only_call, scaled
+try:
+    call = only_call(lower_for_cuda(native(scaled), jnp.ones((2, 3)), jnp.ones(3)))
+    print(len(set(call["cubins"].split(","))))
+except BuildError as error:
+    print(error)
+"""
+
+
+def lowered_beside(folder: Path, gpus: int) -> str:
+    """Lowers in a process whose CUDA driver, a stand-in, lists some GPUs of two kinds."""
+    driver = ["gcc", "-x", "c", "-", "-shared", "-fPIC", "-o", folder / "libcuda.so.1"]
+    subprocess.run(driver, input=LIBCUDA.replace("COUNT", str(gpus)).encode(), check=True)
+    environment = os.environ | {
+        "LD_LIBRARY_PATH": str(folder),
+        "PYTHONPATH": str(ROOT / "tests"),
+        "JAX_PLATFORMS": "cpu",
+    }
+    del environment["MSOPS_CUDA_ARCH"]
+    done = subprocess.run(
+        [sys.executable, "-c", LOWER], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.rstrip()
+
+
+def test_without_an_architecture_the_variable_is_named(tmp_path: Path) -> None:
+    assert lowered_beside(tmp_path, gpus=0) == (
         "Custom 'scaled' on GPU: compiling for CUDA needs a GPU's architecture, and this machine "
         "has no GPU.\nSet MSOPS_CUDA_ARCH to the architecture of the GPU that will run it, for "
         "example sm_90."
     )
 
 
-def test_code_for_several_kinds_of_gpus_is_compiled_for_each(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("MSOPS_CUDA_ARCH")
-    monkeypatch.setattr("msops._toolchain.nvrtc.device_architectures", lambda: ("sm_80", "sm_90"))
-    call = only_call(lower_for_cuda(native(scaled), jnp.ones((2, 3)), jnp.ones(3)))
-    assert len(set(call["cubins"].split(","))) == 2
+def test_code_for_several_kinds_of_gpus_is_compiled_for_each(tmp_path: Path) -> None:
+    assert lowered_beside(tmp_path, gpus=3) == "2"
 
 
 def test_the_variable_must_name_a_real_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,10 +195,10 @@ INSTANTIATE = """
 import json, sys
 import jax
 import numpy as np
-from msops._calls.handlers import native_module
+from native_harness import native as native_module
 # Not before: registrations made while no backend runs are replayed in an order XLA refuses.
 jax.devices()
-for row in native_module().registrations():
+for row in native_module.registrations():
     if row["platform"] == "CUDA" and "loops" in row["name"]:
         register = (
             jax.ffi.register_ffi_type if row["kind"] == "type" else jax.ffi.register_ffi_target
@@ -176,7 +208,7 @@ attributes = json.loads(sys.argv[1])
 for name in ("plan", "workspaces", "ranks", "dims"):
     attributes[name] = np.array(attributes[name], np.int64)
 if sys.argv[3]:
-    native_module().register_cubin(attributes["cubins"], b"code")
+    native_module.register_cubin(attributes["cubins"], b"code")
 call = jax.ffi.ffi_call(sys.argv[2], jax.ShapeDtypeStruct((300, 20), "float32"))
 arrays = np.ones((300, 20), "float32"), np.ones(20, "float32")
 try:
@@ -205,7 +237,7 @@ def test_the_handlers_read_such_programs(
     words = [json.dumps(call | change), target, "yes" if is_registered else ""]
     done = subprocess.run(
         [sys.executable, "-c", INSTANTIATE, *words],
-        env=os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"},
+        env=os.environ | {"PYTHONPATH": str(ROOT / "tests"), "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,
         check=True,
@@ -216,16 +248,13 @@ def test_the_handlers_read_such_programs(
 def test_cubins_are_found_in_the_library_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from msops import register_ffi_targets
-
     seen: dict[str, bytes] = {}
     (tmp_path / "a.cubin").write_bytes(b"code")
     (tmp_path / "b.txt").write_bytes(b"no code")
-    assert set(_toolchain.index_cubins(tmp_path).values()) == {b"code"}
     monkeypatch.setenv("MSOPS_LIBRARY_PATH", str(tmp_path))
-    monkeypatch.setattr(native_module(), "register_cubin", seen.__setitem__)
-    register_ffi_targets("cpu")
-    assert seen == _toolchain.index_cubins(tmp_path)
+    monkeypatch.setattr(native_module, "register_cubin", seen.__setitem__)
+    msops.register_ffi_targets("cpu")
+    assert seen == {hashlib.sha256(b"code").hexdigest(): b"code"}
 
 
 def test_ops_with_a_cpu_case_still_run_here() -> None:

@@ -61,8 +61,11 @@ def test_a_cache_that_cannot_be_written_is_told(
 
 
 def test_a_module_that_is_newer_than_jaxlib_is_told(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("msops._jax_seam.ffi_version", lambda: (0, 0))
+    header = tmp_path / "xla" / "ffi" / "api" / "c_api.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("#define XLA_FFI_API_MAJOR 0\n#define XLA_FFI_API_MINOR 0\n")
+    monkeypatch.setattr(jax.ffi, "include_dir", lambda: str(tmp_path))
     lines = told(capsys, 1)
     assert "jaxlib has 0.0, which refuses what is newer" in lines["C++ module"]

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import ROOT
-from loop_ir import read_source, same_code
 from loop_source import define, read, run
 
+from msops import Custom
 from msops.errors import ArgumentValueError
 
 
@@ -86,14 +86,6 @@ def test_an_assert_that_pytest_rewrote_is_read() -> None:
     assert run(k, np.float32([1])).tolist() == [5]
 
 
-def test_constants_of_other_types_are_other_code() -> None:
-    codes = [compile(f"x = {value}", "f", "exec") for value in ("1", "1.0", "True", "-0.0", "0.0")]
-    for i, one in enumerate(codes):
-        for j, other in enumerate(codes):
-            assert same_code(one, other) == (i == j)
-    assert same_code(codes[0], compile("\n\nx = 1", "g", "exec"))
-
-
 def test_doctests_work() -> None:
     text = """
     >>> def k(a):
@@ -145,19 +137,35 @@ def test_history_gives_the_definition_with_the_same_code(monkeypatch: pytest.Mon
 def test_history_without_it_is_no_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "readline", FakeReadline(K1))
     with pytest.raises(ArgumentValueError, match="source of the function cannot be read"):
-        read_source(session("\n".join(K2)), "k")
+        Custom(session("\n".join(K2)), func_type="akg")
+
+
+def test_constants_of_other_types_are_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [
+        f"def k(a):\n    a[0] = {v}\n    return a" for v in ("1", "1.0", "True", "-0.0", "0.0")
+    ]
+    for one in texts:
+        for other in texts:
+            monkeypatch.setitem(sys.modules, "readline", FakeReadline(one.split("\n")))
+            # On other lines, as a prompt and a script number them.
+            func = session(f"\n\n{other}")
+            if one is other:
+                assert Custom(func, func_type="akg").name == "k"
+            else:
+                with pytest.raises(ArgumentValueError, match="source of the function cannot be"):
+                    Custom(func, func_type="akg")
 
 
 def test_a_real_session_works(tmp_path: Path) -> None:
     lines = [
-        "from msops._loops.frontends import Spec, read_kernel",
-        "from msops._loops.ir.text import kernel_text",
+        "import msops, numpy",
         *K1,
         "",
         *K2,
         "",
-        "kernel = read_kernel(k, 'akg', 'k').specialise([Spec((3,), 'float32')], {}, 'k')",
-        "print('<' + kernel_text(kernel).splitlines()[1].strip() + '>')",
+        "op = msops.Custom(k, func_type='akg')",
+        "text = op.lower_text(numpy.float32([1, 1, 1]), stage='ir')",
+        "print('<' + text.splitlines()[1].strip() + '>')",
         "exit()",
     ]
     output = typed_at_a_prompt(lines, tmp_path)

@@ -11,11 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import numpy as np
 import pytest
-from loop_ir import PASSES_TO_C, parse_kernel, run_passes
+from loop_ir import PASSES_TO_C, build_generated, parse_kernel, run_passes
 from loop_native import printed
-from native_harness import PREAMBLE, Call, Library, build, failure, register, run, same
-
-from msops import _native, _toolchain
+from native_harness import PREAMBLE, Call, Library, build, failure, native, register, run, same
 
 SOURCE = (
     PREAMBLE
@@ -232,8 +230,8 @@ def generated(text: str, check_bounds: bool = False):
     """Returns a kernel's library, as the toolchain builds it, and its C."""
     kernel = parse_kernel(text)
     source = printed(run_passes(kernel, PASSES_TO_C), check_bounds=check_bounds)
-    made = _toolchain.build_generated(source.text, kernel.name, "test")
-    _native.register_library(made.hash, str(made.path), "", False)
+    made = build_generated(source.text, kernel.name, "test")
+    native.register_library(made.hash, str(made.path), "", False)
     return Library(made.path, made.hash), kernel, source
 
 
@@ -297,7 +295,7 @@ def test_a_library_of_a_user_stays_subject_to_the_allow_list(tmp_path, monkeypat
     monkeypatch.setenv("MS_CUSTOM_AOT_WHITE_LIST", str(tmp_path / "elsewhere"))
     register(library.path)
     with pytest.raises(RuntimeError, match="allowed folder"):
-        _native.open_library(library.hash)
+        native.open_library(library.hash)
 
 
 def test_without_a_slot_filled_the_loop_runs_in_the_caller(library):

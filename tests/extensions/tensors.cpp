@@ -154,6 +154,11 @@ PYBIND11_MODULE(MS_EXTENSION_NAME, m) {
   m.def("index_select", [](const ms::Tensor& x, int64_t dim, const ms::Tensor& index) {
     return x.index_select(dim, index);
   });
+  m.def("repeat",
+        [](const ms::Tensor& x, const std::vector<int64_t>& repeats) { return x.repeat(repeats); });
+  m.def("repeat_interleave",
+        [](const ms::Tensor& x, int64_t repeats, const std::optional<int64_t>& dim,
+           const std::optional<int64_t>& size) { return x.repeat_interleave(repeats, dim, size); });
   m.def("repeat_each",
         [](const ms::Tensor& x, const ms::Tensor& repeats, const std::optional<int64_t>& size) {
           return x.repeat_interleave(repeats, 0, size);
