@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -25,7 +27,6 @@ from aicpu_harness import (
 from conftest import ROOT
 
 from msops import Custom, errors
-from msops._backends.aicpu import libraries
 from msops.ops import CustomRegOp, DataType, custom_info_register
 
 # Op info.
@@ -228,29 +229,59 @@ def test_allow_list_covers_every_source(tmp_path, monkeypatch) -> None:
 # Eigen.
 
 
-def test_kernel_without_eigen_compiles_without_it(monkeypatch) -> None:
-    monkeypatch.setattr(libraries, "find_eigen", lambda who: None)
-    assert libraries.build_library([Path(PROBE)], "test").name == "probe.cc"
+def build_elsewhere(source: object, cache: Path) -> str:
+    """Builds a source in a process that has no Eigen; returns what it prints."""
+    code = f"""
+import importlib.metadata
+find = importlib.metadata.distribution
+
+def find_others(name):
+    if name == "cmeel-eigen":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return find(name)
+
+importlib.metadata.distribution = find_others
+import numpy as np
+from aicpu_harness import info
+from msops import Custom, errors
+op = Custom({str(source)!r}, (), np.int32, func_type="aicpu", reg_info=info("Log"))
+try:
+    print(op.explain(np.ones(3, np.float32)))
+except errors.BuildError as error:
+    print("refused:", error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"MSOPS_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT / "tests")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
 
 
-def test_missing_eigen_is_named_with_its_install_command(tmp_path, monkeypatch) -> None:
+def test_kernel_without_eigen_compiles_without_it(tmp_path) -> None:
+    assert "the kernel runs as it is" in build_elsewhere(PROBE, tmp_path / "cache")
+
+
+def test_missing_eigen_is_named_with_its_install_command(tmp_path) -> None:
     source = tmp_path / "needs_eigen.cc"
     source.write_text('#include "utils/eigen_tensor.h"\nEigen::half x;\n')
-    monkeypatch.setattr(libraries, "find_eigen", lambda who: None)
-    with pytest.raises(
-        errors.BuildError, match=r"needs_eigen.cc needs Eigen(?s:.*)pip install 'msops"
-    ):
-        libraries.build_library([source], "test")
+    told = build_elsewhere(source, tmp_path / "cache")
+    assert re.search(r"refused: .*needs_eigen.cc needs Eigen(?s:.*)pip install 'msops", told), told
 
 
 def test_msops_eigen_names_the_folder(tmp_path, monkeypatch) -> None:
+    def build() -> None:
+        Custom(PROBE, (), np.int32, func_type="aicpu", reg_info=info("Log")).explain(X)
+
     monkeypatch.setenv("MSOPS_EIGEN", str(tmp_path))
     with pytest.raises(errors.BuildError, match="no Eigen/Core in MSOPS_EIGEN"):
-        libraries.build_library([Path(PROBE)], "test")
+        build()
     (tmp_path / "eigen3" / "Eigen").mkdir(parents=True)
     (tmp_path / "eigen3" / "Eigen" / "Core").write_text("#error this one\n")
     with pytest.raises(errors.BuildError, match="this one"):
-        libraries.build_library([Path(PROBE)], "test")
+        build()
 
 
 def test_eigens_assertions_are_errors(tmp_path) -> None:
@@ -275,9 +306,14 @@ def test_program_names_no_path() -> None:
 
 def test_library_holds_no_path_of_this_machine() -> None:
     # Its check macros are expanded in the headers, too.
-    library = libraries.find_library(libraries.BUNDLED, None, "test")
-    assert b"msops/utils/kernel_util.h" in library.path.read_bytes()
-    assert str(ROOT).encode() not in library.path.read_bytes()
+    with pytest.raises(errors.KernelError, match="has no kernel Times"):
+        named_op("mindspore_aicpu_kernels")(X)
+    cache = Path(os.environ["MSOPS_CACHE_DIR"])
+    built = [path.read_bytes() for path in cache.glob("objects/*/*/dropout2d.so")]
+    assert built
+    for content in built:
+        assert b"msops/utils/kernel_util.h" in content
+        assert str(ROOT).encode() not in content
 
 
 def test_calls_overlap_and_have_kernels_of_their_own() -> None:

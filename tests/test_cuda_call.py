@@ -143,10 +143,16 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
   return 0;
 }
 """
+# NVRTC would look for the driver itself, on LD_LIBRARY_PATH, and asks it for more.
 LOWER = """
+import ctypes, sys
 import jax.numpy as jnp
 from msops.errors import BuildError
 from test_cuda_call import lower_for_cuda, native, only_call, scaled
+open_library = ctypes.CDLL
+ctypes.CDLL = lambda name, *more: open_library(
+    sys.argv[1] if name == "libcuda.so.1" else name, *more
+)
 try:
     call = only_call(lower_for_cuda(native(scaled), jnp.ones((2, 3)), jnp.ones(3)))
     print(len(set(call["cubins"].split(","))))
@@ -157,16 +163,20 @@ except BuildError as error:
 
 def lowered_beside(folder: Path, gpus: int) -> str:
     """Lowers in a process whose CUDA driver, a stand-in, lists some GPUs of two kinds."""
-    driver = ["gcc", "-x", "c", "-", "-shared", "-fPIC", "-o", folder / "libcuda.so.1"]
-    subprocess.run(driver, input=LIBCUDA.replace("COUNT", str(gpus)).encode(), check=True)
+    driver = folder / "libcuda.so.1"
+    command = ["gcc", "-x", "c", "-", "-shared", "-fPIC", "-o", driver]
+    subprocess.run(command, input=LIBCUDA.replace("COUNT", str(gpus)).encode(), check=True)
     environment = os.environ | {
-        "LD_LIBRARY_PATH": str(folder),
         "PYTHONPATH": str(ROOT / "tests"),
         "JAX_PLATFORMS": "cpu",
     }
     del environment["MSOPS_CUDA_ARCH"]
     done = subprocess.run(
-        [sys.executable, "-c", LOWER], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", LOWER, driver],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout.rstrip()
 

@@ -164,6 +164,54 @@ def test_the_func_types_do_not_know_one_another() -> None:
         assert others | (IMPORTS[module] & {"msops._backends"}) == set(), module
 
 
+# Scripts import these by the names that MindSpore gave them.
+NAMES_OF_MINDSPORE = ("msops._checkparam", "msops.ops._primitive_cache")
+PRIVATE_IMPORT = re.compile(
+    r"""^\s*["']?(?:from\ (msops[\w.]*\._\w+)[\w.]*\ import|import\ (msops[\w.]*\._\w+)|
+    from\ (msops)\ import\ (?:\w+,\ )*(_[a-z]\w*))""",
+    re.MULTILINE | re.VERBOSE,
+)
+
+
+def private_imports(text: str) -> set[str]:
+    """Returns the private modules that a test imports, in programs that it runs, too."""
+    found = {".".join(filter(None, match.groups())) for match in PRIVATE_IMPORT.finditer(text)}
+    return {name for name in found if not name.startswith(NAMES_OF_MINDSPORE)}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("from msops._loops.ir import nodes", {"msops._loops"}),
+        ("    from msops._op import call as c", {"msops._op"}),
+        ("import msops._native", {"msops._native"}),
+        ("from msops import Custom, _native", {"msops._native"}),
+        ('"from msops._base import config"', {"msops._base"}),
+        ("from msops.ops._table import names", {"msops.ops._table"}),
+        ("import msops\nfrom msops import ops\nfrom msops.testing import opcheck", set()),
+        ("from msops._checkparam import check", set()),
+    ],
+)
+def test_an_import_of_a_private_module_is_seen(text: str, names: set[str]) -> None:
+    assert private_imports(text) == names
+
+
+def test_few_tests_know_private_modules() -> None:
+    # Tests hold what a user can see. Those of the loop compiler's passes use tests/loop_ir.py.
+    users = {
+        path.name: found
+        for path in (ROOT / "tests").rglob("*.py")
+        if path.name != "test_layers.py" and (found := private_imports(path.read_text()))
+    }
+    assert len(users) <= MOST_USERS_OF_PRIVATE_MODULES, users
+    loops = {name for name, found in users.items() if "msops._loops" in found}
+    # The second adds rows to the table of functions, before anything reads it.
+    assert loops == {"loop_ir.py", "test_function_table.py"}
+
+
+MOST_USERS_OF_PRIVATE_MODULES = 25
+
+
 def seam_names(text: str) -> set[str]:
     """Returns the names in a source that only `_jax_seam` may use."""
     tree = ast.parse(text)

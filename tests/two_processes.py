@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,6 @@ from extension_modules import extension
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from msops import Custom
-from msops._calls import process_objects
 
 ROWS = PartitionSpec("rows")
 
@@ -67,6 +67,13 @@ def root(x: Any) -> Any:
     return x**0.5
 
 
+def hurry() -> None:
+    """Makes this process wait a second where it would wait ten minutes."""
+    clock = time.monotonic
+    start = clock()
+    time.monotonic = lambda: start + 600 * (clock() - start)
+
+
 def main(address: str, number: int) -> None:
     jax.distributed.initialize(address, 2, number)
     import data_parallel
@@ -88,7 +95,7 @@ def main(address: str, number: int) -> None:
     report["different runners"] = error_of(lambda x: axpy(x, x, 2.0))
     report["equal again"] = together(lambda x: op(double)(x) + 1)
     if number == 0:
-        process_objects.WAIT_S = 0.5
+        hurry()
         report["alone"] = error_of(op(np.exp))
     else:
         report["alone"] = together(op(double))
