@@ -11,10 +11,10 @@ from loop_ir import (
     FLOATS,
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
+    FunctionCall,
     Kernel,
     Load,
     Stmt,
@@ -84,7 +84,7 @@ def _watched(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     found: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Store) and stmt.value.dtype in FLOATS:
-            value = Call("abs", (Cast(stmt.value, "float64"),), "float64")
+            value = FunctionCall("abs", (Cast(stmt.value, "float64"),), "float64")
             found.append(_update(COUNT, "add", Const(1.0, "float64")))
             found.append(_update(LARGEST, "max", value))
         found.append(map_bodies(stmt, _watched))

@@ -17,10 +17,10 @@ from loop_ir import (
     INTEGERS,
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
+    FunctionCall,
     Load,
     Select,
     Unary,
@@ -244,7 +244,7 @@ def _integers(draw: st.DrawFn, scope: Scope, dtype: str, depth: int) -> Expr:
     if kind == "unary":
         return Unary(draw(st.sampled_from(("neg", "invert"))), first, dtype)
     if kind == "call":
-        return Call(draw(st.sampled_from(("abs", "sign", "popcount"))), (first,), dtype)
+        return FunctionCall(draw(st.sampled_from(("abs", "sign", "popcount"))), (first,), dtype)
     others = {m.buffer.dtype for m in scope.memory if m.is_exact}
     wanted = FLOATS if kind == "round" and not scope.smooth else INTEGERS
     sources = sorted((others & set(wanted)) - {dtype})
@@ -268,7 +268,7 @@ def _exact_floats(draw: st.DrawFn, scope: Scope, dtype: str, depth: int) -> Expr
     if kind == "mod":
         op = draw(st.sampled_from(("mod", "floordiv")))
         return Binary(op, first, Const(draw(st.sampled_from((2.0, -2.0))), dtype), dtype)
-    return Call(draw(st.sampled_from(ROUNDINGS)), (first,), dtype)
+    return FunctionCall(draw(st.sampled_from(ROUNDINGS)), (first,), dtype)
 
 
 @st.composite
@@ -306,7 +306,7 @@ def _float_leaf(draw: st.DrawFn, scope: Scope, dtype: str) -> Expr:
     load = draw(loads(scope, draw(st.sampled_from(written))))
     # Sums of 16-bit floats stay far from their largest number.
     if scope.tame or dtype.endswith("16") or draw(st.integers(0, 3)) == 3:
-        return Call("tanh", (load,), dtype)
+        return FunctionCall("tanh", (load,), dtype)
     return Binary("mul", Const(0.25, dtype), load, dtype)
 
 
@@ -334,11 +334,11 @@ def _calls(draw: st.DrawFn, argument: Expr) -> Expr:
     dtype = argument.dtype
     function = draw(st.sampled_from((*LIPSCHITZ, "exp", "sqrt", "log")))
     if function in LIPSCHITZ:
-        return Call(function, (argument,), dtype)
-    bounded = Call("sin", (argument,), dtype)
+        return FunctionCall(function, (argument,), dtype)
+    bounded = FunctionCall("sin", (argument,), dtype)
     if function == "exp":
-        return Call(function, (bounded,), dtype)
-    return Call(function, (Binary("add", Const(2.0, dtype), bounded, dtype),), dtype)
+        return FunctionCall(function, (bounded,), dtype)
+    return FunctionCall(function, (Binary("add", Const(2.0, dtype), bounded, dtype),), dtype)
 
 
 @st.composite

@@ -15,11 +15,11 @@ import numpy as np
 from loop_ir import (
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
     For,
+    FunctionCall,
     If,
     Kernel,
     Load,
@@ -130,7 +130,7 @@ class _Walker:
             case Binary(op=op, left=left, right=right):
                 return _applied(op, scalars.binary(op, left.dtype), self.dual(left),
                                 self.dual(right), smooth=is_float(expr.dtype))  # fmt: skip
-            case Call(function=function, args=args):
+            case FunctionCall(function=function, args=args):
                 return _applied(function, scalars.call(function, args[0].dtype),
                                 *map(self.dual, args), smooth=is_float(expr.dtype))  # fmt: skip
 

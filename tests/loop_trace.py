@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from loop_ir import (
     Binary,
-    Call,
     Cast,
     Const,
     Expr,
     For,
+    FunctionCall,
     If,
     Kernel,
     Load,
@@ -172,7 +172,7 @@ class _Tracer:
             case Binary(op=op, left=left, right=right):
                 function = scalars.binary(op, left.dtype)
                 return function(self.value(left, order), self.value(right, order))
-            case Call(function=name, args=args):
+            case FunctionCall(function=name, args=args):
                 function = scalars.call(name, args[0].dtype)
                 return function(*(self.value(arg, order) for arg in args))
             case Cast(operand=operand, dtype=dtype):

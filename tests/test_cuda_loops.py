@@ -27,7 +27,6 @@ from loop_ir import (
     PREAMBLE,
     Binary,
     Buffer,
-    Call,
     Cast,
     ClearBuffer,
     Const,
@@ -35,6 +34,7 @@ from loop_ir import (
     CudaSource,
     Expr,
     For,
+    FunctionCall,
     Kernel,
     Launch,
     Load,
@@ -481,7 +481,9 @@ def every_operation() -> Iterator[Kernel]:
         for name, takes in _FUNCTIONS.items():
             if dtype in takes:
                 args = (x, y)[: FUNCTIONS[name].arity]
-                values.append(Call(name, args, "bool" if FUNCTIONS[name].to_bool else dtype))
+                values.append(
+                    FunctionCall(name, args, "bool" if FUNCTIONS[name].to_bool else dtype)
+                )
         values += [Cast(x, other) for other in DTYPES if other != dtype]
         outputs = [Buffer(f"o{i}", (64,), value.dtype) for i, value in enumerate(values)]
         stores = [

@@ -156,6 +156,17 @@ def test_a_room_says_what_it_may_import(room: str) -> None:
     assert set(re.findall(r"`(\w+)`", stated[1])) == ROOMS[room]
 
 
+def test_a_class_name_has_one_meaning() -> None:
+    homes: dict[str, list[str]] = {}
+    for module, path in SOURCES.items():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module)
+    # TVM's compute has a class of that name, which its error texts show, and so has MindSpore.
+    homes.pop("Tensor")
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+
+
 def test_the_func_types_do_not_know_one_another() -> None:
     folders = {m: m.split(".")[2] for m in SOURCES if m.startswith("msops._backends.")}
     assert len(set(folders.values())) >= 2

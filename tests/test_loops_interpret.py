@@ -15,9 +15,9 @@ from loop_expressions import LIPSCHITZ
 from loop_ir import (
     FLOATS,
     Binary,
-    Call,
     Cast,
     For,
+    FunctionCall,
     If,
     Kernel,
     Local,
@@ -396,7 +396,7 @@ def test_smooth_kernels_neither_compare_nor_round_floats(case: Case) -> None:
                     assert op in ("add", "sub", "mul", "div")
                 case Cast(operand=operand, dtype=dtype) if operand.dtype in FLOATS:
                     assert dtype in FLOATS
-                case Call(function=function, args=args) if args[0].dtype in FLOATS:
+                case FunctionCall(function=function, args=args) if args[0].dtype in FLOATS:
                     assert function in (*LIPSCHITZ, "exp", "sqrt", "log")
 
 
@@ -430,7 +430,14 @@ def test_random_kernels_have_every_feature() -> None:
 
     collect()
     nodes = {cls.__name__ for cls in (For, If, Local, Select)} | {"Store", "Load", "Binary", "Cast"}
-    assert seen >= nodes | {"Unary", "Call", "triangular", "table", "data-dependent", "in place"}
+    assert seen >= nodes | {
+        "Unary",
+        "FunctionCall",
+        "triangular",
+        "table",
+        "data-dependent",
+        "in place",
+    }
 
 
 # Agreement (rule 6).

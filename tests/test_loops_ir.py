@@ -17,11 +17,11 @@ from loop_ir import (
     INTEGERS,
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
     For,
+    FunctionCall,
     If,
     IRError,
     Kernel,
@@ -145,8 +145,8 @@ A, N, B = (
         ("max[i]", Load("max", (VAR,), "float32")),
         ("local[]", Load("local", (), "float32")),
         ("a[n[i]]", Load("a", (N,), "float32")),
-        ("isnan(a[i])", Call("isnan", (A,), "bool")),
-        ("atan2(a[i], a[i])", Call("atan2", (A, A), "float32")),
+        ("isnan(a[i])", FunctionCall("isnan", (A,), "bool")),
+        ("atan2(a[i], a[i])", FunctionCall("atan2", (A, A), "float32")),
         ("a[i] < a[i]", Binary("lt", A, A, "bool")),
         ("b[i] ? a[i] : a[i]", Select(B, A, A, "float32")),
         ("b[i] ? (b[i] ? i : 2) : i", Select(B, Select(B, VAR, TWO, "int32"), VAR, "int32")),
@@ -169,7 +169,7 @@ def test_every_operation_round_trips(op: str) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_round_trips(name: str) -> None:
     row = FUNCTIONS[name]
-    expr = Call(name, (A,) * row.arity, "bool" if row.to_bool else "float32")
+    expr = FunctionCall(name, (A,) * row.arity, "bool" if row.to_bool else "float32")
     assert parse_expr(expr_text(expr), BUFFERS) == expr
 
 
@@ -337,16 +337,18 @@ FAULTS: dict[str, list[Kernel]] = {
         with_value(Binary("add", ZERO, ZERO, "float32")),
         with_condition(If(Binary("lt", ONE, ONE, "float32"), ()).condition),
     ],
-    "a function is a known one": [with_value(Call("gamma", (ONE,), "float32"))],
-    "a function has its arguments": [with_value(Call("exp", (ONE, ONE), "float32"))],
-    "arguments of a function have one dtype": [with_value(Call("atan2", (ONE, ZERO), "float32"))],
+    "a function is a known one": [with_value(FunctionCall("gamma", (ONE,), "float32"))],
+    "a function has its arguments": [with_value(FunctionCall("exp", (ONE, ONE), "float32"))],
+    "arguments of a function have one dtype": [
+        with_value(FunctionCall("atan2", (ONE, ZERO), "float32"))
+    ],
     "a function takes such ones": [
-        kernel(Store("x", (Call("exp", (ZERO,), "int32"),), ONE)),
-        with_value(Call("popcount", (ONE,), "float32")),
+        kernel(Store("x", (FunctionCall("exp", (ZERO,), "int32"),), ONE)),
+        with_value(FunctionCall("popcount", (ONE,), "float32")),
     ],
     "a function has its result's dtype": [
-        with_value(Call("exp", (ONE,), "float64")),
-        with_value(Call("isnan", (ONE,), "float32")),
+        with_value(FunctionCall("exp", (ONE,), "float64")),
+        with_value(FunctionCall("isnan", (ONE,), "float32")),
     ],
     "a cast is to a dtype of the IR": [with_value(Cast(ONE, "double"))],
     "the condition of a select is a bool": [with_value(Select(ZERO, ONE, ONE, "float32"))],

@@ -20,11 +20,11 @@ from loop_ir import (
     INTEGERS,
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
     For,
+    FunctionCall,
     Kernel,
     Load,
     Store,
@@ -232,7 +232,7 @@ def test_functions_of_floats(name: str, dtype: str) -> None:
             continue  # `math` raises where the IR gives NaN or an infinity; see below
     assert len(keep) > 3
     arguments = tuple(array[keep] for array in arguments)
-    got = evaluate(lambda *args: Call(name, args, args[0].dtype), *arguments)
+    got = evaluate(lambda *args: FunctionCall(name, args, args[0].dtype), *arguments)
     with np.errstate(over="ignore"):
         close(got, np.array(expected).astype(got.dtype))
 
@@ -262,13 +262,13 @@ def test_functions_of_floats(name: str, dtype: str) -> None:
     ],
 )
 def test_functions_at_their_edges(name: str, argument: float, expected: float) -> None:
-    got = evaluate(lambda a: Call(name, (a,), "float64"), np.array([argument]))
+    got = evaluate(lambda a: FunctionCall(name, (a,), "float64"), np.array([argument]))
     np.testing.assert_array_equal(got, [expected])
 
 
 def test_fmod_has_the_sign_of_the_first_argument() -> None:
     left, right = np.array([-7.5, 7.5, 1.0]), np.array([2.0, -2.0, 0.0])
-    got = evaluate(lambda a, b: Call("fmod", (a, b), "float64"), left, right)
+    got = evaluate(lambda a, b: FunctionCall("fmod", (a, b), "float64"), left, right)
     np.testing.assert_array_equal(got, [-1.5, 1.5, math.nan])
 
 
@@ -278,7 +278,7 @@ def test_functions_of_integers(dtype: str) -> None:
     bits = np.iinfo(dtype).bits
 
     def apply(name: str) -> list[int]:
-        return evaluate(lambda a: Call(name, (a,), dtype), values).tolist()
+        return evaluate(lambda a: FunctionCall(name, (a,), dtype), values).tolist()
 
     assert apply("abs") == np.abs(values).tolist()
     assert apply("sign") == np.sign(values).tolist()
@@ -289,7 +289,7 @@ def test_functions_of_integers(dtype: str) -> None:
 @pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
 def test_tests_of_floats(name: str, dtype: str) -> None:
     values = floats(dtype)
-    got = evaluate(lambda a: Call(name, (a,), "bool"), values)
+    got = evaluate(lambda a: FunctionCall(name, (a,), "bool"), values)
     np.testing.assert_array_equal(got, getattr(np, name)(values))
 
 

@@ -16,11 +16,11 @@ from loop_ir import (
     INTEGERS,
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
     For,
+    FunctionCall,
     Kernel,
     Load,
     Store,
@@ -85,7 +85,7 @@ def operations_of(dtype: str) -> list[Expr]:
     for name, function in FUNCTIONS.items():
         if dtype in DOMAINS[function.domain]:
             result = "bool" if function.to_bool else dtype
-            found.append(Call(name, (x, y)[: function.arity], result))
+            found.append(FunctionCall(name, (x, y)[: function.arity], result))
     return found + [Cast(x, other) for other in (*FLOATS, *INTEGERS, "bool") if other != dtype]
 
 

@@ -1,7 +1,7 @@
 """Loop kernels by value, and their specialisations.
 
 What a kernel is must be known before any shape is (ops of equal kernels share), and it is compiled
-per `Case`: shapes, dtypes and attributes. A kernel's derivative is a kernel again.
+per `LoopCase`: shapes, dtypes and attributes. A kernel's derivative is a kernel again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LoopKernel:
         """Returns the kernel as it is if its function runs now."""
         return dataclasses.replace(self, function=self.function.read_again())
 
-    def specialise(self, case: Case) -> Kernel:
+    def specialise(self, case: LoopCase) -> Kernel:
         """Returns the loop IR for one case."""
         arguments = iter(case.inputs)
         grouped = [
@@ -86,7 +86,7 @@ class AdjointKernel:
         """Returns the kernel: what it is made of is settled."""
         return self
 
-    def specialise(self, case: Case) -> Kernel:
+    def specialise(self, case: LoopCase) -> Kernel:
         """Returns the loop IR for one case."""
         forward = dataclasses.replace(
             case,
@@ -99,7 +99,7 @@ class AdjointKernel:
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class LoopCase:
     """What a kernel is specialised for.
 
     Attributes:
@@ -120,7 +120,7 @@ class Case:
 Kernels: TypeAlias = LoopKernel | AdjointKernel
 
 
-def case_of(request: Request) -> Case:
+def case_of(request: Request) -> LoopCase:
     """Returns what a call asks its kernel to be specialised for.
 
     Raises:
@@ -133,7 +133,7 @@ def case_of(request: Request) -> Case:
     specs = tuple(Spec(tuple(s.shape), as_dtype(s.dtype).name) for s in structs)
     for position, spec in enumerate(specs):
         _check(spec, f"input {position}", request.who)
-    return Case(
+    return LoopCase(
         layout=request.call.layout,
         inputs=specs,
         attributes=request.attributes,
@@ -163,19 +163,19 @@ def _check(spec: Spec, what: str, who: str) -> None:
     )
 
 
-def compile_case(kernel: Kernels, case: Case) -> Specialisation:
+def compile_case(kernel: Kernels, case: LoopCase) -> Specialisation:
     """Returns the kernel compiled for a case; every stage of it is made once."""
     return _own_specialisation(ByIdentity(kernel), case)
 
 
 @functools.lru_cache(maxsize=256)
-def _own_specialisation(kernel: ByIdentity[Kernels], case: Case) -> Specialisation:
+def _own_specialisation(kernel: ByIdentity[Kernels], case: LoopCase) -> Specialisation:
     """Returns what stays a kernel's own for a case, however its globals change later."""
     return _shared_specialisation(kernel.value.read_again(), case)
 
 
 @functools.lru_cache(maxsize=256)
-def _shared_specialisation(kernel: Kernels, case: Case) -> Specialisation:
+def _shared_specialisation(kernel: Kernels, case: LoopCase) -> Specialisation:
     # At the first call of a loop kernel: `import msops` loads none of the compiler.
     from msops._loops.specialisation import Specialisation
 

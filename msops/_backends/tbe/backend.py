@@ -149,7 +149,7 @@ class TbeBackend:
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class TbeCase:
     """What a kernel is run for.
 
     Attributes:
@@ -177,7 +177,7 @@ def _flat(slots: Sequence[Slot]) -> tuple[EntryPort, ...]:
     return tuple(port for group in groups for port in group if port is not None)
 
 
-def _case(kernel: TbeKernel, request: Request) -> Case:
+def _case(kernel: TbeKernel, request: Request) -> TbeCase:
     """Returns what a call asks a kernel to be run for."""
     (info,) = (info for info in request.infos if info.target == "Ascend")
     element = request.call.element
@@ -187,7 +187,7 @@ def _case(kernel: TbeKernel, request: Request) -> Case:
     outputs = group_outputs(info, structs, request.who)
     values = dict(request.attributes)
     attributes = tuple((one.name, values.get(one.name)) for one in info.attributes)
-    return Case(
+    return TbeCase(
         _slots(info.inputs, row.inputs, inputs, request.who),
         _slots(info.outputs, row.outputs, outputs, request.who),
         attributes,
@@ -252,19 +252,19 @@ def _port(port: OpInfoPort, layout: str, struct: Any, suffix: str, who: str) -> 
     return EntryPort(port.name + suffix, port.kind, laid_out, dtype, layout, shape)
 
 
-def _specialised(kernel: TbeKernel, case: Case) -> Program:
+def _specialised(kernel: TbeKernel, case: TbeCase) -> Program:
     """Returns what the kernel described for a case."""
     return _own_program(ByIdentity(kernel), case)
 
 
 @functools.lru_cache(maxsize=256)
-def _own_program(kernel: ByIdentity[TbeKernel], case: Case) -> Program:
+def _own_program(kernel: ByIdentity[TbeKernel], case: TbeCase) -> Program:
     """Returns what stays a kernel's own for a case, however its globals change later."""
     return _shared_program(kernel.value.read_again(), case)
 
 
 @functools.lru_cache(maxsize=256)
-def _shared_program(kernel: TbeKernel, case: Case) -> Program:
+def _shared_program(kernel: TbeKernel, case: TbeCase) -> Program:
     from msops._ascend.tbe.entry import run_entry
 
     function = kernel.function.function

@@ -15,11 +15,11 @@ import numpy as np
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
-    Call,
     Cast,
     Const,
     Expr,
     For,
+    FunctionCall,
     Select,
     Unary,
     Var,
@@ -65,7 +65,7 @@ def unwrapped_range(expr: Expr, ranges: Ranges) -> Range | None:
         case Unary(op="neg", operand=operand):
             low, high = range_of(operand, ranges)
             return (-high, -low)
-        case Call(function="abs", args=(operand,)):
+        case FunctionCall(function="abs", args=(operand,)):
             low, high = range_of(operand, ranges)
             return (max(low, -high, 0), max(-low, high))
         case Cast(operand=operand) if operand.dtype in INTEGERS or operand.dtype == "bool":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.nodes import Binary, BinaryOp, Call, Cast, Const, Expr, Unary, Var
+from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Const, Expr, FunctionCall, Unary, Var
 from msops._loops.ir.operators import FLOATS, result_dtype
 
 
@@ -31,7 +31,7 @@ def binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
 
 def call(function: str, *args: Expr) -> Expr:
     """Returns a function of expressions of one dtype."""
-    return Call(function, args, args[0].dtype)
+    return FunctionCall(function, args, args[0].dtype)
 
 
 def neg(expr: Expr) -> Expr:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from msops._loops.gradient.algebra import add, binary, cast, mul, negation, number
 from msops._loops.gradient.rules import RULES
-from msops._loops.ir.nodes import Binary, BinaryOp, Call, Cast, Expr, Load, Select, Unary
+from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Expr, FunctionCall, Load, Select, Unary
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import operands
 
@@ -56,7 +56,7 @@ def branches(expr: Expr) -> tuple[Expr, ...]:
 def operation(expr: Expr) -> str:
     """Returns the name of a node's operation or function; "" for other nodes."""
     match expr:
-        case Unary(op=name) | Binary(op=name) | Call(function=name):
+        case Unary(op=name) | Binary(op=name) | FunctionCall(function=name):
             return name
     return ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from msops._loops.ir.nodes import Binary, Buffer, Call, Expr, Load, Select
+from msops._loops.ir.nodes import Binary, Buffer, Expr, FunctionCall, Load, Select
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import expressions, operands, rewrite
 
@@ -40,7 +40,9 @@ def _largest_repeated(values: list[Expr]) -> Expr | None:
 
 
 def _operations(expr: Expr) -> Iterator[Expr]:
-    return (p for p in expressions(expr) if isinstance(p, Binary | Call) and is_float(p.dtype))
+    return (
+        p for p in expressions(expr) if isinstance(p, Binary | FunctionCall) and is_float(p.dtype)
+    )
 
 
 def _certain(expr: Expr) -> Iterator[Expr]:

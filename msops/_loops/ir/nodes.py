@@ -108,7 +108,7 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """A mathematical function of `functions.FUNCTIONS`."""
 
     function: str
@@ -134,7 +134,7 @@ class Select:
     dtype: str
 
 
-Expr: TypeAlias = Const | Var | Load | Unary | Binary | Call | Cast | Select
+Expr: TypeAlias = Const | Var | Load | Unary | Binary | FunctionCall | Cast | Select
 
 
 # Statements. A body is a tuple of them, run in order.

@@ -26,11 +26,11 @@ import math
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
     For,
+    FunctionCall,
     If,
     Kernel,
     Load,
@@ -104,7 +104,7 @@ def expr_text(expr: Expr, outermost: bool = False) -> str:
             if sign.isalpha():
                 return f"{sign}({_listed((left, right))})"
             text = f"{expr_text(left)} {sign} {expr_text(right)}"
-        case Call(function=function, args=args):
+        case FunctionCall(function=function, args=args):
             return f"{function}({_listed(args)})"
         case Cast(operand=operand, dtype=dtype):
             return f"{dtype}({expr_text(operand, outermost=True)})"

@@ -8,10 +8,10 @@ from typing import Protocol, Self, TypeVar
 
 from msops._loops.ir.nodes import (
     Binary,
-    Call,
     Cast,
     Expr,
     For,
+    FunctionCall,
     If,
     Kernel,
     Load,
@@ -41,7 +41,7 @@ def operands(expr: Expr) -> tuple[Expr, ...]:
             return (operand,)
         case Binary(left=left, right=right):
             return (left, right)
-        case Call(args=args):
+        case FunctionCall(args=args):
             return args
         case Select(condition=condition, then=then, otherwise=otherwise):
             return (condition, then, otherwise)
@@ -152,7 +152,7 @@ def map_operands(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             return dataclasses.replace(expr, operand=change(operand))
         case Binary(left=left, right=right):
             return dataclasses.replace(expr, left=change(left), right=change(right))
-        case Call(args=args):
+        case FunctionCall(args=args):
             return dataclasses.replace(expr, args=tuple(map(change, args)))
         case Select(condition=condition, then=then, otherwise=otherwise):
             return dataclasses.replace(

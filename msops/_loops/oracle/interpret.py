@@ -20,11 +20,11 @@ from msops._loops.ir import scalars
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
     For,
+    FunctionCall,
     If,
     Kernel,
     Load,
@@ -242,7 +242,7 @@ class _Machine:
                 return _applied(scalars.unary(op, operand.dtype), self._value(operand))
             case Binary():
                 return self._binary(expr)
-            case Call(function=function, args=args):
+            case FunctionCall(function=function, args=args):
                 called = scalars.call(function, args[0].dtype)
                 return _applied(called, *map(self._value, args))
             case Cast(operand=operand, dtype=dtype):

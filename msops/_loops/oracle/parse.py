@@ -13,11 +13,11 @@ from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
     For,
+    FunctionCall,
     If,
     Kernel,
     Load,
@@ -276,7 +276,7 @@ class _Parser(Reader):
             return Cast(args[0], name)
         if function is None:
             return _binary(_PREFIX[name], *args)
-        return Call(name, args, "bool" if function.to_bool else args[0].dtype)
+        return FunctionCall(name, args, "bool" if function.to_bool else args[0].dtype)
 
 
 def _binary(op: str, left: Expr, right: Expr) -> Binary:

@@ -17,11 +17,11 @@ from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
     For,
+    FunctionCall,
     If,
     Kernel,
     Load,
@@ -114,15 +114,15 @@ def _operation_dtype(operation: Binary) -> str:
     return result_dtype(operation.op, operation.left.dtype)
 
 
-def _arity(call: Call) -> int:
+def _arity(call: FunctionCall) -> int:
     return FUNCTIONS[call.function].arity
 
 
-def _arguments(call: Call) -> set[str]:
+def _arguments(call: FunctionCall) -> set[str]:
     return {arg.dtype for arg in call.args}
 
 
-def _call_dtype(call: Call) -> str:
+def _call_dtype(call: FunctionCall) -> str:
     return "bool" if FUNCTIONS[call.function].to_bool else call.args[0].dtype
 
 
@@ -163,7 +163,7 @@ RULES: dict[type, tuple[Rule, ...]] = {
         Rule("an operation takes such operands", lambda e, s: e.left.dtype in _BINARY[e.op]),
         Rule("an operation has its result's dtype", lambda e, s: e.dtype == _operation_dtype(e)),
     ),
-    Call: (
+    FunctionCall: (
         Rule("a function is a known one", lambda e, s: e.function in FUNCTIONS),
         Rule("a function has its arguments", lambda e, s: len(e.args) == _arity(e)),
         Rule("arguments of a function have one dtype", lambda e, s: len(_arguments(e)) == 1),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from msops._loops.analysis.conditions import conjuncts
-from msops._loops.ir.nodes import Binary, BinaryOp, Call, Const, Expr, Load, Select, Store
+from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr, FunctionCall, Load, Select, Store
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import loads
 
@@ -46,7 +46,7 @@ class Extreme:
         value = store.value
         if is_float(dtype):
             worst = Const(-math.inf if self.op == "max" else math.inf, dtype)
-            value = Select(Call("isnan", (value,), "bool"), worst, value, dtype)
+            value = Select(FunctionCall("isnan", (value,), "bool"), worst, value, dtype)
         return dataclasses.replace(store, value=Binary(self.op, old, value, dtype))
 
 

@@ -15,7 +15,19 @@ from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, mean_trips
 from msops._loops.analysis.ranges import Ranges, loop_range, range_of
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import Call, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
+from msops._loops.ir.nodes import (
+    Const,
+    Expr,
+    For,
+    FunctionCall,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import bodies, expressions, loads, operands, statements
 from msops._loops.to_c.strides import accesses
@@ -118,7 +130,7 @@ class NativeCosts:
         match expr:
             case Load(buffer=buffer, indices=indices):
                 return self._address(indices, vector) + self._access(buffer, indices, vector)
-            case Call(function=function) if not FUNCTIONS[function].is_instruction:
+            case FunctionCall(function=function) if not FUNCTIONS[function].is_instruction:
                 own = SECONDS_PER_FUNCTION if vector else SECONDS_PER_SCALAR_FUNCTION
             case Const() | Var():
                 own = 0.0

@@ -19,9 +19,9 @@ from msops._loops.analysis.polyhedral.library import TooComplex, analysis, count
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Binary,
-    Call,
     Expr,
     For,
+    FunctionCall,
     If,
     Kernel,
     Load,
@@ -70,7 +70,7 @@ def _kind(expr: Expr) -> str | None:
             return "transcendentals"
         case Binary(op=op) if op not in (*COMPARISONS, *LOGICAL):
             return "flops"
-        case Call(function=function) if not FUNCTIONS[function].to_bool:
+        case FunctionCall(function=function) if not FUNCTIONS[function].to_bool:
             return "transcendentals" if FUNCTIONS[function].is_transcendental else "flops"
     return None
 

@@ -13,7 +13,7 @@ from msops._loops.frontends.hybrid.typing import Typing, is_literal, wider_liter
 from msops._loops.frontends.hybrid.values import literal
 from msops._loops.ir import operators, scalars
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import Binary, BinaryOp, Call, Cast, Const, Expr, Unary, UnaryOp
+from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Const, Expr, FunctionCall, Unary, UnaryOp
 from msops._loops.ir.operators import INTEGERS, is_float, result_dtype
 
 OPERATORS: dict[type[ast.operator], tuple[str, BinaryOp]] = {
@@ -167,7 +167,7 @@ def function(typing: Typing, node: ast.AST, name: str, args: tuple[Expr, ...]) -
         folded = _folded(name, args[0])
         if folded is not None:
             return folded
-    return Call(name, args, "bool" if row.to_bool else dtype)
+    return FunctionCall(name, args, "bool" if row.to_bool else dtype)
 
 
 def _folded(name: str, arg: Const) -> Const | None:

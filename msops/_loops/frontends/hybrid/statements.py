@@ -21,9 +21,9 @@ from msops._loops.frontends.hybrid.typing import convert, is_literal, promoted
 from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe
 from msops._loops.ir.nodes import (
     Buffer,
-    Call,
     Const,
     Expr,
+    FunctionCall,
     If,
     Load,
     Stmt,
@@ -123,7 +123,8 @@ def _stays_equal(value: Value) -> bool:
     if not isinstance(value, EXPR) or isinstance(value, Const):
         return True
     return not any(
-        isinstance(part, (Load, Call)) or is_float(part.dtype) for part in expressions(value)
+        isinstance(part, (Load, FunctionCall)) or is_float(part.dtype)
+        for part in expressions(value)
     )
 
 

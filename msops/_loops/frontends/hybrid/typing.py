@@ -19,7 +19,7 @@ from msops._loops.frontends.hybrid.names import ScopedName
 from msops._loops.frontends.hybrid.values import named
 from msops._loops.frontends.promotion import common_dtype
 from msops._loops.frontends.reporting import Reporter
-from msops._loops.ir.nodes import Binary, Call, Cast, Const, Expr, Load, Select, Unary
+from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load, Select, Unary
 from msops._loops.ir.operators import INTEGERS, is_float
 from msops._loops.ir.walk import operands
 
@@ -123,7 +123,7 @@ class Typing:
                 return self.untyped.get(buffer)
             case Select(then=then, otherwise=otherwise):
                 parts: tuple[Expr, ...] = (then, otherwise)
-            case Unary() | Binary() | Call():
+            case Unary() | Binary() | FunctionCall():
                 parts = operands(value)
             case _:
                 return None

@@ -8,10 +8,10 @@ from typing import TypeAlias
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
+    FunctionCall,
     Load,
     Select,
     Unary,
@@ -29,7 +29,7 @@ class WholeTensor:
 Value: TypeAlias = "Expr | WholeTensor | str | tuple[Value, ...]"
 """A scalar of the IR, a tensor, a dtype's name, or a tuple (shapes, indices, captured tuples)."""
 
-EXPR = (Const, Var, Load, Unary, Binary, Call, Cast, Select)
+EXPR = (Const, Var, Load, Unary, Binary, FunctionCall, Cast, Select)
 
 
 def literal(value: bool | int | float) -> Const:

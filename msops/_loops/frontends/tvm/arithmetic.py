@@ -21,7 +21,7 @@ from msops._loops.frontends.tvm.expr import (
     const,
 )
 from msops._loops.frontends.tvm.tracing import value_error
-from msops._loops.ir.nodes import Binary, BinaryOp, Call, Select
+from msops._loops.ir.nodes import Binary, BinaryOp, FunctionCall, Select
 from msops._loops.ir.operators import INTEGERS, is_float, result_dtype
 
 
@@ -96,7 +96,7 @@ def call(function: str, *args: Any) -> ScalarExpr:
     if len(exprs) == 2:
         exprs = list(matched(function, *args))
     nodes = tuple(expr.node for expr in exprs)
-    return ScalarExpr(Call(function, nodes, exprs[0].dtype), union_of(exprs))
+    return ScalarExpr(FunctionCall(function, nodes, exprs[0].dtype), union_of(exprs))
 
 
 def select(condition: Any, then: Any, otherwise: Any) -> ScalarExpr:

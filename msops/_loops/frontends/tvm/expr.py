@@ -13,7 +13,17 @@ import numpy as np
 
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tracing import fresh_key, type_error, value_error
-from msops._loops.ir.nodes import INDEX_DTYPE, Call, Cast, Const, Expr, Load, Unary, UnaryOp, Var
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Cast,
+    Const,
+    Expr,
+    FunctionCall,
+    Load,
+    Unary,
+    UnaryOp,
+    Var,
+)
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.text import expr_text
 
@@ -84,7 +94,7 @@ class ScalarExpr:
         return ScalarExpr(Unary(op, self.node, self.dtype), self.sources)
 
     def __abs__(self) -> ScalarExpr:
-        return ScalarExpr(Call("abs", (self.node,), self.dtype), self.sources)
+        return ScalarExpr(FunctionCall("abs", (self.node,), self.dtype), self.sources)
 
 
 class ConstExpr(ScalarExpr):

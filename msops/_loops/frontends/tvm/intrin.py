@@ -21,7 +21,7 @@ from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr, cast, const
 from msops._loops.frontends.tvm.tracing import backend_error, value_error
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import BinaryOp, Call
+from msops._loops.ir.nodes import BinaryOp, FunctionCall
 from msops._loops.ir.operators import INTEGERS, is_float
 
 
@@ -51,7 +51,7 @@ def unary(name: str, value: Any) -> ScalarExpr:
     if x.dtype == "bool":
         x = x.astype("int32")
     dtype = "bool" if row.to_bool else x.dtype
-    return ScalarExpr(Call(name, (x.node,), dtype), x.sources)
+    return ScalarExpr(FunctionCall(name, (x.node,), dtype), x.sources)
 
 
 def of_two(name: str, left: Any, right: Any) -> ScalarExpr:

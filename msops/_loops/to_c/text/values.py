@@ -23,10 +23,10 @@ from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
-    Call,
     Cast,
     Const,
     Expr,
+    FunctionCall,
     Kernel,
     Load,
     Select,
@@ -160,7 +160,7 @@ class Values:
                 return self._unary(expr)
             case Binary():
                 return self._binary(expr)
-            case Call(function=function, args=args, dtype=dtype):
+            case FunctionCall(function=function, args=args, dtype=dtype):
                 return self._call(function, args, dtype)
             case Cast(operand=operand, dtype=dtype):
                 return self._cast(operand, dtype)
@@ -371,7 +371,7 @@ class Values:
     def _is_cheap(self, expr: Expr) -> bool:
         """Returns whether an expression may be evaluated where its value is not used."""
         return not any(
-            isinstance(part, Call | Select)
+            isinstance(part, FunctionCall | Select)
             or (isinstance(part, Load) and not self._is_always_inside(part))
             or (isinstance(part, Binary) and part.op in _EXPENSIVE)
             for part in expressions(expr)

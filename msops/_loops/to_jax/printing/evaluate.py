@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jax import lax
 
-from msops._loops.ir.nodes import Binary, Call, Cast, Const, Expr, Load, Select, Unary, Var
+from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load, Select, Unary, Var
 from msops._loops.ir.operators import is_float
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
@@ -36,7 +36,7 @@ def evaluate(expr: Expr, env: Environment) -> Value:
         case Binary(op=op, left=left, right=right):
             function = operations.binary(op, left.dtype)
             return env.apply(function, *_operands(op, (left, right), env))
-        case Call(function=name, args=args):
+        case FunctionCall(function=name, args=args):
             function = operations.call(name, args[0].dtype)
             return env.apply(function, *_operands(name, args, env))
         case Cast(operand=operand, dtype=dtype):

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, computed
-from msops._loops.ir.nodes import Call, Const, Expr, Kernel, Load, Store, Var
+from msops._loops.ir.nodes import Const, Expr, FunctionCall, Kernel, Load, Store, Var
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import expressions, loads, variables
 from msops._loops.to_jax.raising.nests import Nest
@@ -167,7 +167,7 @@ class _Costs:
                 copies = max(copies, count * operand.copies)
                 seconds += (count - 1) * operand.seconds
         self._fused.pop(store.buffer, None)
-        is_cheap = not any(isinstance(part, Call) for part in computed(store.value))
+        is_cheap = not any(isinstance(part, FunctionCall) for part in computed(store.value))
         is_whole = step.nest.iterations >= self._sizes.get(store.buffer, 0)
         if isinstance(step, Map) and is_cheap and is_whole:
             own = _computing(step.nest, SECONDS_PER_OPERATION)
@@ -243,7 +243,7 @@ def _computing(nest: Nest, operation: float) -> float:
         match part:
             case Const() | Var():
                 return 0.0
-            case Call():
+            case FunctionCall():
                 return SECONDS_PER_FUNCTION
             case Load() if nest.is_indirect(part):
                 return SECONDS_PER_GATHERED
