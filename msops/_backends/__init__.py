@@ -7,50 +7,26 @@ Modules: aicpu, aot, loops, pyfunc, tbe.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
-from typing import Literal
+import importlib
+from functools import cache
 
 from msops._op.backend import Backend
 
-# Imported when an op first asks: a program pays for the kinds of kernels that it has.
-
-
-def _aicpu() -> Backend:
-    from msops._backends.aicpu.backend import AicpuBackend
-
-    return AicpuBackend()
-
-
-def _aot() -> Backend:
-    from msops._backends.aot.backend import AotBackend
-
-    return AotBackend()
-
-
-def _loops(func_type: Literal["akg", "hybrid"]) -> Backend:
-    from msops._backends.loops.backend import LoopBackend
-
-    return LoopBackend(func_type)
-
-
-def _pyfunc() -> Backend:
-    from msops._backends.pyfunc.backend import PyfuncBackend
-
-    return PyfuncBackend()
-
-
-def _tbe() -> Backend:
-    from msops._backends.tbe.backend import TbeBackend
-
-    return TbeBackend()
-
-
-BACKENDS: dict[str, Callable[[], Backend]] = {
-    "aicpu": cache(_aicpu),
-    "akg": cache(partial(_loops, "akg")),
-    "aot": cache(_aot),
-    "hybrid": cache(partial(_loops, "hybrid")),
-    "pyfunc": cache(_pyfunc),
-    "tbe": cache(_tbe),
+# A row per func_type: the folder whose module `backend` has `make_backend(func_type)`. It is
+# imported when an op first asks: a program pays for the kinds of kernels that it has.
+BACKENDS = {
+    "aicpu": "aicpu",
+    "akg": "loops",
+    "aot": "aot",
+    "hybrid": "loops",
+    "pyfunc": "pyfunc",
+    "tbe": "tbe",
 }
+
+
+@cache
+def find_backend(func_type: str) -> Backend:
+    """Returns what serves a func_type of `BACKENDS`."""
+    module = importlib.import_module(f"{__name__}.{BACKENDS[func_type]}.backend")
+    backend: Backend = module.make_backend(func_type)
+    return backend

@@ -17,6 +17,8 @@ from msops._op_info import OpInfo
 class OpaqueBackend:
     """A backend whose kernels are called as they are; a func_type adds how it reads them."""
 
+    guard = ""
+    imply_type = ""
     requires_op_info = False
     vmap = "sequential"
     compile_attrs: tuple[str, ...] = ()

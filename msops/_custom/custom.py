@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops import _jax_seam as seam
-from msops._backends import BACKENDS
+from msops._backends import find_backend
 from msops._base.kernel_errors import call_compiled
 from msops._custom.explain import cost_of_call, explain_call, html_table, lowered_text, stand_in
 from msops._custom.options import (
@@ -181,7 +181,7 @@ class Custom:
         self._who = f"Custom '{self.name}'"
         check_rules(bprop, jvp, forward, self._who)
         self.func_type = choose_func_type(func, func_type, self._who)
-        self._backend = BACKENDS[self.func_type]()
+        self._backend = find_backend(self.func_type)
         options = {
             "stateful": stateful,
             "reentrant": reentrant,
@@ -204,7 +204,7 @@ class Custom:
         )
         # A kernel file brings op info of its own.
         holder = self._source if hasattr(self._source, "reg_info") else func
-        infos = read_reg_info(reg_info, holder, self.func_type, self._who)
+        infos = read_reg_info(reg_info, holder, self.func_type, self._who, self._backend.imply_type)
         check_op_info(infos, self._backend, self._who)
         self._infos: tuple[OpInfo, ...] = tuple(infos[target] for target in sorted(infos))
         self._options = self._backend.settle(self._source, self._options, self._infos, self._who)

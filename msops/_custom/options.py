@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from msops._backends import BACKENDS
+from msops._backends import BACKENDS, find_backend
 from msops._op.backend import Backend
 from msops._op.identity import ByValue
 from msops._op.request import Options
@@ -102,16 +102,16 @@ def check_rules(bprop: Any, jvp: Any, forward: Any, who: str) -> None:
         )
 
 
-_FUNC_TYPES_WITH = {
-    "stateful": ("aicpu", "aot", "pyfunc"),
-    "reentrant": ("aicpu", "aot"),
-    "inplace": ("aicpu", "akg", "aot", "hybrid", "pyfunc"),
-    "writable": ("pyfunc",),
-    "host": ("aot",),
-    "cxx11_abi": ("aot",),
-    "dynamic_outputs": ("aicpu",),
-}
-"""The func_types that take an option; those not listed are for all."""
+_OF_SOME = (
+    "stateful",
+    "reentrant",
+    "inplace",
+    "writable",
+    "host",
+    "cxx11_abi",
+    "dynamic_outputs",
+)
+"""The options that not all func_types take: those of `Backend.own_options`."""
 
 _BOOLS = ("stateful", "reentrant", "forward", "writable", "host", "dynamic_outputs")
 
@@ -143,9 +143,10 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
     }
     named = {name: value for name, value in given.items() if name != "batch_dims"}
     options = Options(**{**named, **read})
-    for option, func_types in _FUNC_TYPES_WITH.items():
+    for option in _OF_SOME:
         is_given = getattr(options, option) != getattr(Options, option)
-        if is_given and backend.func_type not in func_types:
+        if is_given and option not in backend.own_options:
+            func_types = [name for name in BACKENDS if option in find_backend(name).own_options]
             raise ArgumentValueError(
                 explain(
                     who,
@@ -176,7 +177,7 @@ def add_side_effects(options: Options, prim_attrs: Mapping[str, Any], backend: B
     A func_type without the option has no effects but its outputs: the attributes change nothing.
     """
     has_effect = any(prim_attrs.get(name) is True for name in _SIDE_EFFECTS)
-    if has_effect and backend.func_type in _FUNC_TYPES_WITH["stateful"]:
+    if has_effect and "stateful" in backend.own_options:
         return dataclasses.replace(options, stateful=True)
     return options
 
@@ -238,7 +239,7 @@ def _wrong_option(option: str, expected: str, value: Any, who: str) -> ArgumentT
 
 def check_op_info(infos: Mapping[str, OpInfo], backend: Backend, who: str) -> None:
     """Checks that an op has the op info that its func_type cannot do without (decision 8)."""
-    target = backend.guard_target("cpu")
+    target = backend.guard or "CPU"
     if backend.requires_op_info and target not in infos:
         raise OpInfoValueError(
             explain(

@@ -24,6 +24,9 @@ class Backend(Protocol):
       platforms: JAX's names of the platforms it lowers for.
       may_have_no_outputs: whether a kernel may be called for its effect alone.
       runs_on_host: whether it lowers to a host callback.
+      own_options: of the options of `Custom` that only some func_types have, those it takes.
+      guard: the target whose op info guards on every platform; empty for the platform's own.
+      imply_type: what op info that names no target is taken to be made for; empty for none.
       requires_op_info: whether an op must have op info for the target that guards it.
       takes_tuples: whether a tuple of numbers beside Tensors is an argument of its kernels.
       vmap: how its kernels batch unless ``Custom(vmap=)`` says otherwise.
@@ -35,6 +38,9 @@ class Backend(Protocol):
     platforms: tuple[str, ...]
     may_have_no_outputs: bool
     runs_on_host: bool
+    own_options: tuple[str, ...]
+    guard: str
+    imply_type: str
     requires_op_info: bool
     takes_tuples: bool
     vmap: str
@@ -54,9 +60,6 @@ class Backend(Protocol):
         self, kernel: Any, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> Any:
         """Returns the kernel's own answer for "shape" or "dtype"."""
-
-    def guard_target(self, platform: str) -> str:
-        """Returns the target whose op info guards on `platform`."""
 
     def trace(self, kernel: Any, request: Request) -> Traced | None:
         """Returns one call as JAX code, for derivatives; None if the kernel is opaque."""

@@ -35,10 +35,11 @@ _TARGET_OF_IMPLY_TYPE: dict[Any, Target] = {
     "GPU": "GPU",
     "CPU": "CPU",
 }
-_TARGET_OF_FUNC_TYPE: dict[Any, Target] = {"tbe": "Ascend", "pyfunc": "CPU"}
 
 
-def read_reg_info(reg_info: Any, func: Any, func_type: str | None, who: str) -> dict[str, OpInfo]:
+def read_reg_info(
+    reg_info: Any, func: Any, func_type: str | None, who: str, imply_type: str = ""
+) -> dict[str, OpInfo]:
     """Returns the op info of one op, by target.
 
     Corresponds to ``Custom._register_info``, except that nothing is registered: MindSpore keeps the
@@ -48,8 +49,9 @@ def read_reg_info(reg_info: Any, func: Any, func_type: str | None, who: str) -> 
       reg_info: a dict, its JSON text, or a (nested) list or tuple of them; None means what
         `custom_info_register` left on `func`.
       func: the op's function, or text.
-      func_type: such as ``"aot"``; deduces the target where the info names none.
+      func_type: such as ``"aot"``, for messages.
       who: the op, for messages, e.g. ``"Custom 'add'"``.
+      imply_type: what an info with neither a target nor what implies one has for its imply_type.
 
     Raises:
       OpInfoTypeError: something has a type that op info cannot have.
@@ -62,7 +64,7 @@ def read_reg_info(reg_info: Any, func: Any, func_type: str | None, who: str) -> 
         reg_info = getattr(func, "reg_info", None)
     infos: dict[str, OpInfo] = {}
     for item in _flatten(reg_info, who):
-        info = read_op_info(item, func_type, who)
+        info = read_op_info(item, func_type, who, imply_type)
         if infos.setdefault(info.target, info) != info:
             raise OpInfoValueError(
                 explain(
@@ -119,17 +121,19 @@ def _not_op_info(item: Any, who: str) -> OpInfoTypeError:
     )
 
 
-def read_op_info(item: Mapping[str, Any], func_type: str | None, who: str) -> OpInfo:
+def read_op_info(
+    item: Mapping[str, Any], func_type: str | None, who: str, imply_type: str
+) -> OpInfo:
     """Returns the `OpInfo` that one dict describes; arguments and errors as `read_reg_info`."""
     _check_keys(item, who)
     inputs = entries_of(item, "inputs", who)
     outputs = entries_of(item, "outputs", who)
     rows = read_rows(item, inputs, outputs, who)
     kinds = kinds_of_rows(rows, len(inputs) + len(outputs))
-    is_tbe = item.get("imply_type") == "TBE" or func_type == "tbe"
+    is_tbe = item.get("imply_type") == "TBE" or imply_type == "TBE"
     info = OpInfo(
         op_name=text_of(item, "op_name", "Custom", "the op info", who),
-        target=_read_target(item, func_type, who),
+        target=_read_target(item, func_type, who, imply_type),
         inputs=_read_ports(inputs, kinds[: len(inputs)], "input", "x", who),
         outputs=_read_ports(outputs, kinds[len(inputs) :], "output", "y", who),
         attributes=tuple(_read_attribute(a, is_tbe, who) for a in entries_of(item, "attr", who)),
@@ -153,7 +157,9 @@ def _check_keys(item: Mapping[str, Any], who: str) -> None:
             )
 
 
-def _read_target(item: Mapping[str, Any], func_type: str | None, who: str) -> Target:
+def _read_target(
+    item: Mapping[str, Any], func_type: str | None, who: str, imply_type: str
+) -> Target:
     named = text_of(item, "target", "UnKnown", "the op info", who)
     remedy = "Set it with .target('CPU') of CustomRegOp, and one op info for each target."
     # "UnKnown" is what CustomRegOp writes until .target is called.
@@ -162,7 +168,7 @@ def _read_target(item: Mapping[str, Any], func_type: str | None, who: str) -> Ta
     for table, key in (
         (_TARGET_OF_PROCESSOR, item.get("processor")),
         (_TARGET_OF_IMPLY_TYPE, item.get("imply_type")),
-        (_TARGET_OF_FUNC_TYPE, func_type),
+        (_TARGET_OF_IMPLY_TYPE, imply_type),
     ):
         if isinstance(key, str) and key in table:
             return table[key]

@@ -175,7 +175,7 @@ class Operator:
         definition = self.definition
         if not platform:
             return None
-        target = definition.backend.guard_target(platform)
+        target = definition.backend.guard or ("CPU" if platform == "cpu" else "GPU")
         return next((info for info in definition.infos if info.target == target), None)
 
     def _attributes(self, call: Call, platform: str) -> tuple[tuple[str, Any], ...]:

@@ -18,7 +18,7 @@ from msops._backends.aicpu.libraries import ATTRIBUTE, SEEDS, build_library, fin
 from msops._base.logging import warn_once
 from msops._calls.library_call import AicpuCall
 from msops._calls.opaque import OpaqueBackend
-from msops._op.backend import Division
+from msops._op.backend import Backend, Division
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
 from msops._toolchain import Library, check_allowed, read_path, require_file
@@ -91,6 +91,8 @@ class AicpuBackend(OpaqueBackend):
 
     func_type = "aicpu"
     platforms: tuple[str, ...] = seam.PLATFORMS
+    own_options: tuple[str, ...] = ("stateful", "reentrant", "inplace", "dynamic_outputs")
+    guard = "Ascend"
     may_have_no_outputs = False
     # Only off the CPU, but a primitive is one for all platforms.
     runs_on_host = True
@@ -163,10 +165,6 @@ class AicpuBackend(OpaqueBackend):
             )
         )
 
-    def guard_target(self, platform: str) -> str:
-        """Returns "Ascend": the kernels are written for it (decision 7)."""
-        return "Ascend"
-
     def call(self, kernel: AicpuKernel, request: Request) -> AicpuCall:
         """Returns the call into the library that holds the kernel, or that the call names."""
         return AicpuCall(
@@ -198,6 +196,11 @@ class AicpuBackend(OpaqueBackend):
     def division(self, kernel: AicpuKernel, request: Request) -> Division:
         """Returns "parts" on the CPU; host callbacks take whole arrays."""
         return "parts" if request.platform == "cpu" else "whole"
+
+
+def make_backend(func_type: str) -> Backend:
+    """Returns the backend, for the table of func_types."""
+    return AicpuBackend()
 
 
 def _check_vmap(options: Options, who: str) -> None:

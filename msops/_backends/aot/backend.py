@@ -17,7 +17,7 @@ from msops._base.logging import warn_once
 from msops._base.paths import get_include
 from msops._calls.library_call import AotCall, infer_shapes, infer_type_ids
 from msops._calls.opaque import OpaqueBackend
-from msops._op.backend import Division
+from msops._op.backend import Backend, Division
 from msops._op.inference import require_numbers
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
@@ -63,6 +63,7 @@ class AotBackend(OpaqueBackend):
 
     func_type = "aot"
     platforms: tuple[str, ...] = ("cpu", "cuda", "rocm")
+    own_options: tuple[str, ...] = ("stateful", "reentrant", "inplace", "host", "cxx11_abi")
     may_have_no_outputs = False
     runs_on_host = False
 
@@ -127,10 +128,6 @@ class AotBackend(OpaqueBackend):
         dtypes = tuple(BY_TYPE_ID[number] for number in type_ids)
         return dtypes if multiple else dtypes[0]
 
-    def guard_target(self, platform: str) -> str:
-        """Returns the target of the platform lowered for."""
-        return "CPU" if platform == "cpu" else "GPU"
-
     def call(self, kernel: AotKernel, request: Request) -> AotCall | None:
         """Returns the call, unless the library is for another platform."""
         if not _runs(kernel, request):
@@ -173,6 +170,11 @@ class AotBackend(OpaqueBackend):
         """Returns "parts" where the library itself runs; host callbacks take whole arrays."""
         by_host = request.platform != "cpu" and request.options.host
         return "parts" if _runs(kernel, request) and not by_host else "whole"
+
+
+def make_backend(func_type: str) -> Backend:
+    """Returns the backend, for the table of func_types."""
+    return AotBackend()
 
 
 def split_func(func: Any, who: str) -> tuple[Path, str]:

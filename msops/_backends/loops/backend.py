@@ -24,7 +24,7 @@ from msops._base.dtypes import as_dtype
 from msops._base.logging import warn_once
 from msops._calls.library_call import AotCall
 from msops._calls.lowering import lower_call
-from msops._op.backend import Division, Trial
+from msops._op.backend import Backend, Division, Trial
 from msops._op.call import Call
 from msops._op.definition import Definition
 from msops._op.identity import ByIdentity, ByValue, RunPerShape
@@ -59,6 +59,9 @@ class LoopBackend:
     """Runs wherever XLA does; guarded by the rows of the platform lowered for (decision 7)."""
 
     platforms: tuple[str, ...] = seam.PLATFORMS
+    own_options: tuple[str, ...] = ("inplace",)
+    guard = ""
+    imply_type = ""
     may_have_no_outputs = False
     runs_on_host = False
     requires_op_info = False
@@ -101,10 +104,6 @@ class LoopBackend:
             output.shape if half == "shape" else as_dtype(output.dtype) for output in outputs
         )
         return answers[0] if len(answers) == 1 else answers
-
-    def guard_target(self, platform: str) -> str:
-        """Returns the target of the platform lowered for."""
-        return "CPU" if platform == "cpu" else "GPU"
 
     def trace(self, kernel: Kernels, request: Request) -> Traced:
         """Returns the raised loops; with adjoint loops for native code, and where JAX has none."""
@@ -176,6 +175,11 @@ class LoopBackend:
     def stages(self, kernel: LoopKernel, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns the kernel's text from loop IR to C and CUDA."""
         return _checked(kernel, request).stages()
+
+
+def make_backend(func_type: str) -> Backend:
+    """Returns the backend, for the table of func_types."""
+    return LoopBackend("hybrid" if func_type == "hybrid" else "akg")
 
 
 def _try_forms(

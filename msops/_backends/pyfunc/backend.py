@@ -16,7 +16,7 @@ from msops._calls.host_function import HostFunction
 from msops._calls.lowering import lower_through_host
 from msops._calls.opaque import OpaqueBackend
 from msops._calls.python_call import PythonCall
-from msops._op.backend import Division
+from msops._op.backend import Backend, Division
 from msops._op.identity import by_live_value
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
@@ -44,6 +44,9 @@ class PyfuncBackend(OpaqueBackend):
 
     func_type = "pyfunc"
     platforms: tuple[str, ...] = seam.PLATFORMS
+    own_options: tuple[str, ...] = ("stateful", "inplace", "writable")
+    guard = "CPU"
+    imply_type = "CPU"
     may_have_no_outputs = True
     runs_on_host = True
     takes_tuples = True
@@ -98,10 +101,6 @@ class PyfuncBackend(OpaqueBackend):
             )
         )
 
-    def guard_target(self, platform: str) -> str:
-        """Returns "CPU": the function runs there whatever the platform."""
-        return "CPU"
-
     def lower(
         self,
         kernel: PyfuncKernel,
@@ -124,3 +123,8 @@ class PyfuncBackend(OpaqueBackend):
         """Returns "parts", unless JAX's callback runs, which is called with whole arrays."""
         by_callback = bool(request.options.compile_attrs) or request.platform != "cpu"
         return "whole" if by_callback else "parts"
+
+
+def make_backend(func_type: str) -> Backend:
+    """Returns the backend, for the table of func_types."""
+    return PyfuncBackend()

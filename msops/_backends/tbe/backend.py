@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
-from msops._op.backend import Division
+from msops._op.backend import Backend, Division
 from msops._op.identity import ByIdentity, ByValue, RunPerShape
 from msops._op.inference import require_numbers
 from msops._op.request import Options, Request
@@ -61,6 +61,9 @@ class TbeBackend:
 
     func_type = "tbe"
     platforms: tuple[str, ...] = seam.PLATFORMS
+    own_options: tuple[str, ...] = ()
+    guard = "Ascend"
+    imply_type = "TBE"
     may_have_no_outputs = False
     runs_on_host = False
     requires_op_info = True
@@ -107,10 +110,6 @@ class TbeBackend:
             )
         )
 
-    def guard_target(self, platform: str) -> str:
-        """Returns "Ascend", for which the kernel was written."""
-        return "Ascend"
-
     def trace(self, kernel: TbeKernel, request: Request) -> Traced:
         """Returns the kernel as JAX code."""
         return Traced(_function(kernel, request))
@@ -146,6 +145,11 @@ class TbeBackend:
     def stages(self, kernel: TbeKernel, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns what the kernel described, as text."""
         return {"dsl": lambda: _specialised(kernel, _case(kernel, request)).text}
+
+
+def make_backend(func_type: str) -> Backend:
+    """Returns the backend, for the table of func_types."""
+    return TbeBackend()
 
 
 @dataclasses.dataclass(frozen=True)
