@@ -102,11 +102,11 @@ def apply(
     Returns:
       The outputs. An input that was changed in place has its own handle.
     """
-    call = FunctionCall(name, tensors, others, is_tensor, trace, current_frame())
+    call = AppliedFunction(name, tensors, others, is_tensor, trace, current_frame())
     return call.apply()
 
 
-class FunctionCall:
+class AppliedFunction:
     """One call of Apply; JAX's traces of it hold it."""
 
     def __init__(
