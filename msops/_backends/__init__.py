@@ -1,5 +1,8 @@
 """The table of func_types, a folder each: how its kernels are read, built, inferred and lowered.
 
+To add a func_type, implement `Backend` (msops/_op/backend.py) in the module `backend` of a new
+folder, with a function `make_backend`, and add a row to `BACKENDS`.
+
 May import: `_ascend`, `_base`, `_calls`, `_jax_seam`, `_loops`, `_op`, `_op_info`, `_primitive`,
 `_toolchain`.
 Modules: aicpu, aot, loops, pyfunc, tbe.
@@ -13,7 +16,7 @@ from functools import cache
 from msops._op.backend import Backend
 
 # A row per func_type: the folder whose module `backend` has `make_backend(func_type)`. It is
-# imported when an op first asks: a program pays for the kinds of kernels that it has.
+# imported at its first use, so a program loads only the backends that it uses.
 BACKENDS = {
     "aicpu": "aicpu",
     "akg": "loops",

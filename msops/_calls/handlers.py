@@ -1,6 +1,6 @@
 """The C++ side: its module, its custom call targets, and the libraries that it knows by content.
 
-Handlers are registered with XLA when a call is first lowered for a platform (decision 14).
+Handlers are registered with XLA when a call is first lowered for a platform.
 """
 
 from __future__ import annotations

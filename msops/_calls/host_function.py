@@ -46,7 +46,7 @@ class HostFunction:
 
     def __init__(self, function: Callable[..., Any], key: Hashable, request: Request):
         call, attributes = request.call, tuple(value for _, value in request.attributes)
-        # The MindSpore face promises private copies, the JAX face read-only views (decision 6).
+        # The MindSpore face promises private copies, the JAX face read-only views.
         self._copies = request.options.writable or call.tensors
         self._returns_tuple = request.outputs.is_tuple
         self._structs = request.outputs.structs

@@ -1,8 +1,8 @@
 """Calls into shared libraries: of aot kernels and C of loops, and of AICPU kernels.
 
-A call names its library by content hash, base name and symbol, never by path or pointer (decision
-13), so that equal programs are equal in every process and the persistent compilation cache and
-`jax.export` can keep them. The path is found in the process: what it built or loaded, then
+A call names its library by content hash, base name and symbol, never by path or pointer. So
+equal programs are equal in every process, and the persistent compilation cache and `jax.export`
+can keep them. The path is found in the process: what it built or loaded, then
 ``MSOPS_LIBRARY_PATH``.
 """
 

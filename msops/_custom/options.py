@@ -238,7 +238,7 @@ def _wrong_option(option: str, expected: str, value: Any, who: str) -> ArgumentT
 
 
 def check_op_info(infos: Mapping[str, OpInfo], backend: Backend, who: str) -> None:
-    """Checks that an op has the op info that its func_type cannot do without (decision 8)."""
+    """Checks that an op has the op info that its func_type requires."""
     target = backend.guard or "CPU"
     if backend.requires_op_info and target not in infos:
         raise OpInfoValueError(

@@ -1,7 +1,7 @@
 """Runs of a `PyboostRunner`: at once on memory, or as a call in the program that is being traced.
 
-In a program a runner is named by an id that is the same in every process that runs the same script
-(decision 20): hash of the module, name of the op, and how many of that name were traced before. The
+In a program a runner is named by an id that is the same in every process that runs the same script:
+hash of the module, name of the op, and how many of that name were traced before. The
 object behind the id belongs to the traced program, and goes when that and what was compiled of it
 are gone.
 """

@@ -1,7 +1,7 @@
 """Functions that a gradient passes through on its way back: `Tensor.register_hook`.
 
 On a value that is being traced a hook is the identity, with a gradient of its own, from where it
-was registered on (decision 10). On a Tensor or Parameter that holds data it is kept, and applied
+was registered on. On a Tensor or Parameter that holds data it is kept, and applied
 whenever the Tensor is what is differentiated.
 """
 

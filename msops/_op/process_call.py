@@ -1,7 +1,7 @@
 """The form of every call of code of this process: C, CUDA, Python functions, extension modules.
 
-A program never has a pointer of its process. It names what it calls by content or by an id
-(decisions 13 and 20), as attributes of a custom call of XLA, and the handlers in xla_kernels/src
+A program never has a pointer of its process. It names what it calls by content or by an id,
+as attributes of a custom call of XLA, and the handlers in xla_kernels/src
 find it in the process that runs the program.
 """
 

@@ -1,6 +1,6 @@
 """The compiled calls of ops, and which ops share them.
 
-Ops of equal definition are one `Programs` (decision 3), so re-creating an op in a loop or
+Ops of equal definition are one `Programs`, so re-creating an op in a loop or
 re-running a notebook cell compiles nothing. JAX's caches hold what was traced, which holds the
 `Operator`; so an Operator must not hold its programs, or none of them would ever be freed.
 """

@@ -1,7 +1,7 @@
 """A bprop as JAX's reverse-mode rule.
 
-`Custom`'s ``bprop(*inputs, out, dout)`` is attached by `jax.custom_vjp` (decision 1): forward runs
-the op, backward runs bprop on the saved inputs and output. Corresponds to MindSpore's
+`Custom`'s ``bprop(*inputs, out, dout)`` is attached by `jax.custom_vjp`: forward runs the op,
+backward runs bprop on the saved inputs and output. Corresponds to MindSpore's
 ``mindspore.ops.Custom(bprop=)``, 2.7.2.
 """
 

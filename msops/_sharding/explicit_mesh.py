@@ -1,7 +1,7 @@
 """Ops in a mesh with Explicit axes, where the types of arrays tell how they are divided.
 
-There an op is a region in which the axes are Auto: XLA divides it (_partitioning.py), and the op's
-rule tells the types of the results.
+There an op is a region in which the axes are Auto: XLA divides it (partitioning.py), and the op's
+rule gives the types of the results.
 """
 
 from __future__ import annotations

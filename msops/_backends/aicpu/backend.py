@@ -1,7 +1,7 @@
 """aicpu: a C++ class derived from ``aicpu::CpuKernel``, in a shared library.
 
 Corresponds to ``mindspore.ops.Custom(func_type="aicpu")``, 2.7.2, which runs it on the AI CPU of
-Ascend. Here it runs on the CPU, and from another device by a round trip to the host (decision 19).
+Ascend. Here it runs on the CPU, and from another device by a round trip to the host.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class AicpuBackend(OpaqueBackend):
     def settle(
         self, source: AicpuSource, options: Options, infos: Sequence[OpInfo], who: str
     ) -> Options:
-        """Refuses a kernel whose library is not named; unseeded draws are state (decision 4)."""
+        """Refuses a kernel whose library is not named; unseeded draws are state."""
         info = next(info for info in infos if info.target == "Ascend")
         attributes = {attribute.name: attribute for attribute in info.attributes}
         if not source.sources and ATTRIBUTE not in attributes:

@@ -59,7 +59,7 @@ class AotKernel:
 
 
 class AotBackend(OpaqueBackend):
-    """Runs on CPU and CUDA, guarded by the rows of the platform lowered for (decision 7)."""
+    """Runs on CPU and CUDA, guarded by the rows of the platform lowered for."""
 
     func_type = "aot"
     platforms: tuple[str, ...] = ("cpu", "cuda", "rocm")
@@ -104,7 +104,7 @@ class AotBackend(OpaqueBackend):
                     "Pass out_shape as a function of the inputs' shapes, e.g. lambda x: x, which "
                     "gets the symbols too",
                 )
-        # Decision 16: which of the two C++ return types a companion has cannot be seen in the
+        # Which of the two C++ return types a companion has cannot be seen in the
         # library, only in the op info.
         multiple = any(
             len(info.outputs) > 1 or any(port.kind == "dynamic" for port in info.outputs)

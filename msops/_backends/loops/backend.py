@@ -56,7 +56,7 @@ _log = logging.getLogger("msops.loops")
 
 
 class LoopBackend:
-    """Runs wherever XLA does; guarded by the rows of the platform lowered for (decision 7)."""
+    """Runs wherever XLA does; guarded by the rows of the platform lowered for."""
 
     platforms: tuple[str, ...] = seam.PLATFORMS
     own_options: tuple[str, ...] = ("inplace",)

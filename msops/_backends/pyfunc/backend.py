@@ -40,7 +40,7 @@ class PyfuncKernel:
 
 
 class PyfuncBackend(OpaqueBackend):
-    """Runs on the host whatever the platform; guarded by the "CPU" rows (decision 7)."""
+    """Runs on the host whatever the platform; guarded by the "CPU" rows."""
 
     func_type = "pyfunc"
     platforms: tuple[str, ...] = seam.PLATFORMS

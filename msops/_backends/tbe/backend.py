@@ -57,7 +57,7 @@ class TbeKernel:
 
 
 class TbeBackend:
-    """Runs wherever XLA does; guarded by the "Ascend" rows everywhere (decision 7)."""
+    """Runs wherever XLA does; guarded by the "Ascend" rows everywhere."""
 
     func_type = "tbe"
     platforms: tuple[str, ...] = seam.PLATFORMS
