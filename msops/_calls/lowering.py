@@ -1,4 +1,4 @@
-"""How a call of code of this process gets into a program."""
+"""Lowers calls of code of this process, to a custom call of XLA or to a host callback."""
 
 from __future__ import annotations
 

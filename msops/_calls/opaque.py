@@ -1,4 +1,4 @@
-"""What all func_types share whose kernels are code of which only how to call it is known."""
+"""What func_types have in common whose kernels are opaque: msops only knows how to call them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Objects of this process that a program refers to: Python functions, and runners of C++.
 
-A program has only an id of them: a digest of what the object is, as far as there is a text of that,
-and a number, as what there is no text of may differ. It is the same in every process that lowers
-the same calls in the same order. So such a program is not exported, and where several processes run
-one program together, each with its own objects, their ids have to be equal.
+A program holds only an id of each: a digest of what can be written of the object as text, and a
+number, because objects of equal text may still differ. The id is the same in every process that
+lowers the same calls in the same order. Such a program is not exported. If several processes run
+one program together, each with its own objects, the ids of these objects have to be equal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The only package that touches `jax.ffi`, `jax.interpreters` and private JAX names.
 
-Each function is a thin verb over one JAX mechanism, so that a JAX upgrade is one diff.
-`partitioning` is imported by its own name: only programs over several devices need it.
+Each function wraps one mechanism of JAX, so a new version of JAX changes only this package.
+`partitioning` is not imported here, because only programs over several devices need it.
 
 May import: no other room.
 Modules: division, ffi, lowering, partitioning, primitives, processes, values.
