@@ -1,6 +1,6 @@
 """The only package that touches `jax.ffi`, `jax.interpreters` and private JAX names.
 
-Each function wraps one mechanism of JAX, so a new version of JAX changes only this package.
+Each function wraps one mechanism of JAX, so a new JAX needs changes in this package only.
 `partitioning` is not imported here, because only programs over several devices need it.
 
 May import: no other room.
