@@ -368,11 +368,8 @@ def test_a_program_that_names_no_runner_of_this_process_is_refused(ops):
 
 
 def test_a_module_for_a_gpu_does_not_run_on_cpu():
-    from msops._extension.loader import Module
-    from msops._extension.runners import TracedRunner, _check_platform
-
-    runner = TracedRunner("id", "Axpy", Module("m", "0", "GPU"), None)
+    axpy = extension("runners", "GPU").axpy
     with pytest.raises(
         BackendError, match="was built for backend 'GPU', and the program is lowered"
     ):
-        _check_platform("cpu", runner)
+        jax.jit(lambda x: axpy(x, x, 2.0))(X)

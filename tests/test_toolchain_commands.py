@@ -9,14 +9,14 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from msops._toolchain import build
-from msops._toolchain.commands import run_command
+from msops import Custom
 from msops.errors import BuildError
 
 ROOT = Path(__file__).resolve().parent.parent
-WHO = "Custom 'op'"
+X = np.zeros(1, np.float32)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def source(tmp_path: Path, name: str = "op.cc") -> Path:
 
 def refusal(tmp_path: Path) -> str:
     with pytest.raises(BuildError) as caught:
-        build(source(tmp_path), who=WHO)
+        Custom(f"{source(tmp_path)}:f", (1,), np.float32).explain(X)
     return str(caught.value)
 
 
@@ -80,9 +80,16 @@ def test_interrupting_python_ends_its_compilers(tmp_path: Path, count: int) -> N
     compiler(tmp_path / "cxx", f"echo $$ >> {tmp_path}/started\nsleep 600\nexit 1")
     paths = [source(tmp_path, f"op{index}.cc") for index in range(count)]
     code = (
-        "import sys, pathlib; from msops._toolchain import resolve\n"
-        "first, *more = map(pathlib.Path, sys.argv[1:])\n"
-        "resolve(first, 'op', more_sources=tuple(more))"
+        "import sys\n"
+        "import numpy as np\n"
+        "from msops import Custom, ops\n"
+        "first, *more = sys.argv[1:]\n"
+        "info = ops.CustomRegOp('f').input(0, 'x').output(0, 'y').target('Ascend').get_op_info()\n"
+        "if more:\n"
+        "    op = Custom([first, *more], (1,), np.float32, 'aicpu', reg_info=info)\n"
+        "else:\n"
+        "    op = Custom(f'{first}:f', (1,), np.float32)\n"
+        "op.explain(np.zeros(1, np.float32))\n"
     )
     environment = {**os.environ, "CXX": str(tmp_path / "cxx"), "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
@@ -93,19 +100,26 @@ def test_interrupting_python_ends_its_compilers(tmp_path: Path, count: int) -> N
             time.sleep(0.05)
             assert python.poll() is None
         python.send_signal(signal.SIGINT)
-        _, text = python.communicate(timeout=60)
+        try:
+            _, text = python.communicate(timeout=60)
+        finally:
+            python.kill()
     assert "KeyboardInterrupt" in text
     assert all(has_ended(int(line)) for line in started.read_text().split())
 
 
-def test_output_arrives_whole_and_by_lines(tmp_path: Path) -> None:
-    lines: list[str] = []
-    script = r"printf 'one\ntw'; sleep 0.3; printf 'o\n\377 three'; exit 3"
-    done = run_command(("sh", "-c", script), tmp_path, os.environ, lines.append)
-    assert (done.returncode, done.stdout) == (3, "one\ntwo\n� three")
-    assert lines == ["one", "two", "� three"]
+def test_output_arrives_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = r"printf 'one\ntw'; sleep 0.3; printf 'o\n\377 three'; exit 3"
+    monkeypatch.setenv("CXX", compiler(tmp_path / "cxx", body))
+    with pytest.raises(BuildError) as caught:
+        Custom(f"{source(tmp_path)}:f", (1,), np.float32).explain(X)
+    assert caught.value.output == "one\ntwo\n\ufffd three"
 
 
-def test_a_command_that_writes_nothing_for_long_is_waited_for(tmp_path: Path) -> None:
-    done = run_command(("sh", "-c", "exec >&- 2>&-; sleep 0.5; exit 4"), tmp_path, os.environ, None)
-    assert done.returncode == 4
+def test_a_command_that_writes_nothing_for_long_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = f"exec >&- 2>&-; sleep 0.5; touch {tmp_path}/slept; exit 4"
+    monkeypatch.setenv("CXX", compiler(tmp_path / "cxx", body))
+    assert "could not build" in refusal(tmp_path)
+    assert (tmp_path / "slept").exists()
