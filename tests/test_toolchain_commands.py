@@ -14,6 +14,7 @@ import pytest
 
 from msops import Custom
 from msops.errors import BuildError
+from msops.ops import CustomOpBuilder
 
 ROOT = Path(__file__).resolve().parent.parent
 X = np.zeros(1, np.float32)
@@ -114,6 +115,16 @@ def test_output_arrives_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(BuildError) as caught:
         Custom(f"{source(tmp_path)}:f", (1,), np.float32).explain(X)
     assert caught.value.output == "one\ntwo\n\ufffd three"
+
+
+def test_output_is_shown_by_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    body = r"printf 'one\ntw'; sleep 0.3; printf 'o\n\377 three'; exit 3"
+    monkeypatch.setenv("CXX", compiler(tmp_path / "cxx", body))
+    with pytest.raises(BuildError):
+        CustomOpBuilder("noisy", str(source(tmp_path)), verbose=True).build()
+    assert "\none\ntwo\n\ufffd three\n" in capfd.readouterr().err
 
 
 def test_a_command_that_writes_nothing_for_long_is_waited_for(
