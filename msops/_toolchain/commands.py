@@ -23,13 +23,35 @@ _HELD_OPEN_S = 2.0
 
 T = TypeVar("T")
 R = TypeVar("R")
-_Processes = list[subprocess.Popen[bytes]]
+
+
+class _Commands:
+    """The commands that threads have started for one caller, which ends them together."""
+
+    def __init__(self) -> None:
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._have_ended = False
+        self._lock = threading.Lock()
+
+    def add(self, process: subprocess.Popen[bytes]) -> None:
+        """Notes a command; ends it at once if it started after all the others were ended."""
+        with self._lock:
+            self._processes.append(process)
+            if self._have_ended:
+                _end(process)
+
+    def end(self) -> None:
+        """Ends those that run, and each that a thread is about to start."""
+        with self._lock:
+            self._have_ended = True
+            for process in self._processes:
+                _end(process)
 
 
 class _OfThread(threading.local):
-    """The commands that a thread has started."""
+    """Where a thread notes the commands that it starts."""
 
-    processes: _Processes | None = None
+    commands: _Commands | None = None
 
 
 _of_thread = _OfThread()
@@ -60,8 +82,8 @@ def run_command(
         # What the command starts is in the group too, so that all of it can be ended.
         process_group=0,
     )
-    if _of_thread.processes is not None:
-        _of_thread.processes.append(process)
+    if _of_thread.commands is not None:
+        _of_thread.commands.add(process)
     lines = []
     with process:
         try:
@@ -80,18 +102,17 @@ def map_in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
     An interruption ends the commands that the threads run.
     """
-    started: _Processes = []
+    commands = _Commands()
 
     def prepare() -> None:
-        _of_thread.processes = started
+        _of_thread.commands = commands
 
     with ThreadPoolExecutor(os.cpu_count(), initializer=prepare) as pool:
         try:
             return list(pool.map(function, items))
         except (KeyboardInterrupt, SystemExit):
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in started:
-                _end(process)
+            commands.end()
             raise
 
 
