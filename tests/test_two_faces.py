@@ -327,6 +327,24 @@ def test_a_number_beside_tensors_is_what_mindspore_makes_of_it(
     Holding(guarded, number)(Tensor([1.0, 2.0]))
 
 
+@pytest.mark.parametrize(("number", "dtype", "received"), NUMBERS, ids=repr)
+def test_a_number_that_is_an_argument_of_the_cell_is_the_same(
+    mode: int, number: Any, dtype: str, received: Any
+) -> None:
+    seen: list[Any] = []
+    net = WithNumber(Custom(lambda x, n: seen.append(n) or x, first, first))
+    net(Tensor([1.0, 2.0]), number).asnumpy()
+    assert [(type(entry), entry) for entry in seen] == [(type(received), received)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_zeros_of_numpy_keep_their_sign(mode: int, dtype: Any) -> None:
+    net = WithNumber(Custom(lambda x, n: np.copysign(x, n), first, first))
+    for number in (0.0, -0.0):
+        result = net(Tensor([1.0, 2.0]), dtype(number)).asnumpy()
+        np.testing.assert_array_equal(result, np.copysign([1.0, 2.0], number))
+
+
 SHORT = {"Float32": "F32_Default", "Int64": "I64_Default", "Bool": "BOOL_Default"}
 
 

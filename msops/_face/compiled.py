@@ -49,8 +49,14 @@ _DYNAMIC = _Dynamic()
 
 
 def is_array(leaf: Any) -> bool:
-    """Returns whether `leaf` is an input of a program rather than part of its signature."""
+    """Returns whether `leaf` is an array, or a number of numpy's."""
     return isinstance(leaf, (jax.Array, np.ndarray, np.generic))
+
+
+def _is_input(leaf: Any) -> bool:
+    # numpy's float32 and float64 are numbers in MindSpore, in both modes; an op that got them as
+    # inputs of the program would see arrays, and Float64 where its kernel reads Float32.
+    return is_array(leaf) and not isinstance(leaf, (np.float32, np.float64))
 
 
 def pack(tree: Any) -> Any:
@@ -148,10 +154,10 @@ class Compiled:
             leaves, structure = jax.tree_util.tree_flatten(
                 (args, kwargs), is_leaf=lambda x: isinstance(x, Parameter)
             )
-            static = tuple(_DYNAMIC if is_array(leaf) else leaf for leaf in leaves)
+            static = tuple(_DYNAMIC if _is_input(leaf) else leaf for leaf in leaves)
             key = (structure, tuple(_signature(leaf) for leaf in static), self._state())
             program = self._find(key, structure, static)
-            return program([leaf for leaf in leaves if is_array(leaf)])
+            return program([leaf for leaf in leaves if _is_input(leaf)])
 
     def _find(self, key: Hashable, structure: Any, static: tuple[Any, ...]) -> _Program:
         try:
@@ -181,7 +187,7 @@ def _signature(leaf: Any) -> Hashable:
         return id(leaf)
     if hasattr(leaf, "_compile_state"):
         return leaf, leaf._compile_state()
-    return type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf
+    return type(leaf), repr(leaf) if isinstance(leaf, (float, complex, np.float32)) else leaf
 
 
 def _is_hashable(leaf: Any) -> bool:
