@@ -145,3 +145,28 @@ def test_parts_and_paddings_that_no_array_has():
         ms.ops.slice(x, (0, 1), (1, 2))
     with pytest.raises(ArgumentValueError, match="paddings of 0 or more"):
         operations.Pad(((0, -1), (0, 0)))(x)
+
+
+@pytest.mark.parametrize("axes", [(2, -1), (0, 2), (-3, 1), (1, 0)])
+def test_flatten_refuses_axes_that_are_not_there(axes):
+    with pytest.raises(ArgumentValueError, match="expected start_dim and end_dim to be axes"):
+        ms.ops.flatten(ms.Tensor(np.zeros((2, 3))), start_dim=axes[0], end_dim=axes[1])
+
+
+def test_flatten_takes_arrays_without_elements():
+    empty = ms.Tensor(np.zeros((0, 2, 3)))
+    assert ms.ops.flatten(empty).shape == (0, 6)
+    assert ms.ops.flatten(empty, start_dim=0, end_dim=1).shape == (0, 3)
+
+
+@pytest.mark.parametrize("k", [-1, 4])
+def test_topk_refuses_a_number_that_is_not_there(k):
+    with pytest.raises(ArgumentValueError, match="expected k from 0 to 3"):
+        ms.ops.topk(ms.Tensor([1.0, 2.0, 3.0]), k)
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, ms.Tensor])
+def test_arange_of_floats_of_any_kind_is_of_floats(kind):
+    got = ms.ops.arange(kind(0.0), kind(1.0), kind(0.25))
+    assert got.dtype == ms.float32
+    assert got.tolist() == [0, 0.25, 0.5, 0.75]

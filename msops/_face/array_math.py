@@ -9,6 +9,7 @@ unless that cannot hold the kind of the scalar: then the result is Int64, Float3
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -248,19 +249,45 @@ def topk(
     largest: bool = True,
     sorted: bool = True,
 ) -> tuple[Array, Array]:
-    """The `k` greatest (or smallest) entries along `dim`, in order, and their indices, Int32."""
+    """The `k` greatest (or smallest) entries along `dim`, in order, and their indices, Int32.
+
+    Raises:
+      ArgumentValueError: `k` is less than 0, or more than there are.
+    """
     axis = -1 if dim is None else dim
+    if not 0 <= k <= x.shape[axis]:
+        raise ArgumentValueError(
+            explain(
+                "ops.topk",
+                f"expected k from 0 to {x.shape[axis]}, the extent of axis {axis}; got {k}",
+                "Ask for as many entries as there are, at most.",
+            )
+        )
     values, indices = sort(x, axis, descending=largest)
     return tuple(jax.lax.slice_in_dim(part, 0, k, axis=axis) for part in (values, indices))  # type: ignore[return-value]
 
 
 def flatten(x: Array, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Array:
-    """`x` with its axes from `start_dim` to `end_dim` joined to one, in row or column order."""
+    """`x` with its axes from `start_dim` to `end_dim` joined to one, in row or column order.
+
+    Raises:
+      ArgumentValueError: `x` has no such axes, or they are in the other order.
+    """
     x = jnp.transpose(x) if order == "F" else x
     if x.ndim < 2:
         return jnp.reshape(x, (-1,))
-    first, last = start_dim % x.ndim, end_dim % x.ndim
-    return jnp.reshape(x, (*x.shape[:first], -1, *x.shape[last + 1 :]))
+    first, last = (axis + x.ndim if axis < 0 else axis for axis in (start_dim, end_dim))
+    if not 0 <= first <= last < x.ndim:
+        raise ArgumentValueError(
+            explain(
+                "ops.flatten",
+                f"expected start_dim and end_dim to be axes of an array of shape "
+                f"{tuple(x.shape)}, in that order; got {start_dim} and {end_dim}",
+                f"Count axes from 0 to {x.ndim - 1}, or from the end by -1 to {-x.ndim}.",
+            )
+        )
+    joined = math.prod(x.shape[first : last + 1])
+    return jnp.reshape(x, (*x.shape[:first], joined, *x.shape[last + 1 :]))
 
 
 def var(x: Array, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:

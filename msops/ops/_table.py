@@ -168,7 +168,8 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
     """
     if end is None:
         start, end = 0, start
-    is_float = any(isinstance(value, float) for value in (start, end, step))
+    # Numbers of numpy and Tensors are floats, too.
+    is_float = any(np.asarray(value).dtype.kind == "f" for value in (start, end, step))
     chosen = as_dtype(dtype or (np.float32 if is_float else np.int64)).dtype
     return Tensor(np.arange(start, end, step).astype(chosen))
 
