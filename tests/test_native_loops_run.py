@@ -293,6 +293,8 @@ def test_functions_are_within_their_ulps(tmp_path):
                 same |= (np.abs(exact) < 2.0**-126) & (np.abs(got) < 2.0**-126)
         worst = np.argmax(np.where(same, 0, np.nan_to_num(error, nan=np.inf)))
         assert same[worst] or error[worst] <= ulps, (name, x[worst], got[worst], exact[worst])
+        zeros = (x == 0) & (exact == 0)
+        np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(exact[zeros]), name)
 
 
 def test_min_and_max_hand_on_nan_from_either_side(tmp_path):

@@ -53,7 +53,7 @@ static inline float ms_tanh_f32(float x) {
   p = ms_fma(p, z, -3.33332819422e-1f);
   const float small = ms_fma(p * z, x, x);
   const float large = 1.0f - 2.0f / (ms_exp_f32(2.0f * size) + 1.0f);
-  return size < 0.625f ? small : copysignf(large, x);
+  return copysignf(size < 0.625f ? small : large, x);
 }"""
 
 ERF = """
