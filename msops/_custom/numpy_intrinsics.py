@@ -41,6 +41,19 @@ def _likely(condition: Any) -> Any:
     return condition
 
 
+def _least(*values: Any) -> Any:
+    return _first_nan(values, min(*values))
+
+
+def _greatest(*values: Any) -> Any:
+    return _first_nan(values, max(*values))
+
+
+def _first_nan(values: Iterable[Any], otherwise: Any) -> Any:
+    """Returns a NaN if there is one: Python's min and max keep one only in front."""
+    return next((value for value in values if value != value), otherwise)
+
+
 def _ceil_div(a: Any, b: Any) -> Any:
     return (a + b - 1) // b
 
@@ -58,8 +71,8 @@ INTRINSICS: dict[str, Any] = {
     **{name: row.in_python or row.numpy for name, row in FUNCTIONS.items() if row.hybrid},
     "power": np.power,
     "ceil_div": _ceil_div,
-    "min": min,
-    "max": max,
+    "min": _least,
+    "max": _greatest,
     "len": len,
     "likely": _likely,
     **{
