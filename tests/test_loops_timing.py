@@ -113,6 +113,21 @@ def test_a_later_process_finds_the_times_in_the_cache(monkeypatch: pytest.Monkey
     assert other.trials == 1, "other shapes are timed by themselves"
 
 
+@pytest.mark.parametrize(
+    "text", ['{"xla": NaN, "native": 1}', '{"xla": 1, "native": -5}', "[" * 100_000, "null"]
+)
+def test_times_that_are_none_are_measured_again(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(Clock(xla=3.0, native=1.0), monkeypatch)(X)
+    (file,) = (tmp_path / "measurements").glob("*/*.json")
+    file.write_text(text)
+    forget()
+    clock = Clock(xla=1.0, native=3.0)
+    use(clock, monkeypatch)(X)
+    assert clock.trials == 1
+
+
 def test_only_a_call_by_itself_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(xla=1.0, native=3.0)
     op = use(clock, monkeypatch)

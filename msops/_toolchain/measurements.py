@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,9 +30,10 @@ def find_measurement(subject: str, who: str) -> Mapping[str, float] | None:
     """
     try:
         found = json.loads(_path(open_store(who), subject).read_bytes())
-        return {str(name): float(seconds) for name, seconds in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+        measured = {str(name): float(seconds) for name, seconds in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
+    return measured if all(0 < seconds < math.inf for seconds in measured.values()) else None
 
 
 def record_measurement(subject: str, seconds: Mapping[str, float], who: str) -> None:
