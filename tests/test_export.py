@@ -171,6 +171,7 @@ def test_a_frame_that_is_not_the_described_one_is_refused() -> None:
             library=library.hash,
             library_name=library.name,
             symbol="Multiply",
+            operands=np.int64(2),
             ranks=np.array([2, 2, 2]),
             dims=np.array(dims),
             dtypes=dtypes,

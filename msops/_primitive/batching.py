@@ -269,7 +269,9 @@ def _enlarge(
 
 
 def _axis_size(args: Sequence[Any], dims: Sequence[int | None]) -> int:
-    return next(int(arg.shape[dim]) for arg, dim in zip(args, dims, strict=True) if dim is not None)
+    pairs = zip(args, dims, strict=True)
+    size: int = next(arg.shape[dim] for arg, dim in pairs if dim is not None)  # or symbolic
+    return size
 
 
 def _run_once(bind: Bind, call: Call, arrays: Sequence[Any], size: int) -> Batched:
