@@ -125,7 +125,13 @@ def remember_library(library: _toolchain.Library, who: str) -> None:
 
 def register_targets(platform: str) -> bool:
     """Registers msops's targets for a platform, once; returns whether XLA has them now."""
-    return seam.register_custom_calls(platform, _registrations())
+    if platform not in _served and seam.register_custom_calls(platform, _registrations()):
+        _served.add(platform)
+    return platform in _served
+
+
+_served: set[str] = set()
+"""JAX's names of the platforms that have the targets."""
 
 
 @functools.cache

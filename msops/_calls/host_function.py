@@ -53,7 +53,6 @@ class HostFunction:
         self._who = request.who
         # Scripts of MindSpore were written for NumPy 1, where a float64 scalar did not widen.
         self._narrows = call.tensors and not any(array.dtype in _WIDE for array in request.inputs)
-        self.inplace = request.aliases()
         # A kernel that is called for a whole batch gets an array of them.
         self._numbers = () if call.batch else call.numbers
         self._attributes = attributes
@@ -66,15 +65,17 @@ class HostFunction:
         names = ",".join(dtype.name for dtype in self.dtypes)
         self.description = (
             f"{self._who} {call} {attributes} {names} {len(request.inputs)} {self._returns_tuple} "
-            f"{self._copies} {self.inplace}"
+            f"{self._copies} {request.options.inplace}"
         )
         self._key = (key, self.description)
+        self._hash = hash(self.description)
+        self.inplace = request.aliases()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostFunction) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return self._hash
 
     def call(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> Any:
         """Calls the function and leaves its results in `outputs`.

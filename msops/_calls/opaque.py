@@ -24,6 +24,8 @@ class OpaqueBackend:
     compile_attrs: tuple[str, ...] = ()
     takes_tuples = False
     compiles_per_shape = False
+    runs_once = False
+    """Whether XLA must not call a kernel on each device of a program that it partitions."""
 
     def settle(self, source: Any, options: Options, infos: Sequence[OpInfo], who: str) -> Options:
         """Returns the options: nothing is asked of the op info, nor implied by it."""
@@ -45,8 +47,8 @@ class OpaqueBackend:
         self, kernel: Any, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
     ) -> Sequence[Any]:
         """Lowers one call to the custom call, or to a host callback where the kernel cannot run."""
-        call = self.call(kernel, request)
-        if call is None or self.division(kernel, request) == "whole":
+        division, call = self.division(kernel, request), self.call(kernel, request)
+        if call is None or division == "whole" or (self.runs_once and lowering.is_partitioned):
             return lower_through_host(call, request, lowering, operands)
         return lower_call(call, request.has_effect, request.who, lowering, operands)
 

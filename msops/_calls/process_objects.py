@@ -104,7 +104,7 @@ def require_everywhere(lowering: seam.Lowering, name: str, what: str, who: str) 
     Raises:
       BackendError: another process waits for another id, or `WAIT_S` seconds have passed.
     """
-    processes = seam.processes_of(lowering)
+    processes = lowering.processes
     if not processes or (processes, name) in _equal:
         return
     meeting = _Meeting(processes, name)

@@ -49,9 +49,9 @@ class PythonCall(ProcessCall):
           BackendError: the program is exported, or processes that run it together call different
             functions.
         """
-        refuse_export(lowering, self.what, who)
         _serve()
         text = "\n".join([self.function.description, *_describe(self.function.function)])
+        refuse_export(lowering, self.what, who)
         name, function = _functions.identify(self.op, text, self.function)
         require_everywhere(lowering, name, "Python functions", who)
         return PythonCall(self.op, function, self.aliases, name)

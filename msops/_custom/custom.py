@@ -243,7 +243,7 @@ class Custom:
                 with jax.enable_x64(True):
                     return wrap(_run(compiled, values))
         arrays, has_tensors = self._read_arguments(args)
-        if has_tensors or (context.runs_script() and not holds(_ARRAYS, args)):
+        if has_tensors or (not holds(_ARRAYS, args) and context.runs_script()):
             with jax.enable_x64(True):
                 result = self._call(arrays, tensors=True)
                 return Tensor([0], jnp.int32) if result is None else wrap(result)
@@ -268,9 +268,10 @@ class Custom:
         if any(map(seam.is_tracer, flat)):
             # Outside the gradient's rule, so that gradients are summed over what was made alike.
             arrays = seam.vary_alike([jnp.asarray(value) for value in flat])
+            results = programs.function(call)(*arrays)
             outputs = programs.operator.outputs(call, [jax.typeof(array) for array in arrays])
-            return outputs.pack(programs.function(call)(*arrays))
-        compiled = programs.compiled(call.without_values())
+            return outputs.pack(results)
+        compiled = programs.compiled(call.without_values() if call.values else call)
         if programs.operator.definition.inference.has_outputs and call.is_plain:
             (self._of_tensors if tensors else self._of_arrays)[len(args)] = compiled
         return _run(compiled, flat)
@@ -289,6 +290,9 @@ class Custom:
             return self._programs
 
     def _define(self) -> Definition:
+        options = self._options
+        if self._prim_attrs:
+            options = add_side_effects(options, self._prim_attrs, self._backend)
         return Definition(
             name=self.name,
             backend=self._backend,
@@ -296,7 +300,7 @@ class Custom:
             inference=self._inference,
             infos=self._infos,
             bprop=None if self._bprop is None else ByValue(self._bprop),
-            options=add_side_effects(self._options, self._prim_attrs, self._backend),
+            options=options,
             prim_attrs=tuple(self._prim_attrs.items()),
         )
 

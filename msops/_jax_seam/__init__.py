@@ -10,12 +10,12 @@ Modules: division, ffi, lowering, partitioning, primitives, processes, values.
 from msops._jax_seam.ffi import (
     custom_call,
     ffi_version,
+    hold_host_function,
     register_custom_calls,
 )
 from msops._jax_seam.lowering import (
     Lowering,
     devices_of,
-    hold_host_function,
     lower_as,
     partition_count,
 )
@@ -30,7 +30,6 @@ from msops._jax_seam.primitives import (
 )
 from msops._jax_seam.processes import (
     ProcessStore,
-    processes_of,
 )
 from msops._jax_seam.values import (
     ARRAY_TYPE,
@@ -64,7 +63,6 @@ __all__ = [
     "new_linear_primitive",
     "new_primitive",
     "partition_count",
-    "processes_of",
     "register_custom_calls",
     "shaped_array",
     "used_arguments",

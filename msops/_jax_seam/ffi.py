@@ -14,7 +14,7 @@ import numpy as np
 from jax._src import xla_bridge as _xla_bridge
 from jaxlib import xla_client as _xla_client
 
-from msops._jax_seam.lowering import Lowering, hold_host_function
+from msops._jax_seam.lowering import Lowering, OneDevice
 
 # What XLA calls a platform when a custom call target is registered.
 _XLA_PLATFORM = {"cpu": "cpu", "cuda": "CUDA", "rocm": "ROCM"}
@@ -54,6 +54,20 @@ def custom_call(
         target, has_side_effect=has_side_effect, operand_output_aliases=dict(aliases)
     )
     return rule(lowering.context, *operands, **attributes, **_frame_attributes(lowering))
+
+
+def hold_host_function(lowering: Lowering, function: Any) -> None:
+    """Has the program that is being lowered hold a Python function that it calls.
+
+    Such programs run in the thread that calls them, as soon as their inputs are there, and do not
+    take up a thread of XLA's: a function that itself calls JAX would wait for one. JAX before 0.12
+    does not keep them on disk.
+    """
+    axes = lowering.context.module_context.axis_context
+    if isinstance(axes, OneDevice):
+        axes.held.append(function)
+    else:
+        lowering.context.module_context.add_host_callback(function)
 
 
 def _frame_attributes(lowering: Lowering) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import sharding_impls
+from jax._src import distributed, sharding_impls
 from jax.interpreters import mlir
 
 
@@ -24,6 +24,7 @@ class Lowering:
       outputs: abstract values of the results.
       is_exported: whether `jax.export` lowers the program, to run in other processes.
       is_partitioned: whether XLA is to partition the program over several devices itself.
+      processes: that run the program together; none if it is for this one alone.
     """
 
     context: Any
@@ -32,9 +33,21 @@ class Lowering:
     outputs: Sequence[Any]
     is_exported: bool
     is_partitioned: bool
+    processes: tuple[int, ...]
 
 
-def begin_lowering(context: Any, platform: str) -> Lowering:
+def run_rule(
+    lower: Callable[..., Sequence[Any]],
+    platform: str,
+    context: Any,
+    *operands: Any,
+    **params: Any,
+) -> Sequence[Any]:
+    """Runs a lowering rule of ours, which gets a `Lowering` for JAX's context."""
+    return lower(_begin_lowering(context, platform), *operands, **params)
+
+
+def _begin_lowering(context: Any, platform: str) -> Lowering:
     """Returns what a lowering rule gets for JAX's context."""
     module = context.module_context
     return Lowering(
@@ -44,6 +57,7 @@ def begin_lowering(context: Any, platform: str) -> Lowering:
         outputs=context.avals_out,
         is_exported=module.lowering_parameters.for_export,
         is_partitioned=_is_partitioned(module),
+        processes=_processes_of(module),
     )
 
 
@@ -53,6 +67,25 @@ def _is_partitioned(module: Any) -> bool:
         is_local = axes.manual_axes == frozenset(axes.mesh.axis_names)
         return not is_local and axes.mesh.size > 1
     return getattr(axes, "num_devices", 1) > 1
+
+
+def _processes_of(module: Any) -> tuple[int, ...]:
+    """Returns the processes that run the program together; none if it is for this one alone.
+
+    Nor has a part any, which not every process need lower. Processes know of one another by
+    `jax.distributed`.
+    """
+    if distributed.global_state.client is None:
+        return ()
+    context = module.axis_context
+    if isinstance(context, OneDevice):
+        return ()
+    place = getattr(context, "mesh", context)
+    if isinstance(place, jax.sharding.AbstractMesh):
+        return tuple(range(jax.process_count())) if place.size > jax.local_device_count() else ()
+    devices = place.devices.flat if hasattr(place, "devices") else place.device_assignment or ()
+    processes = sorted({device.process_index for device in devices})
+    return tuple(processes) if len(processes) > 1 else ()
 
 
 def lower_as(
@@ -96,20 +129,6 @@ def devices_of(lowering: Lowering) -> jax.sharding.Mesh | jax.sharding.AbstractM
 
 
 DEVICES = "devices"
-
-
-def hold_host_function(lowering: Lowering, function: Any) -> None:
-    """Has the program that is being lowered hold a Python function that it calls.
-
-    Such programs run in the thread that calls them, as soon as their inputs are there, and do not
-    take up a thread of XLA's: a function that itself calls JAX would wait for one. JAX before 0.12
-    does not keep them on disk.
-    """
-    axes = lowering.context.module_context.axis_context
-    if isinstance(axes, OneDevice):
-        axes.held.append(function)
-    else:
-        lowering.context.module_context.add_host_callback(function)
 
 
 class OneDevice(sharding_impls.SPMDAxisContext):

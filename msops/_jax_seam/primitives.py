@@ -15,7 +15,7 @@ from jax._src.interpreters.mlir import _uncacheable_primitives
 from jax._src.util import weakref_cache_key_types
 from jax.interpreters import ad, batching, mlir
 
-from msops._jax_seam.lowering import begin_lowering
+from msops._jax_seam.lowering import run_rule
 from msops._jax_seam.values import shaped_array
 from msops.errors import MsopsError
 
@@ -96,7 +96,7 @@ def new_primitive(
     for platform in PLATFORMS:
         mlir.register_lowering(
             primitive,
-            _lowering_rule(lower, platform),
+            functools.partial(run_rule, lower, platform),
             platform=platform,
             **({"cacheable": False} if runs_on_host else {}),
         )
@@ -105,13 +105,6 @@ def new_primitive(
     batching.primitive_batchers[primitive] = batch
     ad.primitive_jvps[primitive] = jvp
     return primitive
-
-
-def _lowering_rule(lower: Callable[..., Sequence[Any]], platform: str) -> Callable[..., Any]:
-    def rule(context: Any, *operands: Any, **params: Any) -> Sequence[Any]:
-        return lower(begin_lowering(context, platform), *operands, **params)
-
-    return rule
 
 
 def new_linear_primitive(

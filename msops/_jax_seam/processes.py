@@ -4,29 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 from jax._src import distributed
-
-from msops._jax_seam.lowering import Lowering, OneDevice
-
-
-def processes_of(lowering: Lowering) -> tuple[int, ...]:
-    """Returns the processes that run the program together; none if it is for this one alone.
-
-    Nor has a part any, which not every process need lower. Processes know of one another by
-    `jax.distributed`.
-    """
-    if distributed.global_state.client is None:
-        return ()
-    context = lowering.context.module_context.axis_context
-    if isinstance(context, OneDevice):
-        return ()
-    place = getattr(context, "mesh", context)
-    if isinstance(place, jax.sharding.AbstractMesh):
-        return tuple(range(jax.process_count())) if place.size > jax.local_device_count() else ()
-    devices = place.devices.flat if hasattr(place, "devices") else place.device_assignment or ()
-    processes = sorted({device.process_index for device in devices})
-    return tuple(processes) if len(processes) > 1 else ()
 
 
 class ProcessStore:

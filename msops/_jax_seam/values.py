@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,9 +23,10 @@ def is_tracer(value: Any) -> bool:
     return isinstance(value, core.Tracer)
 
 
-def x64_enabled() -> bool:
-    """Tells whether 64-bit types are enabled here (the flag, or a surrounding context)."""
-    return jax.dtypes.canonicalize_dtype("int64") == "int64"
+x64_enabled: Callable[[], bool] = functools.partial(
+    operator.attrgetter("jax_enable_x64"), jax.config
+)
+"""Tells whether 64-bit types are enabled here (the flag, or a surrounding context)."""
 
 
 def shaped_array(struct: jax.ShapeDtypeStruct, inputs: Sequence[Any], who: str) -> Any:

@@ -85,6 +85,22 @@ class RunPerShape(ByValue):
         return not self._has_strayed and super().is_current()
 
 
+class LiveFunction:
+    """A function that runs again and again; equal to another if both behave alike at every call."""
+
+    __slots__ = ("_key", "function")
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+        self._key = by_live_value(function)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LiveFunction) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
 def by_value(value: Any) -> Hashable:
     """Returns a key, equal for values that behave alike when a trace reads them now."""
     return _key(value, {})

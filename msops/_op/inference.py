@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax.export import is_symbolic_dim
 
-from msops._base.dtypes import BY_NAME, as_dtype, is_known
+from msops._base.dtypes import BY_NAME, DType, as_dtype, is_known
 from msops._jax_seam import x64_enabled
 from msops._op.call import Call
 from msops._op.identity import ByValue
@@ -182,12 +182,17 @@ def infer(
         or the halves disagree on the number of outputs.
       ArgumentTypeError: an infer function takes another number of arguments than the call has.
     """
+    for index, aval in enumerate(avals):
+        refuse_unknown_dtype(aval.dtype, f"input {index}", who)
     if not inference.has_outputs:
         return NO_OUTPUTS
+    given_dtypes = [as_dtype(aval.dtype) for aval in avals]
+    of_shapes = call.arguments([ShapeList(aval.shape) for aval in avals])
+    of_dtypes = call.arguments(given_dtypes)
     shapes = _answer(
         inference.out_shape,
         "out_shape",
-        call.arguments(ShapeList(aval.shape) for aval in avals),
+        of_shapes,
         lambda: ask_kernel("shape"),
         _read_shapes,
         who,
@@ -195,7 +200,7 @@ def infer(
     dtypes = _answer(
         inference.out_dtype,
         "out_dtype",
-        call.arguments(as_dtype(aval.dtype) for aval in avals),
+        of_dtypes,
         lambda: ask_kernel("dtype"),
         _read_dtypes,
         who,
@@ -285,7 +290,7 @@ def _answer(
         return half
     _check_arity(half.function, name, arguments, who)
     try:
-        result = half(*arguments)
+        result = half.function(*arguments)
     except Exception as error:
         error.add_note(f"{who}: raised by its {name} function, called with {arguments}")
         raise
@@ -364,7 +369,9 @@ def _not_a_shape(value: Any, who: str, source: str) -> Exception:
 def _read_dtypes(value: Any, who: str, source: str) -> _Answer:
     several = isinstance(value, (list, tuple))
     try:
-        dtypes = tuple(as_dtype(item) for item in (value if several else (value,)))
+        items = value if several else (value,)
+        # What a function gets are of the table already, and mostly what it returns.
+        dtypes = tuple(item if isinstance(item, DType) else as_dtype(item) for item in items)
     except ArgumentTypeError:
         dtypes = ()
     if not dtypes:

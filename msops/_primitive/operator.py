@@ -15,7 +15,7 @@ from msops._base.dtypes import as_dtype
 from msops._op.backend import Experimental, Trial
 from msops._op.call import Call
 from msops._op.definition import TARGETS, Definition
-from msops._op.inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit, refuse_unknown_dtype
+from msops._op.inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit
 from msops._op.request import Request
 from msops._op.traced import Traced
 from msops._op_info import OpInfo, bind_attributes, match
@@ -37,6 +37,8 @@ class Operator:
         self.definition = definition
         self.who = f"Custom '{definition.name}'"
         self.has_effect = definition.options.stateful or not definition.inference.has_outputs
+        self.effects = {_effect_of(self)} if self.has_effect else set()
+        self.has_trials = isinstance(definition.backend, Experimental) and not self.has_effect
         self.primitive = seam.new_primitive(
             self.primitive_name,
             abstract_eval=_abstract_eval,
@@ -67,7 +69,8 @@ class Operator:
 
     def outputs(self, call: Call, avals: Sequence[Any]) -> Outputs:
         """Infers what a call on inputs of these abstract values returns, once per such call."""
-        call = call.without_values()
+        if call.values:
+            call = call.without_values()
         inputs = tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals)
         key = (call, inputs, seam.x64_enabled())
         answer = self._answers.get(key)
@@ -98,8 +101,6 @@ class Operator:
 
     def _infer(self, call: Call, avals: Sequence[jax.ShapeDtypeStruct]) -> Outputs:
         definition = self.definition
-        for index, aval in enumerate(avals):
-            refuse_unknown_dtype(aval.dtype, f"input {index}", self.who)
 
         def ask_kernel(half: str) -> Any:
             # The kernel is asked about one element of a batch.
@@ -108,14 +109,18 @@ class Operator:
                 definition.kernel, half, request, definition.infos, self.who
             )
 
-        inner, elements = call.unmapped(avals)
-        one = dataclasses.replace(inner, batch=())
-        element = [inner.element(aval) for aval in elements]
+        one, element = call, avals
+        if call.mapped or call.batch:
+            inner, elements = call.unmapped(avals)
+            one = dataclasses.replace(inner, batch=())
+            element = [inner.element(aval) for aval in elements]
         outputs = infer(definition.inference, call, element, ask_kernel, self.who)
-        self.dimensions(one, element, outputs.structs)
+        if definition.options.sharding is not None:
+            self.dimensions(one, element, outputs.structs)
         if definition.options.dynamic_outputs:
             outputs = outputs.with_sizes()
-        return outputs.batched((*(size for size, _ in call.mapped), *call.batch))
+        axes = (*(size for size, _ in call.mapped), *call.batch)
+        return outputs.batched(axes) if axes else outputs
 
     def request(self, call: Call, avals: Sequence[Any], platform: str, outputs: Outputs) -> Request:
         """Returns a call as the backend gets it."""
@@ -165,7 +170,7 @@ class Operator:
         """Returns what to run before a call by itself is compiled; mostly nothing."""
         definition = self.definition
         backend = definition.backend
-        if not isinstance(backend, Experimental) or self.has_effect:
+        if not isinstance(backend, Experimental):
             return None
         request = self.request(call, avals, jax.default_backend(), self.outputs(call, avals))
         return backend.trial(definition.kernel, request)
@@ -207,24 +212,20 @@ def _impl(*arrays: Any, operator: Operator, call: Call) -> Sequence[Any]:
 
 
 def _abstract_eval(*avals: Any, operator: Operator, call: Call) -> Any:
+    outputs = operator.outputs(call, avals)
     for index, aval in enumerate(avals):
         if not call.tensors:
             refuse_64_bit(aval.dtype, f"input {index}", operator.who)
-    outputs = operator.outputs(call, avals)
     results = [seam.shaped_array(struct, avals, operator.who) for struct in outputs.structs]
-    return results, _effects(operator)
+    return results, operator.effects
 
 
-def _effects(operator: Operator) -> set[Any]:
-    if not operator.has_effect:
-        return set()
+def _effect_of(operator: Operator) -> seam.RunsForEffect:
     reason = "is stateful" if operator.definition.options.stateful else "has no output"
-    return {
-        seam.RunsForEffect(
-            f"{operator.who} {reason}: it runs once per call, so it cannot be recomputed. Move "
-            "the call out of jax.checkpoint"
-        )
-    }
+    return seam.RunsForEffect(
+        f"{operator.who} {reason}: it runs once per call, so it cannot be recomputed. Move "
+        "the call out of jax.checkpoint"
+    )
 
 
 def _lower(lowering: seam.Lowering, *values: Any, operator: Operator, call: Call) -> Sequence[Any]:
@@ -242,7 +243,7 @@ def _lower(lowering: seam.Lowering, *values: Any, operator: Operator, call: Call
                 "Place the arrays on a supported device, or use func_type='pyfunc'.",
             )
         )
-    one, avals = call.unmapped(lowering.inputs)
+    one, avals = call.unmapped(lowering.inputs) if call.mapped else (call, lowering.inputs)
     outputs = operator.outputs(one, avals)
     info = operator.info(platform)
     if info is not None:

@@ -51,11 +51,11 @@ class Programs:
 
         def whole(*flat: Any) -> Any:
             avals = [jax.typeof(value) for value in flat]
-            outputs = operator.outputs(call, avals)
-            trial = operator.trial(call, avals) if may_need_trial else None
+            trial = operator.trial(call, avals) if may_need_trial and operator.has_trials else None
             if trial is not None:
                 raise TrialNeeded(trial)
-            return outputs.pack(function(*flat))
+            results = function(*flat)
+            return operator.outputs(call, avals).pack(results)
 
         whole.__name__ = whole.__qualname__ = operator.definition.name
         return jax.jit(whole)
@@ -80,7 +80,7 @@ def _function(operator: Operator, call: Call) -> Function:
 def _differentiable(operator: Operator, call: Call) -> Function:
     """Returns the call as a function of flat arrays, differentiable if the op has a rule."""
 
-    kernels_call = call.without_values()
+    kernels_call = call.without_values() if call.values else call
 
     def forward(*flat: Any) -> Sequence[Any]:
         return operator.bind(kernels_call, flat)

@@ -8,35 +8,18 @@ On the CPU a custom call hands it the program's own memory; elsewhere, and by
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NoReturn
 
 from msops import _jax_seam as seam
 from msops._calls.host_function import HostFunction
-from msops._calls.lowering import lower_through_host
 from msops._calls.opaque import OpaqueBackend
 from msops._calls.python_call import PythonCall
 from msops._op.backend import Backend, Division
-from msops._op.identity import by_live_value
+from msops._op.identity import LiveFunction
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
-
-
-class PyfuncKernel:
-    """A Python function; equal to another only if both behave alike at every call."""
-
-    __slots__ = ("_key", "function")
-
-    def __init__(self, function: Callable[..., Any]):
-        self.function = function
-        self._key = by_live_value(function)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PyfuncKernel) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
 
 
 class PyfuncBackend(OpaqueBackend):
@@ -47,12 +30,13 @@ class PyfuncBackend(OpaqueBackend):
     own_options: tuple[str, ...] = ("stateful", "inplace", "writable")
     guard = "CPU"
     imply_type = "CPU"
+    runs_once = True
     may_have_no_outputs = True
     runs_on_host = True
     takes_tuples = True
     compile_attrs: tuple[str, ...] = ("lower",)
 
-    def read(self, func: Any, options: Options, who: str) -> PyfuncKernel:
+    def read(self, func: Any, options: Options, who: str) -> LiveFunction:
         """Accepts any callable."""
         if not callable(func):
             raise ArgumentTypeError(
@@ -75,15 +59,15 @@ class PyfuncBackend(OpaqueBackend):
             )
         # The decorators that carry op info change nothing of the function.
         func = inspect.unwrap(func, stop=lambda wrapper: not hasattr(wrapper, "reg_info"))
-        return PyfuncKernel(func)
+        return LiveFunction(func)
 
-    def resolve(self, source: PyfuncKernel, options: Options, who: str) -> Hashable:
+    def resolve(self, source: LiveFunction, options: Options, who: str) -> Hashable:
         """Returns the kernel: a function is ready as it is."""
         return source
 
     def infer(
         self,
-        kernel: PyfuncKernel,
+        kernel: LiveFunction,
         half: str,
         request: Request,
         infos: Sequence[OpInfo],
@@ -101,25 +85,12 @@ class PyfuncBackend(OpaqueBackend):
             )
         )
 
-    def lower(
-        self,
-        kernel: PyfuncKernel,
-        request: Request,
-        lowering: seam.Lowering,
-        operands: Sequence[Any],
-    ) -> Sequence[Any]:
-        """Lowers to a custom call on the CPU, to a host callback elsewhere and on request."""
-        if lowering.is_partitioned:
-            # By itself XLA would call the function on every device.
-            return lower_through_host(self.call(kernel, request), request, lowering, operands)
-        return super().lower(kernel, request, lowering, operands)
-
-    def call(self, kernel: PyfuncKernel, request: Request) -> PythonCall:
+    def call(self, kernel: LiveFunction, request: Request) -> PythonCall:
         """Returns the function with all that the call says of how it is called."""
         function = HostFunction(kernel.function, kernel, request)
         return PythonCall(request.op, function, function.inplace)
 
-    def division(self, kernel: PyfuncKernel, request: Request) -> Division:
+    def division(self, kernel: LiveFunction, request: Request) -> Division:
         """Returns "parts", unless JAX's callback runs, which is called with whole arrays."""
         by_callback = bool(request.options.compile_attrs) or request.platform != "cpu"
         return "whole" if by_callback else "parts"
