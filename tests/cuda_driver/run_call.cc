@@ -31,17 +31,18 @@ int main(int argc, char** argv) {
     spec.cubins = msops::SplitNames(argv[1]);
     spec.functions = msops::SplitNames(argv[2]);
     spec.plan = Numbers(argv[3]);
-    spec.array_count = std::stoul(argv[4]);
+    spec.platform = "GPU";
+    spec.shapes.resize(std::stoul(argv[4]));
     spec.workspace_sizes_bytes = Numbers(argv[5]);
     spec.checks = msops::SplitNames(argv[6]);
     for (const std::string& content : spec.cubins) {
       if (content[0] != '-') msops::CubinStore::Get().Register(content, content);
     }
     msops::CudaCall call(spec);
-    std::printf("%zu buffers, %zu bytes\n", call.buffer_count(), call.workspace_bytes());
-    std::vector<std::vector<char>> arrays(spec.array_count, std::vector<char>(64));
+    std::printf("%zu buffers, %zu bytes\n", call.parameter_count(), call.workspace_bytes());
+    std::vector<std::vector<char>> arrays(spec.shapes.size(), std::vector<char>(64));
     std::vector<char> block(call.workspace_bytes() + 64);
-    std::vector<void*> buffers(call.buffer_count());
+    std::vector<void*> buffers(call.parameter_count());
     for (size_t i = 0; i < arrays.size(); ++i) buffers[i] = arrays[i].data();
     call.PlaceWorkspaces(block.data(), buffers.data());
     for (size_t i = 0; i < buffers.size(); ++i) *static_cast<long*>(buffers[i]) = i;

@@ -59,7 +59,8 @@ ffi::Error ExecuteOnDevice(void* stream, ffi::ScratchAllocator scratch, State<Pl
                            ffi::RemainingArgs inputs, ffi::RemainingRets outputs) {
   return state->Execute(inputs, outputs, [&](CallSite& site, void** parameters) {
     if (const size_t size_bytes = site.workspace_bytes()) {
-      char* const block = AllocateOnDevice(&scratch, size_bytes, site.Who(), "workspaces");
+      char* const block = AllocateOnDevice(&scratch, size_bytes, WorkspacePool::kAlignment,
+                                           site.Who(), "workspaces");
       site.PlaceWorkspaces(block, parameters);
     }
     site.Run(parameters, stream);

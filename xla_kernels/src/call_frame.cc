@@ -40,9 +40,9 @@ void ReplaceNull(void** arrays, size_t count) {
   }
 }
 
-char* AllocateOnDevice(xla::ffi::ScratchAllocator* scratch, size_t size_bytes,
+char* AllocateOnDevice(xla::ffi::ScratchAllocator* scratch, size_t size_bytes, size_t alignment,
                        const std::string& who, const char* what) {
-  const std::optional<void*> block = scratch->Allocate(size_bytes, WorkspacePool::kAlignment);
+  const std::optional<void*> block = scratch->Allocate(size_bytes, alignment);
   if (block && *block) return static_cast<char*>(*block);
   throw std::runtime_error(Explain(
       who,

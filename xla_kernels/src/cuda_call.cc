@@ -6,12 +6,13 @@
 #include "message.h"
 
 namespace msops {
+
 CudaCall::CudaCall(CudaCallSpec spec)
-    : who_("Custom '" + spec.op + "' on GPU"),
+    : who_(spec.Who()),
       function_names_(std::move(spec.functions)),
-      array_count_(spec.array_count),
+      array_count_(spec.shapes.size()),
       plan_(std::move(spec.plan), function_names_.size(),
-            spec.array_count + spec.workspace_sizes_bytes.size(), who_),
+            array_count_ + spec.workspace_sizes_bytes.size(), who_),
       checks_(std::move(spec.checks)) {
   if (!checks_.empty() && spec.workspace_sizes_bytes.empty()) {
     throw std::runtime_error(Explain(who_,
@@ -42,7 +43,7 @@ void CudaCall::Run(void* const* buffers, CudaDriver::Stream stream) {
 void CudaCall::ReadChecks(const CudaDriver& driver, void* const* buffers,
                           CudaDriver::Stream stream) const {
   int32_t code = 0;
-  const auto failed = CudaDriver::Address(buffers[buffer_count() - 1]);
+  const auto failed = CudaDriver::Address(buffers[parameter_count() - 1]);
   driver.Check(driver.copy_to_host(&code, failed, sizeof code, stream), who_, "cuMemcpyDtoHAsync");
   driver.Check(driver.stream_synchronize(stream), who_, "cuStreamSynchronize");
   if (code > 0 && static_cast<size_t>(code) <= checks_.size()) {

@@ -11,19 +11,18 @@
 
 #include "cubin_store.h"
 #include "cuda_driver.h"
+#include "frame_spec.h"
 #include "launch_plan.h"
 
 namespace msops {
 
 // What a program says about a call.
-struct CudaCallSpec {
-  std::string op;  // for messages
+struct CudaCallSpec : FrameSpec {
   // The same code for devices of different architectures, by hash.
   std::vector<std::string> cubins;
   // The functions that the plan launches.
   std::vector<std::string> functions;
   std::vector<int64_t> plan;
-  size_t array_count;
   std::vector<int64_t> workspace_sizes_bytes;
   // What is wrong if the int32 in the last workspace is 1, 2, ... after the run. It is read only if
   // there is such a text: reading waits for the device.
@@ -33,6 +32,8 @@ struct CudaCallSpec {
 // Overlapping executions share the object; what they add to it is guarded.
 class CudaCall {
  public:
+  using Spec = CudaCallSpec;
+
   // Where accesses of any type and width may start, and no two arrays share a cache line.
   static constexpr size_t kAlignmentBytes = 256;
 
@@ -43,7 +44,7 @@ class CudaCall {
   const std::string& who() const { return who_; }
 
   // Number of pointers Run expects: inputs, outputs, workspaces.
-  size_t buffer_count() const { return array_count_ + workspace_offsets_.size(); }
+  size_t parameter_count() const { return array_count_ + workspace_offsets_.size(); }
 
   // Size of the one block that holds all workspaces, in bytes.
   size_t workspace_bytes() const { return workspace_bytes_; }

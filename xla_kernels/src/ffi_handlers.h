@@ -32,6 +32,14 @@ FfiHandlers CpuRunnerHandlers();
 FfiHandlers CudaRunnerHandlers();
 FfiHandlers RocmRunnerHandlers();
 
+// Those of CUDA code that loops became, without temporaries in device memory: XLA may record such
+// calls in a CUDA graph.
+FfiHandlers CudaLoopHandlers();
+
+// Those of such code with temporaries. Their memory is XLA's for the duration of the call only, and
+// a graph would use it again later, so these are never recorded.
+FfiHandlers CudaLoopHandlersWithScratch();
+
 }  // namespace msops
 
 #endif  // MSOPS_FFI_HANDLERS_H_

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cubin_store.h"
-#include "cuda_loop_handlers.h"
 #include "extension_table.h"
 #include "ffi_handlers.h"
 #include "infer.h"
