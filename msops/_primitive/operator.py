@@ -172,8 +172,26 @@ class Operator:
         backend = definition.backend
         if not isinstance(backend, Experimental):
             return None
-        request = self.request(call, avals, jax.default_backend(), self.outputs(call, avals))
-        return backend.trial(definition.kernel, request)
+        platform, outputs = jax.default_backend(), self.outputs(call, avals)
+        # A kernel is compiled for a trial, which op info may not allow for these dtypes.
+        self.guard(call, avals, outputs, platform)
+        return backend.trial(definition.kernel, self.request(call, avals, platform, outputs))
+
+    def guard(self, call: Call, avals: Sequence[Any], outputs: Outputs, platform: str) -> None:
+        """Compares dtypes with the rows of the op info that guards on `platform`.
+
+        Raises:
+          OpInfoTypeError: no row has them.
+        """
+        info = self.info(platform)
+        if info is not None:
+            inputs = call.group(as_dtype(aval.dtype).name for aval in avals)
+            match(
+                info,
+                [tuple(item) if isinstance(item, list) else item for item in inputs],
+                [as_dtype(struct.dtype).name for struct in outputs.declared],
+                self.who,
+            )
 
     def info(self, platform: str) -> OpInfo | None:
         """Returns the op info that guards on `platform`, if there is one."""
@@ -245,15 +263,7 @@ def _lower(lowering: seam.Lowering, *values: Any, operator: Operator, call: Call
         )
     one, avals = call.unmapped(lowering.inputs) if call.mapped else (call, lowering.inputs)
     outputs = operator.outputs(one, avals)
-    info = operator.info(platform)
-    if info is not None:
-        inputs = call.group(as_dtype(aval.dtype).name for aval in avals)
-        match(
-            info,
-            [tuple(item) if isinstance(item, list) else item for item in inputs],
-            [as_dtype(struct.dtype).name for struct in outputs.declared],
-            operator.who,
-        )
+    operator.guard(one, avals, outputs, platform)
     request = operator.request(one, avals, platform, outputs)
     # Calls through MindSpore's face may be lowered after their x64 context has ended.
     with call.face():
