@@ -264,7 +264,8 @@ def topk(
             )
         )
     values, indices = sort(x, axis, descending=largest)
-    return tuple(jax.lax.slice_in_dim(part, 0, k, axis=axis) for part in (values, indices))  # type: ignore[return-value]
+    first = jax.lax.slice_in_dim
+    return first(values, 0, k, axis=axis), first(indices, 0, k, axis=axis)
 
 
 def flatten(x: Array, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Array:
