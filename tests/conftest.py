@@ -50,7 +50,7 @@ def say_again() -> None:
 
 
 def run_command(*arguments: object) -> None:
-    """Runs ``python -m msops`` with arguments in this process.
+    """Runs ``msops`` with arguments in this process.
 
     Raises:
       SystemExit: the command ends with a status.

@@ -1,4 +1,4 @@
-"""``python -m msops cache``: what was built, how much of it, and none of it."""
+"""``msops cache``: what was built, how much of it, and none of it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def test_sizes_have_units(
     assert told(capsys, "ls").split("  ")[-3].strip() == text
 
 
-def test_an_action_is_required(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run_command("cache")
-    assert "action" in capsys.readouterr().err
+def test_without_an_action_the_libraries_are_listed(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "two.so" in told(capsys)
+    assert told(capsys) == told(capsys, "ls")

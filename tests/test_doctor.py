@@ -1,4 +1,4 @@
-"""``python -m msops doctor``: what is there, what is amiss, and what to do."""
+"""``msops doctor``: what is there, what is amiss, and what to do."""
 
 from __future__ import annotations
 

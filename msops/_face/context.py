@@ -345,7 +345,7 @@ def device() -> Any | None:
             explain(
                 f"device_target={target!r}",
                 f"JAX has no {target} here",
-                "Run the script with `python -m msops run --device CPU script.py`, or set "
+                "Run the script with `msops run --device CPU script.py`, or set "
                 "device_target='CPU'.",
                 [str(error)],
             )

@@ -1,4 +1,4 @@
-"""``python -m msops cache ls|size|clear``: the folder of built libraries."""
+"""``msops cache ls|size|clear``: the folder of built libraries."""
 
 from __future__ import annotations
 

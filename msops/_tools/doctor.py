@@ -1,4 +1,4 @@
-"""``python -m msops doctor``: whether this machine has what each kind of kernel needs.
+"""``msops doctor``: whether this machine has what each kind of kernel needs.
 
 Each probe looks at one thing and returns what there is; an error it raises is shown, since msops's
 errors say what to do. Only what every kernel needs makes the doctor unhappy: a machine may do

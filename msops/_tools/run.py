@@ -1,4 +1,4 @@
-"""``python -m msops``: runs a script with ``mindspore`` meaning msops, and minds the cache."""
+"""The command ``msops``: runs a script with ``mindspore`` meaning msops, and manages the cache."""
 
 from __future__ import annotations
 
@@ -134,14 +134,14 @@ def _script_excepthook(path: str) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line of ``python -m msops``.
+    """The command line of ``msops``, which is that of ``python -m msops`` too.
 
     Args:
-      arguments: what follows ``python -m msops``; None takes ``sys.argv``.
+      arguments: what follows the command's name; None takes ``sys.argv``.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(
-        prog="python -m msops",
+        prog="msops",
         description="Runs scripts written for MindSpore, with mindspore meaning msops; lists and "
         "clears what msops has built.",
     )
@@ -161,11 +161,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cache_parser = commands.add_parser(
         "cache",
         help="list, measure or clear the libraries that were built",
-        description="The folder of built libraries: MSOPS_CACHE_DIR, or msops in the user's cache.",
+        description="The folder of built libraries: MSOPS_CACHE_DIR, or msops in the user's cache. "
+        "Without an action, lists them.",
     )
-    actions = cache_parser.add_subparsers(dest="action", metavar="action", required=True)
+    cache_parser.set_defaults(action="ls")
+    actions = cache_parser.add_subparsers(metavar="action")
     for name, (text, _) in cache.COMMANDS.items():
-        actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        action.set_defaults(action=name)
     doctor_parser = commands.add_parser(
         "doctor",
         help="report whether this machine has what each kind of kernel needs",
