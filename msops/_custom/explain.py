@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from msops._base.explanation import Explanation
 from msops._op.call import Call
 from msops._op.request import Request
 from msops._op_info import OpInfo, format_rows
@@ -17,13 +18,14 @@ from msops._primitive.programs import Programs
 from msops.errors import ArgumentValueError, explain
 
 
-def explain_call(programs: Programs, found: tuple[Call, Sequence[Any]] | None) -> str:
+def explain_call(programs: Programs, found: tuple[Call, Sequence[Any]] | None) -> Explanation:
     """Explains what a call becomes: `found`, or the latest one."""
     operator = programs.operator
     call, inputs = _choose(operator, found, "explain")
     definition = operator.definition
     with call.face():
-        return definition.backend.explain(definition.kernel, _request(operator, call, inputs))
+        text = definition.backend.explain(definition.kernel, _request(operator, call, inputs))
+        return text if isinstance(text, Explanation) else Explanation(text)
 
 
 def lowered_text(programs: Programs, found: tuple[Call, Sequence[Any]] | None, stage: str) -> str:

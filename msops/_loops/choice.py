@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from msops._base.explanation import show_seconds
 from msops._loops.analysis.costs import CACHE_BYTES
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
@@ -58,10 +59,12 @@ class Choice:
     Attributes:
       lowering: operations of XLA, or native code.
       reason: why, a clause.
+      seconds: the time of each form by its name, if times were compared.
     """
 
     lowering: Lowering
     reason: str
+    seconds: tuple[tuple[str, float], ...] = ()
 
 
 def forced(lowering: Lowering, why: str) -> Choice:
@@ -134,11 +137,12 @@ def choose_for_cpu(costs: Costs, steps: tuple[Step, ...], is_quick: bool) -> Cho
     if not is_quick and not costs.are_measured and is_product(steps):
         return forced("xla", "which have a library for matrix products and convolutions")
     source = "a measured" if costs.are_measured else "an estimated"
-    text = f"{source} {_time(native)} as native code, {_time(xla)} as XLA operations"
+    text = f"{source} {show_seconds(native)} as native code, {show_seconds(xla)} as XLA operations"
     if fusion > 0:
-        text += f", of which fusing them with others may save {_time(fusion)}"
+        text += f", of which fusing them with others may save {show_seconds(fusion)}"
     faster: Lowering = "native" if is_quick or native + fusion < xla else "xla"
-    return Choice(faster, f"{_NAMES[faster]}: {text}")
+    seconds = ((_NAMES["native"], native), (_NAMES["xla"], xla))
+    return Choice(faster, f"{_NAMES[faster]}: {text}", seconds)
 
 
 def is_product(steps: tuple[Step, ...]) -> bool:
@@ -176,11 +180,3 @@ def _first_loop(steps: tuple[Step, ...]) -> Loop | None:
                 if found:
                     return found
     return None
-
-
-def _time(seconds: float) -> str:
-    """Returns seconds as text, to two digits."""
-    for unit, name in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= unit:
-            return f"{float(f'{seconds / unit:.2g}'):g} {name}"
-    return f"{float(f'{seconds / 1e-6:.2g}'):g} us"

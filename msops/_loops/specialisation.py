@@ -11,6 +11,7 @@ from typing import Any
 
 from msops import _toolchain
 from msops._base import config
+from msops._base.explanation import Explanation
 from msops._loops import pipeline
 from msops._loops.choice import (
     Choice,
@@ -271,17 +272,18 @@ class Specialisation:
         flags = tuple(i in wanted for i in range(len(self.kernel.parameters)))
         return pipeline.adjoint(self._analysis.kernel, flags)
 
-    def explanation(self, where: str, platform: str) -> str:
+    def explanation(self, where: str, platform: str) -> Explanation:
         """Returns what each loop is, and what became of it; `where` names op and platform."""
+        choice = self.choice(platform)
         lines = [
-            f"{where}: {self.choice(platform).reason}",
+            f"{where}: {choice.reason}",
             "Loops, by their dependences:",
             *(f"  {line}" for line in self._analysis.explanation),
             "As array operations:",
             *(f"  {line}" for line in describe(self.steps)),
             *self.warnings,
         ]
-        return "\n".join(lines)
+        return Explanation("\n".join(lines), choice.seconds)
 
     def stages(self) -> Mapping[str, Callable[[], str]]:
         """Returns the kernel's texts by name, in the order in which they are made."""

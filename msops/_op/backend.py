@@ -73,13 +73,13 @@ class Backend(Protocol):
         """Lowers one call for one platform."""
 
     def division(self, kernel: Any, request: Request) -> Division:
-        """Tells how one call may be divided over devices."""
+        """Returns how one call may be divided over devices."""
 
     def cost(self, kernel: Any, request: Request) -> Mapping[str, float] | None:
         """Returns the operations of one call that are known; None where XLA counts them."""
 
     def explain(self, kernel: Any, request: Request) -> str:
-        """Tells what becomes of one call, and why."""
+        """Returns what becomes of one call, and why: lines, the first of which is the outcome."""
 
     def stages(self, kernel: Any, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns the texts a call goes through on its way, by name, in order."""

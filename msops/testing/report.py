@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
 Verdict = Literal["passed", "failed", "skipped"]
+
+_COLOURS = {"passed": "#2e9e5b", "failed": "#d64541", "skipped": "#8a8f98"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +32,13 @@ class Finding:
     details: tuple[str, ...] = ()
     remedy: str = ""
     follows: str = ""
+
+    @property
+    def advice(self) -> str:
+        """What to do, and which finding to look at before this one."""
+        if not self.follows:
+            return self.remedy
+        return f"May follow from {self.follows!r}: correct that first. {self.remedy}"
 
 
 def passed(check: str, summary: str) -> Finding:
@@ -86,15 +96,24 @@ class Report:
             lines.append(f"  {finding.check:{width}}  {finding.verdict:7}  {finding.summary}")
             indent = " " * (width + 13)
             lines += [f"{indent}{detail}" for detail in finding.details]
-            advice = finding.remedy
-            if finding.follows:
-                advice = f"May follow from {finding.follows!r}: correct that first. {advice}"
-            if advice:
-                lines += textwrap.wrap(advice, 96, initial_indent=indent, subsequent_indent=indent)
+            if finding.advice:
+                lines += textwrap.wrap(
+                    finding.advice, 96, initial_indent=indent, subsequent_indent=indent
+                )
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><td style="text-align:left">{html.escape(finding.check)}</td>'
+            f'<td style="color:{_COLOURS[finding.verdict]};font-weight:600">{finding.verdict}</td>'
+            f'<td style="text-align:left">{_folded(finding)}</td></tr>'
+            for finding in self.findings
+        )
+        head = f"opcheck of {self.op}: {self._count()}"
+        return f"<p><b>{html.escape(head)}</b></p><table>{rows}</table>"
 
     def _count(self) -> str:
         verdicts = [finding.verdict for finding in self.findings]
@@ -105,3 +124,16 @@ class Report:
             for verdict in ("passed", "failed", "skipped")
             if verdict in verdicts
         )
+
+
+def _folded(finding: Finding) -> str:
+    """Returns a finding as HTML: its details are folded, open where a check failed."""
+    summary = html.escape(finding.summary)
+    more = "\n".join((*finding.details, finding.advice)).strip()
+    if not more:
+        return summary
+    is_open = ' open=""' if finding.verdict == "failed" else ""
+    return (
+        f"<details{is_open}><summary>{summary}</summary>"
+        f'<pre style="white-space:pre-wrap">{html.escape(more)}</pre></details>'
+    )
