@@ -7,6 +7,7 @@ turns them into links between pages.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -30,7 +31,9 @@ def sources() -> dict[Path, Path]:
         ROOT / "msops" / "_loops" / "README.md": COLLECTED / "loop_compiler.md",
     }
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    return pages | {path: COLLECTED / "notebooks" / path.name for path in notebooks}
+    pages |= {path: COLLECTED / "notebooks" / path.name for path in notebooks}
+    examples = sorted((ROOT / "examples").glob("*.py"))
+    return pages | {path: COLLECTED / "examples" / f"{path.stem}.md" for path in examples}
 
 
 def collect() -> None:
@@ -38,10 +41,26 @@ def collect() -> None:
     shutil.rmtree(COLLECTED, ignore_errors=True)
     for source, page in sources().items():
         page.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, page)
+        if source.suffix == ".py":
+            page.write_text(_page_of_example(source))
+        else:
+            shutil.copyfile(source, page)
     shutil.copytree(
         RESULTS, COLLECTED / "benchmarks", ignore=lambda _, names: {*names} - _shown(names)
     )
+
+
+def _page_of_example(path: Path) -> str:
+    """Returns a page with an example and the kernels that it names."""
+    text = path.read_text()
+    parts = [path, *sorted(other for other in path.parent.glob("*.c*") if other.name in text)]
+    blocks = [
+        f"## {part.name}\n\n```{'python' if part.suffix == '.py' else 'cpp'}\n"
+        f"{part.read_text().strip()}\n```"
+        for part in parts
+    ]
+    summary = ast.get_docstring(ast.parse(text)) or ""
+    return "\n\n".join([f"# Example: {path.stem}", summary.splitlines()[0], *blocks]) + "\n"
 
 
 def _shown(names: list[str]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from collect import collect, link_to_pages  # noqa: E402
 
 import msops  # noqa: E402
 
+PYPROJECT = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())
+REPOSITORY = PYPROJECT["project"]["urls"]["Repository"]
+
 project = "msops"
 copyright = "the authors of msops; Apache-2.0"
 version = release = msops.__version__
@@ -24,7 +28,9 @@ version = release = msops.__version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
 # The documents that others include, and notebooks' folders.
@@ -34,8 +40,11 @@ templates_path: list[str] = []
 # Docstrings name objects in single backticks.
 default_role = "py:obj"
 add_module_names = False
-# Types stand in the docstrings, with shapes.
-autodoc_typehints = "none"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 90
+# Names of JAX that pages and docstrings mention; a build fetches nothing.
+intersphinx_mapping = {"jax": ("https://docs.jax.dev/en/latest/", "jax.inv")}
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
@@ -47,6 +56,10 @@ nb_execution_mode = "off"
 
 html_theme = "furo"
 html_title = f"msops {release}"
+html_logo = html_favicon = "_static/logo.svg"
+html_theme_options = {
+    "footer_icons": [{"name": "Repository", "url": REPOSITORY, "html": "Repository", "class": ""}],
+}
 html_math_renderer = mathml.NAME
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -55,13 +68,13 @@ html_show_sphinx = False
 copybutton_exclude = ".linenos, .gp, .go"
 
 
-# What a name in backticks stands for if it is none of its own module's.
+# The kinds of object that a name in backticks may be if its own module has no such name.
 LINKED = ("class", "exception", "function")
 FILE_IN_CPP = re.compile(r"%%writefile \S+\.cc\n")
 
 
 def setup(app: Any) -> None:
-    """Collects pages, has their links lead to one another, and cells of C++ look like C++."""
+    """Collects pages, links them and names of JAX, and colours cells of C++ as C++."""
     collect()
     app.add_html_math_renderer(mathml.NAME, mathml.INLINE, mathml.BLOCK)
 
@@ -74,6 +87,15 @@ def setup(app: Any) -> None:
         for block in document.findall(nodes.literal_block):
             if block.astext().startswith("%%aot") or FILE_IN_CPP.match(block.astext()):
                 block["language"] = "cpp"
+
+    def link_names_of_jax(app: Any, document: Any) -> None:
+        inventory = app.env.intersphinx_named_inventory["jax"]
+        found = {name: item.uri for kind in inventory.values() for name, item in kind.items()}
+        for literal in list(document.findall(nodes.literal)):
+            if literal.astext() in found and not isinstance(literal.parent, nodes.reference):
+                link = nodes.reference("", "", refuri=found[literal.astext()], internal=False)
+                literal.replace_self(link)
+                link += literal
 
     def find_in_any_module(app: Any, env: Any, node: Any, shown: Any) -> Any:
         python = env.get_domain("py")
@@ -90,3 +112,4 @@ def setup(app: Any) -> None:
     app.connect("source-read", relink)
     app.connect("missing-reference", find_in_any_module)
     app.connect("doctree-read", tell_cpp_from_python)
+    app.connect("doctree-read", link_names_of_jax)

@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 import types
 from pathlib import Path
 from typing import Any
@@ -149,23 +150,45 @@ def test_links_to_files_of_the_repository_become_links_between_pages() -> None:
     assert shown == "[a](loop_compiler.md) [b](../install.md)"
 
 
-@pytest.mark.slow
-def test_the_site_builds_without_a_warning_and_needs_nothing_from_elsewhere(
-    tmp_path: Path,
-) -> None:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the site, built with warnings as errors."""
     pytest.importorskip("myst_nb", reason="pip install .[docs]")
+    folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
     done = subprocess.run(
-        [*command, "-d", str(tmp_path / "doctrees"), str(DOCS), str(tmp_path / "html")],
+        [*command, "-d", str(folder / "doctrees"), str(DOCS), str(folder / "html")],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    pages = sorted((tmp_path / "html").rglob("*.html"))
+    return folder / "html"
+
+
+@pytest.mark.slow
+def test_the_site_needs_nothing_from_elsewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
     assert len(pages) > 25
     for page in pages:
         text = page.read_text()
         fetched = re.findall(r'<(?:script|img|link)\b[^>]*(?:src|href)="(?:https?:)?//[^"]+', text)
         assert not fetched, page
+
+
+@pytest.mark.slow
+def test_the_site_has_the_sources_the_types_the_links_and_the_pictures(site: Path) -> None:
+    operators = (site / "reference" / "api" / "operators.html").read_text()
+    assert "_modules/msops" in operators
+    shown = re.sub(r"<[^>]+>", "", operators)
+    assert "func_type: str | None = None" in shown
+    assert "https://docs.jax.dev/en/latest/_autosummary/jax.vmap.html" in operators
+    index = (site / "index.html").read_text()
+    repository = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    assert repository["Repository"] in index
+    assert re.search(r'<link rel="[a-z ]*icon" href="_static/logo.svg"', index)
+    assert "examples/digits.html" in index
+    pages = "".join(page.read_text() for page in site.rglob("*.html"))
+    for picture in (DOCS / "_static").glob("*.svg"):
+        assert picture.name in pages, picture.name
