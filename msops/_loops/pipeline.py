@@ -130,9 +130,10 @@ def passes_to_batch(sizes: Sequence[int], mapped: Sequence[tuple[bool, ...]]) ->
 
 def run(kernel: Kernel, passes: Sequence[tuple[str, Pass]]) -> Kernel:
     """Returns the kernel after some passes; prints each stage with ``MSOPS_DEBUG=ir``."""
+    shows = "ir" in config.debug()
     for name, change in passes:
         changed = change(kernel)
-        if "ir" in config.debug():
+        if shows:
             old, new = kernel_text(kernel), kernel_text(changed)
             print(f"-- {name}: unchanged" if old == new else f"-- {name}\n{new}", file=sys.stderr)
         kernel = changed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 INDEX_DTYPE = "int32"
 """The dtype of loop variables, as in AKG and TVM."""
@@ -64,11 +64,7 @@ class Var:
     """The variable of an enclosing loop."""
 
     name: str
-
-    @property
-    def dtype(self) -> str:
-        """The index dtype."""
-        return INDEX_DTYPE
+    dtype: ClassVar[str] = INDEX_DTYPE
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,15 @@
-"""Visiting and rewriting the loop IR."""
+"""Visiting and rewriting the loop IR.
+
+What only reads gets a list, made here in one go: it is quicker than a generator for each node, and
+a reader who follows a call stays in one file.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol, Self, TypeVar
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, Self, TypeVar
 
 from msops._loops.ir.nodes import (
     Binary,
@@ -24,6 +29,7 @@ from msops._loops.ir.nodes import (
 )
 
 A = TypeVar("A", Load, Store)
+N = TypeVar("N", bound=Expr | Stmt | Kernel)
 
 
 class ChangeAccess(Protocol):
@@ -48,16 +54,17 @@ def operands(expr: Expr) -> tuple[Expr, ...]:
     return ()
 
 
-def expressions(expr: Expr) -> Iterator[Expr]:
-    """Yields an expression and everything in it, outermost first."""
-    yield expr
+def expressions(expr: Expr) -> list[Expr]:
+    """Returns an expression and everything in it, outermost first."""
+    found = [expr]
     for operand in operands(expr):
-        yield from expressions(operand)
+        found += expressions(operand)
+    return found
 
 
-def loads(expr: Expr) -> Iterator[Load]:
-    """Yields the loads in an expression, those in indices too."""
-    return (part for part in expressions(expr) if isinstance(part, Load))
+def loads(expr: Expr) -> list[Load]:
+    """Returns the loads in an expression, those in indices too."""
+    return [part for part in expressions(expr) if isinstance(part, Load)]
 
 
 def variables(expr: Expr) -> set[str]:
@@ -87,31 +94,30 @@ def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     return ()
 
 
-def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """Yields all statements, each before those inside it."""
+def statements(body: tuple[Stmt, ...]) -> list[Stmt]:
+    """Returns all statements, each before those inside it."""
+    found: list[Stmt] = []
     for stmt in body:
-        yield stmt
+        found.append(stmt)
         for inner in bodies(stmt):
-            yield from statements(inner)
+            found += statements(inner)
+    return found
 
 
-def accesses_of(stmt: Stmt) -> Iterator[Load | Store]:
-    """Yields the loads of a statement itself, and the statement if it is a store."""
-    for expr in own_expressions(stmt):
-        yield from loads(expr)
-    if isinstance(stmt, Store):
-        yield stmt
+def accesses_of(stmt: Stmt) -> list[Load | Store]:
+    """Returns the loads of a statement itself, and the statement if it is a store."""
+    found: list[Load | Store] = [load for e in own_expressions(stmt) for load in loads(e)]
+    return [*found, stmt] if isinstance(stmt, Store) else found
 
 
-def accesses_in(body: tuple[Stmt, ...]) -> Iterator[Load | Store]:
-    """Yields the loads and stores of all statements."""
-    for stmt in statements(body):
-        yield from accesses_of(stmt)
+def accesses_in(body: tuple[Stmt, ...]) -> list[Load | Store]:
+    """Returns the loads and stores of all statements."""
+    return [access for stmt in statements(body) for access in accesses_of(stmt)]
 
 
-def loads_in(body: tuple[Stmt, ...]) -> Iterator[Load]:
-    """Yields the loads of all statements."""
-    return (access for access in accesses_in(body) if isinstance(access, Load))
+def loads_in(body: tuple[Stmt, ...]) -> list[Load]:
+    """Returns the loads of all statements."""
+    return [access for access in accesses_in(body) if isinstance(access, Load)]
 
 
 def stored_in(body: tuple[Stmt, ...]) -> set[str]:
@@ -130,32 +136,50 @@ class Scoped(Protocol):
 S = TypeVar("S", bound=Scoped)
 
 
-def visit(body: tuple[Stmt, ...], scope: S) -> Iterator[tuple[Stmt, S]]:
-    """Yields all statements with the scope of each, a statement before those inside it.
+def visit(body: tuple[Stmt, ...], scope: S) -> list[tuple[Stmt, S]]:
+    """Returns all statements with the scope of each, a statement before those inside it.
 
     Args:
       body: the statements.
       scope: that of the body.
     """
+    found: list[tuple[Stmt, S]] = []
     for stmt in body:
-        yield stmt, scope
-        for inner, inside in zip(bodies(stmt), scope.inside(stmt), strict=True):
-            yield from visit(inner, inside)
+        found.append((stmt, scope))
+        if inner := bodies(stmt):
+            for part, inside in zip(inner, scope.inside(stmt), strict=True):
+                found += visit(part, inside)
+    return found
+
+
+# Rewriting. What nothing changes stays the same object, so that a pass that finds nothing to do
+# returns its kernel, and what is known of that kernel stays known.
+
+
+def with_parts(node: N, **parts: Any) -> N:
+    """Returns a node with other parts, or the node itself if they are the ones that it has."""
+    for name, part in parts.items():
+        old = getattr(node, name)
+        if part is not old and not (
+            isinstance(part, tuple) and len(part) == len(old) and all(map(operator.is_, part, old))
+        ):
+            return dataclasses.replace(node, **parts)
+    return node
 
 
 def map_operands(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Returns the expression with `change` applied to its direct operands."""
     match expr:
         case Load(indices=indices):
-            return dataclasses.replace(expr, indices=tuple(map(change, indices)))
+            return with_parts(expr, indices=tuple(map(change, indices)))
         case Unary(operand=operand) | Cast(operand=operand):
-            return dataclasses.replace(expr, operand=change(operand))
+            return with_parts(expr, operand=change(operand))
         case Binary(left=left, right=right):
-            return dataclasses.replace(expr, left=change(left), right=change(right))
+            return with_parts(expr, left=change(left), right=change(right))
         case FunctionCall(args=args):
-            return dataclasses.replace(expr, args=tuple(map(change, args)))
+            return with_parts(expr, args=tuple(map(change, args)))
         case Select(condition=condition, then=then, otherwise=otherwise):
-            return dataclasses.replace(
+            return with_parts(
                 expr, condition=change(condition), then=change(then), otherwise=change(otherwise)
             )
     return expr
@@ -170,13 +194,11 @@ def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
     """Returns the statement with `change` applied to its own expressions, bodies untouched."""
     match stmt:
         case Store(indices=indices, value=value):
-            return dataclasses.replace(
-                stmt, indices=tuple(map(change, indices)), value=change(value)
-            )
+            return with_parts(stmt, indices=tuple(map(change, indices)), value=change(value))
         case For(begin=begin, end=end):
-            return dataclasses.replace(stmt, begin=change(begin), end=change(end))
+            return with_parts(stmt, begin=change(begin), end=change(end))
         case If(condition=condition):
-            return dataclasses.replace(stmt, condition=change(condition))
+            return with_parts(stmt, condition=change(condition))
     return stmt
 
 
@@ -184,9 +206,9 @@ def map_bodies(stmt: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]
     """Returns the statement with `change` applied to its bodies."""
     match stmt:
         case For(body=body) | Local(body=body):
-            return dataclasses.replace(stmt, body=change(body))
+            return with_parts(stmt, body=change(body))
         case If(then=then, otherwise=otherwise):
-            return dataclasses.replace(stmt, then=change(then), otherwise=change(otherwise))
+            return with_parts(stmt, then=change(then), otherwise=change(otherwise))
     return stmt
 
 
@@ -217,6 +239,31 @@ def rewrite_statements(
     )
 
 
+def rewrite_loops(
+    body: tuple[Stmt, ...], scope: S, change: Callable[[For, S], tuple[Stmt, ...] | None]
+) -> tuple[Stmt, ...]:
+    """Returns the body with loops replaced, outermost first.
+
+    Args:
+      body: the statements.
+      scope: that of the body.
+      change: is called with each loop and the scope around it. It returns what replaces the loop;
+        None leaves it, and goes on with the loops inside.
+    """
+
+    def changed(stmt: Stmt) -> tuple[Stmt, ...]:
+        new = change(stmt, scope) if isinstance(stmt, For) else None
+        if new is not None or not bodies(stmt):
+            return (stmt,) if new is None else new
+        return (
+            map_bodies_within(
+                stmt, scope, lambda part, inside: rewrite_loops(part, inside, change)
+            ),
+        )
+
+    return tuple(new for stmt in body for new in changed(stmt))
+
+
 def map_accesses(body: tuple[Stmt, ...], change: ChangeAccess) -> tuple[Stmt, ...]:
     """Returns the body with `change` applied to every load and store, inner loads first."""
 
@@ -243,5 +290,5 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 
 
 def with_body(kernel: Kernel, body: tuple[Stmt, ...]) -> Kernel:
-    """Returns the kernel with another body."""
-    return dataclasses.replace(kernel, body=body)
+    """Returns the kernel with another body, or the kernel itself if that is the one it has."""
+    return with_parts(kernel, body=body)

@@ -59,7 +59,7 @@ def _kept_axes(flow: Flow) -> list[int]:
 def _fixed_at(index: Expr, flow: Flow) -> int | None:
     """Returns how many common serial loops there are once an index has one value, or None."""
     used = variables(index)
-    if not used or any(True for _ in loads(index)):
+    if not used or loads(index):
         return None
     every = (*flow.reads, *flow.writes)
     for depth, loop in enumerate(every[0].loops, start=1):

@@ -42,7 +42,7 @@ def forward_indices(kernel: Kernel) -> Kernel:
     """
     return _forwarded(
         kernel,
-        lambda value, _: value.dtype in ("int32", "int64") and not any(True for _ in loads(value)),
+        lambda value, _: value.dtype in ("int32", "int64") and not loads(value),
     )
 
 

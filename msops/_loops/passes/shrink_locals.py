@@ -44,5 +44,5 @@ def _is_one_element(indices: set[Expr], size: int, ranges: Ranges) -> bool:
         return False
     (index,) = indices
     # What is read from memory may change, and other variables are those of loops inside.
-    is_fixed = variables(index) <= set(ranges) and not any(True for _ in loads(index))
+    is_fixed = variables(index) <= set(ranges) and not loads(index)
     return is_fixed and is_within(range_of(index, ranges), (0, size - 1))

@@ -54,7 +54,7 @@ def _loop(loop: For, ranges: Ranges) -> tuple[Stmt, ...]:
     count = difference(loop.end, loop.begin, ranges)
     if count is not None and count[1] <= 0:
         return ()
-    if count == (1, 1) and not any(True for _ in loads(loop.begin)):
+    if count == (1, 1) and not loads(loop.begin):
         once = map_all(loop.body, lambda expr: substitute(expr, {loop.var: loop.begin}))
         return _body(once, ranges)
     low, high = loop_range(loop, ranges)

@@ -86,7 +86,7 @@ def _nodes(stmt: Stmt, domain: Domain) -> Iterator[tuple[Load | Store, Domain]]:
 
 def _loads(expr: Expr, domain: Domain) -> Iterator[tuple[Load, Domain]]:
     """Yields the loads of an expression, each with where it is evaluated."""
-    if not any(True for _ in loads(expr)):
+    if not loads(expr):
         return
     parts: list[tuple[Expr, Domain]]
     match expr:

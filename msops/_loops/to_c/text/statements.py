@@ -84,7 +84,7 @@ class Statements:
         """Returns the line that opens a loop."""
         name = self.values.names[stmt.var]
         begin, end = bare(self.values.index(stmt.begin)), bare(self.values.index(stmt.end))
-        if any(True for _ in loads(stmt.end)):
+        if loads(stmt.end):
             # The body may write what the bound reads, which counts as it was before.
             return (
                 f"for (int64_t {name} = {begin}, ms_end_{name} = {end}; {name} < ms_end_{name}; "
