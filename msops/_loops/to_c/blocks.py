@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from msops._loops.analysis.ranges import Ranges, range_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -14,12 +15,14 @@ from msops._loops.ir.nodes import (
     Const,
     Expr,
     For,
+    If,
     Load,
     Local,
     Stmt,
     Store,
     Var,
 )
+from msops._loops.ir.operators import result_dtype
 from msops._loops.ir.walk import expressions, map_bodies, rewrite_all
 
 
@@ -47,6 +50,20 @@ def in_blocks(
     end = end if is_even else index("min", end, loop.end)
     body = inside(dataclasses.replace(loop, begin=begin, end=end), Var(block))
     return For(block, constant(0), count, body, loop.kind, location=loop.location)
+
+
+def if_it_runs(loop: For, around: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
+    """Returns what a pass puts around a loop, under a condition unless the loop surely runs.
+
+    Args:
+      loop: the loop.
+      around: the loop, with what touches its elements before it or after it.
+      ranges: of the loops around it.
+    """
+    if range_of(loop.begin, ranges)[1] < range_of(loop.end, ranges)[0]:
+        return around
+    dtype = result_dtype("lt", INDEX_DTYPE)
+    return (If(Binary("lt", loop.begin, loop.end, dtype), around, location=loop.location),)
 
 
 def can_swap(outer: For, inner: For) -> bool:

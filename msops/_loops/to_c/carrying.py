@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.analysis.ranges import Range, is_within, loop_range, range_of
+from msops._loops.analysis.ranges import Ranges, is_within, range_of
+from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -23,7 +24,6 @@ from msops._loops.ir.nodes import (
     Const,
     Expr,
     For,
-    If,
     Kernel,
     Load,
     Local,
@@ -31,84 +31,73 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.operators import result_dtype
-from msops._loops.ir.walk import loads, map_bodies, rewrite, substitute, with_body
+from msops._loops.ir.walk import loads, rewrite, rewrite_loops, substitute, with_body
 from msops._loops.passes.simplify_expressions import difference, simplified
+from msops._loops.to_c.blocks import if_it_runs
 
 
 def carry_elements(kernel: Kernel) -> Kernel:
     """Returns the kernel with such elements of its inner loops in variables."""
-    return with_body(kernel, _Carrying(kernel).body(kernel.body, {}))
+    names = Names(kernel)
 
-
-class _Carrying:
-    def __init__(self, kernel: Kernel) -> None:
-        self._names = Names(kernel)
-        self._shapes = {b.name: b.shape for b in (*kernel.parameters, *kernel.buffers)}
-
-    def body(self, body: tuple[Stmt, ...], ranges: dict[str, Range]) -> tuple[Stmt, ...]:
-        """Returns statements; `ranges` are of the loops around them."""
-        return tuple(self._statement(stmt, ranges) for stmt in body)
-
-    def _statement(self, stmt: Stmt, ranges: dict[str, Range]) -> Stmt:
-        if isinstance(stmt, Local):
-            self._shapes[stmt.buffer.name] = stmt.buffer.shape
-        if isinstance(stmt, For):
-            ranges = {**ranges, stmt.var: loop_range(stmt, ranges)}
-            if stmt.kind == "serial" and len(stmt.body) == 1 and isinstance(stmt.body[0], Store):
-                return self._loop(stmt, stmt.body[0], ranges)
-        return map_bodies(stmt, lambda inner: self.body(inner, ranges))
-
-    def _loop(self, loop: For, store: Store, ranges: dict[str, Range]) -> Stmt:
-        """Returns a loop of one store, in a variable what it reads of the iteration before."""
-        carried = self._carried(loop, store, ranges)
-        if carried is None:
-            return loop
-        scalar = Buffer(self._names.fresh("carried"), (), carried.dtype)
-        new = Load(scalar.name, (), scalar.dtype)
-        value = rewrite(store.value, lambda part: new if part == carried else part)
-        body = (
-            dataclasses.replace(store, buffer=scalar.name, indices=(), value=value),
-            dataclasses.replace(store, value=new),
-        )
-        at = {loop.var: loop.begin}
-        first = tuple(simplified(substitute(i, at), ranges) for i in carried.indices)
-        stmts = (
-            Store(scalar.name, (), dataclasses.replace(carried, indices=first)),
-            dataclasses.replace(loop, body=body),
-        )
-        around = Local(scalar, stmts, location=loop.location)
-        if range_of(loop.begin, ranges)[1] < range_of(loop.end, ranges)[0]:
-            return around
-        # A loop without iterations reads nothing, and what it would read first may not exist.
-        dtype = result_dtype("lt", INDEX_DTYPE)
-        return If(Binary("lt", loop.begin, loop.end, dtype), (around,), location=loop.location)
-
-    def _carried(self, loop: For, store: Store, ranges: dict[str, Range]) -> Load | None:
-        """Returns the load of what the iteration before has stored, if it is always that."""
-        if any(True for index in store.indices for _ in loads(index)):
-            return None
-        one = Const(1, INDEX_DTYPE)
-        back = {loop.var: Binary("sub", Var(loop.var), one, INDEX_DTYPE)}
-        before = tuple(substitute(index, back) for index in store.indices)
-        for load in loads(store.value):
-            if (
-                load.buffer == store.buffer
-                and all(map(_are_equal, load.indices, before, [ranges] * len(before)))
-                and self._exists(store, ranges)
-                and self._exists(load, ranges)
-            ):
-                return load
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        match loop:
+            case For(kind="serial", body=(Store() as store,)):
+                (inside,) = scope.inside(loop)
+                carried = _carried(loop, store, inside)
+                if carried is not None:
+                    return _in_variable(loop, store, carried, inside.ranges, names)
         return None
 
-    def _exists(self, access: Load | Store, ranges: dict[str, Range]) -> bool:
-        """Returns whether an access is in range in every iteration, whatever is around it."""
-        shape = self._shapes[access.buffer]
-        return all(
-            is_within(range_of(index, ranges), (0, size - 1))
-            for index, size in zip(access.indices, shape, strict=True)
-        )
+    return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), change))
 
 
-def _are_equal(one: Expr, other: Expr, ranges: dict[str, Range]) -> bool:
+def _carried(loop: For, store: Store, inside: Scope) -> Load | None:
+    """Returns the load of what the iteration before has stored, if it is always that."""
+    if any(loads(index) for index in store.indices):
+        return None
+    one = Const(1, INDEX_DTYPE)
+    back = {loop.var: Binary("sub", Var(loop.var), one, INDEX_DTYPE)}
+    before = tuple(substitute(index, back) for index in store.indices)
+    for load in loads(store.value):
+        if (
+            load.buffer == store.buffer
+            and all(map(_are_equal, load.indices, before, [inside.ranges] * len(before)))
+            and _exists(store, inside)
+            and _exists(load, inside)
+        ):
+            return load
+    return None
+
+
+def _exists(access: Load | Store, scope: Scope) -> bool:
+    """Returns whether an access is in range in every iteration, whatever is around it."""
+    return all(
+        is_within(range_of(index, scope.ranges), (0, size - 1))
+        for index, size in zip(access.indices, scope.buffers[access.buffer].shape, strict=True)
+    )
+
+
+def _in_variable(
+    loop: For, store: Store, carried: Load, ranges: Ranges, names: Names
+) -> tuple[Stmt, ...]:
+    """Returns a loop of one store, in a variable what it reads of the iteration before."""
+    scalar = Buffer(names.fresh("carried"), (), carried.dtype)
+    new = Load(scalar.name, (), scalar.dtype)
+    value = rewrite(store.value, lambda part: new if part == carried else part)
+    body = (
+        dataclasses.replace(store, buffer=scalar.name, indices=(), value=value),
+        dataclasses.replace(store, value=new),
+    )
+    at = {loop.var: loop.begin}
+    first = tuple(simplified(substitute(i, at), ranges) for i in carried.indices)
+    stmts = (
+        Store(scalar.name, (), dataclasses.replace(carried, indices=first)),
+        dataclasses.replace(loop, body=body),
+    )
+    # A loop without iterations reads nothing, and what it would read first may not exist.
+    return if_it_runs(loop, (Local(scalar, stmts, location=loop.location),), ranges)
+
+
+def _are_equal(one: Expr, other: Expr, ranges: Ranges) -> bool:
     return difference(one, other, ranges) == (0, 0)

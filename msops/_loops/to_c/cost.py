@@ -29,8 +29,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import bodies, expressions, loads, operands, statements
-from msops._loops.to_c.strides import accesses
+from msops._loops.ir.walk import accesses_in, bodies, expressions, loads, operands, statements
 
 SECONDS_PER_OPERATION = 1.5e-11
 """One operation in vector registers, on what the second-level cache holds."""
@@ -104,7 +103,7 @@ class NativeCosts:
 
     def _streamed(self, loop: For) -> float:
         """Returns the seconds of bringing in an element of each large array."""
-        touched = {access.buffer for access in accesses(loop)}
+        touched = {access.buffer for access in accesses_in(loop.body)}
         return sum(SECONDS_PER_STREAMED * self._large.get(buffer, 0) for buffer in touched)
 
     def _body(self, body: Sequence[Stmt], ranges: Ranges, vector: _Vector | None) -> float:

@@ -15,11 +15,12 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
-from msops._loops.analysis.ranges import Range, loop_range
+from msops._loops.analysis.ranges import Ranges
+from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import map_bodies, rewrite_all, statements, substitute, with_body
+from msops._loops.ir.walk import rewrite_all, rewrite_loops, statements, substitute, with_body
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import can_swap, constant, index, with_buffer
 
@@ -31,34 +32,24 @@ _MOST_STATEMENTS = 4
 
 def jam_serial_loops(kernel: Kernel) -> Kernel:
     """Returns the kernel with loops around innermost serial ones unrolled into them."""
-    jamming = _Jamming(kernel)
-    body = jamming.body(kernel.body, {})
-    return simplify(with_body(kernel, body)) if jamming.is_done else kernel
+    body = rewrite_loops(kernel.body, Scope.of(kernel), _Jamming(kernel).loop)
+    jammed = with_body(kernel, body)
+    return kernel if jammed is kernel else simplify(jammed)
 
 
 class _Jamming:
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._names = Names(kernel)
-        self.is_done = False
 
-    def body(self, body: tuple[Stmt, ...], ranges: dict[str, Range]) -> tuple[Stmt, ...]:
-        """Returns a body with the loops in it jammed."""
-        return tuple(new for stmt in body for new in self._statement(stmt, ranges))
-
-    def _statement(self, stmt: Stmt, ranges: dict[str, Range]) -> tuple[Stmt, ...]:
-        if isinstance(stmt, For):
-            inside = {**ranges, stmt.var: loop_range(stmt, ranges)}
-            row = self._row(stmt, inside)
-            if row is not None and self._may_be_jammed(stmt, row):
-                self.is_done = True
-                return self._jammed(stmt, row)
-            ranges = inside
-        return (map_bodies(stmt, lambda body: self.body(body, ranges)),)
+    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns what replaces a loop; None if it is not jammed."""
+        row = self._row(loop, scope.inside(loop)[0].ranges)
+        return self._jammed(loop, row) if row and self._may_be_jammed(loop, row) else None
 
     # Whether.
 
-    def _row(self, loop: For, inside: dict[str, Range]) -> For | None:
+    def _row(self, loop: For, inside: Ranges) -> For | None:
         """Returns the one serial loop in a loop, if it is worth it."""
         rows = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
         if len(rows) != 1 or rows[0] not in loop.body or rows[0].kind != "serial":

@@ -10,19 +10,15 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.ir.nodes import If, Kernel, Select, Stmt, Store
-from msops._loops.ir.walk import map_bodies, with_body
+from msops._loops.ir.walk import rewrite_statements, with_body
 
 
 def merge_branches(kernel: Kernel) -> Kernel:
     """Returns the kernel with such conditions turned into expressions."""
-    return with_body(kernel, _merged(kernel.body))
+    return with_body(kernel, rewrite_statements(kernel.body, lambda stmt: (_merged(stmt),)))
 
 
-def _merged(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    return tuple(_select(map_bodies(stmt, _merged)) for stmt in body)
-
-
-def _select(stmt: Stmt) -> Stmt:
+def _merged(stmt: Stmt) -> Stmt:
     match stmt:
         case If(condition=condition, then=(Store() as then,), otherwise=(Store() as other,)) if (
             then.buffer,

@@ -20,7 +20,8 @@ import math
 from collections.abc import Callable
 
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.analysis.ranges import Range, dtype_range, loop_range
+from msops._loops.analysis.ranges import Ranges, dtype_range
+from msops._loops.analysis.scope import Scope, buffers_of
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
@@ -38,12 +39,12 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import map_bodies, statements
+from msops._loops.ir.walk import accesses_in, rewrite_loops, statements
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import constant, in_blocks, with_buffer
 from msops._loops.to_c.reductions import NARROW
-from msops._loops.to_c.strides import accesses, stride
+from msops._loops.to_c.strides import stride
 
 _MOST_PARTS = 16
 # Clearing and adding up the parts may take this share of the reduction.
@@ -61,34 +62,24 @@ class _Splitting:
         self._names = Names(kernel)
         self._costs = cost.NativeCosts(kernel)
         self._parts: list[Buffer] = []
-        self._buffers = {b.name: b for b in (*kernel.parameters, *kernel.buffers)}
-        self._shapes = {b.name: b.shape for b in self._buffers.values()} | {
-            stmt.buffer.name: stmt.buffer.shape
-            for stmt in statements(kernel.body)
-            if isinstance(stmt, Local)
-        }
+        self._buffers = buffers_of(kernel)
+        self._shared = Scope.of(kernel).buffers
 
     def kernel(self) -> Kernel:
         """Returns the kernel, with the buffers of the parts."""
-        body = self._body(self._kernel.body, {})
+        body = rewrite_loops(self._kernel.body, Scope.of(self._kernel), self._loop)
         if not self._parts:
             return self._kernel
         buffers = (*self._kernel.buffers, *self._parts)
         return simplify(dataclasses.replace(self._kernel, body=body, buffers=buffers))
 
-    def _body(self, body: tuple[Stmt, ...], ranges: dict[str, Range]) -> tuple[Stmt, ...]:
-        return tuple(new for stmt in body for new in self._statement(stmt, ranges))
-
-    def _statement(self, stmt: Stmt, ranges: dict[str, Range]) -> tuple[Stmt, ...]:
-        if isinstance(stmt, For):
-            if stmt.kind == "parallel":
-                return (stmt,)
-            update = self._update(stmt)
-            count = self._count(stmt, update[0], ranges) if update else 0
-            if update and count >= 2:
-                return self._split(stmt, *update, count)
-            ranges = {**ranges, stmt.var: loop_range(stmt, ranges)}
-        return (map_bodies(stmt, lambda body: self._body(body, ranges)),)
+    def _loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns what replaces a loop; None to look inside of it."""
+        if loop.kind == "parallel":
+            return (loop,)
+        update = self._update(loop)
+        count = self._count(loop, update[0], scope.ranges) if update else 0
+        return self._split(loop, *update, count) if update and count >= 2 else None
 
     # Whether.
 
@@ -98,7 +89,7 @@ class _Splitting:
             return None
         stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
         updates = [update_of(store) for store in stores]
-        buffer = self._buffers.get(stores[0].buffer) if stores else None
+        buffer = self._shared.get(stores[0].buffer) if stores else None
         if buffer is None or buffer.dtype in NARROW:
             return None
         ops = {update.op for update in updates if update}
@@ -107,12 +98,12 @@ class _Splitting:
         (op,) = ops
         if op not in ("add", "mul", "min", "max"):
             return None
-        touched = [access for access in accesses(loop) if access.buffer == buffer.name]
-        is_fixed = all(stride(access, loop.var, self._shapes) == 0 for access in touched)
+        touched = [access for access in accesses_in(loop.body) if access.buffer == buffer.name]
+        is_fixed = all(stride(access, loop.var, self._buffers) == 0 for access in touched)
         # A store and a load for each update, and no load beside them.
         return (buffer, op) if is_fixed and len(touched) == 2 * len(stores) else None
 
-    def _count(self, loop: For, buffer: Buffer, ranges: dict[str, Range]) -> int:
+    def _count(self, loop: For, buffer: Buffer, ranges: Ranges) -> int:
         """Returns in how many parts a reduction is worth being split."""
         trips = fixed_trips(loop)
         if trips is None:

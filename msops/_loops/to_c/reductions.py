@@ -14,11 +14,11 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from msops._loops.analysis.ranges import Range, loop_range, range_of
+from msops._loops.analysis.ranges import Ranges
+from msops._loops.analysis.scope import Scope
 from msops._loops.analysis.updates import Update, sum_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
     Binary,
     Buffer,
     Cast,
@@ -32,15 +32,16 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.operators import result_dtype
 from msops._loops.ir.walk import (
     bodies,
     expressions,
-    map_bodies,
     own_expressions,
+    rewrite_loops,
+    rewrite_statements,
     statements,
     with_body,
 )
+from msops._loops.to_c.blocks import if_it_runs
 
 NARROW = ("float16", "bfloat16")
 """Floats that are added up in float32."""
@@ -51,49 +52,32 @@ Updates: TypeAlias = dict[tuple[str, tuple[Expr, ...]], Update]
 
 def sum_in_variables(kernel: Kernel) -> Kernel:
     """Returns the kernel with the sums of its innermost reductions in variables."""
-    return with_body(kernel, _Summing(Names(kernel)).body(kernel.body, {}))
+    names = Names(kernel)
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        updates = fixed_updates(loop)
+        return _summed(loop, updates, scope.ranges, names) if updates else None
+
+    return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), change))
 
 
-class _Summing:
-    def __init__(self, names: Names) -> None:
-        self._names = names
-
-    def body(self, body: tuple[Stmt, ...], ranges: dict[str, Range]) -> tuple[Stmt, ...]:
-        """Returns statements; `ranges` are of the loops around them."""
-        return tuple(self._statement(stmt, ranges) for stmt in body)
-
-    def _statement(self, stmt: Stmt, ranges: dict[str, Range]) -> Stmt:
-        if isinstance(stmt, For):
-            updates = fixed_updates(stmt)
-            if updates:
-                return self._summed(stmt, updates, ranges)
-            ranges = {**ranges, stmt.var: loop_range(stmt, ranges)}
-        return map_bodies(stmt, lambda inner: self.body(inner, ranges))
-
-    def _summed(self, loop: For, updates: Updates, ranges: dict[str, Range]) -> Stmt:
-        scalars = {
-            element: Buffer(self._names.fresh("sum"), (), _sum_dtype(update.target.dtype))
-            for element, update in updates.items()
-        }
-
-        def replaced(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            return tuple(_updated(stmt, scalars) or map_bodies(stmt, replaced) for stmt in body)
-
-        before, after = [], []
-        for element, update in updates.items():
-            target = update.target
-            scalar = Load(scalars[element].name, (), scalars[element].dtype)
-            before.append(Store(scalar.buffer, (), _cast(target, scalar.dtype)))
-            after.append(Store(target.buffer, target.indices, _cast(scalar, target.dtype)))
-        inner = dataclasses.replace(loop, body=replaced(loop.body))
-        body: tuple[Stmt, ...] = (*before, inner, *after)
-        for scalar_buffer in reversed(scalars.values()):
-            body = (Local(scalar_buffer, body, location=loop.location),)
-        if range_of(loop.begin, ranges)[1] < range_of(loop.end, ranges)[0]:
-            return body[0]
-        # The elements of a loop without iterations may not exist.
-        dtype = result_dtype("lt", INDEX_DTYPE)
-        return If(Binary("lt", loop.begin, loop.end, dtype), body, location=loop.location)
+def _summed(loop: For, updates: Updates, ranges: Ranges, names: Names) -> tuple[Stmt, ...]:
+    scalars = {
+        element: Buffer(names.fresh("sum"), (), _sum_dtype(update.target.dtype))
+        for element, update in updates.items()
+    }
+    before, after = [], []
+    for element, update in updates.items():
+        target = update.target
+        scalar = Load(scalars[element].name, (), scalars[element].dtype)
+        before.append(Store(scalar.buffer, (), _cast(target, scalar.dtype)))
+        after.append(Store(target.buffer, target.indices, _cast(scalar, target.dtype)))
+    replaced = rewrite_statements(loop.body, lambda stmt: (_updated(stmt, scalars) or stmt,))
+    body: tuple[Stmt, ...] = (*before, dataclasses.replace(loop, body=replaced), *after)
+    for scalar_buffer in reversed(scalars.values()):
+        body = (Local(scalar_buffer, body, location=loop.location),)
+    # The elements of a loop without iterations may not exist.
+    return if_it_runs(loop, body, ranges)
 
 
 def fixed_updates(loop: For) -> Updates:

@@ -16,12 +16,20 @@ import dataclasses
 from collections.abc import Iterator
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.ranges import Range, loop_range
+from msops._loops.analysis.scope import Scope, buffers_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
-from msops._loops.ir.walk import map_bodies, rewrite_all, statements, substitute, with_body
+from msops._loops.ir.walk import (
+    accesses_in,
+    rewrite_all,
+    rewrite_loops,
+    statements,
+    substitute,
+    with_body,
+    with_parts,
+)
 from msops._loops.to_c.blocks import can_swap, in_blocks
-from msops._loops.to_c.strides import accesses, stride
+from msops._loops.to_c.strides import stride
 
 _FEWEST_TRIPS = 8
 # Iterations of a sunk loop that are kept together: their results stay in the first-level cache.
@@ -30,35 +38,23 @@ _BLOCK = 1024
 
 def sink_parallel_loops(kernel: Kernel) -> Kernel:
     """Returns the kernel with parallel loops moved inwards where that helps vector units."""
-    return with_body(kernel, _Sinking(kernel).body(kernel.body, {}, False))
+    body = rewrite_loops(kernel.body, Scope.of(kernel), _Sinking(kernel).loop)
+    return with_body(kernel, body)
 
 
 class _Sinking:
     def __init__(self, kernel: Kernel) -> None:
         self._names = Names(kernel)
-        self._shapes = {b.name: b.shape for b in (*kernel.parameters, *kernel.buffers)}
+        self._buffers = buffers_of(kernel)
 
-    def body(
-        self, body: tuple[Stmt, ...], ranges: dict[str, Range], is_parallel: bool
-    ) -> tuple[Stmt, ...]:
-        """Returns a body with the loops in it sunk; `is_parallel` inside of a parallel loop."""
-        return tuple(new for stmt in body for new in self._statement(stmt, ranges, is_parallel))
-
-    def _statement(
-        self, stmt: Stmt, ranges: dict[str, Range], is_parallel: bool
-    ) -> tuple[Stmt, ...]:
-        if not isinstance(stmt, For):
-            if isinstance(stmt, Local):
-                self._shapes[stmt.buffer.name] = stmt.buffer.shape
-            return (map_bodies(stmt, lambda body: self.body(body, ranges, is_parallel)),)
-        inner_ranges = ranges | {stmt.var: loop_range(stmt, ranges)}
-        inner = self.body(stmt.body, inner_ranges, is_parallel or stmt.kind == "parallel")
-        loop = dataclasses.replace(stmt, body=inner)
-        if loop.kind != "parallel" or mean_trips(loop, ranges) < _FEWEST_TRIPS:
+    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...]:
+        """Returns what replaces a loop, those inside of it first."""
+        (inside,) = scope.inside(loop)
+        loop = with_parts(loop, body=rewrite_loops(loop.body, inside, self.loop))
+        trips = mean_trips(loop, scope.ranges)
+        if loop.kind != "parallel" or trips < _FEWEST_TRIPS or not self._is_better_inside(loop):
             return (loop,)
-        if not self._is_better_inside(loop):
-            return (loop,)
-        if is_parallel or mean_trips(loop, ranges) < 2 * _BLOCK:
+        if any(outer.kind == "parallel" for outer in scope.loops) or trips < 2 * _BLOCK:
             return self._sunk(loop)
         return (self._in_blocks(loop),)
 
@@ -68,16 +64,16 @@ class _Sinking:
         """Returns whether inner loops jump through memory where this one would not."""
         leaves = [leaf for leaf in _leaves(loop) if leaf is not loop]
         jumps = any(
-            stride(access, leaf.var, self._shapes) not in (0, 1)
+            stride(access, leaf.var, self._buffers) not in (0, 1)
             for leaf in leaves
-            for access in accesses(leaf)
+            for access in accesses_in(leaf.body)
         )
         if not jumps or not _can_sink(loop):
             return False
         steps = [
-            (stride(access, loop.var, self._shapes), isinstance(access, Store))
+            (stride(access, loop.var, self._buffers), isinstance(access, Store))
             for leaf in leaves
-            for access in accesses(leaf)
+            for access in accesses_in(leaf.body)
         ]
         return all(step in (0, 1) for step, _ in steps) and (1, True) in steps
 

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from msops._loops.ir.nodes import Binary, Const, Expr, For, Load, Store, Var
-from msops._loops.ir.walk import expressions, own_expressions, statements
-
-
-def accesses(loop: For) -> Iterator[Load | Store]:
-    """Yields the loads and stores in a loop's body."""
-    for stmt in statements(loop.body):
-        if isinstance(stmt, Store):
-            yield stmt
-        for expr in own_expressions(stmt):
-            for part in expressions(expr):
-                if isinstance(part, Load):
-                    yield part
+from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, Load, Store, Var
+from msops._loops.ir.walk import expressions
 
 
-def stride(access: Load | Store, var: str, shapes: Mapping[str, tuple[int, ...]]) -> int | None:
+def stride(access: Load | Store, var: str, buffers: Mapping[str, Buffer]) -> int | None:
     """Returns by how many elements an access moves with a variable; None if not evenly."""
-    shape = shapes[access.buffer]
+    shape = buffers[access.buffer].shape
     total = 0
     for axis, index in enumerate(access.indices):
         step = _coefficient(index, var)

@@ -7,8 +7,16 @@ parallel j in 0 .. 64 {                       parallel j in 0 .. 64 {
 
 from __future__ import annotations
 
+from msops._loops.analysis.scope import Scope
 from msops._loops.ir.nodes import Const, For, Kernel, Local, Stmt
-from msops._loops.ir.walk import map_bodies, rewrite_all, statements, substitute, with_body
+from msops._loops.ir.walk import (
+    rewrite_all,
+    rewrite_loops,
+    statements,
+    substitute,
+    with_body,
+    with_parts,
+)
 from msops._loops.passes.simplify import simplify
 
 _MOST_TRIPS = 4
@@ -17,28 +25,25 @@ _MOST_STATEMENTS = 16
 
 def unroll_short_loops(kernel: Kernel) -> Kernel:
     """Returns the kernel with short innermost loops inside of others unrolled."""
-    return simplify(with_body(kernel, _unrolled(kernel.body, is_inside=False)))
+    return simplify(with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), _unrolled)))
 
 
-def _unrolled(body: tuple[Stmt, ...], is_inside: bool) -> tuple[Stmt, ...]:
-    return tuple(new for stmt in body for new in _statement(stmt, is_inside))
-
-
-def _statement(stmt: Stmt, is_inside: bool) -> tuple[Stmt, ...]:
-    in_loop = is_inside or (isinstance(stmt, For) and not _is_short(stmt))
-    stmt = map_bodies(stmt, lambda body: _unrolled(body, in_loop))
-    if not (isinstance(stmt, For) and is_inside and _is_short(stmt)):
-        return (stmt,)
-    assert isinstance(stmt.begin, Const)
-    assert isinstance(stmt.end, Const)
-    values = range(int(stmt.begin.value), int(stmt.end.value))
-    inner = list(statements(stmt.body))
+def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...]:
+    """Returns what replaces a loop, those inside of it first."""
+    (inside,) = scope.inside(loop)
+    loop = with_parts(loop, body=rewrite_loops(loop.body, inside, _unrolled))
+    if not _is_short(loop) or all(map(_is_short, scope.loops)):
+        return (loop,)
+    assert isinstance(loop.begin, Const)
+    assert isinstance(loop.end, Const)
+    values = range(int(loop.begin.value), int(loop.end.value))
+    inner = statements(loop.body)
     # Names are unique in a kernel, so what declares one cannot be repeated.
     if any(isinstance(part, For | Local) for part in inner):
-        return (stmt,)
+        return (loop,)
     if len(inner) * len(values) > _MOST_STATEMENTS:
-        return (stmt,)
-    return tuple(part for value in values for part in _at(stmt.body, stmt.var, value))
+        return (loop,)
+    return tuple(part for value in values for part in _at(loop.body, loop.var, value))
 
 
 def _is_short(loop: For) -> bool:
