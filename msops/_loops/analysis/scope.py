@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,13 +26,11 @@ class Scope:
       buffers: parameters, buffers of the kernel and enclosing locals, by name.
       path: the enclosing loops and conditions, outermost first, without their bodies; inside of
         them each condition holds.
-      ranges: the interval of the variable of each enclosing loop.
       depths: for each enclosing local the number of loops around it.
     """
 
     buffers: Mapping[str, Buffer]
     path: tuple[For | If, ...] = ()
-    ranges: Ranges = dataclasses.field(default_factory=dict)
     depths: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @staticmethod
@@ -39,18 +38,22 @@ class Scope:
         """Returns the scope of the body of a kernel."""
         return Scope({b.name: b for b in (*kernel.parameters, *kernel.buffers)})
 
-    @property
+    @functools.cached_property
     def loops(self) -> tuple[For, ...]:
         """The enclosing loops, outermost first."""
         return tuple(part for part in self.path if isinstance(part, For))
+
+    @functools.cached_property
+    def ranges(self) -> Ranges:
+        """The interval of the variable of each enclosing loop."""
+        return nested_ranges(self.loops, {})
 
     def inside(self, stmt: Stmt) -> tuple[Scope, ...]:
         """Returns the scope of each body of a statement in this scope."""
         match stmt:
             case For():
-                ranges = nested_ranges((stmt,), self.ranges)
                 path = (*self.path, dataclasses.replace(stmt, body=()))
-                return (dataclasses.replace(self, path=path, ranges=ranges),)
+                return (dataclasses.replace(self, path=path),)
             case If(condition=condition):
                 holds = dataclasses.replace(stmt, then=(), otherwise=())
                 fails = dataclasses.replace(holds, condition=Unary("not", condition, "bool"))
