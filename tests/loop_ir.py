@@ -107,6 +107,7 @@ from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.tiling import tile_crossing_loops
+from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
 from msops._loops.to_jax.printing import build as build_jax
@@ -242,4 +243,5 @@ __all__ = [
     "tile_crossing_loops",
     "to_raised",
     "verify",
+    "write_out_windows",
 ]

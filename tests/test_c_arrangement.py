@@ -17,6 +17,7 @@ from loop_ir import (
     split_reductions,
     tile_crossing_loops,
     verify,
+    write_out_windows,
 )
 from loop_ir import c_cost as cost
 
@@ -203,3 +204,100 @@ def test_each_row_has_locals_of_its_own() -> None:
       }}"""
     got = body_of(arranged(jam_serial_loops, marked(text.replace(store, with_local))))
     assert got.count("local t") == 5
+
+
+# The larger of a pixel and its right neighbour comes first in `w`; the last pixel stays.
+WINDOW = """kernel order(a: float32[3, {m}]) -> (b) {{
+  buffer b: float32[3, {n}]
+  parallel i in 0 .. 3 {{
+    parallel j in 0 .. {n} {{
+      local w: float32[2] {{
+        serial p in 0 .. 2 {{
+          w[p] = a[i, j + p]
+        }}
+        serial q in 0 .. 1 {{
+          serial r in (q + 1) .. 2 {{
+            if (w[q] < w[r]) {{
+              local t: float32[] {{
+                t[] = w[q]
+                w[q] = w[r]
+                w[r] = t[]
+              }}
+            }}
+          }}
+        }}
+        b[i, j] = w[0] - w[{last}]
+      }}
+    }}
+  }}
+}}"""
+
+
+def window(n: int, last: str = "1") -> Kernel:
+    return parse_kernel(WINDOW.format(n=n, m=n + 1, last=last))
+
+
+def test_windows_are_written_out_with_their_arrays_in_variables() -> None:
+    assert body_of(arranged(write_out_windows, window(32))) == textwrap.dedent("""\
+        buffer b: float32[3, 32]
+        parallel i in 0 .. 3 {
+          parallel j in 0 .. 32 {
+            local w_2: float32[] {
+              local w_1: float32[] {
+                w_1[] = a[i, j]
+                w_2[] = a[i, j + 1]
+                if (w_1[] < w_2[]) {
+                  local t: float32[] {
+                    t[] = w_1[]
+                    w_1[] = w_2[]
+                    w_2[] = t[]
+                  }
+                }
+                b[i, j] = w_1[] - w_2[]
+              }
+            }
+          }
+        }""")
+
+
+def test_an_array_that_is_indexed_by_data_stays_one() -> None:
+    kernel = window(32, last="int32(w[0]) % 2")
+    text = body_of(arranged(write_out_windows, kernel))
+    assert "local w: float32[2]" in text
+    assert "w[1] = a[i, j + 1]" in text
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(window(31), id="too few positions for vectors"),
+        pytest.param(
+            parse_kernel(
+                """kernel rows(a: float32[64, 300]) -> (b) {
+  buffer b: float32[64]
+  parallel i in 0 .. 64 {
+    reduction j in 0 .. 300 {
+      b[i] = b[i] + a[i, j]
+    }
+  }
+}"""
+            ),
+            id="memory is not read in its order",
+        ),
+        pytest.param(
+            parse_kernel(
+                """kernel columns(a: float32[300, 64]) -> (b) {
+  buffer b: float32[64]
+  parallel i in 0 .. 64 {
+    reduction j in 0 .. 300 {
+      b[i] = b[i] + a[j, i]
+    }
+  }
+}"""
+            ),
+            id="too large",
+        ),
+    ],
+)
+def test_other_loops_stay(kernel: Kernel) -> None:
+    assert write_out_windows(kernel) is kernel

@@ -49,6 +49,7 @@ from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.unrolling import unroll_short_loops
+from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
 from msops._loops.to_cuda.turning import turn_reductions
 
@@ -79,6 +80,7 @@ PASSES_TO_JAX: Passes = (
 
 PASSES_TO_C: Passes = (
     ("merge branches", merge_branches),
+    ("write out windows", write_out_windows),
     ("unroll short loops", unroll_short_loops),
     ("sink parallel loops", sink_parallel_loops),
     ("tile crossing loops", tile_crossing_loops),

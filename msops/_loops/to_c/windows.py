@@ -1,0 +1,169 @@
+"""Windows are written out, so that the loop over their positions is the one to vectorise.
+
+parallel j in 0 .. 64 {                       parallel j in 0 .. 64 {
+  local w: float32[9] {                         local w: float32[] {
+    serial p in 0 .. 9 {                          local w_1: float32[] {
+      w[p] = a[j + p]                 ->            ...
+    }                                               w[] = a[j]
+    ...                                             w_1[] = a[j + 1]
+
+Each iteration of the short loops inside becomes statements, and each element of a local array a
+variable: what Halide's schedules call `vectorize(x)` with `unroll` of all that is inside. Sums keep
+their order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from msops._loops.analysis.costs import mean_trips
+from msops._loops.analysis.ranges import Range, loop_range
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Buffer,
+    Const,
+    For,
+    Kernel,
+    Local,
+    Stmt,
+    Store,
+)
+from msops._loops.ir.walk import (
+    A,
+    accesses_in,
+    bodies,
+    map_accesses,
+    map_bodies,
+    map_expressions,
+    rewrite_all,
+    statements,
+    substitute,
+    with_body,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.to_c.strides import accesses, stride
+
+_MOST_STATEMENTS = 256
+"""Of one position. GCC takes a fifth of a second for as many."""
+_FEWEST_POSITIONS = 32
+
+
+def write_out_windows(kernel: Kernel) -> Kernel:
+    """Returns the kernel with the loops inside of vectorisable parallel ones written out."""
+    writing = _Writing(kernel)
+    body = writing.body(kernel.body, {})
+    return unique_names(simplify(with_body(kernel, body))) if writing.is_done else kernel
+
+
+class _Writing:
+    def __init__(self, kernel: Kernel) -> None:
+        self._names = Names(kernel)
+        self._shapes = {b.name: b.shape for b in (*kernel.parameters, *kernel.buffers)}
+        self.is_done = False
+
+    def body(self, body: tuple[Stmt, ...], ranges: dict[str, Range]) -> tuple[Stmt, ...]:
+        """Returns a body with the windows in it written out; `ranges` are of the loops around."""
+        return tuple(self._statement(stmt, ranges) for stmt in body)
+
+    def _statement(self, stmt: Stmt, ranges: dict[str, Range]) -> Stmt:
+        if isinstance(stmt, Local):
+            self._shapes[stmt.buffer.name] = stmt.buffer.shape
+        if isinstance(stmt, For):
+            if self._is_over_positions(stmt, ranges):
+                body = _written_out(stmt.body, _MOST_STATEMENTS)
+                if body is not None:
+                    self.is_done = True
+                    return dataclasses.replace(stmt, body=self._in_variables(body))
+            ranges = {**ranges, stmt.var: loop_range(stmt, ranges)}
+        return map_bodies(stmt, lambda body: self.body(body, ranges))
+
+    def _is_over_positions(self, loop: For, ranges: dict[str, Range]) -> bool:
+        """Returns whether vectors of a loop's iterations read and write memory in its order."""
+        inner = list(statements(loop.body))
+        if loop.kind != "parallel" or mean_trips(loop, ranges) < _FEWEST_POSITIONS:
+            return False
+        if not any(isinstance(stmt, For) for stmt in inner):
+            return False
+        steps = [
+            (stride(access, loop.var, self._shapes), isinstance(access, Store))
+            for access in accesses(loop)
+            if access.buffer in self._shapes
+        ]
+        # Elements that an index picks are gathered, which is no worse in vectors.
+        return (1, True) in steps and all(
+            step in (0, 1) or (step is None and not is_store) for step, is_store in steps
+        )
+
+    def _in_variables(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Returns a body with the elements of its local arrays in variables."""
+        return tuple(self._split(stmt) for stmt in body)
+
+    def _split(self, stmt: Stmt) -> Stmt:
+        stmt = map_bodies(stmt, self._in_variables)
+        if not isinstance(stmt, Local) or not stmt.buffer.shape:
+            return stmt
+        array = stmt.buffer
+        variables: dict[tuple[int, ...], Buffer] = {}
+        for access in accesses_in(stmt.body):
+            if access.buffer == array.name:
+                at = tuple(int(i.value) for i in access.indices if isinstance(i, Const))
+                if len(at) < len(array.shape) or not _is_inside(at, array.shape):
+                    return stmt
+                if at not in variables:
+                    variables[at] = Buffer(self._names.fresh(array.name), (), array.dtype)
+
+        def in_variable(access: A) -> A:
+            if access.buffer != array.name:
+                return access
+            at = tuple(int(i.value) for i in access.indices if isinstance(i, Const))
+            return dataclasses.replace(access, buffer=variables[at].name, indices=())
+
+        body = map_accesses(stmt.body, in_variable)
+        for variable in variables.values():
+            body = (Local(variable, body, location=stmt.location),)
+        (whole,) = body
+        return whole
+
+
+def _is_inside(at: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return all(0 <= index < size for index, size in zip(at, shape, strict=True))
+
+
+def _written_out(body: tuple[Stmt, ...], most: int) -> tuple[Stmt, ...] | None:
+    """Returns statements with each iteration of their loops written out; None if too many."""
+    written: tuple[Stmt, ...] = ()
+    for stmt in body:
+        parts = _parts(map_expressions(stmt, lambda expr: simplified(expr, {})), most)
+        if parts is None:
+            return None
+        written += parts
+        most -= sum(1 for _ in statements(parts))
+        if most < 0:
+            return None
+    return written
+
+
+def _parts(stmt: Stmt, most: int) -> tuple[Stmt, ...] | None:
+    """Returns what a statement becomes."""
+    if isinstance(stmt, For):
+        if not (isinstance(stmt.begin, Const) and isinstance(stmt.end, Const)):
+            return None
+        first, last = int(stmt.begin.value), int(stmt.end.value)
+        if last - first > most:
+            return None
+        rounds = tuple(part for at in range(first, last) for part in _at(stmt, at))
+        return _written_out(rounds, most)
+    inside = [_written_out(body, most) for body in bodies(stmt)]
+    found = [body for body in inside if body is not None]
+    if len(found) < len(inside):
+        return None
+    following = iter(found)
+    return (map_bodies(stmt, lambda _: next(following)),)
+
+
+def _at(loop: For, value: int) -> tuple[Stmt, ...]:
+    """Returns the body of a loop in one iteration."""
+    values = {loop.var: Const(value, INDEX_DTYPE)}
+    return rewrite_all(loop.body, lambda expr: substitute(expr, values))
