@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.ranges import Range, loop_range
+from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -37,13 +37,15 @@ from msops._loops.ir.walk import (
     map_bodies,
     map_expressions,
     rewrite_all,
+    rewrite_loops,
     statements,
     substitute,
     with_body,
+    with_parts,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.to_c.strides import accesses, stride
+from msops._loops.to_c.strides import stride
 
 _MOST_STATEMENTS = 256
 """Of one position. GCC takes a fifth of a second for as many."""
@@ -52,49 +54,21 @@ _FEWEST_POSITIONS = 32
 
 def write_out_windows(kernel: Kernel) -> Kernel:
     """Returns the kernel with the loops inside of vectorisable parallel ones written out."""
-    writing = _Writing(kernel)
-    body = writing.body(kernel.body, {})
-    return unique_names(simplify(with_body(kernel, body))) if writing.is_done else kernel
+    body = rewrite_loops(kernel.body, Scope.of(kernel), _Writing(kernel).loop)
+    return kernel if body == kernel.body else unique_names(simplify(with_body(kernel, body)))
 
 
 class _Writing:
     def __init__(self, kernel: Kernel) -> None:
         self._names = Names(kernel)
-        self._shapes = {b.name: b.shape for b in (*kernel.parameters, *kernel.buffers)}
-        self.is_done = False
 
-    def body(self, body: tuple[Stmt, ...], ranges: dict[str, Range]) -> tuple[Stmt, ...]:
-        """Returns a body with the windows in it written out; `ranges` are of the loops around."""
-        return tuple(self._statement(stmt, ranges) for stmt in body)
-
-    def _statement(self, stmt: Stmt, ranges: dict[str, Range]) -> Stmt:
-        if isinstance(stmt, Local):
-            self._shapes[stmt.buffer.name] = stmt.buffer.shape
-        if isinstance(stmt, For):
-            if self._is_over_positions(stmt, ranges):
-                body = _written_out(stmt.body, _MOST_STATEMENTS)
-                if body is not None:
-                    self.is_done = True
-                    return dataclasses.replace(stmt, body=self._in_variables(body))
-            ranges = {**ranges, stmt.var: loop_range(stmt, ranges)}
-        return map_bodies(stmt, lambda body: self.body(body, ranges))
-
-    def _is_over_positions(self, loop: For, ranges: dict[str, Range]) -> bool:
-        """Returns whether vectors of a loop's iterations read and write memory in its order."""
-        inner = list(statements(loop.body))
-        if loop.kind != "parallel" or mean_trips(loop, ranges) < _FEWEST_POSITIONS:
-            return False
-        if not any(isinstance(stmt, For) for stmt in inner):
-            return False
-        steps = [
-            (stride(access, loop.var, self._shapes), isinstance(access, Store))
-            for access in accesses(loop)
-            if access.buffer in self._shapes
-        ]
-        # Elements that an index picks are gathered, which is no worse in vectors.
-        return (1, True) in steps and all(
-            step in (0, 1) or (step is None and not is_store) for step, is_store in steps
-        )
+    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns what replaces a loop, with windows written out; None leaves it."""
+        if _is_over_positions(loop, scope):
+            body = _written_out(loop.body, _MOST_STATEMENTS)
+            if body is not None:
+                return (with_parts(loop, body=self._in_variables(body)),)
+        return None
 
     def _in_variables(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Returns a body with the elements of its local arrays in variables."""
@@ -125,6 +99,23 @@ class _Writing:
             body = (Local(variable, body, location=stmt.location),)
         (whole,) = body
         return whole
+
+
+def _is_over_positions(loop: For, scope: Scope) -> bool:
+    """Returns whether vectors of a loop's iterations read and write memory in its order."""
+    if loop.kind != "parallel" or mean_trips(loop, scope.ranges) < _FEWEST_POSITIONS:
+        return False
+    if not any(isinstance(stmt, For) for stmt in statements(loop.body)):
+        return False
+    steps = [
+        (stride(access, loop.var, scope.buffers), isinstance(access, Store))
+        for access in accesses_in(loop.body)
+        if access.buffer in scope.buffers
+    ]
+    # Elements that an index picks are gathered, which is no worse in vectors.
+    return (1, True) in steps and all(
+        step in (0, 1) or (step is None and not is_store) for step, is_store in steps
+    )
 
 
 def _is_inside(at: tuple[int, ...], shape: tuple[int, ...]) -> bool:
