@@ -14,6 +14,7 @@ import os
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from jupyter_client import AsyncKernelManager
@@ -24,13 +25,22 @@ HERE = Path(__file__).resolve().parent
 CELL_TIMEOUT_S = 300
 
 
-def execute(path: Path, folder: Path) -> nbformat.NotebookNode:
-    """Returns the notebook at `path` with the outputs of a run in `folder`.
+class _Client(NotebookClient):
+    """Runs cells; those tagged `check`, which the tests add, do not count."""
+
+    async def async_execute_cell(
+        self, cell: nbformat.NotebookNode, cell_index: int, **options: Any
+    ) -> nbformat.NotebookNode:
+        counts = "check" not in cell.metadata.get("tags", [])
+        return await super().async_execute_cell(cell, cell_index, store_history=counts, **options)
+
+
+def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
+    """Gives a notebook the outputs of a run in `folder`.
 
     Raises:
       nbclient.exceptions.CellExecutionError: a cell raised.
     """
-    notebook = nbformat.read(path, as_version=4)
     # Sockets are files in a folder that is this user's alone; over TCP, ipykernel warns that others
     # on the machine could listen. Jupyter's own folder for them may be too deep for a socket.
     with tempfile.TemporaryDirectory() as sockets:
@@ -41,7 +51,7 @@ def execute(path: Path, folder: Path) -> nbformat.NotebookNode:
             transport="ipc",
             ip=os.path.join(sockets, "kernel"),
         )
-        client = NotebookClient(
+        client = _Client(
             notebook,
             km=manager,
             timeout=CELL_TIMEOUT_S,
@@ -50,14 +60,15 @@ def execute(path: Path, folder: Path) -> nbformat.NotebookNode:
             resources={"metadata": {"path": os.fspath(folder)}},
         )
         search = [os.fspath(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+        # Without timing, loop kernels become the same in every run.
+        settings = {"PYTHONPATH": os.pathsep.join(search), "MSOPS_LOOPS_TIMING": "0"}
         # A manager of our own is not shut down otherwise.
-        client.execute(cleanup_kc=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(search)})
+        client.execute(cleanup_kc=True, env=os.environ | settings)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             # JAX's log goes there, with paths of this machine.
             cell.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
     notebook.metadata.language_info = {"name": "python"}
-    return notebook
 
 
 def read_committed(path: Path) -> nbformat.NotebookNode | None:
@@ -96,8 +107,9 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="store new outputs of all cells")
     options = parser.parse_args()
     for path in options.notebooks or sorted(HERE.glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
         with tempfile.TemporaryDirectory() as folder:
-            notebook = execute(path, Path(folder))
+            execute(notebook, Path(folder))
         committed = None if options.fresh else read_committed(path)
         if committed is not None:
             keep_committed_outputs(notebook, committed)

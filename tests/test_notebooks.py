@@ -17,7 +17,8 @@ for _module in ("nbclient", "ipykernel", "matplotlib"):
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-MOST_BYTES = 100_000
+CHECKS = Path(__file__).resolve().parent / "notebook_checks"
+MOST_BYTES = 250_000
 # Folders of one machine: Linux homes and temporary files, and anything of a site's packages.
 MACHINE_PATH = re.compile(r"/(home|root|tmp|work|usr|opt)/|site-packages|ipykernel_\d")
 
@@ -49,8 +50,27 @@ def texts(cell) -> list[str]:
     return [re.sub(r"(of library \S+) \([0-9a-f]{12}\)", r"\1 (hash)", text) for text in shown]
 
 
-def test_there_are_notebooks():
+def test_there_are_notebooks_and_their_checks_are_in_the_tests():
+    checks = sorted(CHECKS.glob("*.txt"))
+    assert checks
+    assert {path.stem for path in checks} <= {path.stem for path in NOTEBOOKS}
+    for path in NOTEBOOKS:
+        assert not any("assert" in cell.source for cell in nbformat.read(path, 4).cells), path
     assert [path.stem[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05", "06"]
+
+
+def add_checks(notebook, checks: str) -> None:
+    """Adds cells that check what a notebook computes.
+
+    Args:
+      notebook: the notebook.
+      checks: their text; each begins with a comment that quotes a line of the cell it follows.
+    """
+    for check in re.split(r"^(?=# After the cell with: )", checks, flags=re.MULTILINE)[1:]:
+        line = check.partition("\n")[0].removeprefix("# After the cell with: ")
+        (index,) = (i for i, cell in enumerate(notebook.cells) if line in cell.source.splitlines())
+        cell = nbformat.v4.new_code_cell(check, metadata={"tags": ["check"]})
+        notebook.cells.insert(index + 1, cell)
 
 
 @each_notebook
@@ -58,9 +78,14 @@ def test_a_run_in_another_folder_prints_what_is_committed(path, tmp_path, monkey
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     committed = nbformat.read(path, as_version=4)
-    # A cell that raises, by one of the notebook's own assertions say, raises here.
-    executed = load_execute().execute(path, tmp_path)
-    for before, after in zip(code_cells(committed), code_cells(executed), strict=True):
+    executed = nbformat.read(path, as_version=4)
+    checks = CHECKS / f"{path.stem}.txt"
+    if checks.exists():
+        add_checks(executed, checks.read_text())
+    # A cell that raises, one of the checks say, raises here.
+    load_execute().execute(executed, tmp_path)
+    run = [cell for cell in code_cells(executed) if "check" not in cell.metadata.get("tags", [])]
+    for before, after in zip(code_cells(committed), run, strict=True):
         if "varies" not in before.metadata.get("tags", []):
             assert texts(after) == texts(before), before.source
 
