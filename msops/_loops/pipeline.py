@@ -133,8 +133,11 @@ def passes_to_batch(sizes: Sequence[int], mapped: Sequence[tuple[bool, ...]]) ->
 def run(kernel: Kernel, passes: Sequence[tuple[str, Pass]]) -> Kernel:
     """Returns the kernel after some passes; prints each stage with ``MSOPS_DEBUG=ir``."""
     shows = "ir" in config.debug()
+    results: dict[Pass, Kernel] = {}
     for name, change in passes:
-        changed = change(kernel)
+        # What a pass has made is all that it would make of it again.
+        changed = kernel if results.get(change) is kernel else change(kernel)
+        results[change] = changed
         if shows:
             old, new = kernel_text(kernel), kernel_text(changed)
             print(f"-- {name}: unchanged" if old == new else f"-- {name}\n{new}", file=sys.stderr)

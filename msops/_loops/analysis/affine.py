@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from msops._loops.analysis.ranges import Range, Ranges, dtype_range, is_within, range_of
+from msops._loops.analysis.ranges import Range, Ranges, dtype_range, range_of
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -108,7 +108,9 @@ class Affine:
 
     def is_exact(self, ranges: Ranges) -> bool:
         """Returns whether the sum lies in the range of the dtype, so that it cannot wrap."""
-        return is_within(self.range(ranges), dtype_range(self.dtype))
+        low, high = self.range(ranges)
+        first, last = dtype_range(self.dtype)
+        return first <= low and high <= last
 
     def divided(self, divisor: int, ranges: Ranges) -> Affine | None:
         """Returns `self // divisor` of a sum that cannot wrap; None: no law makes it simpler."""

@@ -38,12 +38,13 @@ class Written:
 def find_unwritten(kernel: Kernel) -> Written:
     """Returns which reads of a kernel find what nothing has written."""
     # At the first compile, not with `import msops`.
+    from msops._loops.analysis.polyhedral.accesses import analysis
     from msops._loops.analysis.polyhedral.flow import flows
-    from msops._loops.analysis.polyhedral.library import TooComplex, analysis
+    from msops._loops.analysis.polyhedral.library import TooComplex
 
     try:
-        with analysis() as context:
-            found = flows(kernel, context)
+        with analysis(kernel) as accesses:
+            found = flows(kernel, accesses)
             overwritten = frozenset(
                 name
                 for name, flow in found.items()

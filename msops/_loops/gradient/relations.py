@@ -158,14 +158,13 @@ def rebuilt(node: Node, *inner: tuple[Stmt, ...]) -> Stmt:
 def _meetings(joint: Kernel, primal: set[str]) -> Iterator[tuple[str, int, int, bool, bool]]:
     """Yields buffer, statement numbers and writes of accesses that meet, the first one first."""
     # At the first gradient, not with `import msops`.
-    from msops._loops.analysis.polyhedral.accesses import accesses
+    from msops._loops.analysis.polyhedral.accesses import analysis
     from msops._loops.analysis.polyhedral.dependences import dependences_between
-    from msops._loops.analysis.polyhedral.library import TooComplex, isl, limited
+    from msops._loops.analysis.polyhedral.library import TooComplex
 
-    context = isl.Context()
     try:
-        with limited(context):
-            every = [access for access in accesses(joint, context) if access.buffer in primal]
+        with analysis(joint) as accesses:
+            every = [access for access in accesses if access.buffer in primal]
             for found in dependences_between(tuple(every)):
                 a, b = found.source, found.target
                 yield a.buffer, a.order, b.order, a.is_write, b.is_write

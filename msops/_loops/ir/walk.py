@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from msops._loops.ir.nodes import (
     Binary,
+    Buffer,
     Cast,
     Expr,
     For,
@@ -29,7 +30,7 @@ from msops._loops.ir.nodes import (
 )
 
 A = TypeVar("A", Load, Store)
-N = TypeVar("N", bound=Expr | Stmt | Kernel)
+N = TypeVar("N", bound=Expr | Stmt | Buffer | Kernel)
 
 
 class ChangeAccess(Protocol):
@@ -133,7 +134,16 @@ class Scoped(Protocol):
         ...
 
 
+class Guarded(Scoped, Protocol):
+    """A scope that conditions narrow, such as `analysis.polyhedral.domain.Domain`."""
+
+    def where(self, condition: Expr, negated: bool = False) -> Self:
+        """Returns the scope where a condition holds, or does not."""
+        ...
+
+
 S = TypeVar("S", bound=Scoped)
+G = TypeVar("G", bound=Guarded)
 
 
 def visit(body: tuple[Stmt, ...], scope: S) -> list[tuple[Stmt, S]]:
@@ -150,6 +160,28 @@ def visit(body: tuple[Stmt, ...], scope: S) -> list[tuple[Stmt, S]]:
             for part, inside in zip(inner, scope.inside(stmt), strict=True):
                 found += visit(part, inside)
     return found
+
+
+def visit_accesses(stmt: Stmt, scope: G) -> list[tuple[Load | Store, G]]:
+    """Returns the accesses of a statement itself, in order, each with where it is evaluated."""
+    found: list[tuple[Load | Store, G]] = []
+    for expr in own_expressions(stmt):
+        found += _visit_loads(expr, scope)
+    return [*found, (stmt, scope)] if isinstance(stmt, Store) else found
+
+
+def _visit_loads(expr: Expr, scope: G) -> list[tuple[Load, G]]:
+    if not loads(expr):
+        return []
+    parts = [(operand, scope) for operand in operands(expr)]
+    match expr:
+        case Select(condition=condition, then=then, otherwise=otherwise):
+            chosen, rest = scope.where(condition), scope.where(condition, True)
+            parts = [(condition, scope), (then, chosen), (otherwise, rest)]
+        case Binary(op=("land" | "lor") as op, left=left, right=right):
+            parts = [(left, scope), (right, scope.where(left, op == "lor"))]
+    found = [pair for part, inner in parts for pair in _visit_loads(part, inner)]
+    return [*found, (expr, scope)] if isinstance(expr, Load) else found
 
 
 # Rewriting. What nothing changes stays the same object, so that a pass that finds nothing to do

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from msops._loops.ir.nodes import Buffer, Kernel, Local, Stmt
-from msops._loops.ir.walk import A, map_accesses, rewrite_statements
+from msops._loops.ir.walk import A, map_accesses, rewrite_statements, with_parts
 
 T = TypeVar("T")
 
@@ -24,17 +23,17 @@ def keep_axes(kernel: Kernel, kept: Mapping[str, Sequence[int]]) -> Kernel:
         return tuple(items[axis] for axis in kept[name]) if name in kept else items
 
     def declared(buffer: Buffer) -> Buffer:
-        return dataclasses.replace(buffer, shape=chosen(buffer.shape, buffer.name))
+        return with_parts(buffer, shape=chosen(buffer.shape, buffer.name))
 
     def accessed(access: A, /) -> A:
-        return dataclasses.replace(access, indices=chosen(access.indices, access.buffer))
+        return with_parts(access, indices=chosen(access.indices, access.buffer))
 
     def statement(stmt: Stmt) -> tuple[Stmt, ...]:
         if isinstance(stmt, Local):
-            stmt = dataclasses.replace(stmt, buffer=declared(stmt.buffer))
+            stmt = with_parts(stmt, buffer=declared(stmt.buffer))
         return (stmt,)
 
-    return dataclasses.replace(
+    return with_parts(
         kernel,
         buffers=tuple(map(declared, kernel.buffers)),
         body=rewrite_statements(map_accesses(kernel.body, accessed), statement),

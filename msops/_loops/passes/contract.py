@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 def contract(kernel: Kernel) -> Kernel:
     """Returns the kernel with the smallest temporaries that serve."""
     # At the first compile, not with `import msops`.
+    from msops._loops.analysis.polyhedral.accesses import analysis
     from msops._loops.analysis.polyhedral.flow import flows
-    from msops._loops.analysis.polyhedral.library import TooComplex, analysis
+    from msops._loops.analysis.polyhedral.library import TooComplex
 
     try:
-        with analysis() as context:
+        with analysis(kernel) as accesses:
             kept = {
                 name: _kept_axes(flow)
-                for name, flow in flows(kernel, context).items()
+                for name, flow in flows(kernel, accesses).items()
                 if name not in kernel.results
             }
     except TooComplex:

@@ -40,6 +40,7 @@ from msops._loops.ir.walk import (
     rewrite,
     substitute,
     variables,
+    with_parts,
 )
 from msops._loops.to_jax.raising.nests import Chain, chain
 from msops._loops.to_jax.raising.recurrences import find_recurrence
@@ -63,7 +64,7 @@ def expand_carried(kernel: Kernel) -> Kernel:
         return tuple(result)
 
     body = change(kernel.body)
-    return dataclasses.replace(kernel, buffers=(*kernel.buffers, *added), body=body)
+    return with_parts(kernel, buffers=(*kernel.buffers, *added), body=body)
 
 
 def _expand(

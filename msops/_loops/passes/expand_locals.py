@@ -31,7 +31,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import A, map_accesses, rewrite_statements, visit
+from msops._loops.ir.walk import A, map_accesses, rewrite_statements, visit, with_parts
 
 ELEMENT_LIMIT = 1 << 27
 """Elements an expanded local may have: what would be swapped out is better run in order."""
@@ -59,7 +59,7 @@ def expand_locals(kernel: Kernel) -> Kernel:
 
     body = rewrite_statements(map_accesses(kernel.body, moved), replaced)
     buffers = (*kernel.buffers, *(local.buffer for local in expanded.values()))
-    return dataclasses.replace(kernel, buffers=buffers, body=body)
+    return with_parts(kernel, buffers=buffers, body=body)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,12 +7,11 @@ serial i in 0 .. 4 {                    parallel i in 0 .. 4 {
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
 from msops._loops.analysis.kinds import find_kinds
 from msops._loops.ir.nodes import For, Kernel, LoopKind, Stmt
-from msops._loops.ir.walk import rewrite_statements, with_body
+from msops._loops.ir.walk import rewrite_statements, with_body, with_parts
 
 
 def mark_loops(kernel: Kernel, kinds: Mapping[str, LoopKind] | None = None) -> Kernel:
@@ -26,7 +25,7 @@ def mark_loops(kernel: Kernel, kinds: Mapping[str, LoopKind] | None = None) -> K
 
     def marked(stmt: Stmt) -> tuple[Stmt, ...]:
         if isinstance(stmt, For):
-            stmt = dataclasses.replace(stmt, kind=known[stmt.var])
+            stmt = with_parts(stmt, kind=known[stmt.var])
         return (stmt,)
 
     return with_body(kernel, rewrite_statements(kernel.body, marked))

@@ -17,7 +17,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt
-from msops._loops.ir.walk import rewrite_statements
+from msops._loops.ir.walk import rewrite_statements, with_parts
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.flow import Flow
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 def privatise(kernel: Kernel) -> Kernel:
     """Returns the kernel with temporaries as locals of the innermost loops they can live in."""
     # At the first compile, not with `import msops`.
+    from msops._loops.analysis.polyhedral.accesses import analysis
     from msops._loops.analysis.polyhedral.flow import flows
-    from msops._loops.analysis.polyhedral.library import TooComplex, analysis
+    from msops._loops.analysis.polyhedral.library import TooComplex
 
     try:
-        with analysis() as context:
+        with analysis(kernel) as accesses:
             homes = {
                 name: (flow.declared, loop)
-                for name, flow in flows(kernel, context).items()
+                for name, flow in flows(kernel, accesses).items()
                 if name not in kernel.results and (loop := _innermost_loop(flow)) is not None
             }
     except TooComplex:
@@ -53,7 +54,7 @@ def privatise(kernel: Kernel) -> Kernel:
 
     kept = tuple(buffer for buffer in kernel.buffers if buffer.name not in homes)
     body = rewrite_statements(kernel.body, change)
-    return dataclasses.replace(kernel, buffers=kept, body=body)
+    return with_parts(kernel, buffers=kept, body=body)
 
 
 def _innermost_loop(flow: Flow) -> str | None:

@@ -9,7 +9,7 @@ serial i in 0 .. 4 {                    serial i in 0 .. 4 {
 
 from __future__ import annotations
 
-import dataclasses
+from functools import partial
 
 from msops._loops.analysis.ranges import Ranges, loop_range
 from msops._loops.ir.nodes import Const, For, If, Kernel, Local, Stmt, Store, Unary
@@ -22,6 +22,7 @@ from msops._loops.ir.walk import (
     rewrite_statements,
     substitute,
     with_body,
+    with_parts,
 )
 from msops._loops.passes.simplify_expressions import difference, narrowed, simplified
 
@@ -39,14 +40,14 @@ def _body(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
 
 
 def _statement(stmt: Stmt, ranges: Ranges) -> tuple[Stmt, ...]:
-    stmt = map_expressions(stmt, lambda expr: simplified(expr, ranges))
+    stmt = map_expressions(stmt, partial(simplified, ranges=ranges))
     match stmt:
         case For():
             return _loop(stmt, ranges)
         case If():
             return _if(stmt, ranges)
         case Local():
-            return _local(dataclasses.replace(stmt, body=_body(stmt.body, ranges)))
+            return _local(with_parts(stmt, body=_body(stmt.body, ranges)))
     return (stmt,)
 
 
@@ -61,7 +62,7 @@ def _loop(loop: For, ranges: Ranges) -> tuple[Stmt, ...]:
     if low > high:
         return ()
     body = _body(loop.body, {**ranges, loop.var: (low, high)})
-    return (dataclasses.replace(loop, body=body),) if body else ()
+    return (with_parts(loop, body=body),) if body else ()
 
 
 def _if(stmt: If, ranges: Ranges) -> tuple[Stmt, ...]:
@@ -75,7 +76,7 @@ def _if(stmt: If, ranges: Ranges) -> tuple[Stmt, ...]:
     if not then:
         condition = simplified(Unary("not", condition, "bool"), ranges)
         then, otherwise = otherwise, ()
-    return (dataclasses.replace(stmt, condition=condition, then=then, otherwise=otherwise),)
+    return (with_parts(stmt, condition=condition, then=then, otherwise=otherwise),)
 
 
 def _local(local: Local) -> tuple[Stmt, ...]:

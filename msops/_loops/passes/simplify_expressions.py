@@ -8,7 +8,7 @@ the loop variables.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from msops._loops.analysis.affine import INDEX_DTYPES, Affine
 from msops._loops.analysis.ranges import Range, Ranges, range_of
 from msops._loops.ir import scalars
 from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Const, Expr, Load, Select, Unary, Var
-from msops._loops.ir.operators import COMPARISONS, INTEGERS, LOGICAL, NEGATED, is_float
-from msops._loops.ir.walk import expressions, map_operands
+from msops._loops.ir.operators import COMPARISONS, FLOATS, INTEGERS, LOGICAL, NEGATED, is_float
+from msops._loops.ir.walk import expressions, map_operands, with_parts
 
 _FLOORING: dict[BinaryOp, BinaryOp] = {"truncdiv": "floordiv", "truncmod": "mod"}
 # Of floats, those that round the exact result; the functions of two libraries may differ.
@@ -31,13 +31,16 @@ def simplified(expr: Expr, ranges: Ranges) -> Expr:
       expr: any expression.
       ranges: of each loop variable in it.
     """
+    if isinstance(expr, Const):
+        return expr
     if _is_index(expr):
-        return _affine(expr, ranges).expression()
+        found = _affine(expr, ranges).expression()
+        return expr if found == expr else found
     if isinstance(expr, Select):
         return _select(expr, ranges)
     if isinstance(expr, Binary) and expr.op in LOGICAL:
         return _logical(expr, ranges)
-    expr = map_operands(expr, lambda part: simplified(part, ranges))
+    expr = map_operands(expr, partial(simplified, ranges=ranges))
     match expr:
         case Unary():
             return _unary(expr)
@@ -100,7 +103,7 @@ def _narrowed_by(ranges: Ranges, op: str, left: Expr, right: Expr) -> Ranges:
 
 def _is_index(expr: Expr) -> bool:
     return expr.dtype in INDEX_DTYPES and not any(
-        isinstance(part, Load) or is_float(part.dtype) for part in expressions(expr)
+        isinstance(part, Load) or part.dtype in FLOATS for part in expressions(expr)
     )
 
 
@@ -129,7 +132,7 @@ def _affine(expr: Expr, ranges: Ranges) -> Affine:
             return _division(expr, ranges)
         case Select():
             return _atom(_select(expr, ranges), ranges)
-    return _atom(map_operands(expr, lambda part: simplified(part, ranges)), ranges)
+    return _atom(map_operands(expr, partial(simplified, ranges=ranges)), ranges)
 
 
 def _division(expr: Binary, ranges: Ranges) -> Affine:
@@ -216,7 +219,7 @@ def _select(expr: Select, ranges: Ranges) -> Expr:
         return simplified(expr.then if condition.value else expr.otherwise, ranges)
     then = simplified(expr.then, narrowed(ranges, condition))
     otherwise = simplified(expr.otherwise, narrowed(ranges, condition, negated=True))
-    return Select(condition, then, otherwise, expr.dtype)
+    return with_parts(expr, condition=condition, then=then, otherwise=otherwise)
 
 
 def _logical(expr: Binary, ranges: Ranges) -> Expr:
@@ -227,7 +230,7 @@ def _logical(expr: Binary, ranges: Ranges) -> Expr:
     right = simplified(expr.right, narrowed(ranges, left, negated=decides))
     if isinstance(right, Const):
         return right if right.value == decides else left
-    return Binary(expr.op, left, right, "bool")
+    return with_parts(expr, left=left, right=right)
 
 
 def _comparison(expr: Binary, ranges: Ranges) -> Expr:

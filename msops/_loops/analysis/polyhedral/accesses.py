@@ -7,24 +7,24 @@ dimensions, since each iteration has a buffer of its own.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from msops._loops.analysis.polyhedral.domain import Domain
-from msops._loops.analysis.polyhedral.library import isl
+from msops._loops.analysis.polyhedral.library import isl, limited
 from msops._loops.analysis.ranges import is_within, range_of
 from msops._loops.ir.nodes import (
-    Binary,
     Buffer,
     Expr,
     For,
     Kernel,
     Load,
-    Select,
     Stmt,
     Store,
 )
-from msops._loops.ir.walk import loads, operands, own_expressions, visit
+from msops._loops.ir.walk import visit, visit_accesses
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,40 +67,42 @@ class Access:
         return self.domain.loops
 
 
-def accesses(kernel: Kernel, context: isl.Context) -> tuple[Access, ...]:
-    """Returns all accesses of a kernel in the order of the text, reads before the write."""
+class _Latest(threading.local):
+    """The accesses of the kernel that a thread asked for last, which most passes leave as it is."""
+
+    kernel: Kernel | None = None
+    context: isl.Context
+    accesses: tuple[Access, ...]
+
+
+_latest = _Latest()
+
+
+@contextmanager
+def analysis(kernel: Kernel) -> Iterator[tuple[Access, ...]]:
+    """Gives all accesses of a kernel, and stops what is done with them past isl's limit.
+
+    They are in the order of the text, reads before the write.
+
+    Raises:
+      TooComplex: the limit was reached.
+    """
+    if _latest.kernel is not kernel:
+        context = isl.Context()
+        with limited(context):
+            found = _accesses(kernel, context)
+        _latest.kernel, _latest.context, _latest.accesses = kernel, context, found
+    with limited(_latest.context):
+        yield _latest.accesses
+
+
+def _accesses(kernel: Kernel, context: isl.Context) -> tuple[Access, ...]:
     everything = visit(kernel.body, Domain.of(kernel, context))
     return tuple(
         _access(node, inner, stmt, order)
         for order, (stmt, domain) in enumerate(everything)
-        for node, inner in _nodes(stmt, domain)
+        for node, inner in visit_accesses(stmt, domain)
     )
-
-
-def _nodes(stmt: Stmt, domain: Domain) -> Iterator[tuple[Load | Store, Domain]]:
-    for expr in own_expressions(stmt):
-        yield from _loads(expr, domain)
-    if isinstance(stmt, Store):
-        yield stmt, domain
-
-
-def _loads(expr: Expr, domain: Domain) -> Iterator[tuple[Load, Domain]]:
-    """Yields the loads of an expression, each with where it is evaluated."""
-    if not loads(expr):
-        return
-    parts: list[tuple[Expr, Domain]]
-    match expr:
-        case Select(condition=condition, then=then, otherwise=otherwise):
-            chosen, rest = domain.where(condition), domain.where(condition, True)
-            parts = [(condition, domain), (then, chosen), (otherwise, rest)]
-        case Binary(op=("land" | "lor") as op, left=left, right=right):
-            parts = [(left, domain), (right, domain.where(left, op == "lor"))]
-        case _:
-            parts = [(operand, domain) for operand in operands(expr)]
-    for part, inner in parts:
-        yield from _loads(part, inner)
-    if isinstance(expr, Load):
-        yield expr, domain
 
 
 def _access(node: Load | Store, domain: Domain, stmt: Stmt, order: int) -> Access:

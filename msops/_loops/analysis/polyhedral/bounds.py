@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from msops._loops.analysis.polyhedral.accesses import Access, accesses
-from msops._loops.analysis.polyhedral.library import analysis, isl
+from msops._loops.analysis.polyhedral.accesses import Access, analysis
+from msops._loops.analysis.polyhedral.library import isl
 from msops._loops.analysis.ranges import is_within, range_of
 from msops._loops.ir.nodes import Kernel
 
@@ -38,8 +38,8 @@ def doubts(kernel: Kernel) -> tuple[Doubt, ...]:
     Raises:
       TooComplex: isl did not finish within its limit.
     """
-    with analysis() as context:
-        return tuple(doubt for access in accesses(kernel, context) for doubt in _doubts(access))
+    with analysis(kernel) as accesses:
+        return tuple(doubt for access in accesses for doubt in _doubts(access))
 
 
 def _doubts(access: Access) -> Iterator[Doubt]:

@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.polyhedral.domain import Domain
-from msops._loops.analysis.polyhedral.library import TooComplex, analysis, count
+from msops._loops.analysis.polyhedral.library import TooComplex, count, isl, limited
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Binary,
@@ -44,7 +44,8 @@ def count_operations(kernel: Kernel) -> dict[str, int]:
     Empty if a loop runs as often as data says, or isl cannot count in time.
     """
     try:
-        with analysis(_MOST_STEPS) as context:
+        context = isl.Context()
+        with limited(context, _MOST_STEPS):
             found = _in_body(kernel.body, _Region(Domain.of(kernel, context)))
     except (TooComplex, _DependsOnData):
         return {}

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from msops._loops.analysis.polyhedral.accesses import Access, accesses
-from msops._loops.analysis.polyhedral.library import analysis, isl
+from msops._loops.analysis.polyhedral.accesses import Access, analysis
+from msops._loops.analysis.polyhedral.library import isl
 from msops._loops.analysis.updates import Update, update_of
 from msops._loops.ir.nodes import Kernel, Store
 
@@ -53,8 +53,8 @@ def dependences(kernel: Kernel) -> tuple[Dependence, ...]:
     Raises:
       TooComplex: isl did not finish within its limit.
     """
-    with analysis() as context:
-        return dependences_between(accesses(kernel, context))
+    with analysis(kernel) as accesses:
+        return dependences_between(accesses)
 
 
 def dependences_between(all_accesses: tuple[Access, ...]) -> tuple[Dependence, ...]:

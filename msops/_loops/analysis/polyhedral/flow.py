@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.polyhedral.accesses import Access, accesses, box
+from msops._loops.analysis.polyhedral.accesses import Access, box
 from msops._loops.analysis.polyhedral.dependences import common_loops
 from msops._loops.analysis.polyhedral.library import isl
 from msops._loops.ir.nodes import Buffer, Kernel
@@ -59,11 +59,11 @@ class Flow:
         return bool(missing.is_empty())
 
 
-def flows(kernel: Kernel, context: isl.Context) -> Mapping[str, Flow]:
-    """Returns the accesses of each buffer of a kernel that is not a parameter."""
+def flows(kernel: Kernel, accesses: Iterable[Access]) -> Mapping[str, Flow]:
+    """Returns the accesses of each buffer of a kernel that is not a parameter, from all of them."""
     parameters = {buffer.name for buffer in kernel.parameters}
     by_buffer: dict[str, list[Access]] = defaultdict(list)
-    for access in accesses(kernel, context):
+    for access in accesses:
         if access.buffer not in parameters:
             by_buffer[access.buffer].append(access)
     return {

@@ -41,23 +41,12 @@ def count(points: isl.Set) -> int:
 
 
 @contextmanager
-def analysis(limit: int | None = None) -> Iterator[isl.Context]:
-    """Makes a context for one analysis, and stops it past the limit.
+def limited(context: isl.Context, limit: int | None = None) -> Iterator[None]:
+    """Counts isl's steps in a context from 0 and stops it past a limit.
 
     Args:
-      limit: the most steps of isl; None for `OPERATION_LIMIT`.
-
-    Raises:
-      TooComplex: the limit was reached.
-    """
-    context = isl.Context()
-    with limited(context, limit):
-        yield context
-
-
-@contextmanager
-def limited(context: isl.Context, limit: int | None = None) -> Iterator[None]:
-    """Counts isl's steps in a context from 0 and stops it past the limit; see `analysis`.
+      context: the context.
+      limit: the most steps; None for `OPERATION_LIMIT`.
 
     Raises:
       TooComplex: the limit was reached.

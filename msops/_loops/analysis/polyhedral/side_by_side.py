@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from msops._loops.analysis.polyhedral.accesses import Access, accesses
+from msops._loops.analysis.polyhedral.accesses import Access, analysis
 from msops._loops.analysis.polyhedral.dependences import IN, OUT
-from msops._loops.analysis.polyhedral.library import TooComplex, analysis
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.ir.nodes import For, Kernel
 
 
@@ -18,8 +18,8 @@ def may_run_side_by_side(kernel: Kernel, outer: For, inner: For) -> bool:
     `inner` each: in unroll-and-jam.
     """
     try:
-        with analysis() as context:
-            inside = [a for a in accesses(kernel, context) if _is_inside(a, outer, inner)]
+        with analysis(kernel) as accesses:
+            inside = [a for a in accesses if _is_inside(a, outer, inner)]
             pairs = itertools.combinations_with_replacement(inside, 2)
             return not any(_turns_back(first, second, outer) for first, second in pairs)
     except TooComplex:
