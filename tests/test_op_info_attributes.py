@@ -157,6 +157,9 @@ def test_given_values_come_out_as_plain_hashable_python(element, data):
         ("listFloat", jnp.ones(2), (1.0, 1.0)),
         ("listListInt", np.eye(2, dtype=int), ((1, 0), (0, 1))),
         ("listListFloat", [[1], (2.5,)], ((1.0,), (2.5,))),
+        ("double", 2, 2.0),
+        ("number", 2, 2),
+        ("number", 0.5, 0.5),
     ],
 )
 def test_numpy_and_jax_values_are_taken_where_they_fit(value_type, value, expected):
@@ -188,6 +191,8 @@ def test_numpy_and_jax_values_are_taken_where_they_fit(value_type, value, expect
         ("listStr", "abc"),
         ("listListInt", [1]),
         ("listListFloat", [[["a"]]]),
+        ("number", "2"),
+        ("tensor", 2),
     ],
 )
 def test_value_of_another_type_is_refused(value_type, value):

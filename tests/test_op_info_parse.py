@@ -317,7 +317,10 @@ def attr(**changes):
     return [{"name": "a", "paramType": "required", "type": "int"} | changes]
 
 
-TYPES = "int, float, str, bool, listInt, listFloat, listStr, listBool, listListInt, listListFloat"
+TYPES = (
+    "int, float, str, bool, listInt, listFloat, listStr, listBool, listListInt, listListFloat, "
+    "double, number, tensor"
+)
 ATTR_REMEDY = "Write .attr(name, 'required' or 'optional', value_type, default_value)."
 REFUSED = [
     (

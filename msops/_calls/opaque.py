@@ -23,6 +23,7 @@ class OpaqueBackend:
     vmap = "sequential"
     compile_attrs: tuple[str, ...] = ()
     takes_tuples = False
+    takes_values = False
     compiles_per_shape = False
     runs_once = False
     """Whether XLA must not call a kernel on each device of a program that it partitions."""

@@ -30,8 +30,8 @@ from msops._face import context
 from msops._face.tensor import Tensor, holds, unwrap, wrap
 from msops._face.tensor_data import endless
 from msops._op.backend import TrialNeeded
-from msops._op.call import Call, freeze_attribute, sort_arguments
-from msops._op.definition import Definition
+from msops._op.call import Call, freeze_attribute, sort_arguments, sort_by_value
+from msops._op.definition import Definition, Redefining
 from msops._op.identity import ByValue
 from msops._op.inference import read_inference, refuse_64_bit
 from msops._op_info import OpInfo, format_rows, read_reg_info
@@ -58,7 +58,9 @@ class Custom:
 
     Args:
       func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"`` (aot; a source is
-        compiled on first use), a Python function over numpy arrays (pyfunc; a free
+        compiled on first use), ``"aclnnMul"`` or ``"infer.cc:aclnnMul"`` (aot: an operator of
+        Ascend by name, which runs as JAX code on any device; the source has infer functions for
+        it), a Python function over numpy arrays (pyfunc; a free
         parameter ``out`` receives the arrays to write its results to), a loop kernel: a function
         decorated by `kernel` (hybrid) or one in a dialect of AKG (akg), the entry function of a
         TBE kernel or ``"file.py:entry"`` if its file imports TBE (tbe), or an AICPU
@@ -66,16 +68,17 @@ class Custom:
         library by the attribute ``cust_aicpu`` (aicpu).
       out_shape: shape of the output, a tuple of shapes for several outputs, or a function that
         receives the shape of each input (and the value of each attribute) and returns one of these.
-        None infers it from the kernel (aot: ``SymbolInferShape``; akg and hybrid: its loops).
+        None infers it from the kernel (aot: ``SymbolInferShape``, or the operator of Ascend; akg
+        and hybrid: its loops).
         ``()`` for both this and `out_dtype` makes a pyfunc without output.
       out_dtype: the same for the dtype of the output. None infers it from the kernel (aot:
-        ``SymbolInferType``; akg and hybrid: its loops).
+        ``SymbolInferType``, or the operator of Ascend; akg and hybrid: its loops).
       func_type: "aicpu", "akg", "aot", "hybrid", "pyfunc" or "tbe". None chooses by `func`, and
         never chooses tbe.
       bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per
         input, None for an input without a gradient. With several outputs `out` and `dout` are
-        tuples. akg, hybrid and tbe kernels need no bprop: they are differentiated in both modes and
-        to any order.
+        tuples. akg, hybrid and tbe kernels and operators of Ascend need no bprop: they are
+        differentiated in both modes and to any order.
       reg_info: op info (`CustomRegOp`): a dict, its JSON text, or a list of them, one per target.
         Overrides the decorator `custom_info_register`.
       stateful: aicpu, aot, pyfunc: the kernel has side effects or draws unseeded random numbers.
@@ -258,9 +261,7 @@ class Custom:
             raise endless(self._who) from None
 
     def _call(self, args: Sequence[Any], tensors: bool) -> Any:
-        call, flat = sort_arguments(
-            args, next(iter(self._infos), None), tensors, self._backend.takes_tuples, self._who
-        )
+        call, flat = self._sort_arguments(args, tensors)
         if not tensors:
             for index, value in enumerate(flat):
                 refuse_64_bit(getattr(value, "dtype", None), f"input {index}", self._who)
@@ -275,6 +276,14 @@ class Custom:
         if programs.operator.definition.inference.has_outputs and call.is_plain:
             (self._of_tensors if tensors else self._of_arrays)[len(args)] = compiled
         return _run(compiled, flat)
+
+    def _sort_arguments(self, args: Sequence[Any], tensors: bool) -> tuple[Call, list[Any]]:
+        """Returns the structure of a call, and its flat arrays."""
+        definition = self._resolve().operator.definition
+        if definition.backend.takes_values:
+            return sort_by_value(args, tensors, self._who)
+        info = next(iter(definition.infos), None)
+        return sort_arguments(args, info, tensors, definition.backend.takes_tuples, self._who)
 
     def _resolve(self) -> Programs:
         """Returns the op's programs; builds the kernel at the first call."""
@@ -293,7 +302,7 @@ class Custom:
         options = self._options
         if self._prim_attrs:
             options = add_side_effects(options, self._prim_attrs, self._backend)
-        return Definition(
+        definition = Definition(
             name=self.name,
             backend=self._backend,
             kernel=self._backend.resolve(self._source, self._options, self._who),
@@ -303,6 +312,8 @@ class Custom:
             options=options,
             prim_attrs=tuple(self._prim_attrs.items()),
         )
+        kernel = definition.kernel
+        return kernel.redefine(definition) if isinstance(kernel, Redefining) else definition
 
     def __msops_key__(self) -> Any:
         # A bprop that calls its own op, and an infer function that is a method of it, would ask for
@@ -449,9 +460,7 @@ class Custom:
             return None
         values, tensors = self._read_arguments(args)
         arrays = jax.tree.map(lambda value: stand_in(value, self._who), list(values))
-        return sort_arguments(
-            arrays, next(iter(self._infos), None), tensors, self._backend.takes_tuples, self._who
-        )
+        return self._sort_arguments(arrays, tensors)
 
     def __copy__(self) -> Custom:
         twin = object.__new__(type(self))

@@ -29,6 +29,7 @@ class Backend(Protocol):
       imply_type: what op info that names no target is taken to be made for; empty for none.
       requires_op_info: whether an op must have op info for the target that guards it.
       takes_tuples: whether a tuple of numbers beside Tensors is an argument of its kernels.
+      takes_values: whether arguments that are no arrays are attributes, wherever they stand.
       vmap: how its kernels batch unless ``Custom(vmap=)`` says otherwise.
       compile_attrs: the keys it takes in ``Custom(compile_attrs=)``.
       compiles_per_shape: whether a call of other shapes runs other code.
@@ -43,6 +44,7 @@ class Backend(Protocol):
     imply_type: str
     requires_op_info: bool
     takes_tuples: bool
+    takes_values: bool
     vmap: str
     compile_attrs: tuple[str, ...]
     compiles_per_shape: bool

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
-from msops._base.dtypes import is_known
+from msops._base.dtypes import DType, as_dtype, is_known
 from msops._op_info import OpInfo, bind_attributes, call_attribute_names
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
@@ -32,6 +32,7 @@ class Call:
       numbers: flat positions of inputs that were Python numbers beside Tensors.
       values: these numbers, for rules of differentiation. A kernel reads them from its inputs, so
         that another number is no other program.
+      places: positions of `given` among all arguments; empty if they come last.
       static_text: `given` and `values` as text, which is compared: 0.0 == -0.0 in Python, not in a
         kernel.
     """
@@ -43,6 +44,7 @@ class Call:
     mapped: tuple[tuple[int, tuple[bool, ...]], ...] = ()
     numbers: tuple[int, ...] = ()
     values: tuple[Hashable, ...] = dataclasses.field(default=(), compare=False)
+    places: tuple[int, ...] = ()
     static_text: str = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +97,20 @@ class Call:
 
     def arguments(self, flat: Iterable[Any]) -> list[Any]:
         """Returns one entry per call argument, attributes included."""
-        return [*self.group(flat), *self.given]
+        return self.spread(self.group(flat), self.given)
+
+    def spread(self, tensors: Sequence[Any], attributes: Sequence[Any]) -> list[Any]:
+        """Returns one entry per call argument, of those of its tensors and of its attributes."""
+        entries = [*tensors, *(() if self.places else attributes)]
+        for place, value in zip(self.places, attributes, strict=False):
+            entries.insert(place, value)
+        return entries
+
+    def of_tensors(self, entries: Sequence[Any]) -> list[Any]:
+        """Returns the entries of tensor arguments among one per call argument."""
+        if not self.places:
+            return list(entries[: len(self.layout)])
+        return [entry for place, entry in enumerate(entries) if place not in self.places]
 
     def arguments_of_rule(self, flat: Iterable[Any]) -> list[Any]:
         """Returns what a rule of differentiation gets: `arguments`, with numbers as they were."""
@@ -110,7 +125,48 @@ class Call:
             f"[{len(name)}]" if isinstance(name, list) else str(name).replace("'", "")
             for name in names
         ]
-        return f"({', '.join([*shown, *map(repr, self.given)])})"
+        return f"({', '.join(self.spread(shown, [*map(repr, self.given)]))})"
+
+
+def sort_by_value(args: Sequence[Any], tensors: bool, who: str) -> tuple[Call, list[Any]]:
+    """Sorts call arguments by what they are: arrays and lists of arrays are tensors.
+
+    All else is an attribute, wherever it stands: a number, a dtype, None, a list of these.
+
+    Args:
+      args: what the op was called with, Tensors already unwrapped.
+      tensors: whether the call came through MindSpore's face.
+      who: the op, for messages.
+
+    Returns:
+      The call's structure and its flat list of arrays.
+
+    Raises:
+      ArgumentTypeError: an argument is neither an array nor a value.
+    """
+    layout: list[int | None] = []
+    flat: list[Any] = []
+    given: dict[int, Hashable] = {}
+    for position, value in enumerate(args):
+        if not _is_tensor_argument(value):
+            given[position] = _as_value(value, f"argument {position}", who)
+            continue
+        is_list = isinstance(value, (list, tuple))
+        layout.append(len(value) if is_list else None)
+        items = value if is_list else [value]
+        flat += [as_array(item, f"input {position}", who) for item in items]
+    return Call(tuple(layout), tuple(given.values()), tensors, places=tuple(given)), flat
+
+
+def _as_value(value: Any, what: str, who: str) -> Hashable:
+    """Returns a number, text, dtype or None, or a list of these as a tuple."""
+    if value is None or isinstance(value, DType):
+        return value
+    if isinstance(value, (np.dtype, type)):
+        return as_dtype(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(_as_value(item, what, who) for item in value)
+    return freeze_attribute(value, what, who)
 
 
 def sort_arguments(

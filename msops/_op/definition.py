@@ -23,6 +23,14 @@ class Renewable(Protocol):
         """Tells whether it is still what it was when the op was first used."""
 
 
+@runtime_checkable
+class Redefining(Protocol):
+    """A kernel that another backend serves than the one that read it."""
+
+    def redefine(self, definition: Definition) -> Definition:
+        """Returns what the op really is."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Definition:
     """Everything that makes an op what it is; equal definitions are the same operator.

@@ -7,6 +7,7 @@ rows, tbe_builder.
 
 from msops._op_info.attributes import bind_attributes as bind_attributes
 from msops._op_info.attributes import call_attribute_names as call_attribute_names
+from msops._op_info.attributes import decode_text as decode_text
 from msops._op_info.builders import CustomRegOp as CustomRegOp
 from msops._op_info.builders import RegOp as RegOp
 from msops._op_info.data_type import DataType as DataType

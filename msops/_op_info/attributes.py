@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -13,7 +14,13 @@ import jax
 from msops._op_info.model import Attribute, OpInfo
 from msops.errors import OpInfoTypeError, OpInfoValueError, explain
 
-# Each attribute type is a scalar type in that many lists.
+
+class _Tensor:
+    """The type of an attribute that is a tensor, which only operators of Ascend have."""
+
+
+# Each attribute type is a scalar type in that many lists. "number" and "tensor" are types of
+# parameters of Ascend's operators: a number of any kind, and a tensor behind numbers.
 TYPES: dict[str, tuple[type, int]] = {
     "int": (int, 0),
     "float": (float, 0),
@@ -25,6 +32,9 @@ TYPES: dict[str, tuple[type, int]] = {
     "listBool": (bool, 1),
     "listListInt": (int, 2),
     "listListFloat": (float, 2),
+    "double": (float, 0),
+    "number": (numbers.Real, 0),
+    "tensor": (_Tensor, 0),
 }
 _BOOLS = {"true": True, "false": False}
 _INT64 = range(-(2**63), 2**63)
@@ -148,13 +158,26 @@ def _bool_of(text: str) -> bool:
     return value
 
 
+def _number_of(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _tensor_of(text: str) -> Any:
+    raise ValueError("a tensor has no text")
+
+
 _SCALAR_TEXTS: dict[type, Callable[[str], Any]] = {
     int: int,
     float: float,
     str: str,
     bool: _bool_of,
+    numbers.Real: _number_of,
+    _Tensor: _tensor_of,
 }
-_SCALAR_NAMES = {scalar: name for name, (scalar, depth) in TYPES.items() if depth == 0}
+_SCALAR_NAMES = {int: "int", float: "float", str: "str", bool: "bool"}
 
 
 class _MismatchError(ValueError):
@@ -178,6 +201,8 @@ def _convert(value: Any, scalar: type, depth: int) -> object:
 def _convert_scalar(value: Any, scalar: type) -> object:
     if hasattr(value, "item") and not isinstance(value, (bool, int, float, str)):
         value = _concrete(value, "item")
+    if scalar is numbers.Real and isinstance(value, (bool, int, float)):
+        return value
     # bool is an int to Python, and would pass silently where a number is meant.
     if isinstance(value, bool) != (scalar is bool):
         raise _MismatchError
@@ -204,6 +229,10 @@ def _concrete(value: Any, method: str) -> Any:
 
 def _wanted(type_name: str) -> str:
     scalar, depth = TYPES[type_name]
+    if scalar is _Tensor:
+        return "a tensor, which only an operator of Ascend takes among its attributes"
+    if scalar is numbers.Real:
+        return "a number"
     noun = "an int of 64 bits" if scalar is int else f"a {scalar.__name__}"
     plural = "ints of 64 bits" if scalar is int else f"{scalar.__name__}s"
     return (noun, f"a list of {plural}", f"a list of lists of {plural}")[depth]

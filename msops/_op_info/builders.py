@@ -209,7 +209,8 @@ class CustomRegOp(RegOp):
           name: str, its name.
           param_type: str, ``"required"`` or ``"optional"``.
           value_type: str, one of ``int float str bool listInt listFloat listStr listBool
-            listListInt listListFloat``.
+            listListInt listListFloat double number``; ``tensor`` for a tensor that an operator of
+            Ascend takes behind numbers.
           default_value: str, the default as text: ``"1.0"``, ``"true"``, ``"1,2,3"``,
             ``"[[1, 2], [3]]"``.
           **kwargs: further keys of the attribute's dict; ``value=`` fixes the value, and a call

@@ -120,7 +120,8 @@ def batch_by_rule(
         arg if dim is None else jnp.moveaxis(arg, dim, 0)
         for arg, dim in zip(args, dims, strict=True)
     ]
-    batched = [*call.group(dim is not None for dim in dims), *(False for _ in call.given)]
+    mapped = call.group(dim is not None for dim in dims)
+    batched = call.spread(mapped, [False] * len(call.given))
     answer = rule(size, batched, *call.arguments(arrays))
     elements = [
         jax.ShapeDtypeStruct(array.shape if dim is None else array.shape[1:], array.dtype)

@@ -118,7 +118,7 @@ def _ask_rule(
         for i, primal in enumerate(primals)
     ]
     arguments = tuple(call.arguments_of_rule(primals))
-    directions = (*call.group(flat), *(None for _ in call.given))
+    directions = tuple(call.spread(call.group(flat), [None] * len(call.given)))
     given = arguments, directions, outputs.pack(results)
     place = f"jvp of {operator.who}"
     _check_arity(rule, place)

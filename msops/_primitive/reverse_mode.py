@@ -152,7 +152,9 @@ def _check_gradients(gradients: Any, call: Call, flat: Sequence[Any], who: str) 
     cotangents: list[Any] = []
     # A number beside Tensors has no gradient, as an integer has none, nor has a tuple of them.
     inputs = call.group(None if i in call.numbers else value for i, value in enumerate(flat))
-    for position, (value, gradient) in enumerate(zip(inputs, gradients, strict=False)):
+    for position, (value, gradient) in enumerate(
+        zip(inputs, call.of_tensors(gradients), strict=True)
+    ):
         what = f"input {position}"
         if isinstance(value, tuple):
             cotangents += value

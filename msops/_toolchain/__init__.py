@@ -25,6 +25,7 @@ from msops._toolchain.private_copy import open_copy
 from msops._toolchain.store import Built
 from msops._toolchain.symbols import (
     BIND_OWN_SYMBOLS,
+    is_mangled_from,
     near_names,
     require_symbol,
     taken_names,
@@ -54,6 +55,7 @@ __all__ = [
     "has_compiler",
     "index",
     "index_cubins",
+    "is_mangled_from",
     "near_names",
     "open_copy",
     "open_in_child",

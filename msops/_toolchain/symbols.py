@@ -80,7 +80,7 @@ def near_names(symbol: str, exports: Iterable[str]) -> tuple[str, ...]:
     Names that C++ mangled from `symbol` come first; then, at most three, those spelled like it.
     """
     exports = sorted(exports)
-    mangled = [name for name in exports if _is_mangled_from(symbol, name)]
+    mangled = [name for name in exports if is_mangled_from(symbol, name)]
     plain = [name for name in exports if not name.startswith("_")]
     lowered = {name.lower(): name for name in plain}
     alike = [lowered[name] for name in difflib.get_close_matches(symbol.lower(), lowered, n=3)]
@@ -96,7 +96,7 @@ def require_symbol(library: Exporting, symbol: str, who: str) -> None:
     if symbol in library.functions:
         return
     near = near_names(symbol, library.functions)
-    if near and _is_mangled_from(symbol, near[0]):
+    if near and is_mangled_from(symbol, near[0]):
         details = [f"{near[0]}  (the C++ name of {symbol})"]
         remedy = f'Declare {symbol} as extern "C".'
     elif near:
@@ -111,7 +111,7 @@ def require_symbol(library: Exporting, symbol: str, who: str) -> None:
     raise BuildError(explain(who, problem, remedy, details))
 
 
-def _is_mangled_from(symbol: str, name: str) -> bool:
+def is_mangled_from(symbol: str, name: str) -> bool:
     """Returns whether C++ made `name` of a function called `symbol`, in a namespace or not."""
     counted = re.escape(f"{len(symbol)}{symbol}")
     return re.match(rf"_Z(?:N(?:\d+\w+)?|L)?{counted}", name) is not None

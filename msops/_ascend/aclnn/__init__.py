@@ -12,6 +12,7 @@ registry, shapes, table, unary.
 """
 
 from msops._ascend.aclnn.operator import AclnnOp as AclnnOp
+from msops._ascend.aclnn.registry import PREFIX as PREFIX
 from msops._ascend.aclnn.registry import lookup as lookup
 from msops._ascend.aclnn.registry import names as names
 from msops._ascend.aclnn.registry import register_aclnn as register_aclnn

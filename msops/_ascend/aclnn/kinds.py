@@ -29,12 +29,14 @@ class Kind:
       read: returns an argument as the function takes it; raises TypeError if it is of another kind.
       is_updated: whether the operator writes to the argument.
       follows_outputs: whether aclnn has the parameter after the outputs.
+      is_tensor: whether it is one tensor.
     """
 
     name: str
     read: Callable[[Any], Any]
     is_updated: bool = False
     follows_outputs: bool = False
+    is_tensor: bool = False
 
 
 def _read_tensor(value: Any) -> jax.Array:
@@ -98,8 +100,10 @@ def _read_float(value: Any) -> float:
     return float(value)
 
 
-Tensor = Annotated[jax.Array, Kind("a tensor", _read_tensor)]
-UpdatedTensor = Annotated[jax.Array, Kind("a tensor", _read_tensor, is_updated=True)]
+Tensor = Annotated[jax.Array, Kind("a tensor", _read_tensor, is_tensor=True)]
+UpdatedTensor = Annotated[
+    jax.Array, Kind("a tensor", _read_tensor, is_updated=True, is_tensor=True)
+]
 Tensors = Annotated[list[jax.Array], Kind("a list of tensors", _read_tensors)]
 SomeTensors = Annotated[list[jax.Array], Kind("a tensor or a list of them", _read_some_tensors)]
 Indices = Annotated[

@@ -52,6 +52,12 @@ class AclnnOp:
         """
         return self.signature.updated
 
+    @property
+    def updated_names(self) -> tuple[str, ...]:
+        """The names of the inputs at `updated`."""
+        parameters = self.signature.parameters or ()
+        return tuple(parameters[position].name for position in self.updated)
+
     def split(self, arguments: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Splits the arguments of the C function into inputs and outputs.
 
@@ -75,13 +81,16 @@ class AclnnOp:
         return arguments[:first] + arguments[last:], outputs
 
     def __call__(
-        self, inputs: Sequence[object], outputs: Sequence[jax.ShapeDtypeStruct | None]
+        self,
+        inputs: Sequence[object],
+        outputs: Sequence[jax.ShapeDtypeStruct | None] | None,
     ) -> tuple[jax.Array, ...]:
         """Computes the outputs.
 
         Args:
           inputs: arrays, numbers, bools, lists of these, and None, in aclnn's order.
-          outputs: shape and dtype of each output; None for one that is not wanted.
+          outputs: shape and dtype of each output; None for one that is not wanted. None instead of
+            them takes all outputs as they are.
 
         Returns:
           One array per declared output (an unwanted one too), then the new value of each input that
@@ -95,13 +104,18 @@ class AclnnOp:
           InferenceValueError: an output's declared shape, or the number of outputs, is wrong.
         """
         values = self._read(inputs)
-        self._check_count(outputs)
-        extra = {"outputs": tuple(outputs)} if self.signature.takes_outputs else {}
+        extra: dict[str, Any] = {}
+        if outputs is not None:
+            self._check_count(outputs)
+        if self.signature.takes_outputs:
+            extra["outputs"] = None if outputs is None else tuple(outputs)
         try:
             answer = self.function(*values, **extra)
         except Exception as error:
-            self._raise_explained(error, values, outputs)
+            self._raise_explained(error, values, outputs or ())
         results = list(answer) if isinstance(answer, (tuple, list)) else [answer]
+        if outputs is None:
+            return tuple(map(jnp.asarray, results))
         updated = [values[position] for position in self.updated]
         count = len(results) - len(updated)
         if len(outputs) > count or (self.signature.results is None and len(outputs) < count):
@@ -109,7 +123,7 @@ class AclnnOp:
         declared = [*outputs, *(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in updated)]
         kept = [*results[: len(outputs)], *results[count:]]
         return tuple(
-            self._fit(jnp.asarray(result), struct, index)
+            self.fit(jnp.asarray(result), struct, index)
             for index, (result, struct) in enumerate(zip(kept, declared, strict=True))
         )
 
@@ -207,8 +221,12 @@ class AclnnOp:
             )
         )
 
-    def _fit(self, result: jax.Array, struct: jax.ShapeDtypeStruct | None, index: int) -> jax.Array:
-        """Returns a result in the declared dtype."""
+    def fit(self, result: jax.Array, struct: jax.ShapeDtypeStruct | None, index: int) -> jax.Array:
+        """Returns a result in the dtype declared for output `index`.
+
+        Raises:
+          InferenceTypeError, InferenceValueError: the declared dtype or shape cannot hold it.
+        """
         if struct is None:
             return result
         if result.shape != tuple(struct.shape):

@@ -12,11 +12,18 @@ import jax
 
 from msops._ascend.aclnn.refusal import Refused, WrongShape
 
-Outputs = Sequence[jax.ShapeDtypeStruct | None]
+Outputs = Sequence[jax.ShapeDtypeStruct | None] | None
+"""Shape and dtype of each; None for one that is not wanted, and for all if none are declared yet:
+the operator is asked for them."""
 
 
 def declared(outputs: Outputs) -> jax.ShapeDtypeStruct:
     """Returns shape and dtype of the only output."""
+    if outputs is None:
+        raise Refused(
+            "expected an output of a known shape and dtype; got none",
+            "Pass out_shape and out_dtype: the inputs do not determine them.",
+        )
     if not outputs or outputs[0] is None:
         raise Refused("expected an output tensor; got none", "Make one of the shape wanted.")
     return outputs[0]
@@ -24,5 +31,5 @@ def declared(outputs: Outputs) -> jax.ShapeDtypeStruct:
 
 def require_shape(shape: Sequence[int], outputs: Outputs) -> None:
     """Refuses a result whose shape is not that of the only output."""
-    if tuple(shape) != tuple(declared(outputs).shape):
+    if outputs is not None and tuple(shape) != tuple(declared(outputs).shape):
         raise WrongShape(tuple(shape))

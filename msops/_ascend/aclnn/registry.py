@@ -12,7 +12,7 @@ from msops._ascend.aclnn.operator import AclnnOp
 from msops._ascend.aclnn.table import OPERATORS
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
-_PREFIX = "aclnn"
+PREFIX = "aclnn"
 _INPLACE = "Inplace"
 
 _registered: dict[str, Callable[..., Any]] = {}
@@ -55,7 +55,7 @@ def register_aclnn(name: str, function: Callable[..., Any]) -> None:
                 "Pass e.g. ('aclnnTwice', lambda x: 2 * x).",
             )
         )
-    short = name.removeprefix(_PREFIX)
+    short = name.removeprefix(PREFIX)
     if not short.isidentifier():
         raise ArgumentValueError(
             explain("register_aclnn", f"expected an identifier; got {name!r}", "Rename it.")
@@ -64,39 +64,43 @@ def register_aclnn(name: str, function: Callable[..., Any]) -> None:
         raise ArgumentValueError(
             explain(
                 "register_aclnn",
-                f"msops has {_PREFIX}{short}, which other extensions may rely on",
+                f"msops has {PREFIX}{short}, which other extensions may rely on",
                 "Choose another name and launch that one.",
             )
         )
     _registered[short] = function
 
 
-def lookup(name: str, who: str) -> AclnnOp:
+_REMEDY = "Use one of those it has, or add it with msops.extension.register_aclnn."
+
+
+def lookup(name: str, who: str, remedy: str = _REMEDY) -> AclnnOp:
     """Returns an operator.
 
     Args:
       name: as C++ has it; the prefix ``aclnn`` may be left out.
       who: the caller, for messages.
+      remedy: what to do if there is none, for messages.
 
     Raises:
       ArgumentValueError: there is no such operator; the message lists near names.
     """
-    short = name.removeprefix(_PREFIX)
+    short = name.removeprefix(PREFIX)
     function = _operators().get(short) or _registered.get(short) or _in_place(short)
     if function is None:
         raise ArgumentValueError(
             explain(
                 who,
                 f"msops has no aclnn operator {name!r}{_near(short)}",
-                "Use one of those it has, or add it with msops.extension.register_aclnn.",
+                remedy,
             )
         )
-    return AclnnOp(_PREFIX + short, function, _signature(function), who)
+    return AclnnOp(PREFIX + short, function, _signature(function), who)
 
 
 def names() -> list[str]:
     """Returns the names of all operators, with the prefix, sorted."""
-    return sorted(_PREFIX + name for name in {*_operators(), *_registered})
+    return sorted(PREFIX + name for name in {*_operators(), *_registered})
 
 
 def _near(short: str) -> str:
@@ -104,7 +108,7 @@ def _near(short: str) -> str:
     near = difflib.get_close_matches(short.lower(), known, n=4)
     # Pow may mean PowTensorScalar, Where SWhere: no small distance, but one holds the other.
     near += [low for low in known if low not in near and len(short) > 2 and short.lower() in low]
-    return f"; near names: {', '.join(_PREFIX + known[low] for low in near[:6])}" if near else ""
+    return f"; near names: {', '.join(PREFIX + known[low] for low in near[:6])}" if near else ""
 
 
 @functools.cache

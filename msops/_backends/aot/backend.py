@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from msops import _jax_seam as seam
-from msops._base.dtypes import BY_TYPE_ID
+from msops._backends.aot.companions import Companions
+from msops._backends.aot.operators import BACKEND, NamedOperator, companions_of_operator
 from msops._base.logging import warn_once
 from msops._base.paths import get_include
-from msops._calls.library_call import AotCall, infer_shapes, infer_type_ids
+from msops._calls.library_call import AotCall
 from msops._calls.opaque import OpaqueBackend
 from msops._op.backend import Backend, Division
-from msops._op.inference import require_numbers
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
 from msops._toolchain import (
@@ -67,18 +67,34 @@ class AotBackend(OpaqueBackend):
     may_have_no_outputs = False
     runs_on_host = False
 
-    def read(self, func: Any, options: Options, who: str) -> AotSource:
-        """Splits ``"path:Symbol"`` and checks that the file exists and may be used."""
+    def read(self, func: Any, options: Options, who: str) -> AotSource | NamedOperator:
+        """Splits ``"path:Symbol"`` and checks that the file exists and may be used.
+
+        A name alone is that of an operator of Ascend.
+        """
+        if isinstance(func, str) and func.isidentifier():
+            return BACKEND.read(func, options, who)
         path, symbol = split_func(func, who)
         check_allowed(path, who)
         require_file(path, who)
         return AotSource(path, symbol)
 
-    def resolve(self, source: AotSource, options: Options, who: str) -> AotKernel:
-        """Builds or copies the library, and finds the symbol in it."""
+    def resolve(
+        self, source: AotSource | NamedOperator, options: Options, who: str
+    ) -> AotKernel | NamedOperator:
+        """Builds or copies the library, and finds the symbol in it.
+
+        A library that only has infer functions for it is about an operator of Ascend.
+        """
+        if isinstance(source, NamedOperator):
+            return BACKEND.resolve(source, options, who)
         library = resolve(
             source.path, who, include_dirs=(Path(get_include()),), cxx11_abi=options.cxx11_abi
         )
+        companions = companions_of_operator(library, source.symbol)
+        if companions is not None:
+            operator = BACKEND.read(source.symbol, options, who)
+            return dataclasses.replace(operator, companions=companions)
         require_symbol(library, source.symbol, who)
         return AotKernel(library, source.symbol)
 
@@ -86,47 +102,17 @@ class AotBackend(OpaqueBackend):
         self, kernel: AotKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> Any:
         """Asks ``<symbol>InferShape`` or ``<symbol>InferType`` in the library."""
-        companion = f"{kernel.symbol}Infer{'Shape' if half == 'shape' else 'Type'}"
-        if companion not in kernel.library.functions:
+        companions = Companions(kernel.library, kernel.symbol)
+        if not companions.has(half):
+            name = companions.name(half)
             raise InferenceValueError(
                 explain(
                     who,
-                    f"out_{half} is None, and {kernel.library.name} has no {companion}",
-                    f'Pass out_{half}, or define extern "C" {companion} in the library.',
+                    f"out_{half} is None, and {kernel.library.name} has no {name}",
+                    f'Pass out_{half}, or define extern "C" {name} in the library.',
                 )
             )
-        if half == "shape":
-            for index, struct in enumerate(request.inputs):
-                require_numbers(
-                    struct.shape,
-                    f"input {index}, as {companion} is asked",
-                    who,
-                    "Pass out_shape as a function of the inputs' shapes, e.g. lambda x: x, which "
-                    "gets the symbols too",
-                )
-        # Which of the two C++ return types a companion has cannot be seen in the
-        # library, only in the op info.
-        multiple = any(
-            len(info.outputs) > 1 or any(port.kind == "dynamic" for port in info.outputs)
-            for info in infos
-        )
-        call = _call_of(kernel, request)
-        if half == "shape":
-            return infer_shapes(call, request.inputs, multiple, who)
-        type_ids = infer_type_ids(call, request.inputs, multiple, who)
-        unknown = [number for number in type_ids if number not in BY_TYPE_ID]
-        if unknown:
-            raise InferenceValueError(
-                explain(
-                    who,
-                    f"expected TypeId numbers of dtypes from {companion}; got {unknown}",
-                    "Return one of the numbers: "
-                    + ", ".join(f"{row.type_id} {row.name}" for row in BY_TYPE_ID.values())
-                    + ".",
-                )
-            )
-        dtypes = tuple(BY_TYPE_ID[number] for number in type_ids)
-        return dtypes if multiple else dtypes[0]
+        return companions.ask(half, _call_of(kernel, request), request.inputs, infos, who)
 
     def call(self, kernel: AotKernel, request: Request) -> AotCall | None:
         """Returns the call, unless the library is for another platform."""

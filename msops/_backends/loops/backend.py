@@ -66,6 +66,7 @@ class LoopBackend:
     runs_on_host = False
     requires_op_info = False
     takes_tuples = False
+    takes_values = False
     vmap = "expand_dims"
     compile_attrs: tuple[str, ...] = ("lower",)
     compiles_per_shape = True

@@ -68,6 +68,7 @@ class TbeBackend:
     runs_on_host = False
     requires_op_info = True
     takes_tuples = False
+    takes_values = False
     vmap = "expand_dims"
     compile_attrs: tuple[str, ...] = ()
     compiles_per_shape = True
