@@ -10,21 +10,6 @@ Rows = tuple[tuple[str, str, str], ...]
 
 TYPE_ERRORS: Rows = (
     (
-        "«while i < 3»:\n    c[0] = 1.0",
-        "keyword 'while' is not accepted in the Hybrid DSL",
-        "Loop with for ... in range(...), and guard statements with if.",
-    ),
-    (
-        "for i in range(3):\n    «break»",
-        "keyword 'break' is not accepted in the Hybrid DSL",
-        "Loop with for ... in range(...), and guard statements with if.",
-    ),
-    (
-        "for i in range(3):\n    «continue»",
-        "keyword 'continue' is not accepted in the Hybrid DSL",
-        "Loop with for ... in range(...), and guard statements with if.",
-    ),
-    (
         "d = «allocate((3,), 'float32', 'local')»",
         "function 'allocate' expects 2 inputs, but gets 3",
         "Pass func_type='akg', whose dialect takes them.",
@@ -84,9 +69,39 @@ VALUE_ERRORS: Rows = (
         "Pass them by position, one by one.",
     ),
     (
-        "«x = y = 1.0»",
-        "one statement with multiple assignments is not allowed",
-        "Write one assignment for each name.",
+        "«x = y = allocate((3,), 'float32')»",
+        "one statement with multiple assignments is not allowed for a tensor",
+        "Declare each tensor by its own call: x = allocate((3,), 'float32'); "
+        "y = allocate((3,), 'float32').",
+    ),
+    *(
+        (
+            f"i = 0\n«while {test}»:\n    {body}",
+            "the number of iterations of this 'while' has no bound that can be read off it",
+            f"Give it one: for _ in range(1000): if not ({test}): break. A while is bounded by "
+            "i < n if its body changes n nowhere, and i by one i += 1.",
+        )
+        for test, body in [
+            ("i < 3", "c[i] = 1.0"),
+            ("i < 3", "i -= 1"),
+            ("i < 3", "i += 1\n    i += 1"),
+            ("i < 3", "if a[i] > 0.0:\n        continue\n    i += 1"),
+            ("i < 3", "if a[i] > 0.0:\n        i += 1"),
+            ("i < n", "n = n + 1\n    i += 1"),
+            ("i < b[0]", "b[i] = 3.0\n    i += 1"),
+            ("i < 3 or a[i] > 0.0", "i += 1"),
+            ("i != 3", "i += 1"),
+        ]
+    ),
+    (
+        "i = 0\nwhile i < 3:\n    i += 1\nelse:\n    «c[0] = 1.0»",
+        "a loop has no else",
+        "Write the statements after the loop.",
+    ),
+    (
+        "for x in «a»:\n    c[0] = x",
+        "a loop runs over one of the language's ranges",
+        "Write for i in range(len(a)): x = a[i].",
     ),
     (
         "«with open('f')»:\n    c[0] = 1.0",
@@ -121,7 +136,13 @@ VALUE_ERRORS: Rows = (
     (
         "c[0] = «a.ndim»",
         "a tensor has no attribute called 'ndim'",
-        "There are .shape and .dtype; name a module's number outside first: PI = math.pi.",
+        "Write len(a.shape).",
+    ),
+    (
+        "c[0] = «a.strides»",
+        "a tensor has no attribute called 'strides'",
+        "There are .shape and .dtype of a tensor, and numbers, strings and tuples of what is "
+        "outside.",
     ),
     (
         "c[0] = «a[0].shape»",
@@ -177,7 +198,7 @@ VALUE_ERRORS: Rows = (
     (
         "«def g(x):»\n    return x",
         "a definition inside a kernel is not in the Hybrid DSL",
-        "Write its body where it is called.",
+        "Define the function outside, by def, and call it here.",
     ),
     (
         "c[0] = («lambda x: x»)(a[0])",
@@ -200,21 +221,20 @@ VALUE_ERRORS: Rows = (
         "Leave the annotation out: x = value.",
     ),
     (
-        "for x in «a»:\n    c[0] = x",
-        "a loop runs over one of the language's ranges",
-        "Write for i in range(n); there are range, serial, parallel, vectorize, reduce, grid.",
-    ),
-    (
-        "for «i, j» in grid(a.shape):\n    c[0] = 1.0",
+        "for «i, j» in range(3):\n    c[0] = 1.0",
         "a loop has one variable",
-        "Write for t in grid((n, m)) and use t[0], t[1], or nest two loops.",
+        "Write for i, j in grid((n, m)), or nest two loops.",
     ),
     (
         "for i in range(3):\n    c[i] = 1.0\nelse:\n    «c[0] = 2.0»",
         "a loop has no else",
         "Write the statements after the loop.",
     ),
-    ("«exp(a[0])»", "a statement that only computes a value has no effect", "Assign the value."),
+    (
+        "«exp(a[0])»",
+        "a statement that only computes a value has no effect",
+        "Assign the value: value = exp(a[0]).",
+    ),
     (
         "c[0] = «range(3)»",
         "'range' is not a value",
@@ -234,12 +254,12 @@ VALUE_ERRORS: Rows = (
     (
         "«try:»\n    c[0] = 1.0\nfinally:\n    c[0] = 2.0",
         "Python's Try is not in the Hybrid DSL",
-        "A kernel is made of assignments, for, if, with attr() and arithmetic on elements.",
+        "A kernel is made of assignments, for, while, if, with attr() and arithmetic on elements.",
     ),
     (
-        "if a[0] > 0.0:\n    «return c»",
-        "return is allowed once, as the last statement of the function",
-        "Assign to the output inside loops and branches, and return it at the end.",
+        "if a[0] > 0.0:\n    «return a»",
+        "a kernel returns the same tensors everywhere",
+        "Assign to their elements first, then write return c.",
     ),
     (
         "c[0] = «(a + a)[0]»",
@@ -318,12 +338,14 @@ BUILD_ERRORS: Rows = (
     (
         "c[0] = «m[0]»",
         "'m[0]' has 1 of the 2 indices of a tensor of shape (4, 6)",
-        "Give one index per dimension: an access is to one element.",
+        "The kernel expects 'm' of rank 1: call the op with such an array, or give 'm' one index "
+        "per dimension.",
     ),
     (
         "c[0] = «a[0, 1]»",
         "'a[0, 1]' has 2 of the 1 indices of a tensor of shape (8,)",
-        "Give one index per dimension: an access is to one element.",
+        "The kernel expects 'a' of rank 2: call the op with such an array, or give 'a' one index "
+        "per dimension.",
     ),
     (
         "c[0] = a[«0:3»]",
@@ -364,7 +386,7 @@ BUILD_ERRORS: Rows = (
     (
         "for i in range(«a.shape[3]»):\n    c[i] = 1.0",
         "index 3 is out of range for 'a.shape', which has 1 elements",
-        "Check the rank of the tensors the op is called with.",
+        "The kernel expects 'a' of rank 4 or more: call the op with such an array.",
     ),
     (
         "for i in range(0, 8, «0»):\n    c[i] = 1.0",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import json
@@ -10,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from msops import _jax_seam as seam
 from msops.errors import ArgumentTypeError, explain
 
 _WHO = "kernel"
@@ -78,7 +80,8 @@ def kernel(
 
         @functools.wraps(func)
         def run(*args: Any) -> Any:
-            return _with_intrinsics(inner)(*args)
+            _refuse_tracers(inner.__name__, args)
+            return _with_intrinsics(inner, {})(*args)
 
         marks = {"ms_kernel_flag": True, "compile_attrs": attrs}
         run.__dict__.update(marks if reg_info is None else marks | {"reg_info": reg_info})
@@ -118,19 +121,46 @@ def _deprecated(name: str, fn: Any, reg_info: Any, compile_attrs: dict[str, Any]
     return kernel(fn, reg_info, compile_attrs)
 
 
-def _with_intrinsics(function: types.FunctionType) -> types.FunctionType:
-    """Returns the function with the language's names among its globals as they are now."""
+def _refuse_tracers(name: str, args: tuple[Any, ...]) -> None:
+    if any(map(seam.is_tracer, args)):
+        raise ArgumentTypeError(
+            explain(
+                f"kernel '{name}'",
+                "expected numpy arrays; got an array that JAX traces, so the function was called "
+                "within jax.jit, jax.grad or another transformation",
+                f"Make an op of it once, op = msops.Custom({name}), and call op there.",
+            )
+        )
+
+
+def _with_intrinsics(
+    function: types.FunctionType, copies: dict[types.FunctionType, types.FunctionType]
+) -> types.FunctionType:
+    """Returns the function with the language's names among its globals as they are now.
+
+    So are the helper functions that it calls; `copies` has those that were met before.
+    """
     # Their table takes time to import, which programs that call no kernel as Python would pay.
     from msops._custom.numpy_intrinsics import INTRINSICS
 
-    bound = types.FunctionType(
-        function.__code__,
-        function.__globals__ | INTRINSICS,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
+    def helper(name: str, value: Any) -> Any:
+        is_helper = isinstance(value, types.FunctionType) and not hasattr(value, "ms_kernel_flag")
+        return _with_intrinsics(value, copies) if is_helper and name not in INTRINSICS else value
+
+    if function in copies:
+        return copies[function]
+    code = function.__code__
+    names = dict(function.__globals__)
+    cells = tuple(types.CellType() for _ in code.co_freevars)
+    copies[function] = bound = types.FunctionType(
+        code, names, function.__name__, function.__defaults__, cells
     )
     bound.__kwdefaults__ = function.__kwdefaults__
+    names |= INTRINSICS
+    names |= {name: helper(name, names[name]) for name in code.co_names if name in names}
+    for name, cell, own in zip(code.co_freevars, cells, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # not assigned yet
+            cell.cell_contents = helper(name, own.cell_contents)
     return bound
 
 

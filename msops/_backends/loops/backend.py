@@ -81,9 +81,14 @@ class LoopBackend:
         from msops._loops.frontends.program import read_kernel
 
         program = read_kernel(func, self._dialect, who)
-        by_value = RunPerShape if program.hybrid is None else ByValue
+        hybrid = program.hybrid
+        by_value = RunPerShape if hybrid is None else ByValue
         return LoopKernel(
-            by_value(program.func), self.func_type, _read_lower(func, options, who), program
+            by_value(program.func),
+            self.func_type,
+            _read_lower(func, options, who),
+            "" if hybrid is None else hybrid.from_others,
+            program,
         )
 
     def settle(

@@ -32,12 +32,14 @@ class LoopKernel:
       function: the author's function.
       dialect: "akg" or "hybrid".
       lower: "xla" or "native" if forced.
+      from_others: what the function has of helpers of other modules, as text.
       program: the function as it was read.
     """
 
     function: ByValue
     dialect: str
     lower: Lowering | None
+    from_others: str
     program: LoopProgram = dataclasses.field(compare=False)
 
     def is_current(self) -> bool:

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-import types
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-
-def captured_values(function: types.FunctionType, definition: ast.FunctionDef) -> Mapping[str, Any]:
-    """Returns the constants among the closure and the globals that a kernel names.
-
-    Their values now count: the kernel is compiled with them.
-    """
-    names = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    found = {}
-    for name in names:
-        try:
-            value = cells[name].cell_contents if name in cells else function.__globals__[name]
-        except (KeyError, ValueError):  # not there, or a cell not assigned yet
-            continue
-        constant = as_constant(value)
-        if constant is not None:
-            found[name] = constant
-    return found
+from msops._base.dtypes import DType
 
 
 def as_constant(value: Any) -> Any:
-    """Returns a number, a string or a tuple of them as plain Python values; None for others."""
+    """Returns a constant as plain Python values; None for what is none.
+
+    Constants are numbers, numpy's too, strings, dtypes (by their names), and tuples of them.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, (bool, int, float, str)):
@@ -38,4 +23,15 @@ def as_constant(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         parts = tuple(map(as_constant, value))
         return None if None in parts else parts
-    return None
+    return _dtype_name(value)
+
+
+def _dtype_name(value: Any) -> str | None:
+    """Returns the name of a dtype as numpy, JAX and MindSpore write it: ``np.float32``."""
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return np.dtype(value).name
+    if isinstance(value, (np.dtype, DType)):
+        return value.name
+    # jnp.float32 is an object with the dtype.
+    dtype = getattr(value, "dtype", None)
+    return dtype.name if callable(value) and isinstance(dtype, np.dtype) else None

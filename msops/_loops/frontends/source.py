@@ -38,12 +38,14 @@ class Source:
 
     def location(self, node: ast.AST) -> Location:
         """Returns the location of a node; its first line, if it has several."""
+        # What a helper brought into a kernel is in the helper's file.
+        source = getattr(node, "origin", self)
         first, last = _extent(node)
-        text = self.lines[first.lineno - 1].rstrip("\n")
+        text = source.lines[first.lineno - 1].rstrip("\n")
         start = _column(text, first.col_offset)
         one_line = last.end_lineno == first.lineno and last.end_col_offset is not None
         end = _column(text, last.end_col_offset) if one_line else len(text)
-        return Location(self.file, first.lineno, start, end, text)
+        return Location(source.file, first.lineno, start, end, text)
 
 
 def unwrap(func: Any, who: str) -> types.FunctionType:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import difflib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from msops._loops.frontends.hybrid.language import INTRINSICS, Intrinsic, Role
 from msops._loops.frontends.reporting import Reporter
@@ -25,10 +27,12 @@ class Rules:
     Attributes:
       dialect: "akg", or "hybrid", which has fewer functions.
       report: makes the errors.
+      outside: what the function sees outside itself, by name.
     """
 
     dialect: str
     report: Reporter
+    outside: Mapping[str, Any] = field(default_factory=dict)
 
 
 def is_declaration(value: ast.expr) -> bool:

@@ -13,19 +13,31 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from msops._loops.frontends.hybrid.calls import Rules, check_call_form
+from msops._loops.frontends.hybrid.helpers import called_helper, constant_of
 from msops._loops.frontends.hybrid.statement_forms import (
     check_assign,
     check_aug_assign,
     check_expression_statement,
     check_for,
+    check_helper_call,
+    check_helper_returns,
     check_operator,
     check_returns,
     check_signature,
+    check_while,
     check_with,
 )
 
 _USE_LOOPS = "Write it as loops over range() or grid() with an assignment to each element."
-_USE_RANGE = "Loop with for ... in range(...), and guard statements with if."
+
+_ATTRIBUTES = (
+    "There are .shape and .dtype of a tensor, and numbers, strings and tuples of what is outside."
+)
+_INSTEAD = {
+    "ndim": "Write len({name}.shape).",
+    "size": "Multiply the extents: {name}.shape[0] * {name}.shape[1].",
+    "T": "Swap the indices where you read an element: {name}[j, i].",
+}
 
 # What Python has and the language has not: how to call it, and what to write instead.
 _REFUSED: dict[type[ast.AST], tuple[str, str]] = {
@@ -35,7 +47,7 @@ _REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ),
     **dict.fromkeys(
         (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
-        ("a definition inside a kernel", "Write its body where it is called."),
+        ("a definition inside a kernel", "Define the function outside, by def, and call it here."),
     ),
     **dict.fromkeys(
         (ast.Import, ast.ImportFrom),
@@ -48,9 +60,9 @@ _REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.JoinedStr: ("an f-string", "Write a plain string."),
 }
 _PLAIN = (
-    ast.Assign, ast.AugAssign, ast.For, ast.With, ast.If, ast.Return, ast.Assert, ast.Expr,
-    ast.Pass, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Constant, ast.Name,
-    ast.Subscript, ast.Slice, ast.Tuple, ast.Attribute, ast.Call,
+    ast.Assign, ast.AugAssign, ast.For, ast.While, ast.Break, ast.Continue, ast.With, ast.If,
+    ast.Return, ast.Assert, ast.Expr, ast.Pass, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
+    ast.IfExp, ast.Constant, ast.Name, ast.Subscript, ast.Slice, ast.Tuple, ast.Attribute, ast.Call,
 )  # fmt: skip
 
 
@@ -70,22 +82,27 @@ def check_grammar(definition: ast.FunctionDef, rules: Rules) -> None:
     check_returns(definition, rules)
 
 
+def check_helper_grammar(definition: ast.FunctionDef, rules: Rules) -> None:
+    """Raises if a helper function is not of the language's form; see `check_grammar`."""
+    check_signature(definition, rules)
+    for value in check_helper_returns(definition, rules):
+        _check(value, rules)
+    for statement in definition.body:
+        _check(statement, rules)
+
+
 def _check(node: ast.AST, rules: Rules) -> None:
     """Checks a statement or expression and all in it."""
     if type(node) in _REFUSED:
         what, remedy = _REFUSED[type(node)]
         raise rules.report.value_error(node, f"{what} is not in the Hybrid DSL", remedy)
-    if isinstance(node, (ast.While, ast.Break, ast.Continue)):
-        keyword = type(node).__name__.lower()
-        raise rules.report.type_error(
-            node, f"keyword '{keyword}' is not accepted in the Hybrid DSL", _USE_RANGE
-        )
     if not isinstance(node, _PLAIN):
         what = type(node).__name__
         raise rules.report.value_error(
             node,
             f"Python's {what} is not in the Hybrid DSL",
-            "A kernel is made of assignments, for, if, with attr() and arithmetic on elements.",
+            "A kernel is made of assignments, for, while, if, with attr() and arithmetic on "
+            "elements.",
         )
     check = _CHECKS.get(type(node))
     parts = _children(node) if check is None else check(node, rules)
@@ -101,6 +118,8 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _check_call(node: ast.Call, rules: Rules) -> list[ast.AST]:
+    if called_helper(node, rules.outside):
+        return check_helper_call(node, rules)
     row = check_call_form(node, rules)
     uses = {
         "loop": "is a range to loop over; write for i in {name}(...)",
@@ -118,6 +137,8 @@ def _check_call(node: ast.Call, rules: Rules) -> list[ast.AST]:
 
 
 def _check_attribute(node: ast.Attribute, rules: Rules) -> list[ast.AST]:
+    if constant_of(node, rules.outside) is not None:
+        return []
     if not isinstance(node.value, ast.Name):
         raise rules.report.value_error(
             node,
@@ -128,7 +149,7 @@ def _check_attribute(node: ast.Attribute, rules: Rules) -> list[ast.AST]:
         raise rules.report.value_error(
             node,
             f"a tensor has no attribute called '{node.attr}'",
-            "There are .shape and .dtype; name a module's number outside first: PI = math.pi.",
+            _INSTEAD.get(node.attr, _ATTRIBUTES).format(name=node.value.id),
         )
     return []
 
@@ -178,7 +199,8 @@ _CHECKS: dict[type[ast.AST], Callable[[Any, Rules], list[ast.AST]]] = {
     ast.With: check_with,
     ast.Expr: check_expression_statement,
     ast.Assert: lambda node, rules: [node.test],
-    ast.Return: lambda node, rules: [],  # by check_returns
+    ast.Return: lambda node, rules: [],  # by check_returns, check_helper_returns
+    ast.While: check_while,
     ast.Call: _check_call,
     ast.Attribute: _check_attribute,
     ast.Subscript: _check_subscript,

@@ -19,19 +19,22 @@ def element(
       report: makes the errors.
       node: the subscript.
       tensor: what is indexed.
-      values: what is in the brackets; index tuples of a grid are their elements.
+      values: what is in the brackets; index tuples of a grid are their elements, and a negative
+        constant counts from the end.
     """
     flat = [part for value in values for part in (value if isinstance(value, tuple) else [value])]
     shape = tensor.buffer.shape
     if len(flat) != len(shape):
+        name = ast.unparse(node.value)
         raise report.build_error(
             node,
             f"'{ast.unparse(node)}' has {len(flat)} of the {len(shape)} indices of a tensor of "
             f"shape {shape}",
-            "Give one index per dimension: an access is to one element.",
+            f"The kernel expects '{name}' of rank {len(flat)}: call the op with such an array, or "
+            f"give '{name}' one index per dimension.",
         )
     indices = []
-    for part in flat:
+    for part, extent in zip(flat, shape, strict=True):
         if not isinstance(part, EXPR) or part.dtype not in INTEGERS:
             raise report.build_error(
                 node,
@@ -39,7 +42,9 @@ def element(
                 "Convert it: int32(x).",
             )
         if isinstance(part, Const):
-            part = Const(int(part.value), "int32")
+            # As in Python, a constant below zero counts from the end.
+            value = int(part.value)
+            part = Const(value + extent if -extent <= value < 0 else value, "int32")
         indices.append(part)
     return tuple(indices)
 
@@ -57,10 +62,14 @@ def part(
     index = bounds[0]
     assert index is not None
     if not -len(owner) <= index < len(owner):
+        least = index + 1 if index >= 0 else -index
+        name = ast.unparse(node.value)
         raise report.build_error(
             node,
-            f"index {index} is out of range for '{ast.unparse(node.value)}', which has "
-            f"{len(owner)} elements",
-            "Check the rank of the tensors the op is called with.",
+            f"index {index} is out of range for '{name}', which has {len(owner)} elements",
+            f"The kernel expects '{name.removesuffix('.shape')}' of rank {least} or more: call the "
+            "op with such an array."
+            if name.endswith(".shape")
+            else "Write an index that the tuple has.",
         )
     return owner[index]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msops._loops.frontends.captured import as_constant, captured_values
+from msops._loops.frontends.captured import as_constant
 from msops._loops.frontends.hybrid.calls import Rules
 from msops._loops.frontends.hybrid.expressions import constant_value
 from msops._loops.frontends.hybrid.grammar import check_grammar
+from msops._loops.frontends.hybrid.helpers import defaults_of, outside_of
 from msops._loops.frontends.hybrid.names import ResolvedNames, ScopedName, resolve_names
+from msops._loops.frontends.hybrid.rewriting import rewrite
 from msops._loops.frontends.hybrid.statement_forms import parameter_names
 from msops._loops.frontends.hybrid.statements import run
 from msops._loops.frontends.hybrid.translation import RESERVED, Translation
@@ -31,16 +31,18 @@ class HybridKernel:
     """A function that is in the language.
 
     Attributes:
-      source: the author's text, and where it is.
+      source: the author's text, and where it is; its definition in few forms (rewriting.py).
       names: what its names mean.
       captured: the numbers and tuples it sees from outside.
       defaults: values of parameters that need not be given.
+      from_others: what it has of helper functions and objects outside, as text.
     """
 
     source: Source
     names: ResolvedNames
     captured: Mapping[str, Any]
     defaults: Mapping[str, Any]
+    from_others: str
 
     def specialise(
         self, inputs: Sequence[Spec | tuple[Spec, ...]], attributes: Mapping[str, Any], who: str
@@ -148,13 +150,11 @@ def read_hybrid(
 ) -> HybridKernel:
     """Checks a kernel; see `program.read_kernel`."""
     report = Reporter(who, source)
-    definition = source.definition
-    check_grammar(definition, Rules(dialect, report))
-    captured = captured_values(function, definition)
+    rules = Rules(dialect, report, outside_of(function))
+    check_grammar(source.definition, rules)
+    rewritten = rewrite(source, rules)
+    definition, captured = rewritten.source.definition, rewritten.captured
     names = resolve_names(definition, captured, dialect, report)
-    return HybridKernel(source, names, captured, _defaults(function, definition))
-
-
-def _defaults(function: types.FunctionType, definition: ast.FunctionDef) -> dict[str, Any]:
-    parameters = inspect.signature(function).parameters.values()
-    return {each.name: each.default for each in parameters if each.default is not each.empty}
+    return HybridKernel(
+        rewritten.source, names, captured, defaults_of(function), rewritten.from_others
+    )

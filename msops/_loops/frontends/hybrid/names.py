@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from msops._loops.frontends.hybrid.calls import is_declaration
 from msops._loops.frontends.hybrid.statement_forms import parameter_names, returned_names
+from msops._loops.frontends.hybrid.syntax import EarlyName
 from msops._loops.frontends.reporting import Reporter
 
 Path: TypeAlias = tuple[int, ...]
@@ -138,6 +139,10 @@ class _Resolver:
                     self.statement(inner)
             case ast.Assert(test=test):
                 self.reads(test)
+            case EarlyName(targets=targets):
+                for target in targets:
+                    symbol = ScopedName(target.id, "scalar", self.scope, self.path)
+                    self.latest[target.id] = symbol
             case ast.Return(value=ast.expr() as value):
                 self.reads(value)
 

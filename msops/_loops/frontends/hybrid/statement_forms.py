@@ -15,21 +15,26 @@ from msops._loops.frontends.hybrid.calls import (
     names_of,
     row_of,
 )
+from msops._loops.frontends.hybrid.counting import iterations
+from msops._loops.frontends.hybrid.jumps import always_jumps
 
 _WITH_FORMS = 'Write with attr("key", value): or with block_realize(tensor):.'
 
 
 def check_assign(node: ast.Assign, rules: Rules) -> list[ast.AST]:
     """Checks an assignment, or the declaration of a tensor."""
+    if not is_declaration(node.value):
+        parts = [part for target in node.targets for part in _targets(target, rules)]
+        return [*parts, node.value]
+    target = node.targets[0]
     if len(node.targets) > 1:
         raise rules.report.value_error(
             node,
-            "one statement with multiple assignments is not allowed",
-            "Write one assignment for each name.",
+            "one statement with multiple assignments is not allowed for a tensor",
+            "Declare each tensor by its own call: "
+            + "; ".join(f"{ast.unparse(each)} = {ast.unparse(node.value)}" for each in node.targets)
+            + ".",
         )
-    target = node.targets[0]
-    if not is_declaration(node.value):
-        return [*_targets(target, rules), node.value]
     if not isinstance(target, ast.Name):
         raise rules.report.value_error(
             target, "a tensor is declared under a plain name", "Write name = allocate(...)."
@@ -62,26 +67,50 @@ def _targets(target: ast.expr, rules: Rules) -> list[ast.AST]:
 
 def check_for(node: ast.For, rules: Rules) -> list[ast.AST]:
     """Checks the head of a loop."""
-    if not isinstance(node.target, ast.Name):
-        raise rules.report.value_error(
-            node.target,
-            "a loop has one variable",
-            "Write for t in grid((n, m)) and use t[0], t[1], or nest two loops.",
-        )
     row = row_of(node.iter)
     if row is None or row.role != "loop":
+        item, items = ast.unparse(node.target), ast.unparse(node.iter)
         raise rules.report.value_error(
             node.iter,
             "a loop runs over one of the language's ranges",
-            f"Write for i in range(n); there are {', '.join(names_of(rules, 'loop'))}.",
+            f"Write for i in range(len({items})): {item} = {items}[i]."
+            if isinstance(node.iter, ast.Name) and isinstance(node.target, ast.Name)
+            else f"Write for i in range(n); there are {', '.join(names_of(rules, 'loop'))}.",
         )
+    assert isinstance(node.iter, ast.Call)
+    variables = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+    is_grid = ast.unparse(node.iter.func) == "grid"
+    if not all(isinstance(each, ast.Name) for each in variables) or (
+        len(variables) != 1 and not is_grid
+    ):
+        raise rules.report.value_error(
+            node.target,
+            "a loop has one variable",
+            "Write for i, j in grid((n, m)), or nest two loops.",
+        )
+    _check_no_else(node, rules)
+    check_call_form(node.iter, rules)
+    return [*node.iter.args, *node.body]
+
+
+def check_while(node: ast.While, rules: Rules) -> list[ast.AST]:
+    """Checks that the number of iterations of a `while` has a bound."""
+    if iterations(node) is None:
+        raise rules.report.value_error(
+            node,
+            "the number of iterations of this 'while' has no bound that can be read off it",
+            f"Give it one: for _ in range(1000): if not ({ast.unparse(node.test)}): break. A while "
+            "is bounded by i < n if its body changes n nowhere, and i by one i += 1.",
+        )
+    _check_no_else(node, rules)
+    return [node.test, *node.body]
+
+
+def _check_no_else(node: ast.For | ast.While, rules: Rules) -> None:
     if node.orelse:
         raise rules.report.value_error(
             node.orelse[0], "a loop has no else", "Write the statements after the loop."
         )
-    assert isinstance(node.iter, ast.Call)
-    check_call_form(node.iter, rules)
-    return [*node.iter.args, *node.body]
 
 
 def check_with(node: ast.With, rules: Rules) -> list[ast.AST]:
@@ -129,8 +158,22 @@ def check_expression_statement(node: ast.Expr, rules: Rules) -> list[ast.AST]:
     if row is None and isinstance(node.value, ast.Call):
         return [node.value]
     raise rules.report.value_error(
-        node, "a statement that only computes a value has no effect", "Assign the value."
+        node,
+        "a statement that only computes a value has no effect",
+        f"Assign the value: value = {ast.unparse(node.value)}.",
     )
+
+
+def check_helper_call(node: ast.Call, rules: Rules) -> list[ast.AST]:
+    """Checks the call of a helper function."""
+    named = [keyword.value for keyword in node.keywords]
+    if any(keyword.arg is None for keyword in node.keywords) or any(
+        isinstance(arg, ast.Starred) for arg in node.args
+    ):
+        raise rules.report.value_error(
+            node, "'*' unpacking is not in the Hybrid DSL", "Write the arguments one by one."
+        )
+    return [*node.args, *named]
 
 
 def check_operator(node: ast.AST, operator: ast.operator, rules: Rules) -> None:
@@ -154,7 +197,7 @@ def check_signature(definition: ast.FunctionDef, rules: Rules) -> None:
 
 
 def check_returns(definition: ast.FunctionDef, rules: Rules) -> None:
-    """Checks that a kernel ends with its one return, of tensors by their names."""
+    """Checks that a kernel ends with a return of tensors by their names, as all its returns do."""
     returns = [node for node in ast.walk(definition) if isinstance(node, ast.Return)]
     if not returns:
         raise rules.report.value_error(
@@ -162,16 +205,23 @@ def check_returns(definition: ast.FunctionDef, rules: Rules) -> None:
             "no valid return found in the function body",
             "End it with return c, where c is an output_tensor or an argument.",
         )
-    for extra in [node for node in returns if node is not definition.body[-1]]:
+    last = definition.body[-1]
+    if not isinstance(last, ast.Return):
+        text = ast.unparse(returns[-1])
         raise rules.report.value_error(
-            extra,
-            "return is allowed once, as the last statement of the function",
-            "Assign to the output inside loops and branches, and return it at the end.",
+            last, "the last statement of a kernel is its return", f"End it with {text}."
         )
-    value = returns[0].value
+    for early in returns:
+        if ast.unparse(early) != ast.unparse(last):
+            raise rules.report.value_error(
+                early,
+                "a kernel returns the same tensors everywhere",
+                f"Assign to their elements first, then write {ast.unparse(last)}.",
+            )
+    value = last.value
     if not isinstance(value, (ast.Name, ast.Tuple)):
         raise rules.report.type_error(
-            value or returns[0],
+            value or last,
             "the return value should be either a single tensor or a tuple of tensors, "
             f"but gets '{ast.unparse(value) if value else 'nothing'}'",
             "Assign to an output_tensor and return its name.",
@@ -186,9 +236,31 @@ def check_returns(definition: ast.FunctionDef, rules: Rules) -> None:
             )
 
 
+def check_helper_returns(definition: ast.FunctionDef, rules: Rules) -> list[ast.expr]:
+    """Checks that a helper returns as many values everywhere; returns them."""
+    returns = [node for node in ast.walk(definition) if isinstance(node, ast.Return)]
+    values = [node.value for node in returns if node.value is not None]
+    counts = {len(each.elts) if isinstance(each, ast.Tuple) else 1 for each in values}
+    if len(counts) > 1 or (values and len(values) < len(returns)):
+        raise rules.report.value_error(
+            returns[-1],
+            f"'{definition.name}' returns different numbers of values",
+            "Return as many values at each return.",
+        )
+    if values and not always_jumps(definition.body):
+        raise rules.report.value_error(
+            definition,
+            f"'{definition.name}' returns a value in some cases only",
+            "End it with return value.",
+        )
+    return values
+
+
 def returned_names(definition: ast.FunctionDef) -> list[ast.Name]:
     """Returns the names in the return statement of a kernel that passed the check."""
-    value: Any = next(node for node in definition.body if isinstance(node, ast.Return)).value
+    last = definition.body[-1]
+    assert isinstance(last, ast.Return)
+    value: Any = last.value
     return [value] if isinstance(value, ast.Name) else value.elts
 
 

@@ -6,7 +6,7 @@ results into one kernel. Nodes name buffers and variables by keys that are uniqu
 nothing here has state; lowering replaces them by readable names.
 
 Modules: akg_utils, arithmetic, assign, buffer, compute, dtypes, expr, extern, intrin, ir_builder,
-lower, marks, modules, rebinding, reduce, references, script, specialise, tensor, topi, tracing.
+lower, marks, modules, rebinding, reduce, script, specialise, tensor, topi, tracing.
 """
 
 from msops._loops.frontends.tvm.lower import lower as lower

@@ -11,8 +11,8 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
+from msops._loops.frontends.references import global_names, is_filled, reachable, references
 from msops._loops.frontends.tvm.modules import MODULES, KernelModule
-from msops._loops.frontends.tvm.references import global_names, is_filled, reachable, references
 
 
 def rebound(function: types.FunctionType) -> types.FunctionType:

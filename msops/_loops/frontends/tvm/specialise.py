@@ -8,11 +8,11 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msops._loops.frontends.references import global_names, reachable
 from msops._loops.frontends.spec import Spec
 from msops._loops.frontends.tvm.lower import identifier, lower
 from msops._loops.frontends.tvm.marks import convert
 from msops._loops.frontends.tvm.rebinding import rebound
-from msops._loops.frontends.tvm.references import global_names, reachable
 from msops._loops.frontends.tvm.tensor import Tensor, as_tensors, placeholder
 from msops._loops.frontends.tvm.tracing import tracing
 from msops._loops.ir.nodes import Kernel, Location

@@ -1,0 +1,111 @@
+"""`while` loops whose number of iterations has a bound that can be read off them.
+
+    while i < n and x[i] > 0.0:          for step in range(i, n, 2):
+        s += x[i]                  ->        if i < n and x[i] > 0.0:
+        i += 2                                   s += x[i]
+                                                 i += 2
+
+The bound must hold whatever the data are: `i` changes only by one constant in each iteration, and
+nothing in the body changes `n`. Once the condition is false nothing changes it again.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from msops._loops.frontends.hybrid.syntax import copied, load, placed, read_names, stored_names
+
+_DIRECTIONS: dict[type[ast.cmpop], int] = {ast.Lt: 1, ast.LtE: 1, ast.Gt: -1, ast.GtE: -1}
+_MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE,
+}  # fmt: skip
+
+
+def iterations(node: ast.While) -> ast.Call | None:
+    """Returns a range with at least as many values as a loop has iterations; None without one."""
+    return next((found for part in _conjuncts(node.test) if (found := _range(node, part))), None)
+
+
+def as_for(node: ast.While, fresh: Callable[[str], str]) -> ast.For:
+    """Returns a loop over `iterations` that does the same."""
+    span = iterations(node)
+    assert span is not None
+    body = node.body
+    if len(_conjuncts(node.test)) > 1:
+        body = [placed(ast.If(node.test, body, []), node)]
+    return placed(ast.For(ast.Name(fresh("step"), ast.Store()), span, body, []), node)
+
+
+def _conjuncts(test: ast.expr) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+
+
+def _range(node: ast.While, test: ast.expr) -> ast.Call | None:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    sign = type(test.ops[0])
+    if sign not in _DIRECTIONS:
+        return None
+    return _counted(node, test.left, sign, test.comparators[0]) or _counted(
+        node, test.comparators[0], _MIRRORED[sign], test.left
+    )
+
+
+def _counted(
+    node: ast.While, counter: ast.expr, sign: type[ast.cmpop], limit: ast.expr
+) -> ast.Call | None:
+    """Returns the range if one side of the condition is a counter and the other one its limit."""
+    if not isinstance(counter, ast.Name):
+        return None
+    step = _step(node.body, counter.id)
+    direction = _DIRECTIONS[sign]
+    if step is None or step * direction <= 0 or read_names(limit) & stored_names(node.body):
+        return None
+    end = copied(limit)
+    if sign in (ast.LtE, ast.GtE):
+        end = ast.BinOp(end, ast.Add(), ast.Constant(direction))
+    arguments = [load(counter.id), end, ast.Constant(step)]
+    return placed(ast.Call(load("range"), arguments[: 2 if step == 1 else 3], []), node.test)
+
+
+def _step(body: list[ast.stmt], name: str) -> int | None:
+    """Returns the constant that is added to a name once in each iteration that goes on."""
+    if _continues(body):
+        return None
+    stores = sum(
+        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store)
+        for statement in body
+        for part in ast.walk(statement)
+    )
+    for statement in body:
+        match statement:
+            case ast.AugAssign(
+                target=ast.Name(id=target),
+                op=ast.Add() | ast.Sub() as op,
+                value=ast.Constant(value=int(step)),
+            ) if target == name and stores == 1:
+                return int(step) if isinstance(op, ast.Add) else -int(step)
+            case ast.Assign(
+                targets=[ast.Name(id=target)],
+                value=ast.BinOp(
+                    left=ast.Name(id=old),
+                    op=ast.Add() | ast.Sub() as op,
+                    right=ast.Constant(value=int(step)),
+                ),
+            ) if target == old == name and stores == 1:
+                return int(step) if isinstance(op, ast.Add) else -int(step)
+    return None
+
+
+def _continues(body: list[ast.stmt]) -> bool:
+    """Returns whether a `continue` of this loop may skip the step."""
+    for statement in body:
+        if isinstance(statement, ast.Continue):
+            return True
+        if isinstance(statement, (ast.For, ast.While)):
+            continue
+        parts = [getattr(statement, "body", []), getattr(statement, "orelse", [])]
+        if any(map(_continues, parts)):
+            return True
+    return False

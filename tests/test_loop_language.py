@@ -1,0 +1,354 @@
+"""What Python's users write without thinking works in a kernel, in every form and as Python."""
+
+from __future__ import annotations
+
+import enum
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from msops import Custom, kernel
+from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError
+
+# Names of the language, and helpers that only kernels see.
+# ruff: noqa: F821
+
+X = np.float32([3.0, 1.0, -2.0, 4.0, 0.5])
+
+
+def everywhere(func: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
+    """Returns what a kernel computes, which is the same in each form."""
+    wanted = kernel(func)(*(array.copy() for array in arrays))
+    for form in ("xla", "native"):
+        got = Custom(func, func_type="akg", compile_attrs={"lower": form})(*arrays)
+        np.testing.assert_allclose(np.asarray(got), wanted, 1e-6, err_msg=form)
+    return np.asarray(wanted)
+
+
+def clipped(value, most):
+    if value > most:
+        return most
+    return value
+
+
+def norm(a, start, eps=0.5):
+    total = 0.0
+    for k in range(start, a.shape[0]):
+        if a[k] < 0.0:
+            continue
+        total += a[k] * a[k]
+    return sqrt(total) + eps
+
+
+def fill(a, value):
+    for i in range(a.shape[0]):
+        a[i] = value
+
+
+def first_below(a, limit):
+    for i in range(a.shape[0]):
+        if a[i] < limit:
+            return i, a[i]
+    return -1, 0.0
+
+
+def test_helpers_are_written_out() -> None:
+    def k(x):
+        y = output_tensor(x.shape, x.dtype)
+        for i in range(x.shape[0]):
+            y[i] = clipped(x[i] * 2.0, most=3.0) + norm(x, i) + norm(x, eps=1.0, start=0)
+        return y
+
+    squares = np.where(X < 0, 0, X * X)
+    want = np.minimum(2 * X, 3) + np.sqrt(squares[::-1].cumsum()[::-1]) + 1.5
+    np.testing.assert_allclose(everywhere(k, X), want + np.sqrt(squares.sum()), 1e-6)
+
+
+def test_a_helper_assigns_to_elements_and_returns_several_values() -> None:
+    def k(x):
+        y = output_tensor((3,), x.dtype)
+        fill(y, 7.0)
+        at, found = first_below(x, 0.0)
+        nowhere, _ = first_below(x, -9.0)
+        y[0], y[1] = float32(at), found
+        y[-1] += float32(nowhere)
+        return y
+
+    assert everywhere(k, X).tolist() == [2.0, -2.0, 6.0]
+
+
+def test_a_helper_runs_only_where_python_runs_it() -> None:
+    def before(x, i):
+        last = x[i - 1]
+        return last * 2.0
+
+    def k(x):
+        y = output_tensor(x.shape, x.dtype)
+        for i in range(x.shape[0]):
+            # At i = 0 an access of x[-1] would be out of range.
+            y[i] = before(x, i) if i > 0 else 0.0
+            if i > 0 and before(x, i) > 3.0:
+                y[i] = -1.0
+        return y
+
+    assert everywhere(k, X).tolist() == [0.0, -1.0, 2.0, -4.0, -1.0]
+
+
+def test_the_gradient_goes_through_helpers_and_jumps() -> None:
+    def k(x):
+        y = output_tensor((1,), x.dtype)
+        for i in range(x.shape[0]):
+            if x[i] > 3.5:
+                break
+            y[0] += clipped(x[i], 2.0) * norm(x, i)
+        return y
+
+    def reference(x):
+        parts = [jnp.sqrt(sum(jnp.where(v > 0, v * v, 0.0) for v in x[i:])) + 0.5 for i in range(3)]
+        return sum(jnp.minimum(x[i], 2.0) * parts[i] for i in range(3))
+
+    for form in ("xla", "native"):
+        op = Custom(k, func_type="akg", compile_attrs={"lower": form})
+        got = jax.grad(lambda x, op=op: op(x)[0])(jnp.asarray(X))
+        np.testing.assert_allclose(got, jax.grad(reference)(jnp.asarray(X)), 1e-5)
+
+
+def test_break_leaves_the_innermost_loop() -> None:
+    def k(x):
+        y = output_tensor(x.shape, x.dtype)
+        for i in range(x.shape[0]):
+            for j in range(i, x.shape[0]):
+                if x[j] < 0.0:
+                    break
+                if j == 1:
+                    continue
+                y[i] += x[j]
+        return y
+
+    assert everywhere(k, X).tolist() == [3.0, 0.0, 0.0, 4.5, 0.5]
+
+
+def test_while_counts_up_and_down() -> None:
+    def k(x):
+        y = output_tensor((4,), "int32")
+        i = 0
+        while i < x.shape[0] and x[i] > 0.0:
+            i += 1
+        y[0] = i
+        j = x.shape[0] - 1
+        while j >= 0:
+            if x[j] < 0.0:
+                break
+            j = j - 1
+        y[1] = j
+        n = 7
+        while n > 0:
+            y[2] += n
+            n -= 3
+        y[3] = n
+        return y
+
+    assert everywhere(k, X).tolist() == [2, 2, 12, -2]
+
+
+def test_a_kernel_returns_early() -> None:
+    def k(x):
+        y = output_tensor(x.shape, x.dtype)
+        if x.shape[0] == 1:
+            return y
+        for i in range(x.shape[0]):
+            if x[i] < 0.0:
+                return y
+            y[i] = x[i]
+        y[0] = -1.0
+        return y
+
+    assert everywhere(k, X).tolist() == [3.0, 1.0, 0.0, 0.0, 0.0]
+    assert everywhere(k, abs(X)).tolist() == [-1.0, 1.0, 2.0, 4.0, 0.5]
+    assert everywhere(k, X[:1]).tolist() == [0.0]
+
+
+def test_several_targets_and_variables() -> None:
+    def k(x):
+        y = output_tensor((2, 2), x.dtype)
+        p = q = x[1] + 1.0
+        q += 1.0
+        y[1, 1] = y[0, 0] = p
+        for i, j in grid((2, 2)):
+            y[i, j] += q * float32(i + 1)
+        return y
+
+    assert everywhere(k, X).tolist() == [[5.0, 3.0], [6.0, 8.0]]
+
+
+class Mode(enum.IntEnum):
+    FAST = 3
+
+
+SETTINGS = types.SimpleNamespace(scale=np.float32(0.5), shape=(2, np.int64(3)))
+DTYPE = np.float32
+ZERO_DIM = np.array(2.0)
+
+
+def test_constants_outside_the_kernel() -> None:
+    def k(x):
+        y = output_tensor(SETTINGS.shape, DTYPE)
+        t = allocate((1,), jnp.float32)
+        t[0] = math.pi
+        y[1, 2] = x[0] * SETTINGS.scale + t[0] + ZERO_DIM
+        y[0, 0] = float32(Mode.FAST)
+        return y
+
+    got = everywhere(k, X)
+    assert got.shape == (2, 3)
+    np.testing.assert_allclose([got[0, 0], got[1, 2]], [3.0, 3.5 + math.pi], 1e-6)
+
+
+def test_an_op_is_another_one_when_its_constants_change() -> None:
+    outside = types.SimpleNamespace(scale=2.0)
+
+    def k(x):
+        y = output_tensor(x.shape, x.dtype)
+        for i in range(x.shape[0]):
+            y[i] = outside.scale * x[i]
+        return y
+
+    assert np.asarray(Custom(k, func_type="akg")(X))[0] == 6.0
+    outside.scale = 3.0
+    assert np.asarray(Custom(k, func_type="akg")(X))[0] == 9.0
+
+
+def test_a_negative_constant_counts_from_the_end() -> None:
+    def k(x):
+        y = output_tensor((2, 2), x.dtype)
+        y[-1, 0] = x[-2]
+        y[0, -1] = x[x.shape[0] - 6]
+        return y
+
+    assert everywhere(k, X).tolist() == [[0.0, 0.5], [4.0, 0.0]]
+
+    def beyond(x):
+        x[-6] = 1.0
+        return x
+
+    with pytest.raises(ArgumentValueError, match=r"writes x\[-6\] of x: float32\[5\]"):
+        Custom(beyond, func_type="akg")(X)
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3)])
+def test_an_input_of_another_rank(shape: tuple[int, ...]) -> None:
+    def k(x):
+        y = output_tensor((1,), x.dtype)
+        y[0] = x[0]
+        return y
+
+    with pytest.raises(BuildError, match="The kernel expects 'x' of rank 1: call the op with such"):
+        Custom(k, func_type="akg")(jnp.ones(shape))
+
+
+def test_an_extent_that_an_input_does_not_have() -> None:
+    def k(x):
+        y = output_tensor((x.shape[1],), x.dtype)
+        return y
+
+    with pytest.raises(BuildError, match="The kernel expects 'x' of rank 2 or more: call the op"):
+        Custom(k, func_type="akg")(jnp.float32(1.0))
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.grad, jax.vmap])
+def test_the_plain_function_under_a_transformation(transform: Callable[..., Any]) -> None:
+    @kernel
+    def double(x):
+        y = output_tensor(x.shape, x.dtype)
+        for i in range(x.shape[0]):
+            y[i] = 2.0 * x[i]
+        return y
+
+    with pytest.raises(ArgumentTypeError) as error:
+        transform(double)(jnp.ones(3))
+    assert "Make an op of it once, op = msops.Custom(double), and call op there." in str(
+        error.value
+    )
+
+
+def endless(n):
+    return endless(n - 1) + 1
+
+
+def sometimes(n):
+    if n > 1:
+        return n
+
+
+def one_or_two(n):
+    if n > 1:
+        return n
+    return n, n
+
+
+def nothing(a):
+    a[0] = 1.0
+
+
+def wrong_inside(a):
+    return a[0] + np.sum(a[0])
+
+
+scaled = lambda v: v * 2.0  # noqa: E731
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        ("y[0] = endless(3)", "'endless' calls itself"),
+        ("y[0] = sometimes(3)", "'sometimes' returns a value in some cases only"),
+        ("y[0] = one_or_two(3)", "'one_or_two' returns different numbers of values"),
+        ("y[0] = nothing(y)", "'nothing' returns nothing"),
+        ("y[0] = 1.0 + nothing(y)", "'nothing' assigns to elements of a tensor, and is called"),
+        ("y[0] = clipped(x[0])", r"'clipped' has the parameters \(value, most\)"),
+        ("y[0] = clipped(x[0], least=1.0)", r"'clipped' has the parameters \(value, most\)"),
+        ("y[0] = wrong_inside(x)", "helper 'wrong_inside': 'np.sum' cannot be called"),
+        ("y[0] = scaled(x[0])", "expected a kernel that is a function made by def; got a lambda"),
+    ],
+)
+def test_helpers_that_cannot_be_written_out(call: str, problem: str) -> None:
+    from loop_source import define
+
+    names = {name: value for name, value in globals().items() if name in call}
+    text = f"def k(x):\n    y = output_tensor((1,), x.dtype)\n    {call}\n    return y\n"
+    with pytest.raises((ArgumentTypeError, ArgumentValueError), match=problem):
+        Custom(define(text, np=np, **names), func_type="akg")
+
+
+def test_an_error_inside_a_helper_shows_the_helper() -> None:
+    def k(x):
+        y = output_tensor(x.shape, x.dtype)
+        y[0] = norm(x, 0.5)
+        return y
+
+    with pytest.raises(BuildError) as error:
+        Custom(k, func_type="akg")(X)
+    assert "the bound of a loop is an integer" in str(error.value)
+
+
+def test_the_same_name_in_a_helper_and_its_kernel() -> None:
+    def shifted(v):
+        t = v + 1.0
+        v = t * 2.0
+        return v + t
+
+    def k(x):
+        y = output_tensor(x.shape, x.dtype)
+        for i in range(x.shape[0]):
+            t = x[i]
+            v = shifted(t)
+            y[i] = v - t + shifted(shifted(0.0))
+        return y
+
+    np.testing.assert_allclose(everywhere(k, X), 3 * (X + 1) - X + 12, 1e-6)
