@@ -105,6 +105,7 @@ from msops._loops.to_c import CSource, c_source
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.jamming import jam_serial_loops
+from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.windows import write_out_windows
@@ -217,6 +218,7 @@ __all__ = [
     "map_bodies",
     "mark_loops",
     "materialise_guards",
+    "move_parallel_loops_out",
     "own_expressions",
     "parse_body",
     "parse_expr",

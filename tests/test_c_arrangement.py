@@ -13,6 +13,7 @@ from loop_ir import (
     jam_serial_loops,
     kernel_text,
     mark_loops,
+    move_parallel_loops_out,
     parse_kernel,
     split_reductions,
     tile_crossing_loops,
@@ -301,3 +302,90 @@ def test_an_array_that_is_indexed_by_data_stays_one() -> None:
 )
 def test_other_loops_stay(kernel: Kernel) -> None:
     assert write_out_windows(kernel) is kernel
+
+
+# Each column is a recurrence of its own.
+COLUMNS = """kernel columns(a: float32[9, {n}, {m}]) -> (b) {{
+  buffer b: float32[9, {n}, {m}]
+  serial t in 0 .. 8 {{
+    parallel i in 0 .. {n} {{
+      parallel j in 0 .. {m} {{
+        b[t + 1, i, j] = b[t, {at}] * a[t, i, j]
+      }}
+    }}
+  }}
+}}"""
+
+
+def nest_of(kernel: Kernel) -> list[str]:
+    """Returns the lines of a kernel that open loops, without what is around them."""
+    return [line.strip(" {") for line in kernel_text(kernel).splitlines() if " .. " in line]
+
+
+def columns(n: int, m: int, at: str = "i, j") -> Kernel:
+    return parse_kernel(COLUMNS.format(n=n, m=m, at=at))
+
+
+def test_parallel_loops_go_around_an_order_of_time() -> None:
+    # The last loop walks along the rows in memory, so it stays inside.
+    assert nest_of(arranged(move_parallel_loops_out, columns(6, 40))) == [
+        "parallel i in 0 .. 6",
+        "serial t in 0 .. 8",
+        "parallel j in 0 .. 40",
+    ]
+
+
+def test_an_order_that_walks_along_memory_goes_innermost() -> None:
+    kernel = parse_kernel(
+        """kernel rows(a: float32[6, 40, 9]) -> (b) {
+  buffer b: float32[6, 40, 9]
+  serial t in 0 .. 8 {
+    parallel i in 0 .. 6 {
+      parallel j in 0 .. 40 {
+        local x: float32[] {
+          x[] = b[i, j, t] * 2.0:float32
+          b[i, j, t + 1] = x[] + a[i, j, t]
+        }
+      }
+    }
+  }
+}"""
+    )
+    assert nest_of(arranged(move_parallel_loops_out, kernel)) == [
+        "parallel i in 0 .. 6",
+        "parallel j in 0 .. 40",
+        "serial t in 0 .. 8",
+    ]
+
+
+def test_a_row_that_is_worth_threads_goes_out_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    kernel = parse_kernel(
+        """kernel channels(a: float32[8, 512]) -> (b) {
+  buffer b: float32[9, 512]
+  serial t in 0 .. 8 {
+    parallel j in 0 .. 512 {
+      b[t + 1, j] = b[t, j] * a[t, j]
+    }
+  }
+}"""
+    )
+    assert nest_of(arranged(move_parallel_loops_out, kernel)) == [
+        "parallel j_block in 0 .. 4",
+        "serial t in 0 .. 8",
+        "parallel j in (j_block * 128) .. ((j_block * 128) + 128)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("at", "bound"),
+    [
+        pytest.param("i, (j + 1) % 40", "8", id="neighbours in a row"),
+        pytest.param("(i + 1) % 6, j", "8", id="neighbours in a column"),
+        pytest.param("i, j", "(int32(b[0, 0, 0]) + 8)", id="a bound that may change"),
+    ],
+)
+def test_loops_whose_iterations_meet_stay_inside(at: str, bound: str) -> None:
+    text = COLUMNS.format(n=6, m=40, at=at).replace("0 .. 8", f"0 .. {bound}")
+    kernel = parse_kernel(text)
+    assert move_parallel_loops_out(kernel) is kernel

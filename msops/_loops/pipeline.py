@@ -44,6 +44,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.merging import merge_branches
+from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.sinking import sink_parallel_loops
@@ -82,6 +83,7 @@ PASSES_TO_C: Passes = (
     ("merge branches", merge_branches),
     ("write out windows", write_out_windows),
     ("unroll short loops", unroll_short_loops),
+    ("move parallel loops out", move_parallel_loops_out),
     ("sink parallel loops", sink_parallel_loops),
     ("tile crossing loops", tile_crossing_loops),
     ("split reductions", split_reductions),

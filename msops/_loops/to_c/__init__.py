@@ -5,6 +5,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
     merging.py     conditions with one store in each branch
     windows.py     loops over small windows
     unrolling.py   short inner loops
+    outwards.py    parallel loops that belong around serial ones
     sinking.py     parallel loops that belong innermost
     tiling.py      pairs of parallel loops that cross through memory
     partial_sums.py  long reductions, for threads

@@ -1,8 +1,9 @@
-"""Whether rows of a loop nest may run side by side."""
+"""Whether loops of a nest may change places, or run side by side."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from msops._loops.analysis.polyhedral.accesses import Access, analysis
 from msops._loops.analysis.polyhedral.dependences import IN, OUT
@@ -42,3 +43,42 @@ def _turns_back(first: Access, second: Access, outer: For) -> bool:
     forwards = both.order_lt(IN, depth, OUT, depth).order_gt(IN, depth + 1, OUT, depth + 1)
     backwards = both.order_gt(IN, depth, OUT, depth).order_lt(IN, depth + 1, OUT, depth + 1)
     return not (forwards.is_empty() and backwards.is_empty())
+
+
+def never_meet(kernel: Kernel, serial: For, parallel: Sequence[For]) -> bool:
+    """Returns whether loops in one another may go around the serial loop that they are all of.
+
+    They may if no two of their iterations touch an element that one of them writes, in the same or
+    different iterations of `serial`.
+    """
+    nest = tuple(loop.var for loop in (serial, *parallel))
+    try:
+        with analysis() as context:
+            inside = [a for a in accesses(kernel, context) if _nest_of(a, nest) == nest]
+            pairs = itertools.combinations_with_replacement(inside, 2)
+            return not any(_meet(first, second, nest) for first, second in pairs)
+    except TooComplex:
+        return False
+
+
+def _nest_of(access: Access, nest: tuple[str, ...]) -> tuple[str, ...]:
+    variables = [loop.var for loop in access.loops]
+    if nest[0] not in variables:
+        return ()
+    start = variables.index(nest[0])
+    return tuple(variables[start : start + len(nest)])
+
+
+def _meet(first: Access, second: Access, nest: tuple[str, ...]) -> bool:
+    """Returns whether two accesses meet in different iterations of the loops in a serial one."""
+    if first.buffer != second.buffer or not (first.is_write or second.is_write):
+        return False
+    depth = [loop.var for loop in first.loops].index(nest[0])
+    both = first.relation.apply_range(second.relation.reverse())
+    for level in range(depth):
+        both = both.equate(IN, level, OUT, level)
+    for level in range(depth + 1, depth + len(nest)):
+        before, after = both.order_lt(IN, level, OUT, level), both.order_gt(IN, level, OUT, level)
+        if not (before.is_empty() and after.is_empty()):
+            return True
+    return False
