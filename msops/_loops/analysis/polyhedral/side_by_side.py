@@ -53,8 +53,8 @@ def never_meet(kernel: Kernel, serial: For, parallel: Sequence[For]) -> bool:
     """
     nest = tuple(loop.var for loop in (serial, *parallel))
     try:
-        with analysis() as context:
-            inside = [a for a in accesses(kernel, context) if _nest_of(a, nest) == nest]
+        with analysis(kernel) as accesses:
+            inside = [a for a in accesses if _nest_of(a, nest) == nest]
             pairs = itertools.combinations_with_replacement(inside, 2)
             return not any(_meet(first, second, nest) for first, second in pairs)
     except TooComplex:
