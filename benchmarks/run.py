@@ -11,6 +11,7 @@ become columns of their own.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import aicpu
@@ -75,7 +76,10 @@ def main() -> None:
         parser.error(f"--rounds must be at least 2, to have a spread; got {options.rounds}")
     settings = Settings(tuple(options.counts), options.rounds, options.results)
     wanted = options.names or (ALL if options.long else BENCHMARKS)
-    for name in (name for name in ALL if name in wanted):
+    names = [name for name in ALL if name in wanted]
+    for number, name in enumerate(names):
+        if sys.stderr.isatty():
+            print(f"{name}; then {', '.join(names[number + 1 :]) or 'done'}", file=sys.stderr)
         machine = describe_machine()
         report = ALL[name](settings)
         print(report.text(machine))

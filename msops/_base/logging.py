@@ -11,10 +11,32 @@ import contextlib
 import functools
 import logging
 import shlex
+import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 
 _toolchain = logging.getLogger("msops.toolchain")
+
+
+ANNOUNCED_AFTER_S = 2.0
+"""A person at a terminal begins to wonder."""
+
+
+@contextlib.contextmanager
+def announce(text: str) -> Iterator[None]:
+    """Writes a line to the terminal if the block takes long; where stderr is none, nothing."""
+    terminal = sys.stderr
+    if terminal is None or not terminal.isatty():
+        yield
+        return
+    timer = threading.Timer(ANNOUNCED_AFTER_S, print, [f"{text} ..."], {"file": terminal})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @functools.lru_cache(maxsize=1024)
@@ -44,5 +66,6 @@ def log_build(who: str, name: str, command: Sequence[str]) -> Iterator[None]:
     """
     _toolchain.debug("%s: building %s: %s", who, name, shlex.join(command))
     started_s = time.monotonic()
-    yield
+    with announce(f"{who}: building {name}; the cache keeps it"):
+        yield
     _toolchain.info("%s: built %s in %.2f s", who, name, time.monotonic() - started_s)
