@@ -285,6 +285,19 @@ def test_the_path_serves_options_the_magic_has_not(notebook):
     np.testing.assert_array_equal(notebook["op"](X), X * X)
 
 
+def test_a_build_holds_for_the_kernels_of_the_cell_and_their_gradients(notebook):
+    cell = SQUARE.replace("a[i] * a[i]", "FACTOR * a[i] * a[i]")
+    gradient = kernel("Slope", "d[i] = FACTOR * 2 * a[i] * c[i];")
+    notebook.run("import msops")
+    build = "--build \"msops.Build(defines={'FACTOR': 3})\""
+    notebook.run(f"%%aot Square --bprop Slope {build}\n{cell}{gradient}")
+    np.testing.assert_array_equal(notebook["Square"](X), 3 * X * X)
+    slope = jax.grad(lambda x: notebook["Square"](x).sum())(X)
+    np.testing.assert_array_equal(slope, 6 * X)
+    with pytest.raises(ArgumentTypeError, match=r"expected a msops\.Build for --build"):
+        notebook.run(f"%%aot Square --build 3\n{SQUARE}")
+
+
 def test_a_compile_error_shows_the_compilers_lines_with_the_cells_numbers(notebook):
     cell = f"%%aot Square\n{SQUARE}"
     number, line = next((n, text) for n, text in enumerate(cell.split("\n"), 1) if "b[i] =" in text)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from test_extension_builder import PLAIN
 
+from msops import Build
 from msops._ascend.tbe.kernel_files import KernelScope
 from msops._toolchain import check_allowed, index, libraries, open_copy, resolve
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError
@@ -263,7 +264,7 @@ def test_the_string_abi_is_told_and_can_be_forced(tmp_path: Path) -> None:
     (tmp_path / "op.cc").write_text(text)
     for new in (False, True):
         flags = (f"-D_GLIBCXX_USE_CXX11_ABI={int(new)}",)
-        library = resolve(tmp_path / "op.cc", WHO, flags=flags)
+        library = resolve(tmp_path / "op.cc", WHO, options=Build(flags=flags))
         assert library.old_string_abi is not new
         copied = resolve(library.path, WHO)
         assert copied.old_string_abi is not new

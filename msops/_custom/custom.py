@@ -16,6 +16,7 @@ import numpy as np
 
 from msops import _jax_seam as seam
 from msops._backends import find_backend
+from msops._base.building import Build
 from msops._base.kernel_errors import call_compiled
 from msops._custom.explain import cost_of_call, explain_call, html_table, lowered_text, stand_in
 from msops._custom.options import (
@@ -57,11 +58,12 @@ class Custom:
     64-bit types. Ops with equal definitions share one primitive and one compilation.
 
     Args:
-      func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"`` (aot; a source is
-        compiled on first use), ``"aclnnMul"`` or ``"infer.cc:aclnnMul"`` (aot: an operator of
-        Ascend by name, which runs as JAX code on any device; the source has infer functions for
-        it), a Python function over numpy arrays (pyfunc; a free
-        parameter ``out`` receives the arrays to write its results to), a loop kernel: a function
+      func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"``, as text or path,
+        or a `source` (aot; a source is compiled on first use), ``"aclnnMul"`` or
+        ``"infer.cc:aclnnMul"`` (aot: an operator of Ascend by name, which runs as JAX code on any
+        device; the source has infer functions for it), a Python function over numpy arrays
+        (pyfunc; a free parameter ``out`` receives the arrays to write its results to), a loop
+        kernel: a function
         decorated by `kernel` (hybrid) or one in a dialect of AKG (akg), the entry function of a
         TBE kernel or ``"file.py:entry"`` if its file imports TBE (tbe), or an AICPU
         kernel: ``"source.cc"``, a list of sources, or an empty function whose op info names the
@@ -126,6 +128,8 @@ class Custom:
       compile_attrs: akg and hybrid: ``{"lower": "xla"}`` or ``{"lower": "native"}`` overrides the
         choice that msops makes by estimated costs: operations that XLA fuses, or C (CUDA on a GPU).
         pyfunc: ``{"lower": "callback"}`` uses `jax.pure_callback` on the CPU too.
+      build: aot, aicpu: how a source is compiled and linked: further sources, folders of headers,
+        flags and libraries, as a `Build`.
 
     Raises:
       ArgumentTypeError, ArgumentValueError: an argument cannot be used.
@@ -179,6 +183,7 @@ class Custom:
         dynamic_outputs: bool = False,
         cxx11_abi: bool | None = None,
         compile_attrs: Mapping[str, Any] | None = None,
+        build: Build | None = None,
     ):
         self.name = self.__name__ = name_of(func)
         self._who = f"Custom '{self.name}'"
@@ -199,6 +204,7 @@ class Custom:
             "dynamic_outputs": dynamic_outputs,
             "cxx11_abi": cxx11_abi,
             "compile_attrs": compile_attrs,
+            "build": build,
         }
         self._options = read_options(options, self._backend, self._who)
         self._source = self._backend.read(func, self._options, self._who)

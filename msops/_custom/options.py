@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from msops._backends import BACKENDS, find_backend
+from msops._base.building import Build, SourceText
 from msops._op.backend import Backend
 from msops._op.identity import ByValue
 from msops._op.request import Options
@@ -33,6 +35,10 @@ def name_of(func: Any) -> str:
     """Returns the name an op has by its kernel."""
     if isinstance(func, (list, tuple)) and func:
         func = func[0]
+    if isinstance(func, SourceText):
+        return func.name
+    if isinstance(func, os.PathLike):
+        func = os.fspath(func)
     if isinstance(func, str):
         # A path is not part of a name: programs would differ by where they were made.
         _, colon, symbol = func.rpartition(":")
@@ -46,7 +52,7 @@ def name_of(func: Any) -> str:
 def choose_func_type(func: Any, func_type: Any, who: str) -> str:
     """Returns the func_type given, or the one that follows from `func`."""
     if func_type is None:
-        if isinstance(func, str):
+        if isinstance(func, (str, os.PathLike, SourceText)):
             return "aot"
         func_type = "hybrid" if getattr(func, "ms_kernel_flag", False) is True else "pyfunc"
     if not isinstance(func_type, str):
@@ -110,6 +116,7 @@ _OF_SOME = (
     "host",
     "cxx11_abi",
     "dynamic_outputs",
+    "build",
 )
 """The options that not all func_types take: those of `Backend.own_options`."""
 
@@ -133,6 +140,8 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
             raise _wrong_option(option, "a bool", given[option], who)
     if given["cxx11_abi"] is not None and not isinstance(given["cxx11_abi"], bool):
         raise _wrong_option("cxx11_abi", "a bool or None", given["cxx11_abi"], who)
+    if given["build"] is not None and not isinstance(given["build"], Build):
+        raise _wrong_option("build", "a msops.Build or None", given["build"], who)
     vmap, jvp = given["vmap"], given["jvp"]
     read = {
         "vmap": read_vmap(backend.vmap if vmap is None else vmap, who),

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from msops import _toolchain
+from msops._base.building import AnyPath
 from msops._base.paths import get_include
 from msops._extension.options import BuilderOptions, read_options, words
 from msops._face import context
+from msops._toolchain import LANGUAGES
 from msops.errors import ArgumentTypeError, BuildError, explain
 
 
@@ -30,7 +32,8 @@ class CustomOpBuilder:
 
     Args:
       name: the module's name, an identifier.
-      sources: path of a .cc, .cpp, .cxx or .cu file, or a list or tuple of paths.
+      sources: path of a .cc, .cpp, .cxx or .cu file, or a list or tuple of paths; each may be a str
+        or a `pathlib.Path`.
       backend: where kernels run: "CPU", "GPU" or "Ascend"; None means "CPU". With "Ascend",
         operators of aclnn run on JAX's device. A .cu file needs "GPU".
       include_paths: folder searched for headers, or a list or tuple of folders.
@@ -39,6 +42,8 @@ class CustomOpBuilder:
       build_dir: folder that gets a copy of the library, ``<name>.so``, when it is built.
       debug_mode: whether to build for a debugger, without optimisation.
       verbose: whether commands and what they print are shown while they run.
+      build: a `Build`, for what else the sources need: libraries, flags, macros; it comes after the
+        other options.
       enable_atb, enable_asdsip: libraries of Ascend that msops does not have; only False.
       op_def, op_doc: MindSpore's description of graph operators; only None.
 
@@ -63,9 +68,9 @@ class CustomOpBuilder:
     def __init__(
         self,
         name: str,
-        sources: str | Sequence[str],
+        sources: AnyPath | Sequence[AnyPath],
         backend: str | None = None,
-        include_paths: str | Sequence[str] | None = None,
+        include_paths: AnyPath | Sequence[AnyPath] | None = None,
         cflags: str | None = None,
         ldflags: str | None = None,
         **kwargs: Any,
@@ -182,16 +187,25 @@ class CustomOpBuilder:
 
     def _build(self, *more_flags: str) -> _toolchain.Built:
         who = self._options.who
+        build = self._options.build
+        _toolchain.check_build(build, who)
         flags = (*words("cflags", self.get_cflags(), who), *more_flags)
+        linker = LANGUAGES[".cu" if self.backend == "GPU" else ".cpp"]
+        paths = (*map(Path, self.get_sources()), *build.sources)
+        folders = (*map(Path, self.get_include_paths()), *build.include_dirs)
         sources = _toolchain.ModuleSources(
             name=self.name,
-            sources=tuple(
-                _toolchain.check_source(Path(path).absolute(), who) for path in self.get_sources()
+            sources=tuple(_toolchain.check_source(path.absolute(), who) for path in paths),
+            flags=(*flags, *_toolchain.compiler_words(build, LANGUAGES[".cpp"])),
+            cuda_flags=(
+                *(word for flag in flags for word in _for_nvcc(flag)),
+                *_toolchain.compiler_words(build, LANGUAGES[".cu"]),
             ),
-            flags=flags,
-            cuda_flags=tuple(word for flag in flags for word in _for_nvcc(flag)),
-            link_flags=words("ldflags", self.get_ldflags(), who),
-            include_dirs=tuple(Path(path).absolute() for path in self.get_include_paths()),
+            link_flags=(
+                *words("ldflags", self.get_ldflags(), who),
+                *_toolchain.linker_words(build, linker),
+            ),
+            include_dirs=tuple(folder.absolute() for folder in folders),
             uses_cuda=self.backend == "GPU",
         )
         return self._reported(sources)

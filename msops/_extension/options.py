@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import keyword
+import os
 import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from msops._base.building import Build
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 BACKENDS = ("CPU", "GPU", "Ascend")
@@ -32,6 +34,7 @@ class BuilderOptions:
     build_dir: str | None
     debug_mode: bool
     verbose: bool
+    build: Build
 
     @property
     def who(self) -> str:
@@ -59,14 +62,15 @@ def read_options(
     rest = dict(rest)
     options = BuilderOptions(
         name=name,
-        sources=_texts("sources", sources),
+        sources=_paths("sources", sources),
         backend=backend or "CPU",
-        include_paths=_texts("include_paths", () if include_paths is None else include_paths),
+        include_paths=_paths("include_paths", () if include_paths is None else include_paths),
         cflags=_optional("cflags", cflags),
         ldflags=_optional("ldflags", ldflags),
-        build_dir=next(iter(_optional("build_dir", rest.pop("build_dir", None))), None),
+        build_dir=_optional_path("build_dir", rest.pop("build_dir", None)),
         debug_mode=_flag("debug_mode", rest.pop("debug_mode", False)),
         verbose=_flag("verbose", rest.pop("verbose", False)),
+        build=_build(rest.pop("build", None)),
     )
     if not options.sources:
         raise ArgumentValueError(
@@ -80,7 +84,8 @@ def read_options(
             explain(
                 options.who,
                 f"expected none of the argument(s) {', '.join(sorted(rest))}",
-                "It takes include_paths, cflags, ldflags, build_dir, debug_mode and verbose.",
+                "It takes include_paths, cflags, ldflags, build_dir, debug_mode, verbose and "
+                "build.",
             )
         )
     return options
@@ -162,17 +167,35 @@ def _refuse_ascend_only(rest: dict[str, Any]) -> None:
             )
 
 
-def _texts(name: str, value: Any) -> tuple[str, ...]:
-    values = (value,) if isinstance(value, str) else value
-    if isinstance(values, (list, tuple)) and all(isinstance(item, str) for item in values):
-        for item in values:
-            _refuse_null(name, item)
-        return tuple(values)
+def _paths(name: str, value: Any) -> tuple[str, ...]:
+    values = value if isinstance(value, (list, tuple)) else (value,)
+    if all(isinstance(item, (str, os.PathLike)) for item in values):
+        paths = tuple(os.fspath(item) for item in values)
+        for path in paths:
+            _refuse_null(name, path)
+        return paths
     raise ArgumentTypeError(
         explain(
             _WHO,
-            f"expected {name} str, or list or tuple of str; got {value!r}",
-            "Convert paths with str().",
+            f"expected {name} as a path (str or pathlib.Path), or a list or tuple of them; "
+            f"got {value!r}",
+            "Name files and folders.",
+        )
+    )
+
+
+def _optional_path(name: str, value: Any) -> str | None:
+    return None if value is None else _paths(name, (value,))[0]
+
+
+def _build(value: Any) -> Build:
+    if value is None or isinstance(value, Build):
+        return value or Build()
+    raise ArgumentTypeError(
+        explain(
+            _WHO,
+            f"expected build msops.Build or None; got {type(value).__name__}",
+            "Pass msops.Build(libraries=['openblas']), say.",
         )
     )
 

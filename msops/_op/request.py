@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from msops._base.building import Build
 from msops._op.call import Call
 from msops._op.identity import ByValue
 from msops._op.inference import Outputs
@@ -29,6 +30,7 @@ class Options:
     host: bool = False
     dynamic_outputs: bool = False
     cxx11_abi: bool | None = None
+    build: Build | None = None
     vmap: str | ByValue = "sequential"
     forward: bool = False
     jvp: ByValue | None = None

@@ -3,9 +3,9 @@
 `resolve` is the entrance; each module holds one idea, which its first line names.
 
 May import: `_base`.
-Modules: allow_list, builder, commands, compilers, contents, cuda, dependencies, elf, generated,
-inputs, languages, libraries, manifest, measurements, modules, nvcc_paths, nvrtc, opening,
-private_copy, stamps, store, symbols.
+Modules: allow_list, builder, commands, compile_errors, compilers, contents, cuda, dependencies,
+elf, generated, inputs, languages, libraries, manifest, measurements, modules, nvcc_paths, nvrtc,
+opening, options, private_copy, stamps, store, symbols.
 """
 
 from msops._toolchain.allow_list import check_allowed
@@ -13,14 +13,15 @@ from msops._toolchain.builder import BuildReport, build
 from msops._toolchain.compilers import has_compiler
 from msops._toolchain.dependencies import check_dependencies, find_dependencies
 from msops._toolchain.elf import ElfInfo, read_elf
-from msops._toolchain.generated import build_generated
+from msops._toolchain.generated import build_generated, resolve_text, store_source
 from msops._toolchain.inputs import read_path, require_file
 from msops._toolchain.languages import LANGUAGES
 from msops._toolchain.libraries import OTHER_ABI, Library, index, resolve
 from msops._toolchain.measurements import find_measurement, record_measurement
-from msops._toolchain.modules import ModuleSources, build_module, check_source, store_source
+from msops._toolchain.modules import ModuleSources, build_module, check_source
 from msops._toolchain.nvrtc import Cubin, build_cubins, index_cubins
 from msops._toolchain.opening import check_opening, open_in_child
+from msops._toolchain.options import check_build, compiler_words, linker_words
 from msops._toolchain.private_copy import open_copy
 from msops._toolchain.store import Built
 from msops._toolchain.symbols import (
@@ -47,15 +48,18 @@ __all__ = [
     "build_generated",
     "build_module",
     "check_allowed",
+    "check_build",
     "check_dependencies",
     "check_opening",
     "check_source",
+    "compiler_words",
     "find_dependencies",
     "find_measurement",
     "has_compiler",
     "index",
     "index_cubins",
     "is_mangled_from",
+    "linker_words",
     "near_names",
     "open_copy",
     "open_in_child",
@@ -65,6 +69,7 @@ __all__ = [
     "require_file",
     "require_symbol",
     "resolve",
+    "resolve_text",
     "store_source",
     "taken_names",
     "uses_old_strings",

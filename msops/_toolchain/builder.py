@@ -13,15 +13,16 @@ import itertools
 import json
 import os
 import re
-import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from msops._base.building import Build
 from msops._base.logging import log_build, log_hit
 from msops._toolchain import compilers, nvcc_paths
 from msops._toolchain.commands import map_in_threads
+from msops._toolchain.compile_errors import compile_error
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.inputs import read_input
 from msops._toolchain.languages import CUDA, LANGUAGES
@@ -33,6 +34,13 @@ from msops._toolchain.manifest import (
     parse_depfile,
     record_result,
 )
+from msops._toolchain.options import (
+    NO_OPTIONS,
+    compiler_words,
+    library_files,
+    library_folders,
+    linker_words,
+)
 from msops._toolchain.stamps import Stamp, take_stamp
 from msops._toolchain.store import Built, ObjectStore, open_store, retried
 from msops.errors import ArgumentValueError, BuildError, explain
@@ -42,10 +50,6 @@ _KEY_FORMAT = 1
 _ATTEMPTS = 3
 # The clock that file systems take a file's times from; it stands still for some milliseconds.
 _CLOCK_REALTIME_COARSE = 5
-_SHOWN_LINES = 12
-_ERROR_LINE = re.compile(
-    r"\b(fatal|error)\b|undefined reference|cannot find|multiple definition", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class BuildPlan:
       uses_gcc: it is gcc, whose assembler can say what it read.
       named_files: files that the words of the command name, which no depfile lists.
       units: further sources, each with the command that compiles it.
+      link_words: what follows all objects in the command.
       suffix: of what is made: ".so", or ".o" for an object that is linked later.
     """
 
@@ -85,6 +90,7 @@ class BuildPlan:
     uses_gcc: bool
     named_files: tuple[str, ...]
     units: tuple[tuple[Stamp, tuple[str, ...]], ...] = ()
+    link_words: tuple[str, ...] = ()
     suffix: str = ".so"
 
     @property
@@ -99,15 +105,14 @@ class BuildPlan:
 
 
 def build(
-    source: Path, *, flags: tuple[str, ...] = (), include_dirs: tuple[Path, ...] = (), who: str
+    source: Path, *, options: Build = NO_OPTIONS, include_dirs: tuple[Path, ...] = (), who: str
 ) -> Built:
     """Returns the library built from one source file, compiling it unless the cache has it.
 
     Args:
       source: a .c, .cc, .cpp, .cxx or .cu file.
-      flags: added to the end of the command line; relative paths in them start at the source's
-        folder.
-      include_dirs: searched for headers after the source's folder.
+      options: what the caller adds; relative paths in flags start at the source's folder.
+      include_dirs: searched for headers after the source's folder, and before those of `options`.
       who: the op that messages name.
 
     Raises:
@@ -115,23 +120,16 @@ def build(
       BuildError: there is no compiler, it failed (its whole output is the error's ``output``), the
         library is for another machine, or the cache cannot be written.
     """
-    return build_recorded(source, flags, include_dirs, who)[0]
+    return build_recorded(source, options, include_dirs, who)[0]
 
 
 @retried
 def build_recorded(
-    source: Path,
-    flags: tuple[str, ...],
-    include_dirs: tuple[Path, ...],
-    who: str,
-    more_sources: tuple[Path, ...] = (),
+    source: Path, options: Build, include_dirs: tuple[Path, ...], who: str
 ) -> tuple[Built, bytes, Stamp, Result]:
-    """Does what `build` does; returns also the library's content and what the build read.
-
-    `more_sources` are further sources of the same library.
-    """
+    """Does what `build` does; returns also the library's content and what the build read."""
     store = open_store(who)
-    plan = make_plan(source, flags, include_dirs, who, more_sources)
+    plan = make_plan(source, options, include_dirs, who)
     found = _find(store, plan)
     if found is None:
         with store.lock(plan.key):
@@ -144,7 +142,7 @@ def build_recorded(
 @retried
 def build_object(
     source: Path,
-    flags: tuple[str, ...],
+    options: Build,
     include_dirs: tuple[Path, ...],
     who: str,
     report: BuildReport,
@@ -152,14 +150,14 @@ def build_object(
     """Returns the path and content hash of one source's object, compiled unless the cache has it.
 
     Args:
-      source, flags, include_dirs, who: as for `build`.
+      source, options, include_dirs, who: as for `build`.
       report: is told what is compiled.
 
     Raises:
       ArgumentValueError, BuildError: as `build`.
     """
     store = open_store(who)
-    plan = make_plan(source, flags, include_dirs, who, suffix=".o")
+    plan = make_plan(source, options, include_dirs, who, suffix=".o")
     found = _find(store, plan)
     if found is None:
         with store.lock(plan.key):
@@ -172,17 +170,12 @@ def build_object(
 
 
 def make_plan(
-    source: Path,
-    flags: tuple[str, ...],
-    include_dirs: tuple[Path, ...],
-    who: str,
-    more_sources: tuple[Path, ...] = (),
-    suffix: str = ".so",
+    source: Path, options: Build, include_dirs: tuple[Path, ...], who: str, suffix: str = ".so"
 ) -> BuildPlan:
     """Returns how `source` would be built; runs nothing but ``--version``."""
     units = tuple(
-        make_plan(unit, flags, include_dirs, who, suffix=".o")
-        for unit in dict.fromkeys(more_sources)
+        make_plan(unit, options, include_dirs, who, suffix=".o")
+        for unit in dict.fromkeys(options.sources if suffix == ".so" else ())
     )
     source = source.absolute()
     language = LANGUAGES.get(source.suffix)
@@ -196,8 +189,12 @@ def make_plan(
             )
         )
     stamp = read_input(source, who)[1]
+    flags = compiler_words(options, language)
+    link_words = linker_words(options, language) if suffix == ".so" else ()
     compiler = compilers.find_compiler(language, flags, source, who)
-    headers = tuple(os.fspath(folder.absolute()) for folder in include_dirs)
+    headers = tuple(
+        os.fspath(folder.absolute()) for folder in (*include_dirs, *options.include_dirs)
+    )
     # A name that starts with a dash or an at sign would be read as an option.
     name = source.name if source.name[0] not in "-@" else f"./{source.name}"
     command = compilers.command_line(compiler, language, name, flags, headers, suffix)
@@ -205,19 +202,20 @@ def make_plan(
         _KEY_FORMAT,
         os.fspath(source),
         stamp.sha256,
-        command,
+        (*command, *link_words),
         compiler.identity,
         compilers.processor_identity((*compiler.command, *flags)),
         [os.environ.get(variable) for variable in compilers.SEARCH_VARIABLES],
         *(unit.key for unit in units),
     )
     key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
-    words = (*compiler.command[1:], *compilers.words_of_environment(language), *flags)
+    words = (*compiler.command[1:], *compilers.words_of_environment(language), *flags, *link_words)
     folders = (
         os.fspath(source.parent),
         *headers,
         *_flag_folders(words, source.parent),
         *compilers.folders_of_environment(source.parent),
+        *(map(os.fspath, library_folders(options)) if link_words else ()),
     )
     folders = tuple(dict.fromkeys((*folders, *(name for unit in units for name in unit.folders))))
     return BuildPlan(
@@ -227,8 +225,9 @@ def make_plan(
         key,
         language is CUDA,
         compiler.is_gcc,
-        linked_files(words, source.parent),
+        (*linked_files(words, source.parent), *map(os.fspath, library_files(options))),
         tuple((unit.source, unit.command) for unit in units),
+        link_words,
         suffix,
     )
 
@@ -302,7 +301,7 @@ def _run_compiler(
             command = (*command, "--keep", "--keep-dir", os.fspath(folder))
         objects, paths = _compile_units(store, plan, folder)
         library = folder / f"out{plan.suffix}"
-        command = (*command, *map(os.fspath, objects))
+        command = (*command, *map(os.fspath, objects), *plan.link_words)
         paths += [
             os.path.join(plan.folder, nvcc_paths.behind_links(path, links))
             for path in _run_step(store, plan, plan.source, command, library, echo)
@@ -353,7 +352,7 @@ def _run_step(
         # A temporary file of the compiler's, in a folder of which a deletion has left a part.
         if f"{output.parent}/" in done.stdout and "No such file or directory" in done.stdout:
             raise store.vanished()
-        raise _compile_error(store, source, command, done.stdout)
+        raise compile_error(store, source, command, done.stdout)
     if not depfile.exists():
         raise BuildError(
             explain(
@@ -372,34 +371,6 @@ def _run_step(
 
 def _read_depfile(path: Path) -> tuple[str, ...]:
     return parse_depfile(path.read_text(encoding="utf-8", errors="surrogateescape"))
-
-
-def _compile_error(
-    store: ObjectStore, source: Stamp, command: tuple[str, ...], output: str
-) -> BuildError:
-    """Returns the error for a failed compilation, with the compiler's first words on it."""
-    if "No space left on device" in output:
-        error = store.unwritable("No space left on device")
-    else:
-        lines = output.splitlines()
-        first = next((i for i, line in enumerate(lines) if _ERROR_LINE.search(line)), None)
-        if first is None:
-            first = max(0, len(lines) - _SHOWN_LINES)
-        shown = lines[first : first + _SHOWN_LINES] or ["(the compiler said nothing)"]
-        program = Path(command[0]).name
-        error = BuildError(
-            explain(
-                store.who,
-                f"{program} could not build {source.path}",
-                "Correct the source or the flags. The command was, in "
-                f"{Path(source.path).parent}:\n"
-                f"  {shlex.join(command)}\n"
-                "All that the compiler said is in the attribute 'output' of this error.",
-                shown,
-            )
-        )
-    error.output = output
-    return error
 
 
 def _flag_folders(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:

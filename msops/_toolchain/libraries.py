@@ -8,16 +8,20 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msops._base.building import Build
 from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.builder import build_recorded
 from msops._toolchain.compilers import CHOICE_VARIABLES, SEARCH_VARIABLES
 from msops._toolchain.dependencies import Dependency, check_dependencies, find_dependencies
 from msops._toolchain.elf import ElfInfo, parse_elf
+from msops._toolchain.languages import CUDA, CXX, LANGUAGES, C
 from msops._toolchain.manifest import Listing, Result, header_names, list_folders
+from msops._toolchain.options import NO_OPTIONS
 from msops._toolchain.private_copy import copy_library
 from msops._toolchain.stamps import Stamp, take_stamp
 from msops._toolchain.store import STORE_VARIABLES, Built
 from msops._toolchain.symbols import uses_old_strings
+from msops.errors import ArgumentValueError, explain
 
 OTHER_ABI = ".other-string-abi"
 """Ends the hash of a library that is opened with the std::string ABI its imports do not tell."""
@@ -67,6 +71,8 @@ class _Memo:
     header_names: frozenset[str]
 
 
+# The compiler of a later one links objects of those before it.
+_LINKERS = (None, C, CXX, CUDA)
 _memos: dict[tuple[object, ...], _Memo] = {}
 _indexed: dict[str, Stamp] = {}
 
@@ -76,10 +82,9 @@ def resolve(
     who: str,
     *,
     include_dirs: tuple[Path, ...] = (),
-    flags: tuple[str, ...] = (),
+    options: Build = NO_OPTIONS,
     cxx11_abi: bool | None = None,
-    more_sources: tuple[Path, ...] = (),
-    bundled: bool = False,
+    is_named: bool = True,
 ) -> Library:
     """Returns the library that a source or library file stands for, built or copied if needed.
 
@@ -90,30 +95,30 @@ def resolve(
         working directory.
       who: the op that messages name.
       include_dirs: where sources find msops's headers.
-      flags: added to the compiler's command line; a library ignores them.
+      options: what the caller adds to the build of a source.
       cxx11_abi: which std::string the library was built with; None asks the library.
-      more_sources: further sources of the same library.
-      bundled: the sources come with msops: nobody named a file, so no allow-list speaks of it.
+      is_named: a user named the files, so the allow-list concerns them; False for sources that come
+        with msops, or as text.
 
     Raises:
-      ArgumentTypeError: the file lies outside ``MS_CUSTOM_AOT_WHITE_LIST``.
-      ArgumentValueError: the suffix is none of the above.
+      ArgumentTypeError: a file lies outside ``MS_CUSTOM_AOT_WHITE_LIST``.
+      ArgumentValueError: the suffix is none of the above, or options are given for a library.
       BuildError: it is missing, does not compile, is no library for this machine, or needs another
         library that the process has in another build.
     """
     origin = Path(path).absolute()
-    more_sources = tuple(source.absolute() for source in more_sources)
-    if not bundled:
+    if is_named:
         origin = check_allowed(origin, who)
-        more_sources = tuple(check_allowed(source, who) for source in more_sources)
+        sources = tuple(check_allowed(source, who) for source in options.sources)
+        options = replace(options, sources=sources) if sources != options.sources else options
     environment = tuple(map(os.environ.get, _ENVIRONMENT))
-    memo_key = (os.fspath(origin), include_dirs, flags, cxx11_abi, more_sources, environment)
+    memo_key = (os.fspath(origin), include_dirs, options, cxx11_abi, environment)
     memo = _memos.get(memo_key)
     if memo is not None:
         memo = _refreshed(memo)
     if memo is None:
-        memo = _resolve_file(origin, who, include_dirs, flags, cxx11_abi, more_sources)
-        if bundled:
+        memo = _resolve_file(origin, who, include_dirs, options, cxx11_abi)
+        if not is_named:
             memo = replace(memo, library=replace(memo.library, origin=None))
     _memos[memo_key] = memo
     # Not only before it is opened: a program that was compiled before may call it.
@@ -147,19 +152,39 @@ def _resolve_file(
     origin: Path,
     who: str,
     include_dirs: tuple[Path, ...],
-    flags: tuple[str, ...],
+    options: Build,
     cxx11_abi: bool | None,
-    more_sources: tuple[Path, ...],
 ) -> _Memo:
     """Builds a source or copies a library, and says what that depended on."""
     if _LIBRARY_NAME.fullmatch(origin.name):
+        if options != NO_OPTIONS:
+            raise ArgumentValueError(
+                explain(
+                    who,
+                    f"expected a source with {options}; got the library {origin}",
+                    "Leave build out, or name the source instead of the library.",
+                )
+            )
         built, info, stamp = copy_library(origin, who)
         return _Memo(_library(built, info, origin, cxx11_abi), (stamp,), (), frozenset())
-    built, data, stamp, result = build_recorded(origin, flags, include_dirs, who, more_sources)
+    first, options = _choose_linker(origin, options)
+    built, data, stamp, result = build_recorded(first, options, include_dirs, who)
+    built = replace(built, name=origin.name)
     info = parse_elf(data, built.path, who)
     library = _library(built, info, origin, cxx11_abi)
     names = header_names(result.inputs)
     return _Memo(library, (stamp, *_own_headers(result)), result.listing, names)
+
+
+def _choose_linker(origin: Path, options: Build) -> tuple[Path, Build]:
+    """Returns the source whose compiler links, and options that name the others.
+
+    C++ needs its own compiler for that, and CUDA nvcc; of one language the user's first source is.
+    """
+    sources = tuple(dict.fromkeys((origin, *options.sources)))
+    first = max(sources, key=lambda source: _LINKERS.index(LANGUAGES.get(source.suffix)))
+    others = tuple(source for source in sources if source != first)
+    return first, replace(options, sources=others) if first != origin else options
 
 
 def _library(built: Built, info: ElfInfo, origin: Path, cxx11_abi: bool | None) -> Library:

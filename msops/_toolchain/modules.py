@@ -9,24 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from msops._base.building import Build
 from msops._base.logging import log_build, log_hit
 from msops._toolchain import compilers
 from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.builder import BuildReport, build_object, linked_files
 from msops._toolchain.commands import map_in_threads
+from msops._toolchain.compile_errors import link_error
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.languages import CUDA, CXX, LANGUAGES
 from msops._toolchain.manifest import Result, find_result, record_result
 from msops._toolchain.stamps import take_stamp
-from msops._toolchain.store import Built, ObjectStore, open_store, read_verified, retried
-from msops.errors import BuildError, explain
-
-_SHOWN_LINES = 12
+from msops._toolchain.store import Built, ObjectStore, open_store, retried
 
 
 @dataclass(frozen=True)
@@ -93,17 +91,6 @@ def build_module(module: ModuleSources, who: str, report: BuildReport) -> Built:
     return Built(store.object_path(digest, name), digest, name)
 
 
-def store_source(text: str, name: str, who: str) -> Path:
-    """Returns a file of the cache that holds a source, under its name and its content's hash."""
-    data = text.encode()
-    digest = hashlib.sha256(data).hexdigest()
-    store = open_store(who)
-    path = store.root / "generated" / digest[:2] / digest / name
-    if read_verified(path, digest) is None:
-        store.write(path, data)
-    return path
-
-
 def check_source(path: Path, who: str) -> Path:
     """Returns the file to read for a source that a user named or that `store_source` wrote.
 
@@ -122,7 +109,7 @@ def _compile_all(module: ModuleSources, who: str, report: BuildReport) -> list[t
     def compile_one(source: Path) -> tuple[Path, str]:
         is_cuda = LANGUAGES.get(source.suffix) is CUDA
         flags = module.cuda_flags if is_cuda else module.flags
-        return build_object(source, flags, module.include_dirs, who, report)
+        return build_object(source, Build(flags=flags), module.include_dirs, who, report)
 
     if len(module.sources) == 1:
         return [compile_one(module.sources[0])]
@@ -157,17 +144,7 @@ def _run_linker(
             if not all(os.path.exists(word) for word in command if word.endswith(".o")):
                 raise store.vanished()
             if done.returncode != 0 or not output.exists():
-                error = BuildError(
-                    explain(
-                        store.who,
-                        f"{Path(command[0]).name} could not link {name}",
-                        f"Correct the sources or ldflags. The command was, in {folder}:\n"
-                        f"  {shlex.join(whole)}",
-                        done.stdout.splitlines()[:_SHOWN_LINES],
-                    )
-                )
-                error.output = done.stdout
-                raise error
+                raise link_error(store.who, name, whole, folder, done.stdout)
         data = output.read_bytes()
     parse_elf(data, name, store.who)
     store.add(data, name)

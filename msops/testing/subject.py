@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,21 +13,29 @@ import jax
 import numpy as np
 
 from msops import _jax_seam as seam
+from msops._backends.aicpu import libraries as aicpu_libraries
 from msops._backends.aicpu.backend import AicpuKernel
-from msops._backends.aicpu.libraries import build_library
+from msops._backends.aot import backend as aot
+from msops._base.building import Build, SourceText
 from msops._base.dtypes import as_dtype
-from msops._base.paths import get_include
 from msops._calls.host_function import HostFunction
-from msops._calls.library_call import AotCall, LibraryCall
+from msops._calls.library_call import LibraryCall
 from msops._calls.python_call import PythonCall
 from msops._custom.custom import Custom
 from msops._jax_seam.division import Dimensions
 from msops._op.inference import NO_OUTPUTS, Outputs, refuse_64_bit
 from msops._op.process_call import ProcessCall
-from msops._toolchain import Library, resolve
+from msops._toolchain import Library
 from msops.errors import ArgumentTypeError, MsopsError, explain
 from msops.testing.guarded import HangError, Job, Run, run_jobs, show, title_of
 from msops.testing.python_calls import call_function
+
+
+def _files(sources: Path | SourceText | tuple[Path, ...]) -> tuple[Path, ...]:
+    """Returns the files that sources are compiled as."""
+    if isinstance(sources, SourceText):
+        return (Path(sources.file_name),)
+    return sources if isinstance(sources, tuple) else (sources,)
 
 
 class Subject:
@@ -105,14 +114,18 @@ class Subject:
 
     def rebuilt(self, flags: tuple[str, ...]) -> tuple[Library, tuple[Path, ...]] | None:
         """Returns the kernel's library built with more flags, and its sources; None without any."""
-        kernel, call = self._operator.definition.kernel, self.native()
+        kernel, options = self._operator.definition.kernel, self.options
         if isinstance(kernel, AicpuKernel) and kernel.sources:
-            return build_library(kernel.sources, str(self), flags), kernel.sources
-        source = call.library.origin if isinstance(call, AotCall) else None
-        if source is None or source.suffix not in (".c", ".cc", ".cpp", ".cxx"):
+            build = options.build or Build()
+            build = dataclasses.replace(build, flags=(*build.flags, *flags))
+            library = aicpu_libraries.build_library(kernel.sources, str(self), build)
+            return library, _files(kernel.sources)
+        if not isinstance(kernel, aot.AotKernel) or kernel.source is None or not self.native():
             return None
-        headers = (Path(get_include()),)
-        return resolve(source, str(self), include_dirs=headers, flags=flags), (source,)
+        file = kernel.source.file
+        if file.suffix not in (".c", ".cc", ".cpp", ".cxx"):
+            return None
+        return aot.build_library(kernel.source, options, str(self), flags), _files(file)
 
     def dimensions(self) -> Dimensions | None:
         """Returns what the op's sharding rule says of the arrays; None without a rule."""

@@ -9,19 +9,21 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import logging
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from msops import _jax_seam as seam
 from msops._backends.aicpu.libraries import ATTRIBUTE, SEEDS, build_library, find_library
+from msops._base.building import SourceText
 from msops._base.logging import warn_once
 from msops._calls.library_call import AicpuCall
 from msops._calls.opaque import OpaqueBackend
 from msops._op.backend import Backend, Division
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
-from msops._toolchain import Library, check_allowed, read_path, require_file
+from msops._toolchain import Library, check_allowed, check_build, read_path, require_file
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -39,7 +41,7 @@ _log = logging.getLogger("msops.aicpu")
 class AicpuSource:
     """Where kernels come from: sources, or the folder of a function that stands for the op."""
 
-    sources: tuple[Path, ...]
+    sources: tuple[Path, ...] | SourceText
     folder: Path | None = None
 
 
@@ -56,7 +58,7 @@ class AicpuKernel:
 
     library: Library | None
     folder: Path | None
-    sources: tuple[Path, ...] = dataclasses.field(default=(), compare=False)
+    sources: tuple[Path, ...] | SourceText = dataclasses.field(default=(), compare=False)
     found: dict[str, Library] = dataclasses.field(default_factory=dict, compare=False)
 
     def library_of(self, request: Request) -> Library:
@@ -91,7 +93,13 @@ class AicpuBackend(OpaqueBackend):
 
     func_type = "aicpu"
     platforms: tuple[str, ...] = seam.PLATFORMS
-    own_options: tuple[str, ...] = ("stateful", "reentrant", "inplace", "dynamic_outputs")
+    own_options: tuple[str, ...] = (
+        "stateful",
+        "reentrant",
+        "inplace",
+        "dynamic_outputs",
+        "build",
+    )
     guard = "Ascend"
     may_have_no_outputs = False
     # Only off the CPU, but a primitive is one for all platforms.
@@ -101,26 +109,27 @@ class AicpuBackend(OpaqueBackend):
     def read(self, func: Any, options: Options, who: str) -> AicpuSource:
         """Checks the sources, or notes where the function is that stands for the op."""
         _check_vmap(options, who)
+        if options.build is not None:
+            check_build(options.build, who)
         if callable(func):
             return AicpuSource((), _folder_of(func))
+        if isinstance(func, SourceText):
+            return AicpuSource(func)
         if isinstance(func, str) and func.isidentifier():
             return AicpuSource(())  # a name alone: op info names the library
-        names = [func] if isinstance(func, str) else func
-        if (
-            not isinstance(names, (list, tuple))
-            or not names
-            or not all(isinstance(name, str) and name.endswith(_SOURCES) for name in names)
-        ):
+        names = func if isinstance(func, (list, tuple)) else [func]
+        if not names or not all(map(_is_source, names)):
             raise ArgumentTypeError(
                 explain(
                     who,
                     "expected a function, a name, or C++ sources of kernels, for func_type "
                     f"'aicpu'; got {func!r}",
-                    "Pass 'kernel.cc' or a list of such files; or a function that does nothing or "
-                    f"the op's name, and name the library by {ATTRIBUTE} in its op info.",
+                    "Pass 'kernel.cc' or a list of such files, or msops.source(text, name); or a "
+                    "function that does nothing or the op's name, and name the library by "
+                    f"{ATTRIBUTE} in its op info.",
                 )
             )
-        sources = tuple(read_path(name, who) for name in names)
+        sources = tuple(read_path(os.fspath(name), who) for name in names)
         for source in sources:
             check_allowed(source, who)
             require_file(source, who)
@@ -150,7 +159,8 @@ class AicpuBackend(OpaqueBackend):
 
     def resolve(self, source: AicpuSource, options: Options, who: str) -> AicpuKernel:
         """Builds the sources; a library that calls name is found when they are lowered."""
-        library = build_library(source.sources, who) if source.sources else None
+        sources = source.sources
+        library = build_library(sources, who, options.build) if sources else None
         return AicpuKernel(library, source.folder, source.sources)
 
     def infer(
@@ -213,6 +223,10 @@ def _check_vmap(options: Options, who: str) -> None:
                 "Leave vmap out, so that the kernel runs once per element.",
             )
         )
+
+
+def _is_source(name: Any) -> bool:
+    return isinstance(name, (str, os.PathLike)) and str(name).endswith(_SOURCES)
 
 
 def _folder_of(func: Callable[..., Any]) -> Path | None:

@@ -5,12 +5,13 @@ An op names its library by the attribute ``cust_aicpu``: "name" stands for ``lib
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
 from pathlib import Path
 
 from msops._base import config
+from msops._base.building import Build, SourceText
 from msops._base.paths import bundled_kernels, get_include
-from msops._toolchain import LANGUAGES, Library, read_path, require_file, resolve
+from msops._toolchain import LANGUAGES, Library, read_path, require_file, resolve, resolve_text
 from msops.errors import ArgumentValueError, BuildError, explain
 
 ATTRIBUTE = "cust_aicpu"
@@ -28,19 +29,22 @@ _INSTALL_EIGEN = (
 )
 
 
-def build_library(sources: Sequence[Path], who: str, flags: tuple[str, ...] = ()) -> Library:
+def build_library(
+    sources: tuple[Path, ...] | SourceText, who: str, options: Build | None = None
+) -> Library:
     """Returns the library that C++ sources of kernels make, built unless the cache has it.
 
     Args:
-      sources: .cc, .cpp or .cxx files; headers are looked for beside them, then among msops's, then
-        in the folders above, where MindSpore's kernels expect theirs.
+      sources: .cc, .cpp or .cxx files, or a text; headers are looked for beside them, then among
+        msops's, then in the folders above, where MindSpore's kernels expect theirs, then in those
+        of `options`.
       who: the op that messages name.
-      flags: added to the end of the compiler's command line.
+      options: what the user adds to the build.
 
     Raises:
       BuildError: they do not compile; if for want of Eigen, the message says how to get it.
     """
-    return _build(sources, who, flags, bundled=False)
+    return _build(sources, who, options or Build())
 
 
 def find_library(name: str, folder: Path | None, who: str) -> Library:
@@ -76,7 +80,7 @@ def find_library(name: str, folder: Path | None, who: str) -> Library:
         if candidate.is_file():
             return resolve(candidate, who)
     if name == BUNDLED:
-        return _build(bundled_kernels(), who, (), bundled=True)
+        return _build(tuple(bundled_kernels()), who, Build(), is_named=False)
     raise BuildError(
         explain(
             who,
@@ -89,7 +93,7 @@ def find_library(name: str, folder: Path | None, who: str) -> Library:
 
 
 def _build(
-    sources: Sequence[Path], who: str, more_flags: tuple[str, ...], bundled: bool
+    sources: tuple[Path, ...] | SourceText, who: str, options: Build, is_named: bool = True
 ) -> Library:
     headers = Path(get_include()) / "aicpu"
     eigen = find_eigen(who)
@@ -99,17 +103,19 @@ def _build(
         "eigen_assert.h",
         *_named_folder("msops", headers),
         *(() if eigen is None else ("-isystem", str(eigen), *_named_folder("eigen", eigen))),
-        *more_flags,
+        *options.flags,
     )
-    above = list(sources[0].absolute().parents)[1:3]
+    options = dataclasses.replace(options, flags=flags)
     try:
+        if isinstance(sources, SourceText):
+            return resolve_text(sources, who, include_dirs=(headers,), options=options)
+        first, *others = sources
         return resolve(
-            sources[0],
+            first,
             who,
-            include_dirs=(headers, *above),
-            flags=flags,
-            more_sources=tuple(sources[1:]),
-            bundled=bundled,
+            include_dirs=(headers, *list(first.absolute().parents)[1:3]),
+            options=dataclasses.replace(options, sources=(*others, *options.sources)),
+            is_named=is_named,
         )
     except BuildError as error:
         if eigen is None and "Eigen" in error.output:
@@ -122,8 +128,11 @@ def _named_folder(name: str, folder: Path) -> tuple[str, ...]:
     return (f"-fmacro-prefix-map={folder}={name}",)
 
 
-def _without_eigen(sources: Sequence[Path], error: BuildError, who: str) -> BuildError:
-    names = ", ".join(source.name for source in sources)
+def _without_eigen(
+    sources: tuple[Path, ...] | SourceText, error: BuildError, who: str
+) -> BuildError:
+    files = (sources,) if isinstance(sources, SourceText) else sources
+    names = ", ".join(source.name for source in files)
     lines = [line for line in error.output.splitlines() if "Eigen" in line]
     told = BuildError(
         explain(who, f"{names} needs Eigen, which is not installed", _INSTALL_EIGEN, lines[:3])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from msops import _jax_seam as seam
 from msops._backends.aot.companions import Companions
 from msops._backends.aot.operators import BACKEND, NamedOperator, companions_of_operator
+from msops._base.building import Build, SourceText
 from msops._base.logging import warn_once
 from msops._base.paths import get_include
 from msops._calls.library_call import AotCall
@@ -24,10 +26,12 @@ from msops._op_info import OpInfo
 from msops._toolchain import (
     Library,
     check_allowed,
+    check_build,
     read_path,
     require_file,
     require_symbol,
     resolve,
+    resolve_text,
 )
 from msops.errors import (
     ArgumentTypeError,
@@ -44,18 +48,19 @@ _log = logging.getLogger("msops.aot")
 
 @dataclasses.dataclass(frozen=True)
 class AotSource:
-    """Where a kernel comes from: a source or library file, and the symbol in it."""
+    """Where a kernel comes from: a source or library file, or a text; and the symbol in it."""
 
-    path: Path
+    file: Path | SourceText
     symbol: str
 
 
 @dataclasses.dataclass(frozen=True)
 class AotKernel:
-    """A kernel ready to run: the library by content, and the symbol in it."""
+    """A kernel ready to run: the library by content, the symbol in it, and what it was read as."""
 
     library: Library
     symbol: str
+    source: AotSource | None = dataclasses.field(default=None, compare=False)
 
 
 class AotBackend(OpaqueBackend):
@@ -63,16 +68,35 @@ class AotBackend(OpaqueBackend):
 
     func_type = "aot"
     platforms: tuple[str, ...] = ("cpu", "cuda", "rocm")
-    own_options: tuple[str, ...] = ("stateful", "reentrant", "inplace", "host", "cxx11_abi")
+    own_options: tuple[str, ...] = (
+        "stateful",
+        "reentrant",
+        "inplace",
+        "host",
+        "cxx11_abi",
+        "build",
+    )
     may_have_no_outputs = False
     runs_on_host = False
 
     def read(self, func: Any, options: Options, who: str) -> AotSource | NamedOperator:
-        """Splits ``"path:Symbol"`` and checks that the file exists and may be used.
+        """Splits ``"path:Symbol"`` and checks that the files exist and may be used.
 
         A name alone is that of an operator of Ascend.
         """
+        if options.build is not None:
+            check_build(options.build, who)
+        if isinstance(func, SourceText):
+            return AotSource(func, func.name)
         if isinstance(func, str) and func.isidentifier():
+            if options.build is not None:
+                raise ArgumentValueError(
+                    explain(
+                        who,
+                        f"expected a source with build; got the operator {func}",
+                        "Leave build out, or name a source: Custom('file.cc:Name', ...).",
+                    )
+                )
             return BACKEND.read(func, options, who)
         path, symbol = split_func(func, who)
         check_allowed(path, who)
@@ -88,15 +112,13 @@ class AotBackend(OpaqueBackend):
         """
         if isinstance(source, NamedOperator):
             return BACKEND.resolve(source, options, who)
-        library = resolve(
-            source.path, who, include_dirs=(Path(get_include()),), cxx11_abi=options.cxx11_abi
-        )
+        library = build_library(source, options, who)
         companions = companions_of_operator(library, source.symbol)
         if companions is not None:
             operator = BACKEND.read(source.symbol, options, who)
             return dataclasses.replace(operator, companions=companions)
         require_symbol(library, source.symbol, who)
-        return AotKernel(library, source.symbol)
+        return AotKernel(library, source.symbol, source)
 
     def infer(
         self, kernel: AotKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
@@ -163,10 +185,35 @@ def make_backend(func_type: str) -> Backend:
     return AotBackend()
 
 
+def build_library(
+    source: AotSource, options: Options, who: str, flags: tuple[str, ...] = ()
+) -> Library:
+    """Returns the library of a kernel, built or copied unless the cache has it.
+
+    Args:
+      source: where the kernel comes from.
+      options: of the op.
+      who: the op that messages name.
+      flags: further words for the compiler.
+    """
+    build = options.build or Build()
+    if flags:
+        build = dataclasses.replace(build, flags=(*build.flags, *flags))
+    find = resolve_text if isinstance(source.file, SourceText) else resolve
+    return find(
+        source.file,  # type: ignore[arg-type]
+        who,
+        include_dirs=(Path(get_include()),),
+        options=build,
+        cxx11_abi=options.cxx11_abi,
+    )
+
+
 def split_func(func: Any, who: str) -> tuple[Path, str]:
     """Returns the absolute path and the symbol of ``"path:Symbol"``."""
-    path, colon, symbol = func.rpartition(":") if isinstance(func, str) else ("", "", "")
-    if not colon or not path or "\0" in func:
+    text = os.fspath(func) if isinstance(func, os.PathLike) else func
+    path, colon, symbol = text.rpartition(":") if isinstance(text, str) else ("", "", "")
+    if not colon or not path or "\0" in path:
         raise ArgumentTypeError(
             explain(
                 who,

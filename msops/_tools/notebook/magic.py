@@ -14,9 +14,10 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 
+from msops._base.building import Build
 from msops._base.paths import get_include
 from msops._custom.custom import Custom
-from msops._toolchain import Library, require_symbol, resolve
+from msops._toolchain import Library, check_build, require_symbol, resolve
 from msops._toolchain.store import open_store
 from msops._tools.notebook.gradient import kernel_as_bprop
 from msops._tools.notebook.kernel_text import KERNEL_PARAMETERS, find_kernels, other_parameters
@@ -83,6 +84,12 @@ class AotMagics(Magics):
         help="Custom's reg_info, an expression: names attributes, restricts dtypes.",
     )
     @argument(
+        "--build",
+        metavar="EXPR",
+        help="""Custom's build, an expression: further sources, folders of headers, flags and
+        libraries of the cell's library, as a msops.Build.""",
+    )
+    @argument(
         "--path",
         metavar="NAME",
         help="""Binds NAME to the path of the stored source, for what the magic has no option for:
@@ -117,7 +124,8 @@ class AotMagics(Magics):
         path = open_store(WHO).add(
             (_FIRST_LINE + cell).encode(), "cell.cu" if args.cuda else "cell.cc"
         )
-        library = _build(path)
+        build = self._evaluate("--build", args.build)
+        library = _build(path, build)
         gradients = set(map(expression_of, args.bprop))
         symbols = named or _all_kernels(cell, library, gradients)
         options = {
@@ -132,8 +140,9 @@ class AotMagics(Magics):
                 self._infer("shape", options["shape"].get(name), library, symbol),
                 self._infer("dtype", options["dtype"].get(name), library, symbol),
                 "aot",
-                self._bprop(options["bprop"].get(name), cell, library, path),
+                self._bprop(options["bprop"].get(name), cell, library, path, build),
                 self._evaluate("--reg-info", options["reg-info"].get(name)),
+                build=build,
             )
         if args.path:
             bound[check_python_name(args.path)] = str(path)
@@ -155,14 +164,16 @@ class AotMagics(Magics):
         companion = f"{symbol}Infer{'Shape' if half == 'shape' else 'Type'}"
         return None if companion in library.functions else _like_first_input
 
-    def _bprop(self, text: str | None, cell: str, library: Library, path: Path) -> Any:
+    def _bprop(
+        self, text: str | None, cell: str, library: Library, path: Path, build: Build | None
+    ) -> Any:
         """Returns Custom's bprop."""
         if text is None or not text.isidentifier() or keyword.iskeyword(text):
             return self._evaluate("--bprop", text)
         if text in self.shell.user_ns and text not in library.functions:
             return self.shell.user_ns[text]
         _check_kernel(cell, library, text)
-        return kernel_as_bprop(f"{path}:{text}")
+        return kernel_as_bprop(f"{path}:{text}", build)
 
     def _evaluate(self, option: str, text: str | None) -> Any:
         """Returns the value of an option's expression in the user's namespace."""
@@ -192,10 +203,20 @@ def _errors_without_traceback() -> Iterator[None]:
         raise
 
 
-def _build(path: Path) -> Library:
+def _build(path: Path, build: Build | None) -> Library:
     """Builds the stored cell, exactly as `Custom` will ask for it."""
+    if build is not None and not isinstance(build, Build):
+        raise ArgumentTypeError(
+            explain(
+                WHO,
+                f"expected a msops.Build for --build; got {build!r}",
+                "Write --build \"msops.Build(libraries=['openblas'])\", say.",
+            )
+        )
+    options = build or Build()
+    check_build(options, WHO)
     try:
-        return resolve(path, WHO, include_dirs=(Path(get_include()),))
+        return resolve(path, WHO, include_dirs=(Path(get_include()),), options=options)
     except BuildError as error:
         error.add_note(f"Lines are numbered as in the cell: the one with {WHO} is line 1.")
         raise
