@@ -39,8 +39,8 @@ def ascend(kernel: Kernel) -> Kernel:
     These are the loops whose bodies use the variable only counted from the end.
     """
 
-    def change(stmt: Stmt) -> tuple[Stmt, ...]:
-        if not isinstance(stmt, For) or stmt.kind == "serial":
+    def change(stmt: For) -> tuple[Stmt, ...]:
+        if stmt.kind == "serial":
             return (stmt,)
         back, var = mirror(stmt, stmt.var), Var(stmt.var)
         parts = [
@@ -59,4 +59,4 @@ def ascend(kernel: Kernel) -> Kernel:
 
         return (dataclasses.replace(stmt, body=map_all(stmt.body, turned)),)
 
-    return with_body(kernel, rewrite_statements(kernel.body, change))
+    return with_body(kernel, rewrite_statements(kernel.body, change, For))

@@ -52,22 +52,22 @@ def make_indices_explicit(kernel: Kernel) -> Kernel:
                 indices[axis] = _clamped(indices[axis], size)
         return dataclasses.replace(expr, indices=tuple(indices))
 
-    def change(stmt: Stmt) -> tuple[Stmt, ...]:
-        if isinstance(stmt, Store):
-            return (changed_store(stmt),)
+    def change(stmt: For | If) -> tuple[Stmt, ...]:
         return (map_expressions(stmt, lambda expr: clamp(expr, frozenset())),)
 
-    def changed_store(store: Store) -> Stmt:
+    def changed_store(store: Store) -> tuple[Stmt, ...]:
         axes = doubtful(store)
         indices = tuple(clamp(index, frozenset()) for index in store.indices)
         guarded = {(indices[axis], size) for axis, size in axes}
         value = clamp(store.value, guarded)
         store = dataclasses.replace(store, indices=indices, value=value)
         if not axes:
-            return store
-        return If(both(c for axis, size in axes for c in _limits(indices[axis], size)), (store,))
+            return (store,)
+        condition = both(c for axis, size in axes for c in _limits(indices[axis], size))
+        return (If(condition, (store,)),)
 
-    return with_body(kernel, rewrite_statements(kernel.body, change))
+    stored = rewrite_statements(kernel.body, changed_store, Store)
+    return with_body(kernel, rewrite_statements(stored, change, For, If))
 
 
 def _limits(index: Expr, size: int) -> list[Expr]:
@@ -94,7 +94,7 @@ def keep_decisions(kernel: Kernel) -> Kernel:
     """Returns the kernel with what decides over a statement untouched by the statement."""
     names = Names(kernel)
 
-    def kept(stmt: Stmt) -> tuple[Stmt, ...]:
+    def kept(stmt: Store | For | If) -> tuple[Stmt, ...]:
         written = stored_in((stmt,))
         values: list[tuple[Buffer, Expr]] = []
 
@@ -112,8 +112,9 @@ def keep_decisions(kernel: Kernel) -> Kernel:
                 stmt = dataclasses.replace(stmt, begin=keep(begin), end=keep(end))
             case If(condition=condition):
                 stmt = dataclasses.replace(stmt, condition=keep(condition))
+        whole: Stmt = stmt
         for scalar, expr in reversed(values):
-            stmt = Local(scalar, (Store(scalar.name, (), expr), stmt))
-        return (stmt,)
+            whole = Local(scalar, (Store(scalar.name, (), expr), whole))
+        return (whole,)
 
-    return with_body(kernel, rewrite_statements(kernel.body, kept))
+    return with_body(kernel, rewrite_statements(kernel.body, kept, Store, For, If))

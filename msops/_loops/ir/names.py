@@ -15,15 +15,13 @@ class Names:
     """The names in use: those that are reserved, and those of a kernel."""
 
     def __init__(self, kernel: Kernel | None = None, reserved: Iterable[str] = ()) -> None:
-        self._used = set(reserved)
-        if kernel is None:
-            return
-        self._used |= {buffer.name for buffer in (*kernel.parameters, *kernel.buffers)}
-        for stmt in statements(kernel.body):
-            if isinstance(stmt, For):
-                self._used.add(stmt.var)
-            elif isinstance(stmt, Local):
-                self._used.add(stmt.buffer.name)
+        self._kernel = kernel
+        self._reserved = reserved
+
+    @functools.cached_property
+    def _used(self) -> set[str]:
+        # When the first name is asked for: most passes find nothing to change.
+        return {*self._reserved, *(_declared(self._kernel) if self._kernel else ())}
 
     def fresh(self, base: str) -> str:
         """Returns `base`, numbered if it is in use, and takes it."""
@@ -42,8 +40,22 @@ def unique_names(kernel: Kernel, names: Names | None = None) -> Kernel:
       kernel: a kernel.
       names: gives names; None avoids those of the kernel.
     """
+    declared = _declared(kernel)
+    if len(set(declared)) == len(declared):
+        return kernel
     taken = {buffer.name for buffer in (*kernel.parameters, *kernel.buffers)}
     return with_body(kernel, _renamed(kernel.body, {}, names or Names(kernel), taken))
+
+
+def _declared(kernel: Kernel) -> list[str]:
+    """Returns the names of the buffers, loops and locals of a kernel, as often as they appear."""
+    names = [buffer.name for buffer in (*kernel.parameters, *kernel.buffers)]
+    for stmt in statements(kernel.body):
+        if isinstance(stmt, For):
+            names.append(stmt.var)
+        elif isinstance(stmt, Local):
+            names.append(stmt.buffer.name)
+    return names
 
 
 def _renamed(

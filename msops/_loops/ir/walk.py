@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, overload
 
 from msops._loops.ir.nodes import (
     Binary,
@@ -30,6 +30,7 @@ from msops._loops.ir.nodes import (
 )
 
 A = TypeVar("A", Load, Store)
+T = TypeVar("T", bound=Stmt)
 N = TypeVar("N", bound=Expr | Stmt | Buffer | Kernel)
 
 
@@ -260,15 +261,36 @@ def map_bodies_within(
     return map_bodies(stmt, lambda body: change(body, next(insides)))
 
 
+@overload
 def rewrite_statements(
-    body: tuple[Stmt, ...], change: Callable[[Stmt], tuple[Stmt, ...]]
+    body: tuple[Stmt, ...], change: Callable[[T], tuple[Stmt, ...]], kind: type[T], /
+) -> tuple[Stmt, ...]: ...
+
+
+@overload
+def rewrite_statements(
+    body: tuple[Stmt, ...], change: Callable[[T], tuple[Stmt, ...]], /, *kinds: type[Stmt]
+) -> tuple[Stmt, ...]: ...
+
+
+def rewrite_statements(
+    body: tuple[Stmt, ...], change: Callable[[Any], tuple[Stmt, ...]], /, *kinds: type[Any]
 ) -> tuple[Stmt, ...]:
-    """Returns the body with each statement replaced by what `change` returns, innermost first."""
-    return tuple(
-        new
-        for stmt in body
-        for new in change(map_bodies(stmt, lambda inner: rewrite_statements(inner, change)))
-    )
+    """Returns the body with statements replaced by what `change` returns, innermost first.
+
+    Args:
+      body: the statements.
+      change: is called with each statement of some kinds; the others stay.
+      kinds: their classes.
+    """
+    found: list[Stmt] = []
+    for old in body:
+        stmt = map_bodies(old, lambda inner: rewrite_statements(inner, change, *kinds))
+        if isinstance(stmt, kinds):
+            found += change(stmt)
+        else:
+            found.append(stmt)
+    return tuple(found)
 
 
 def rewrite_loops(
@@ -302,11 +324,8 @@ def map_accesses(body: tuple[Stmt, ...], change: ChangeAccess) -> tuple[Stmt, ..
     def part(expr: Expr) -> Expr:
         return change(expr) if isinstance(expr, Load) else expr
 
-    def whole(stmt: Stmt) -> tuple[Stmt, ...]:
-        stmt = map_expressions(stmt, lambda expr: rewrite(expr, part))
-        return (change(stmt) if isinstance(stmt, Store) else stmt,)
-
-    return rewrite_statements(body, whole)
+    loads_changed = map_all(body, lambda expr: rewrite(expr, part))
+    return rewrite_statements(loads_changed, lambda store: (change(store),), Store)
 
 
 def rewrite_all(body: tuple[Stmt, ...], change: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:

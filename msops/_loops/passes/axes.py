@@ -28,13 +28,13 @@ def keep_axes(kernel: Kernel, kept: Mapping[str, Sequence[int]]) -> Kernel:
     def accessed(access: A, /) -> A:
         return with_parts(access, indices=chosen(access.indices, access.buffer))
 
-    def statement(stmt: Stmt) -> tuple[Stmt, ...]:
-        if isinstance(stmt, Local):
-            stmt = with_parts(stmt, buffer=declared(stmt.buffer))
-        return (stmt,)
+    def local(stmt: Local) -> tuple[Stmt, ...]:
+        return (with_parts(stmt, buffer=declared(stmt.buffer)),)
 
+    if not kept:
+        return kernel
     return with_parts(
         kernel,
         buffers=tuple(map(declared, kernel.buffers)),
-        body=rewrite_statements(map_accesses(kernel.body, accessed), statement),
+        body=rewrite_statements(map_accesses(kernel.body, accessed), local, Local),
     )

@@ -12,8 +12,8 @@ The pass comes before the loops are distributed, which then sees plain updates.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
+from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,
@@ -29,7 +29,7 @@ from msops._loops.ir.nodes import (
     Unary,
 )
 from msops._loops.ir.operators import REDUCIBLE
-from msops._loops.ir.walk import map_bodies, with_body
+from msops._loops.ir.walk import rewrite_loops, rewrite_statements, with_body
 from msops._loops.passes.extremes import find_extreme, is_element, reads
 from msops._loops.passes.search import split_search
 
@@ -37,26 +37,21 @@ from msops._loops.passes.search import split_search
 def rewrite_conditional_reductions(kernel: Kernel) -> Kernel:
     """Returns the kernel with conditional updates in loops as plain ones."""
     names = Names(kernel)
-    return with_body(kernel, _body(kernel.body, names, in_loop=False))
 
-
-def _body(body: Sequence[Stmt], names: Names, in_loop: bool) -> tuple[Stmt, ...]:
-    return tuple(new for stmt in body for new in _statement(stmt, names, in_loop))
-
-
-def _statement(stmt: Stmt, names: Names, in_loop: bool) -> tuple[Stmt, ...]:
-    inside = in_loop or isinstance(stmt, For)
-    stmt = map_bodies(stmt, lambda body: _body(body, names, inside))
-    if not in_loop and not isinstance(stmt, For):
+    def change(stmt: Store | For | If) -> tuple[Stmt, ...]:
+        match stmt:
+            case Store():
+                return (_from_choice(stmt),)
+            case If(then=(Store(),), otherwise=()):
+                return (_from_condition(stmt),)
+            case For():
+                return split_search(stmt, names) or (stmt,)
         return (stmt,)
-    match stmt:
-        case Store():
-            return (_from_choice(stmt),)
-        case If(then=(Store(),), otherwise=()):
-            return (_from_condition(stmt),)
-        case For():
-            return split_search(stmt, names) or (stmt,)
-    return (stmt,)
+
+    def outermost(loop: For, _: Scope) -> tuple[Stmt, ...]:
+        return rewrite_statements((loop,), change, Store, For, If)
+
+    return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), outermost))
 
 
 # Updates of one element.

@@ -46,7 +46,7 @@ def _body(body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
         if start is None:
             found.append(map_bodies_within(stmt, scope, _body))
             continue
-        neutral = _neutral(loops, start, body[number + 1 :], scope.ranges)
+        neutral = _neutral(loops, start, body[number + 1 :], scope)
         found.append(_storing(stmt, neutral) if neutral else stmt)
     return tuple(found)
 
@@ -61,13 +61,13 @@ def _nest(stmt: Stmt) -> tuple[tuple[For, ...], Store | None]:
 
 
 def _neutral(
-    loops: Sequence[For], start: Store, rest: Sequence[Stmt], ranges: Ranges
+    loops: Sequence[For], start: Store, rest: Sequence[Stmt], scope: Scope
 ) -> Const | None:
     """Returns the number that can be stored instead of a start, if there is one."""
     sources = {load.buffer for load in loads(start.value)}
     for stmt in rest:
         if any(access.buffer == start.buffer for access in accesses_in((stmt,))):
-            return _neutral_for(loops, start, stmt, ranges)
+            return _neutral_for(loops, start, stmt, scope.ranges)
         if not sources.isdisjoint(stored_in((stmt,))):
             return None
     return None

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.ranges import Range, is_within, loop_range, nested_ranges, range_of
+from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -38,6 +39,7 @@ from msops._loops.ir.walk import (
     map_bodies,
     map_expressions,
     rewrite,
+    rewrite_loops,
     substitute,
     variables,
     with_parts,
@@ -52,18 +54,14 @@ def expand_carried(kernel: Kernel) -> Kernel:
     buffers = {buffer.name: buffer for buffer in (*kernel.parameters, *kernel.buffers)}
     added: list[Buffer] = []
 
-    def change(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        result: list[Stmt] = []
-        for stmt in body:
-            expanded = _expand(stmt, buffers, names) if isinstance(stmt, For) else None
-            if expanded is None:
-                result.append(map_bodies(stmt, change))
-            else:
-                added.append(expanded[0])
-                result += expanded[1]
-        return tuple(result)
+    def change(loop: For, _: Scope) -> tuple[Stmt, ...] | None:
+        expanded = _expand(loop, buffers, names)
+        if expanded is None:
+            return None
+        added.append(expanded[0])
+        return expanded[1]
 
-    body = change(kernel.body)
+    body = rewrite_loops(kernel.body, Scope.of(kernel), change)
     return with_parts(kernel, buffers=(*kernel.buffers, *added), body=body)
 
 

@@ -52,12 +52,12 @@ def expand_locals(kernel: Kernel) -> Kernel:
         indices = (*expanded[access.buffer].prefix, *access.indices)
         return dataclasses.replace(access, indices=indices)
 
-    def replaced(stmt: Stmt) -> tuple[Stmt, ...]:
-        if isinstance(stmt, Local):
-            return (*expanded[stmt.buffer.name].clearing, *stmt.body)
-        return (stmt,)
+    def replaced(local: Local) -> tuple[Stmt, ...]:
+        return (*expanded[local.buffer.name].clearing, *local.body)
 
-    body = rewrite_statements(map_accesses(kernel.body, moved), replaced)
+    if not expanded:
+        return kernel
+    body = rewrite_statements(map_accesses(kernel.body, moved), replaced, Local)
     buffers = (*kernel.buffers, *(local.buffer for local in expanded.values()))
     return with_parts(kernel, buffers=buffers, body=body)
 

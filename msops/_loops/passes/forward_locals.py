@@ -47,10 +47,8 @@ def forward_indices(kernel: Kernel) -> Kernel:
 
 
 def _forwarded(kernel: Kernel, wants: Callable[[Expr, int], bool]) -> Kernel:
-    def change(stmt: Stmt) -> tuple[Stmt, ...]:
-        return _without(stmt, wants) if isinstance(stmt, Local) else (stmt,)
-
-    return with_body(kernel, rewrite_statements(kernel.body, change))
+    body = rewrite_statements(kernel.body, lambda local: _without(local, wants), Local)
+    return with_body(kernel, body)
 
 
 def _without(local: Local, wants: Callable[[Expr, int], bool]) -> tuple[Stmt, ...]:

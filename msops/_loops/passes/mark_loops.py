@@ -23,9 +23,7 @@ def mark_loops(kernel: Kernel, kinds: Mapping[str, LoopKind] | None = None) -> K
     """
     known = find_kinds(kernel).by_variable if kinds is None else kinds
 
-    def marked(stmt: Stmt) -> tuple[Stmt, ...]:
-        if isinstance(stmt, For):
-            stmt = with_parts(stmt, kind=known[stmt.var])
-        return (stmt,)
+    def marked(loop: For) -> tuple[Stmt, ...]:
+        return (with_parts(loop, kind=known[loop.var]),)
 
-    return with_body(kernel, rewrite_statements(kernel.body, marked))
+    return with_body(kernel, rewrite_statements(kernel.body, marked, For))

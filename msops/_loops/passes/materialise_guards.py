@@ -22,11 +22,13 @@ def materialise_guards(kernel: Kernel) -> Kernel:
     """Returns the kernel in which no body stores to what its conditions and bounds read."""
     names = Names(kernel)
 
-    body = rewrite_statements(kernel.body, lambda stmt: (_steady(stmt, names),))
-    return with_body(kernel, body)
+    def change(stmt: For | If) -> tuple[Stmt, ...]:
+        return (_steady(stmt, names),)
+
+    return with_body(kernel, rewrite_statements(kernel.body, change, For, If))
 
 
-def _steady(stmt: Stmt, names: Names) -> Stmt:
+def _steady(stmt: For | If, names: Names) -> Stmt:
     match stmt:
         case If(condition=condition, then=then, otherwise=otherwise):
             is_single = len(then) == 1 and isinstance(then[0], Store) and not otherwise

@@ -43,17 +43,20 @@ def privatise(kernel: Kernel) -> Kernel:
     for buffer, loop in homes.values():
         moved.setdefault(loop, []).append(buffer)
 
-    def change(stmt: Stmt) -> tuple[Stmt, ...]:
-        if isinstance(stmt, Local) and stmt.buffer.name in homes:
-            return stmt.body
-        if isinstance(stmt, For):
-            for buffer in moved.get(stmt.var, ()):
-                local = Local(buffer, stmt.body, location=stmt.location)
-                stmt = dataclasses.replace(stmt, body=(local,))
-        return (stmt,)
+    def move_out(local: Local) -> tuple[Stmt, ...]:
+        return local.body if local.buffer.name in homes else (local,)
 
+    def move_in(loop: For) -> tuple[Stmt, ...]:
+        for buffer in moved.get(loop.var, ()):
+            local = Local(buffer, loop.body, location=loop.location)
+            loop = dataclasses.replace(loop, body=(local,))
+        return (loop,)
+
+    if not homes:
+        return kernel
     kept = tuple(buffer for buffer in kernel.buffers if buffer.name not in homes)
-    body = rewrite_statements(kernel.body, change)
+    outside = rewrite_statements(kernel.body, move_out, Local)
+    body = rewrite_statements(outside, move_in, For)
     return with_parts(kernel, buffers=kept, body=body)
 
 

@@ -93,4 +93,4 @@ def _without_stores(body: tuple[Stmt, ...], name: str) -> tuple[Stmt, ...]:
         has_effect = stmt.buffer != name if isinstance(stmt, Store) else any(bodies(stmt))
         return (stmt,) if has_effect else ()
 
-    return rewrite_statements(body, kept)
+    return rewrite_statements(body, kept, Store, For, If, Local)

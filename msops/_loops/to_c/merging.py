@@ -15,10 +15,10 @@ from msops._loops.ir.walk import rewrite_statements, with_body
 
 def merge_branches(kernel: Kernel) -> Kernel:
     """Returns the kernel with such conditions turned into expressions."""
-    return with_body(kernel, rewrite_statements(kernel.body, lambda stmt: (_merged(stmt),)))
+    return with_body(kernel, rewrite_statements(kernel.body, lambda stmt: (_merged(stmt),), If))
 
 
-def _merged(stmt: Stmt) -> Stmt:
+def _merged(stmt: If) -> Stmt:
     match stmt:
         case If(condition=condition, then=(Store() as then,), otherwise=(Store() as other,)) if (
             then.buffer,

@@ -72,7 +72,7 @@ def _summed(loop: For, updates: Updates, ranges: Ranges, names: Names) -> tuple[
         scalar = Load(scalars[element].name, (), scalars[element].dtype)
         before.append(Store(scalar.buffer, (), _cast(target, scalar.dtype)))
         after.append(Store(target.buffer, target.indices, _cast(scalar, target.dtype)))
-    replaced = rewrite_statements(loop.body, lambda stmt: (_updated(stmt, scalars) or stmt,))
+    replaced = rewrite_statements(loop.body, lambda s: (_updated(s, scalars) or s,), Store)
     body: tuple[Stmt, ...] = (*before, dataclasses.replace(loop, body=replaced), *after)
     for scalar_buffer in reversed(scalars.values()):
         body = (Local(scalar_buffer, body, location=loop.location),)
@@ -148,9 +148,9 @@ def _are_alone(loop: For, found: Updates) -> bool:
     return True
 
 
-def _updated(stmt: Stmt, buffers: dict[tuple[str, tuple[Expr, ...]], Buffer]) -> Store | None:
+def _updated(stmt: Store, buffers: dict[tuple[str, tuple[Expr, ...]], Buffer]) -> Store | None:
     """Returns an update of a fixed element as the update of its scalar."""
-    if not isinstance(stmt, Store) or (stmt.buffer, stmt.indices) not in buffers:
+    if (stmt.buffer, stmt.indices) not in buffers:
         return None
     update = sum_of(stmt)
     assert update is not None

@@ -9,30 +9,26 @@ Each thread of a grid then has a sum to itself.
 
 from __future__ import annotations
 
-import dataclasses
-
+from msops._loops.analysis.scope import Scope
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
-from msops._loops.ir.walk import expressions, map_bodies, statements, with_body
+from msops._loops.ir.walk import expressions, rewrite_loops, statements, with_body, with_parts
 
 
 def turn_reductions(kernel: Kernel) -> Kernel:
     """Returns the kernel with the parallel loops outside, where that means the same."""
-    return with_body(kernel, _turned(kernel.body))
+    return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), _turned))
 
 
-def _turned(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    return tuple(_statement(stmt) for stmt in body)
-
-
-def _statement(stmt: Stmt) -> Stmt:
-    if isinstance(stmt, For) and stmt.kind == "parallel":
+def _turned(loop: For, scope: Scope) -> tuple[Stmt, ...]:
+    if loop.kind == "parallel":
         # A thread runs what is inside: how the loops there are ordered does not matter.
-        return stmt
-    stmt = map_bodies(stmt, _turned)
-    match stmt:
-        case For(kind="reduction", body=(For(kind="parallel") as inner,)) if _may_turn(stmt, inner):
-            return dataclasses.replace(inner, body=(dataclasses.replace(stmt, body=inner.body),))
-    return stmt
+        return (loop,)
+    (inside,) = scope.inside(loop)
+    loop = with_parts(loop, body=rewrite_loops(loop.body, inside, _turned))
+    match loop:
+        case For(kind="reduction", body=(For(kind="parallel") as inner,)) if _may_turn(loop, inner):
+            return (with_parts(inner, body=(with_parts(loop, body=inner.body),)),)
+    return (loop,)
 
 
 def _may_turn(loop: For, inner: For) -> bool:

@@ -7,6 +7,7 @@ dimensions, since each iteration has a buffer of its own.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,17 +52,17 @@ class Access:
     relation: isl.Map
     is_exact: bool
 
-    @property
+    @functools.cached_property
     def buffer(self) -> str:
         """The name of the buffer."""
         return self.node.buffer
 
-    @property
+    @functools.cached_property
     def private_loops(self) -> int:
         """The number of loops around the `Local` of the buffer; 0 for one of the kernel."""
         return int(self.relation.dim(isl.dim_type.out)) - len(self.declared.shape)
 
-    @property
+    @functools.cached_property
     def loops(self) -> tuple[For, ...]:
         """The enclosing loops, outermost first."""
         return self.domain.loops

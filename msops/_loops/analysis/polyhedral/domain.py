@@ -9,6 +9,7 @@ not exact: it holds the iterations that may run.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 
 from msops._loops.analysis.polyhedral.library import isl
@@ -52,12 +53,12 @@ class Domain:
         once = isl.Set.universe(isl.Space.set_alloc(context, 0, 0))
         return Domain(Scope.of(kernel), once, True)
 
-    @property
+    @functools.cached_property
     def loops(self) -> tuple[For, ...]:
         """The enclosing loops, outermost first."""
         return self.scope.loops
 
-    @property
+    @functools.cached_property
     def ranges(self) -> Ranges:
         """The interval of the variable of each enclosing loop."""
         return self.scope.ranges
