@@ -11,6 +11,9 @@ import numpy as np
 import optax
 import pytest
 from custom_ops import CASES, Case
+from jax.experimental.jet import jet
+
+from msops.errors import GradientTypeError
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
@@ -50,6 +53,38 @@ def test_op_runs_with_jit_disabled(case: Case) -> None:
         assert_same(op(*inputs), expected)
         assert_same(jax.jit(op)(*inputs), expected)
         assert_same(jax.grad(lambda *xs: weighted_sum(op(*xs)))(*inputs), slope)
+
+
+@each_case
+def test_no_call_moves_data_where_a_transfer_guard_forbids_it(case: Case) -> None:
+    op, inputs = case.make(), case.inputs()
+    batch = [jnp.stack([x, x + 1]) for x in inputs]
+    cotangent = jax.tree.map(jnp.ones_like, op(*inputs))
+    fresh = case.make()
+    with jax.transfer_guard("disallow"):
+        for function in (fresh, jax.jit(fresh)):
+            function(*inputs)
+            jax.vmap(function)(*batch)
+        # Eagerly, rules of differentiation move their constants, as all of jax.numpy does.
+        jax.jit(lambda dout, *xs: jax.vjp(fresh, *xs)[1](dout))(cotangent, *inputs)
+
+
+@each_case
+def test_jet_is_refused_in_words_of_ours(case: Case) -> None:
+    op, inputs = case.make(), case.inputs()
+    series = [[jnp.ones_like(x)] for x in inputs]
+    for function in (op, jax.jit(op)):
+        with pytest.raises(GradientTypeError, match=r"^Custom '.*jet is applied to it"):
+            jet(function, inputs, series)
+
+
+@each_case
+def test_sequential_vmap_gives_what_one_call_per_element_gives(case: Case) -> None:
+    op, inputs = case.make(), case.inputs()
+    batch = [jnp.stack([x, 2 * x]) for x in inputs]
+    rows = [case.numpy(*(np.asarray(x[i]) for x in batch)) for i in range(2)]
+    expected = jax.tree.map(lambda *parts: np.stack(parts), *rows)
+    assert_same(jax.vmap(jax.custom_batching.sequential_vmap(op))(*batch), expected)
 
 
 @each_case

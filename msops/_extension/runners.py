@@ -198,6 +198,7 @@ def _primitive() -> Any:
         lower=_lower,
         batch=_batch,
         jvp=_jvp,
+        transpose=_transpose,
         impl=_impl,
         runs_on_host=False,
     )
@@ -250,6 +251,24 @@ def _jvp(
         )
     results = _primitive().bind(*primals, runner=runner, signature=signature)
     return results, [seam.zero_tangent(jax.typeof(result)) for result in results]
+
+
+def _transpose(
+    args: Sequence[Any],
+    linear: Sequence[int],
+    cotangents: Sequence[Any],
+    *,
+    runner: TracedRunner,
+    signature: Signature,
+) -> Sequence[Any]:
+    raise GradientTypeError(
+        explain(
+            _who(runner),
+            "jax.linear_transpose is applied to it, and a PyboostRunner has no transpose",
+            "Use jax.vjp, with a mindspore::pynative::autograd::Function that has a Backward; or "
+            "give the transpose by jax.custom_derivatives.linear_call.",
+        )
+    )
 
 
 @dataclasses.dataclass(frozen=True)

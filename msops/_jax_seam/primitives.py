@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import logging
 import pathlib
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 from jax._src import core, dispatch, effects, source_info_util
+from jax._src.custom_derivatives import custom_vjp_call_p
 from jax._src.interpreters import ad as _ad
 from jax._src.interpreters.mlir import _uncacheable_primitives
 from jax._src.util import weakref_cache_key_types
@@ -17,7 +19,7 @@ from jax.interpreters import ad, batching, mlir
 
 from msops._jax_seam.lowering import run_rule
 from msops._jax_seam.values import shaped_array
-from msops.errors import MsopsError
+from msops.errors import GradientTypeError, MsopsError, explain
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 """JAX's names of the platforms an op has a lowering rule for."""
@@ -66,6 +68,26 @@ logging.getLogger("jax._src.callback").addFilter(_NotOurs())
 source_info_util.register_exclusion(f"{pathlib.Path(__file__).parent.parent}/")
 
 
+class _Primitive(core.Primitive):
+    """A primitive with several results that says that `jax.experimental.jet` cannot have it."""
+
+    multiple_results = True
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        # Not a rule of jet's: that would import jet, and JAX's jet of a custom_vjp ends earlier.
+        jet = sys.modules.get("jax.experimental.jet")
+        if jet is not None and any(isinstance(arg, jet.JetTracer) for arg in args):
+            operator = params.get("operator")
+            raise GradientTypeError(
+                explain(
+                    getattr(operator, "who", f"'{self.name}'"),
+                    "jax.experimental.jet is applied to it, and a kernel has no Taylor series",
+                    "Nest jax.jvp or jax.jacfwd instead, as often as the order.",
+                )
+            )
+        return super().bind(*args, **params)
+
+
 def new_primitive(
     name: str,
     *,
@@ -73,6 +95,7 @@ def new_primitive(
     lower: Callable[..., Sequence[Any]],
     batch: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
     jvp: Callable[..., tuple[Sequence[Any], Sequence[Any]]],
+    transpose: Callable[..., Sequence[Any]],
     impl: Callable[..., Sequence[Any]],
     runs_on_host: bool,
 ) -> core.Primitive:
@@ -84,12 +107,13 @@ def new_primitive(
       lower: ``(lowering, *operands, **params) -> results``, with a `Lowering`.
       batch: ``(args, dims, **params) -> (results, dims)``.
       jvp: ``(primals, tangents, **params) -> (results, tangents)``.
+      transpose: ``(args, linear, cotangents, **params) -> cotangents of the linear arguments``, for
+        `jax.linear_transpose`: `linear` are positions, and `args` has zeros there.
       impl: ``(*arrays, **params) -> results``, for eager use.
       runs_on_host: whether it lowers to a host callback, which needs the devices and an own copy
         of its lowering at each use.
     """
-    primitive = core.Primitive(name)
-    primitive.multiple_results = True
+    primitive = _Primitive(name)
     primitive.def_effectful_abstract_eval(abstract_eval)
 
     primitive.def_impl(impl)
@@ -104,7 +128,21 @@ def new_primitive(
         dispatch.prim_requires_devices_during_lowering.add(primitive)
     batching.primitive_batchers[primitive] = batch
     ad.primitive_jvps[primitive] = jvp
+    ad.primitive_transposes[primitive] = functools.partial(_run_transpose, transpose)
     return primitive
+
+
+def _run_transpose(
+    transpose: Callable[..., Sequence[Any]], cotangents: Sequence[Any], *args: Any, **params: Any
+) -> Sequence[Any]:
+    """Runs a rule of `new_primitive` as JAX calls a transpose rule."""
+    linear = tuple(i for i, arg in enumerate(args) if ad.is_undefined_primal(arg))
+    known = [
+        ad.instantiate_zeros(ad.Zero(a.aval)) if i in linear else a for i, a in enumerate(args)
+    ]
+    whole = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+    found = iter(transpose(known, linear, whole, **params))
+    return [next(found) if i in linear else None for i in range(len(args))]
 
 
 def new_linear_primitive(
@@ -126,8 +164,7 @@ def new_linear_primitive(
       infer: ``(*args, **params) -> results`` as `jax.ShapeDtypeStruct`s; by default `function` is
         traced for them.
     """
-    primitive = core.Primitive(name)
-    primitive.multiple_results = True
+    primitive = _Primitive(name)
 
     def abstract_eval(*avals: Any, **params: Any) -> Any:
         args = map(_as_struct, avals)
@@ -196,6 +233,41 @@ batching.primitive_batchers[_ad.custom_lin_p] = _refuse_forward_mode
 mlir.register_lowering(_ad.custom_lin_p, _refuse_forward_mode)
 
 
+def _holds_ours(jaxpr: core.Jaxpr) -> bool:
+    return any(isinstance(equation.primitive, _Primitive) for equation in jaxpr.eqns) or any(
+        map(_holds_ours, core.subjaxprs(jaxpr))
+    )
+
+
+def _transpose_custom_vjp(
+    cotangents: Sequence[Any], *args: Any, call_jaxpr: Any, **params: Any
+) -> Sequence[Any]:
+    """Transposes a `jax.custom_vjp` around a primitive of ours by that primitive's rule."""
+    if not _holds_ours(call_jaxpr.jaxpr):
+        # What JAX raises without this rule.
+        raise NotImplementedError(
+            "Transpose rule (for reverse-mode differentiation) for 'custom_vjp_call' not "
+            "implemented"
+        )
+
+    def transpose(
+        known: Sequence[Any], linear: Sequence[int], cotangents: Sequence[Any]
+    ) -> Sequence[Any]:
+        def body(*values: Any) -> list[Any]:
+            flat = list(known)
+            for position, value in zip(linear, values, strict=True):
+                flat[position] = value
+            return core.jaxpr_as_fun(call_jaxpr)(*flat)
+
+        transposed = jax.linear_transpose(body, *(known[i] for i in linear))
+        return transposed(list(cotangents))
+
+    return _run_transpose(transpose, cotangents, *args)
+
+
+ad.primitive_transposes[custom_vjp_call_p] = _transpose_custom_vjp
+
+
 def _as_struct(aval: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
 
@@ -212,6 +284,7 @@ def forget_primitive(primitive: core.Primitive) -> None:
         *mlir._platform_specific_lowerings.values(),
         batching.fancy_primitive_batchers,
         ad.primitive_jvps,
+        ad.primitive_transposes,
     ]
     for table in tables:
         table.pop(primitive, None)

@@ -99,11 +99,11 @@ def _push(
         rule = operator.definition.options.jvp
         if rule is not None:
             directions = dict(zip(live, tangents, strict=True))
-            return _ask_rule(rule.function, operator, call, primals, results, directions)
+            return ask_rule(rule.function, operator, call, primals, results, directions)
         return _transpose_bprop(operator, call, primals, results, live, tangents)
 
 
-def _ask_rule(
+def ask_rule(
     rule: Callable[..., Any],
     operator: BoundOp,
     call: Call,
@@ -172,7 +172,7 @@ def _transpose_bprop(
     floats = [result for result in results if _is_float(result)]
 
     def pull(*douts: Any) -> Sequence[Any]:
-        return _pull(operator, call, primals, results, live, douts)
+        return pull_back(operator, call, primals, results, live, douts)
 
     def transpose(douts: Sequence[Any], tangents: Sequence[Any]) -> Sequence[Any]:
         gradients: Sequence[Any] = jax.vjp(pull, *douts)[1](list(tangents))
@@ -198,7 +198,7 @@ def _transpose_bprop(
     return transpose(zeros, tangents)
 
 
-def _pull(
+def pull_back(
     operator: BoundOp,
     call: Call,
     primals: Sequence[Any],
@@ -237,7 +237,7 @@ def _transpose_push(
     linear: int,
 ) -> Sequence[Any]:
     primals, results, _ = _split(known, call, 0)
-    return _pull(operator, call, primals, results, live, cotangents)
+    return pull_back(operator, call, primals, results, live, cotangents)
 
 
 def _batch_push(

@@ -22,6 +22,7 @@ from msops._op_info import OpInfo, bind_attributes, match
 from msops._primitive.batching import batch, map_elements
 from msops._primitive.reverse_mode import refuse_differentiation
 from msops._primitive.traced import differentiate
+from msops._primitive.transposition import transpose
 from msops.errors import BackendError, explain
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Operator:
             lower=_lower,
             batch=_batch,
             jvp=_jvp,
+            transpose=_transpose,
             impl=_impl,
             runs_on_host=definition.backend.runs_on_host or definition.options.host,
         )
@@ -310,3 +312,14 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operator: Operator,
     if any(jnp.issubdtype(result.dtype, jnp.inexact) for result in results):
         raise refuse_differentiation(operator.who)
     return results, [seam.zero_tangent(jax.typeof(result)) for result in results]
+
+
+def _transpose(
+    args: Sequence[Any],
+    linear: Sequence[int],
+    cotangents: Sequence[Any],
+    *,
+    operator: Operator,
+    call: Call,
+) -> Sequence[Any]:
+    return transpose(operator, call, args, linear, cotangents)

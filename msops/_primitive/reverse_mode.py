@@ -108,6 +108,18 @@ def refuse_differentiation(who: str) -> GradientTypeError:
     )
 
 
+def refuse_transposition(who: str) -> GradientTypeError:
+    """Returns the error for the transpose of an op that has no gradient."""
+    return GradientTypeError(
+        explain(
+            who,
+            "jax.linear_transpose is applied to it, and it has no bprop",
+            "If the op is linear, its transpose is its bprop: Custom(..., bprop=lambda x, out, "
+            "dout: (transposed(dout),)).",
+        )
+    )
+
+
 def refuse_forward_mode(who: str) -> GradientTypeError:
     """Returns the error for forward mode of an op whose bprop gives reverse mode only."""
     return GradientTypeError(

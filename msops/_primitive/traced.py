@@ -41,7 +41,7 @@ def differentiate(
         directions = [tangents[i] for i in live]
         with jax.named_scope(operator.primitive_name):
             if traced.pullback is None:
-                pushed = _push_forward(traced.function, live, primals, directions)
+                pushed = push_forward(traced.function, live, primals, directions)
             else:
                 pushed = _tangent.bind(
                     *primals,
@@ -62,7 +62,7 @@ def _is_float(value: Any) -> bool:
     return bool(jnp.issubdtype(value.dtype, np.floating))
 
 
-def _push_forward(
+def push_forward(
     function: Function, live: Sequence[int], primals: Sequence[Any], directions: Sequence[Any]
 ) -> Sequence[Any]:
     """Returns the tangents of the float results along `directions` of the inputs `live`."""
@@ -85,7 +85,7 @@ def _tangent_function(
     with call.face():
         traced = operator.traced(call, primals)
         assert traced is not None, "only what is traced is differentiated so"
-        return _push_forward(traced.function, live, primals, directions)
+        return push_forward(traced.function, live, primals, directions)
 
 
 def _tangent_transpose(
