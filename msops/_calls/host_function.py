@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from msops._op.request import Request
@@ -55,19 +56,23 @@ class HostFunction:
         self._narrows = call.tensors and not any(array.dtype in _WIDE for array in request.inputs)
         # A kernel that is called for a whole batch gets an array of them.
         self._numbers = () if call.batch else call.numbers
-        self._attributes = attributes
-        self._group = None if all(length is None for length in call.layout) else call.group
+        only = _keyword_only(function) if attributes else ()
+        self._attributes = tuple(v for name, v in request.attributes if name not in only)
+        self._named = {name: value for name, value in request.attributes if name in only}
+        self._group = None if all(slot is None for slot in call.layout) else call.group
+        self._pack, self._unpack = request.outputs.pack, request.outputs.unpack
+        self._tree = request.outputs.tree
         self._takes_out = bool(self._structs) and takes_out(
-            function, len(call.layout) + len(attributes)
+            function, len(call.layout) + len(self._attributes)
         )
         self.function = function
         self.dtypes = tuple(np.dtype(array.dtype) for array in (*request.inputs, *self._structs))
         names = ",".join(dtype.name for dtype in self.dtypes)
         self.description = (
             f"{self._who} {call} {attributes} {names} {len(request.inputs)} {self._returns_tuple} "
-            f"{self._copies} {request.options.inplace}"
+            f"{self._copies} {request.options.inplace} {list(self._named)} {self._tree or ''}"
         )
-        self._key = (key, self.description)
+        self._key = (key, self.description, call.layout, self._tree)
         self._hash = hash(self.description)
         self.inplace = request.aliases()
 
@@ -103,8 +108,9 @@ class HostFunction:
             arguments = [*arguments, *self._attributes]
         try:
             if self._takes_out:
-                out = outputs if self._returns_tuple else outputs[0]
-                result = self.function(*arguments, out=out)
+                result = self.function(*arguments, **self._named, out=self._pack(outputs))
+            elif self._named:
+                result = self.function(*arguments, **self._named)
             else:
                 result = self.function(*arguments)
         except MsopsError:
@@ -177,6 +183,18 @@ class HostFunction:
         )
 
     def _several(self, result: Any, count: int) -> Sequence[Any]:
+        if self._tree is not None:
+            values = self._unpack(result)
+            if values is not None:
+                return values
+            raise InferenceValueError(
+                explain(
+                    self._who,
+                    f"expected a result in the structure of out, {self._tree}; its function "
+                    f"returned {_structure_of(result)}",
+                    "Return one array per output, in that structure.",
+                )
+            )
         if isinstance(result, (tuple, list)):
             if len(result) == count:
                 return result
@@ -217,6 +235,21 @@ def takes_out(function: Callable[..., Any], count: int) -> bool:
             by_name = parameter.kind is parameter.KEYWORD_ONLY
             return by_name or (parameter.kind is parameter.POSITIONAL_OR_KEYWORD and index >= count)
     return False
+
+
+def _keyword_only(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Returns the names of the parameters that can only be given by name."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # built in, without a signature
+        return ()
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def _structure_of(value: Any) -> str:
+    if value is None:
+        return "None (did it forget to return?)"
+    return str(jax.tree.structure(value))
 
 
 def _traceback_text(error: BaseException) -> str:

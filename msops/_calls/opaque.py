@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,8 +23,9 @@ class OpaqueBackend:
     requires_op_info = False
     vmap = "sequential"
     compile_attrs: tuple[str, ...] = ()
-    takes_tuples = False
+    takes_trees = False
     takes_values = False
+    has_attributes_by_default = False
     compiles_per_shape = False
     runs_once = False
     """Whether XLA must not call a kernel on each device of a program that it partitions."""
@@ -31,6 +33,10 @@ class OpaqueBackend:
     def settle(self, source: Any, options: Options, infos: Sequence[OpInfo], who: str) -> Options:
         """Returns the options: nothing is asked of the op info, nor implied by it."""
         return options
+
+    def signature(self, source: Any) -> inspect.Signature | None:
+        """Returns None: the kernel is no Python function."""
+        return None
 
     def trace(self, kernel: Any, request: Request) -> Traced | None:
         """Returns None: the kernel is no JAX code."""

@@ -6,9 +6,10 @@ The file is long because of its docstrings: they are the reference that users re
 from __future__ import annotations
 
 import copy
+import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ from msops._backends import find_backend
 from msops._base.building import Build
 from msops._base.kernel_errors import call_compiled
 from msops._custom.explain import cost_of_call, explain_call, html_table, lowered_text, stand_in
+from msops._custom.help import OfInstance, help_text
 from msops._custom.options import (
     add_side_effects,
     check_op_info,
@@ -26,6 +28,12 @@ from msops._custom.options import (
     choose_func_type,
     name_of,
     read_options,
+)
+from msops._custom.parameters import (
+    input_names,
+    place_keywords,
+    read_attributes,
+    signature_of_call,
 )
 from msops._face import context
 from msops._face.tensor import Tensor, holds, unwrap, wrap
@@ -35,12 +43,28 @@ from msops._op.call import Call, freeze_attribute, sort_arguments, sort_by_value
 from msops._op.definition import Definition, Redefining
 from msops._op.identity import ByValue
 from msops._op.inference import read_inference, refuse_64_bit
-from msops._op_info import OpInfo, format_rows, read_reg_info
+from msops._op_info import OpInfo, call_attribute_names, format_rows, read_reg_info
+from msops._primitive.forward_mode import tangent_rule
 from msops._primitive.programs import Programs, share_programs
 from msops.errors import (
+    ArgumentTypeError,
     ArgumentValueError,
+    MsopsError,
+    OpInfoValueError,
     explain,
 )
+
+if TYPE_CHECKING:
+    import inspect
+
+    from typing_extensions import ParamSpec
+
+    # How a call is typed: known where a decorator sees the kernel's own function.
+    P = ParamSpec("P", default=...)
+else:
+    from typing import ParamSpec
+
+    P = ParamSpec("P")
 
 # Resolving reads sources and shares operators; one op's bprop may hold further ops.
 _resolving_lock = threading.RLock()
@@ -49,13 +73,14 @@ _resolving_lock = threading.RLock()
 _ARRAYS = (jax.Array, np.ndarray)
 
 
-class Custom:
+class Custom(Generic[P]):
     """A kernel of your own as a JAX operator.
 
     Corresponds to ``mindspore.ops.Custom``. The op is its own JAX primitive: it works eagerly and
     under `jax.jit`, `jax.grad`, `jax.vmap`, `jax.lax.scan` and `jax.checkpoint`. Called on arrays
     of JAX or numpy it returns arrays of JAX. Called on a `Tensor` it returns Tensors and keeps
-    64-bit types. Ops with equal definitions share one primitive and one compilation.
+    64-bit types. Ops with equal definitions are equal, and share one primitive and one compilation.
+    `pyfunc`, `kernel` and `cpp` are short forms of it.
 
     Args:
       func: the kernel. ``"library.so:Symbol"`` or ``"source.c|cc|cpp|cu:Symbol"``, as text or path,
@@ -75,9 +100,19 @@ class Custom:
         ``()`` for both this and `out_dtype` makes a pyfunc without output.
       out_dtype: the same for the dtype of the output. None infers it from the kernel (aot:
         ``SymbolInferType``, or the operator of Ascend; akg and hybrid: its loops).
+      out: instead of `out_shape` and `out_dtype`, both in one, as `jax.pure_callback` takes it: a
+        `jax.ShapeDtypeStruct`, a pytree of them, or a function of the inputs that returns one. It
+        is called as the op is, with a ShapeDtypeStruct for each array. The op returns that tree.
+        Kernels other than Python functions have the leaves as outputs, in JAX's order. ``()`` makes
+        a pyfunc without output.
+      attrs: the attributes of a kernel without op info, by name: a default, whose type the
+        attribute has (``{"alpha": 0.5}``), or a type if each call must give it
+        (``{"alpha": float}``). Keyword-only parameters of a pyfunc, and parameters of a loop kernel
+        that have a default, are attributes without it.
       func_type: "aicpu", "akg", "aot", "hybrid", "pyfunc" or "tbe". None chooses by `func`, and
         never chooses tbe.
-      bprop: the gradient: ``bprop(*inputs, out, dout)`` returns a tuple with one gradient per
+      bprop: the gradient: ``bprop(*inputs, out, dout)``, with the attributes that it has
+        parameters for after the inputs, returns a tuple with one gradient per
         input, None for an input without a gradient. With several outputs `out` and `dout` are
         tuples. akg, hybrid and tbe kernels and operators of Ascend need no bprop: they are
         differentiated in both modes and to any order.
@@ -170,6 +205,8 @@ class Custom:
         bprop: Callable[..., Any] | None = None,
         reg_info: Any = None,
         *,
+        out: Any = None,
+        attrs: Mapping[str, Any] | None = None,
         stateful: bool = False,
         reentrant: bool = True,
         vmap: str | Callable[..., Any] | None = None,
@@ -187,6 +224,14 @@ class Custom:
     ):
         self.name = self.__name__ = name_of(func)
         self._who = f"Custom '{self.name}'"
+        if isinstance(func, Custom):
+            raise ArgumentTypeError(
+                explain(
+                    self._who,
+                    "expected a kernel for func; got an operator",
+                    "Call it as it is; the Python function of its kernel is its __wrapped__.",
+                )
+            )
         check_rules(bprop, jvp, forward, self._who)
         self.func_type = choose_func_type(func, func_type, self._who)
         self._backend = find_backend(self.func_type)
@@ -209,15 +254,25 @@ class Custom:
         self._options = read_options(options, self._backend, self._who)
         self._source = self._backend.read(func, self._options, self._who)
         self._inference = read_inference(
-            out_shape, out_dtype, self._backend.may_have_no_outputs, self._who
+            out_shape,
+            out_dtype,
+            self._backend.may_have_no_outputs,
+            self._who,
+            out,
+            in_order=not self._backend.takes_trees,
         )
         # A kernel file brings op info of its own.
         holder = self._source if hasattr(self._source, "reg_info") else func
         infos = read_reg_info(reg_info, holder, self.func_type, self._who, self._backend.imply_type)
         check_op_info(infos, self._backend, self._who)
         self._infos: tuple[OpInfo, ...] = tuple(infos[target] for target in sorted(infos))
+        self._signature = self._backend.signature(self._source)
+        self._read_attributes(attrs)
         self._options = self._backend.settle(self._source, self._options, self._infos, self._who)
         self._bprop = bprop
+        self._vjp: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+        if callable(func):
+            self.__wrapped__ = func
         self._prim_attrs: dict[str, Any] = {}
         self._programs: Programs | None = None
         self._is_resolving = False
@@ -226,17 +281,43 @@ class Custom:
         self._of_arrays: dict[int, Callable[..., Any]] = {}
         self._of_tensors: dict[int, Callable[..., Any]] = {}
 
-    def __call__(self, *args: Any) -> Any:
+    def _read_attributes(self, attrs: Any) -> None:
+        """Adds the attributes that are declared without op info."""
+        if not self._infos:
+            info = read_attributes(
+                self.name,
+                self._signature,
+                attrs,
+                self._backend.has_attributes_by_default,
+                self._who,
+            )
+            self._infos = () if info is None else (info,)
+        elif attrs is not None:
+            raise OpInfoValueError(
+                explain(
+                    self._who,
+                    "attrs is given together with op info",
+                    "Add the attributes to the op info: .attr(name, 'optional', 'float', '0.5').",
+                )
+            )
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Calls the op.
 
         Args:
           *args: the inputs, each an array, a `Tensor`, a number, or a list of arrays ("dynamic" in
-            op info); then the attributes, in the order in which op info names them.
+            op info); for a pyfunc also a pytree of arrays. Then the attributes, in the order in
+            which op info names them.
+          **kwargs: inputs and attributes by the names of the kernel's parameters; those of aicpu,
+            aot and tbe kernels are in op info.
 
         Returns:
-          One array, or a tuple of arrays; Tensors if an input is a Tensor. An op without outputs
-          returns None, and on MindSpore's face ``Tensor([0], Int32)`` as MindSpore does.
+          One array, or a tuple of arrays, or the tree that `out` says; Tensors if an input is a
+          Tensor. An op without outputs returns None, and on MindSpore's face
+          ``Tensor([0], Int32)`` as MindSpore does.
         """
+        if kwargs:
+            return self._call_by_name(args, kwargs)
         # An eager call must cost what a jnp call costs, so the two plain cases come first.
         compiled = self._of_arrays.get(len(args))
         if compiled is not None:
@@ -251,12 +332,30 @@ class Custom:
             if len(values) == len(args) and {*map(type, values)} == {seam.ARRAY_TYPE}:
                 with jax.enable_x64(True):
                     return wrap(_run(compiled, values))
+        return self._call_as_given(args, {})
+
+    def _call_by_name(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        placed, named = self._place_keywords(args, keywords)
+        return self._call_as_given(placed, named)
+
+    def _place_keywords(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """Returns the inputs by position, and the attributes by name."""
+        if not keywords:
+            return args, {}
+        inputs = input_names(self._signature, self._infos)
+        attributes = call_attribute_names(self._infos[0]) if self._infos else ()
+        return place_keywords(args, keywords, inputs, attributes, self._who)
+
+    def _call_as_given(self, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Calls the op on MindSpore's face or on JAX's."""
         arrays, has_tensors = self._read_arguments(args)
         if has_tensors or (not holds(_ARRAYS, args) and context.runs_script()):
             with jax.enable_x64(True):
-                result = self._call(arrays, tensors=True)
+                result = self._call(arrays, named, tensors=True)
                 return Tensor([0], jnp.int32) if result is None else wrap(result)
-        return self._call(args, tensors=False)
+        return self._call(args, named, tensors=False)
 
     def _read_arguments(self, args: Sequence[Any]) -> tuple[Sequence[Any], bool]:
         """Returns call arguments with arrays for Tensors, and whether there were Tensors."""
@@ -266,8 +365,8 @@ class Custom:
         except RecursionError:
             raise endless(self._who) from None
 
-    def _call(self, args: Sequence[Any], tensors: bool) -> Any:
-        call, flat = self._sort_arguments(args, tensors)
+    def _call(self, args: Sequence[Any], named: Mapping[str, Any], tensors: bool) -> Any:
+        call, flat = self._sort_arguments(args, named, tensors)
         if not tensors:
             for index, value in enumerate(flat):
                 refuse_64_bit(getattr(value, "dtype", None), f"input {index}", self._who)
@@ -279,17 +378,29 @@ class Custom:
             outputs = programs.operator.outputs(call, [jax.typeof(array) for array in arrays])
             return outputs.pack(results)
         compiled = programs.compiled(call.without_values() if call.values else call)
-        if programs.operator.definition.inference.has_outputs and call.is_plain:
+        has_outputs = programs.operator.definition.inference.has_outputs
+        if has_outputs and not named and call.is_plain(len(args)):
             (self._of_tensors if tensors else self._of_arrays)[len(args)] = compiled
         return _run(compiled, flat)
 
-    def _sort_arguments(self, args: Sequence[Any], tensors: bool) -> tuple[Call, list[Any]]:
+    def _sort_arguments(
+        self, args: Sequence[Any], named: Mapping[str, Any], tensors: bool
+    ) -> tuple[Call, list[Any]]:
         """Returns the structure of a call, and its flat arrays."""
         definition = self._resolve().operator.definition
         if definition.backend.takes_values:
+            if named:
+                raise ArgumentTypeError(
+                    explain(
+                        self._who,
+                        f"got {next(iter(named))!r} by name; an operator of Ascend takes its "
+                        "arguments by position",
+                        "Pass them in the operator's order.",
+                    )
+                )
             return sort_by_value(args, tensors, self._who)
-        info = next(iter(definition.infos), None)
-        return sort_arguments(args, info, tensors, definition.backend.takes_tuples, self._who)
+        takes_trees = definition.backend.takes_trees
+        return sort_arguments(args, definition.infos, tensors, takes_trees, self._who, named)
 
     def _resolve(self) -> Programs:
         """Returns the op's programs; builds the kernel at the first call."""
@@ -317,6 +428,7 @@ class Custom:
             bprop=None if self._bprop is None else ByValue(self._bprop),
             options=options,
             prim_attrs=tuple(self._prim_attrs.items()),
+            vjp=None if self._vjp is None else (ByValue(self._vjp[0]), ByValue(self._vjp[1])),
         )
         kernel = definition.kernel
         return kernel.redefine(definition) if isinstance(kernel, Redefining) else definition
@@ -354,17 +466,130 @@ class Custom:
                 )
             )
         self._prim_attrs[name] = freeze_attribute(value, name, self._who)
+        self._forget_programs()
+        return self
+
+    def _forget_programs(self) -> None:
+        """Makes the next call define the op anew."""
         self._programs = None
         self._of_arrays.clear()
         self._of_tensors.clear()
-        return self
 
-    def explain(self, *args: Any) -> str:
+    def def_vjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
+        """Gives the op a rule for reverse mode, as `jax.custom_vjp.defvjp` does.
+
+        Args:
+          fwd: ``fwd(*inputs) -> (out, residuals)``, with the attributes that it has parameters for
+            after the inputs; it calls the op. `residuals` is a pytree of arrays.
+          bwd: ``bwd(residuals, dout)`` returns a tuple with one gradient per input, None for an
+            input without a gradient.
+
+        Raises:
+          ArgumentTypeError: one is no function.
+          ArgumentValueError: the op has a rule for reverse mode.
+
+        Example:
+          >>> import jax, jax.numpy as jnp, numpy as np, msops
+          >>> @msops.pyfunc(out=lambda x: x)
+          ... def sine(x):
+          ...     return np.sin(x)
+          >>> sine.def_vjp(lambda x: (sine(x), x), lambda x, dout: (dout * jnp.cos(x),))
+          >>> jax.grad(sine)(0.0)
+          Array(1., dtype=float32)
+        """
+        for name, rule in (("fwd", fwd), ("bwd", bwd)):
+            self._check_new_rule("def_vjp", name, rule)
+        if self._bprop is not None or self._options.jvp is not None:
+            raise self._has_rule("def_vjp")
+        self._vjp = fwd, bwd
+        self._forget_programs()
+
+    def def_jvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Gives the op a rule for forward mode, as `jax.custom_jvp.defjvp` does.
+
+        Without a `bprop`, reverse mode is its transpose.
+
+        Args:
+          rule: ``rule(primals, tangents) -> (out, tangent_out)``. Both tuples have one entry per
+            argument of the call, attributes included; the tangent of an attribute or an integer is
+            None. `out` is what the op returns for the primals.
+
+        Returns:
+          The rule, so that it can be decorated.
+
+        Raises:
+          ArgumentTypeError: it is no function.
+          ArgumentValueError: the op has a rule for forward mode, or one made by `def_vjp`.
+        """
+        self._check_new_rule("def_jvp", "rule", rule)
+        if self._vjp is not None or self._options.jvp is not None or self._options.forward:
+            raise self._has_rule("def_jvp")
+        self._options = dataclasses.replace(self._options, jvp=ByValue(tangent_rule(rule)))
+        self._forget_programs()
+        return rule
+
+    def def_vmap(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Gives the op a rule for `jax.vmap`, as `jax.custom_batching.custom_vmap.def_vmap` does.
+
+        Args:
+          rule: ``rule(axis_size, in_batched, *inputs) -> (out, out_batched)``, as `Custom` takes it
+            for `vmap`; it replaces that option.
+
+        Returns:
+          The rule, so that it can be decorated.
+
+        Raises:
+          ArgumentTypeError: it is no function.
+        """
+        self._check_new_rule("def_vmap", "rule", rule)
+        self._options = dataclasses.replace(self._options, vmap=ByValue(rule))
+        self._forget_programs()
+        return rule
+
+    def _check_new_rule(self, method: str, name: str, rule: Any) -> None:
+        if not callable(rule):
+            raise ArgumentTypeError(
+                explain(
+                    f"{self._who}.{method}",
+                    f"expected a function for {name}; got {type(rule).__name__}",
+                    "Pass what jax.custom_vjp, jax.custom_jvp or custom_vmap would get.",
+                )
+            )
+
+    def _has_rule(self, method: str) -> ArgumentValueError:
+        return ArgumentValueError(
+            explain(
+                f"{self._who}.{method}",
+                "the op has a rule of differentiation already",
+                "Give one of bprop=, jvp=, def_vjp and def_jvp; bprop= and def_jvp go together.",
+            )
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Returns whether two ops have equal definitions; those of subclasses are themselves only.
+
+        Equal ops that are static arguments of a jitted function share its trace.
+        """
+        if self is other:
+            return True
+        if type(self) is not Custom or type(other) is not Custom or hash(self) != hash(other):
+            return False
+        try:
+            return self._resolve() is other._resolve()
+        except MsopsError:  # a kernel that cannot be built is equal to no other
+            return False
+
+    def __hash__(self) -> int:
+        # What is known without building the kernel, and stays when a rule is added.
+        return hash((self.name, self.func_type)) if type(self) is Custom else id(self)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
         """Explains what a call becomes in XLA, and for a loop kernel why.
 
         Args:
           *args: the arguments of the call: arrays, or a `jax.ShapeDtypeStruct` for each. Without
             any, the latest call is explained.
+          **kwargs: those that are given by name.
 
         Returns:
           Text of several lines. For akg and hybrid: which loops are parallel, reductions or
@@ -386,9 +611,9 @@ class Custom:
           >>> print(text.splitlines()[-1].strip())
           loop i (line 4): elementwise
         """
-        return explain_call(self._resolve(), self._find_call(args))
+        return explain_call(self._resolve(), self._find_call(args, kwargs))
 
-    def lower_text(self, *args: Any, stage: str = "stablehlo") -> str:
+    def lower_text(self, *args: Any, stage: str = "stablehlo", **kwargs: Any) -> str:
         """Returns the text of a call at a stage of its compilation.
 
         Args:
@@ -398,6 +623,7 @@ class Custom:
             or serial), "raised" (nests that each are one array operation), "steps" (these
             operations), "c" and "cuda" (native code). Every stage is available, whichever form
             runs; `explain` reports that.
+          **kwargs: as for `explain`.
 
         Returns:
           The text.
@@ -423,9 +649,9 @@ class Custom:
           }
           <BLANKLINE>
         """
-        return lowered_text(self._resolve(), self._find_call(args), stage)
+        return lowered_text(self._resolve(), self._find_call(args, kwargs), stage)
 
-    def cost_analysis(self, *args: Any) -> dict[str, float]:
+    def cost_analysis(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """Returns the cost of a call, as far as it is known without running it.
 
         Corresponds to ``jax.stages.Compiled.cost_analysis``, which cannot look into a kernel that
@@ -433,6 +659,7 @@ class Custom:
 
         Args:
           *args: as for `explain`.
+          **kwargs: as for `explain`.
 
         Returns:
           A dict with those of JAX's keys that are known.
@@ -459,14 +686,17 @@ class Custom:
           >>> op.cost_analysis(jax.ShapeDtypeStruct((1000,), jnp.float32))
           {'bytes accessed': 8000.0, 'flops': 999.0, 'transcendentals': 0.0}
         """
-        return cost_of_call(self._resolve(), self._find_call(args))
+        return cost_of_call(self._resolve(), self._find_call(args, kwargs))
 
-    def _find_call(self, args: Sequence[Any]) -> tuple[Call, Sequence[Any]] | None:
-        if not args:
+    def _find_call(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[Call, Sequence[Any]] | None:
+        if not args and not keywords:
             return None
-        values, tensors = self._read_arguments(args)
+        placed, named = self._place_keywords(args, keywords)
+        values, tensors = self._read_arguments(placed)
         arrays = jax.tree.map(lambda value: stand_in(value, self._who), list(values))
-        return self._sort_arguments(arrays, tensors)
+        return self._sort_arguments(arrays, named, tensors)
 
     def __copy__(self) -> Custom:
         twin = object.__new__(type(self))
@@ -485,6 +715,23 @@ class Custom:
 
     def _repr_html_(self) -> str:
         return html_table(self.name, self.func_type, self._infos)
+
+    def _signature_of_call(self) -> inspect.Signature:
+        signature = signature_of_call(self._signature, self._infos)
+        if signature is None:
+            # `inspect` then takes the signature of __call__.
+            raise AttributeError("__signature__")
+        return signature
+
+    def _help_text(self) -> str:
+        signature = signature_of_call(self._signature, self._infos)
+        own = getattr(getattr(self, "__wrapped__", None), "__doc__", None)
+        return help_text(self.name, self.func_type, signature, own, self._infos, self._options)
+
+
+# An op's signature and docstring, for `help` and `inspect`, are those of its kernel.
+Custom.__signature__ = OfInstance(Custom._signature_of_call)  # type: ignore[attr-defined]
+Custom.__doc__ = OfInstance(Custom._help_text, Custom.__doc__)  # type: ignore[assignment]
 
 
 def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -28,8 +29,11 @@ class Backend(Protocol):
       guard: the target whose op info guards on every platform; empty for the platform's own.
       imply_type: what op info that names no target is taken to be made for; empty for none.
       requires_op_info: whether an op must have op info for the target that guards it.
-      takes_tuples: whether a tuple of numbers beside Tensors is an argument of its kernels.
+      takes_trees: whether its kernels take and return trees of arrays, and beside Tensors take
+        tuples of numbers; others know their outputs by the order.
       takes_values: whether arguments that are no arrays are attributes, wherever they stand.
+      has_attributes_by_default: whether a positional parameter with a default is an attribute, not
+        an input.
       vmap: how its kernels batch unless ``Custom(vmap=)`` says otherwise.
       compile_attrs: the keys it takes in ``Custom(compile_attrs=)``.
       compiles_per_shape: whether a call of other shapes runs other code.
@@ -43,8 +47,9 @@ class Backend(Protocol):
     guard: str
     imply_type: str
     requires_op_info: bool
-    takes_tuples: bool
+    takes_trees: bool
     takes_values: bool
+    has_attributes_by_default: bool
     vmap: str
     compile_attrs: tuple[str, ...]
     compiles_per_shape: bool
@@ -54,6 +59,9 @@ class Backend(Protocol):
 
     def settle(self, source: Any, options: Options, infos: Sequence[OpInfo], who: str) -> Options:
         """Checks the op info against what was read; returns the options with what it implies."""
+
+    def signature(self, source: Any) -> inspect.Signature | None:
+        """Returns how the kernel is called, if it is a Python function, but for what msops adds."""
 
     def resolve(self, source: Any, options: Options, who: str) -> Hashable:
         """Returns the kernel ready to run, equal for equal kernels; builds it where needed."""

@@ -1,19 +1,31 @@
-"""One call's structure: which arguments are tensors, which lists of tensors, which attributes."""
+"""One call's structure: which arguments are tensors, which trees of tensors, which attributes."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
 
 import jax
 import numpy as np
+from jax.tree_util import PyTreeDef
 
 from msops._base.dtypes import DType, as_dtype, is_known
-from msops._op_info import OpInfo, bind_attributes, call_attribute_names
+from msops._op_info import OpInfo, bind_attributes, call_attribute_names, call_attributes
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+Slot: TypeAlias = int | PyTreeDef | None
+"""An argument that has tensors: None for one tensor, the length of a list ("dynamic" input) or of a
+tuple of numbers, or the structure of any other tree."""
+
+
+def width(slot: Slot) -> int:
+    """Returns how many tensors an argument has."""
+    if slot is None:
+        return 1
+    return slot if isinstance(slot, int) else slot.num_leaves
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,9 +33,9 @@ class Call:
     """The static part of a call of an op.
 
     Attributes:
-      layout: per tensor argument None, or the length of a list ("dynamic" input) or of a tuple of
-        numbers.
-      given: values of the attributes passed after the tensors, in order.
+      layout: what each tensor argument is.
+      given: values of the attributes that a call may give, in the order of the op info. One that
+        was not passed has its default; None without one, or if targets differ in it.
       tensors: whether the call came through MindSpore's face (Tensors in, Tensors out).
       batch: sizes of the leading axes that vmap added, for kernels that take whole batches; an
         input has them too, or 1 in their place.
@@ -33,11 +45,12 @@ class Call:
       values: these numbers, for rules of differentiation. A kernel reads them from its inputs, so
         that another number is no other program.
       places: positions of `given` among all arguments; empty if they come last.
+      names: the names of the attributes in `given`.
       static_text: `given` and `values` as text, which is compared: 0.0 == -0.0 in Python, not in a
         kernel.
     """
 
-    layout: tuple[int | None, ...]
+    layout: tuple[Slot, ...]
     given: tuple[Hashable, ...] = dataclasses.field(default=(), compare=False)
     tensors: bool = False
     batch: tuple[int, ...] = ()
@@ -45,6 +58,7 @@ class Call:
     numbers: tuple[int, ...] = ()
     values: tuple[Hashable, ...] = dataclasses.field(default=(), compare=False)
     places: tuple[int, ...] = ()
+    names: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     static_text: str = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -67,33 +81,36 @@ class Call:
         ]
         return dataclasses.replace(self, mapped=()), elements
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether there is nothing but tensors, so that their number tells the structure."""
-        return not self.given and not self.numbers and all(length is None for length in self.layout)
+    def is_plain(self, arguments: int) -> bool:
+        """Returns whether the arguments are all tensors, so that their number is the structure."""
+        is_flat = all(slot is None for slot in self.layout)
+        return is_flat and len(self.layout) == arguments and not self.numbers
 
     def without_values(self) -> Call:
         """Returns the call as its kernel sees it."""
         return dataclasses.replace(self, values=()) if self.values else self
 
     def group(self, flat: Iterable[Any]) -> list[Any]:
-        """Returns one entry per tensor argument; lists of tensors and tuples are such again."""
+        """Returns one entry per tensor argument; trees of tensors are such again."""
         values = enumerate(flat)
         grouped: list[Any] = []
-        for length in self.layout:
-            if length is None:
+        for slot in self.layout:
+            if slot is None:
                 grouped.append(next(values)[1])
                 continue
-            entries = list(itertools.islice(values, length))
+            entries = list(itertools.islice(values, width(slot)))
+            if isinstance(slot, PyTreeDef):
+                grouped.append(slot.unflatten(value for _, value in entries))
+                continue
             is_tuple = bool(entries) and entries[0][0] in self.numbers
             grouped.append((tuple if is_tuple else list)(value for _, value in entries))
         return grouped
 
     def flat_index(self, argument: int) -> int | None:
-        """Returns the flat number of a tensor argument; None for a list, or if there is none."""
+        """Returns the flat number of a tensor argument; None for a tree, or if there is none."""
         if argument >= len(self.layout) or self.layout[argument] is not None:
             return None
-        return sum(1 if length is None else length for length in self.layout[:argument])
+        return sum(map(width, self.layout[:argument]))
 
     def arguments(self, flat: Iterable[Any]) -> list[Any]:
         """Returns one entry per call argument, attributes included."""
@@ -114,17 +131,28 @@ class Call:
 
     def arguments_of_rule(self, flat: Iterable[Any]) -> list[Any]:
         """Returns what a rule of differentiation gets: `arguments`, with numbers as they were."""
+        return self.spread(self.inputs_of_rule(flat), self.given)
+
+    def inputs_of_rule(self, flat: Iterable[Any]) -> list[Any]:
+        """Returns what a rule of differentiation gets but for the attributes."""
         entries = list(flat)
         for position, value in zip(self.numbers, self.values, strict=False):
             entries[position] = value
-        return self.arguments(entries)
+        return self.group(entries)
 
     def __repr__(self) -> str:
-        names = self.group("n" if i in self.numbers else "x" for i in itertools.count())
-        shown = [
-            f"[{len(name)}]" if isinstance(name, list) else str(name).replace("'", "")
-            for name in names
-        ]
+        shown, count = [], 0
+        for slot in self.layout:
+            names = ["n" if i in self.numbers else "x" for i in range(count, count + width(slot))]
+            count += len(names)
+            if slot is None:
+                shown += names
+            elif isinstance(slot, PyTreeDef):
+                shown.append(str(slot).removeprefix("PyTreeDef(").removesuffix(")"))
+            elif "n" in names:
+                shown.append(f"({', '.join(names)}{',' * (slot == 1)})")
+            else:
+                shown.append(f"[{slot}]")
         return f"({', '.join(self.spread(shown, [*map(repr, self.given)]))})"
 
 
@@ -144,7 +172,7 @@ def sort_by_value(args: Sequence[Any], tensors: bool, who: str) -> tuple[Call, l
     Raises:
       ArgumentTypeError: an argument is neither an array nor a value.
     """
-    layout: list[int | None] = []
+    layout: list[Slot] = []
     flat: list[Any] = []
     given: dict[int, Hashable] = {}
     for position, value in enumerate(args):
@@ -170,16 +198,22 @@ def _as_value(value: Any, what: str, who: str) -> Hashable:
 
 
 def sort_arguments(
-    args: Sequence[Any], info: OpInfo | None, tensors: bool, takes_tuples: bool, who: str
+    args: Sequence[Any],
+    infos: Sequence[OpInfo],
+    tensors: bool,
+    takes_trees: bool,
+    who: str,
+    named: Mapping[str, Any] | None = None,
 ) -> tuple[Call, list[Any]]:
     """Sorts call arguments into tensors and attributes.
 
     Args:
-      args: what the op was called with, Tensors already unwrapped.
-      info: op info that names inputs and attributes (any target: they agree), or None.
+      args: what the op was called with by position, Tensors already unwrapped.
+      infos: op info of each target; the names of inputs and attributes are the same in each.
       tensors: whether the call came through MindSpore's face.
-      takes_tuples: whether the kernel takes tuples of numbers, beside Tensors.
+      takes_trees: whether the kernel takes trees of tensors, and beside Tensors tuples of numbers.
       who: the op, for messages.
+      named: the attributes that were given by name.
 
     Returns:
       The call's structure and its flat list of arrays.
@@ -188,18 +222,23 @@ def sort_arguments(
       ArgumentTypeError: an argument is neither an array nor a named attribute.
       ArgumentValueError: too few or too many arguments.
     """
+    info = infos[0] if infos else None
     count = _count_tensors(args, info, who)
-    layout: list[int | None] = []
+    layout: list[Slot] = []
     flat: list[Any] = []
     numbers: dict[int, Hashable] = {}
     for position, value in enumerate(args[:count]):
         # An empty tuple is an input of no arrays.
-        plain = value if isinstance(value, tuple) and takes_tuples else (value,)
+        plain = value if isinstance(value, tuple) and takes_trees else (value,)
         if tensors and plain and all(isinstance(item, _NUMBERS) for item in plain):
             layout.append(len(plain) if plain is value else None)
             for item in plain:
                 numbers[len(flat)] = item
                 flat.append(_as_mindspores_number(item, f"input {position}", who))
+        elif takes_trees and _is_tree(value) and not _is_list_input(value, tensors):
+            paths, tree = jax.tree_util.tree_flatten_with_path(value)
+            layout.append(tree)
+            flat += [_as_leaf(leaf, path, position, tensors, who) for path, leaf in paths]
         elif isinstance(value, (list, tuple)):
             layout.append(len(value))
             flat += [
@@ -211,18 +250,67 @@ def sort_arguments(
             flat.append(as_array(value, f"input {position}", who))
     given: tuple[Hashable, ...] = ()
     if info is not None and (count < len(args) or info.attributes):
-        bound = dict(bind_attributes(info, tuple(args[count:]), who))
-        names = call_attribute_names(info)[: len(args) - count]
-        # An optional one may be passed as None, and has no value then.
-        given = tuple(bound.get(name) for name in names)
+        given = _bind_given(infos, args[count:], named or {}, who)
     call = Call(
         tuple(layout),
         given,
         tensors,
         numbers=tuple(numbers),
         values=tuple(numbers.values()),
+        names=() if info is None else call_attribute_names(info),
     )
     return call, flat
+
+
+def _bind_given(
+    infos: Sequence[OpInfo], values: Sequence[Any], named: Mapping[str, Any], who: str
+) -> tuple[Hashable, ...]:
+    """Returns the values of the attributes that a call may give, defaults included."""
+    attributes = call_attributes(infos[0])
+    passed = dict(zip([attribute.name for attribute in attributes], values, strict=False))
+    if twice := sorted(passed.keys() & named.keys()):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"got attribute {twice[0]!r} by position and by name",
+                "Give it once.",
+            )
+        )
+    passed |= named
+    rest = [*values[len(attributes) :]]  # refused as too many
+    bound: dict[str, Any] = dict(
+        bind_attributes(infos[0], [*(passed.get(a.name) for a in attributes), *rest], who)
+    )
+    for attribute in attributes:
+        if passed.get(attribute.name) is None and len(infos) > 1:
+            defaults = {a.default for i in infos for a in i.attributes if a.name == attribute.name}
+            if len(defaults) > 1:
+                # Each target's own, which the kernel gets: here it is not known.
+                del bound[attribute.name]
+    return tuple(bound.get(attribute.name) for attribute in attributes)
+
+
+def _is_tree(value: Any) -> bool:
+    """Returns whether a value is a container that JAX knows: a dict, a dataclass, a tuple."""
+    if value is None or isinstance(value, (bool, int, float, complex, str, np.generic)):
+        return False
+    if hasattr(value, "dtype") or hasattr(value, "__jax_array__"):
+        return False
+    return not jax.tree_util.all_leaves([value])
+
+
+def _is_list_input(value: Any, tensors: bool) -> bool:
+    """Returns whether a tree is a flat list, or on MindSpore's face also a flat tuple."""
+    plain = (list, tuple) if tensors else (list,)
+    return type(value) in plain and not any(map(_is_tree, value))
+
+
+def _as_leaf(value: Any, path: Any, position: int, tensors: bool, who: str) -> Any:
+    """Returns a leaf of a tree as something jit takes."""
+    what = f"input {position}{jax.tree_util.keystr(path)}"
+    if tensors and isinstance(value, _NUMBERS):
+        return _as_mindspores_number(value, what, who)
+    return as_array(value, what, who)
 
 
 _NUMBERS = (bool, int, float, np.float32)
@@ -249,7 +337,7 @@ def _as_mindspores_number(value: Any, what: str, who: str) -> np.generic:
 
 def _count_tensors(args: Sequence[Any], info: OpInfo | None, who: str) -> int:
     """Returns how many leading arguments are tensors, or lists of tensors."""
-    if info is None or not call_attribute_names(info):
+    if info is None or info.by_name or not call_attribute_names(info):
         most = len(info.inputs) if info is not None and info.inputs else len(args)
         if len(args) > most:
             _refuse_count(len(args), info, who)
@@ -282,6 +370,8 @@ def _refuse_count(count: int, info: OpInfo | None, who: str) -> NoReturn:
 def _is_tensor_argument(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return bool(value) and all(map(_is_tensor_argument, value))
+    if _is_tree(value):
+        return all(map(_is_tensor_argument, jax.tree.leaves(value)))
     return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic)
 
 

@@ -35,7 +35,8 @@ class Redefining(Protocol):
 class Definition:
     """Everything that makes an op what it is; equal definitions are the same operator.
 
-    `infos` and `prim_attrs` are compared as text: 0.0 == -0.0 and 1 == True in Python, and a kernel
+    `vjp` is a pair of rules as `jax.custom_vjp` takes them, in place of `bprop`. `infos` and
+    `prim_attrs` are compared as text: 0.0 == -0.0 and 1 == True in Python, and a kernel
     tells them apart.
     """
 
@@ -47,6 +48,7 @@ class Definition:
     options: Options
     infos: tuple[OpInfo, ...] = dataclasses.field(compare=False)
     prim_attrs: tuple[tuple[str, Any], ...] = dataclasses.field(compare=False)
+    vjp: tuple[ByValue, ByValue] | None = None
     static_text: str = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -56,6 +58,6 @@ class Definition:
         """Tells whether its functions and files are what they were when the op was first used."""
         if isinstance(self.kernel, Renewable) and not self.kernel.is_current():
             return False
-        rules = (self.bprop, self.options.vmap, self.options.jvp)
+        rules = (self.bprop, *(self.vjp or ()), self.options.vmap, self.options.jvp)
         functions = [rule for rule in rules if isinstance(rule, ByValue)]
         return all(f.is_current() for f in functions) and self.inference.is_current()

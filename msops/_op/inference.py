@@ -1,20 +1,24 @@
 """Output shapes and dtypes, from values or functions, checked before any kernel runs.
 
 `Custom`'s `out_shape` and `out_dtype` correspond to MindSpore's (2.7.2, ``mindspore.ops.Custom``):
-a value, or a function that gets one argument per call argument. None asks the kernel itself.
+a value, or a function that gets one argument per call argument. None asks the kernel itself. `out`
+is both in one, as `jax.pure_callback` takes it: a tree of `jax.ShapeDtypeStruct`.
 """
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import dataclasses
 import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 from jax.export import is_symbolic_dim
+from jax.tree_util import PyTreeDef
 
 from msops._base.dtypes import BY_NAME, DType, as_dtype, is_known
 from msops._jax_seam import x64_enabled
@@ -22,6 +26,7 @@ from msops._op.call import Call
 from msops._op.identity import ByValue
 from msops.errors import (
     ArgumentTypeError,
+    ArgumentValueError,
     InferenceTypeError,
     InferenceValueError,
     explain,
@@ -40,8 +45,20 @@ _WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128
 class ShapeList(list[Any]):
     """A shape as infer functions get it: MindSpore's list, that also adds and compares to tuples.
 
-    Published scripts write both ``x + [1]`` and ``x == (2, 3)``.
+    Published scripts write both ``x + [1]`` and ``x == (2, 3)``. It is its own `shape`, as users of
+    JAX write ``lambda x: x.shape``.
     """
+
+    @property
+    def shape(self) -> ShapeList:
+        """The shape itself."""
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"a function given as out_shape gets shapes, which have no {name!r}; pass "
+            "out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype) for one that gets both"
+        )
 
     def __add__(self, other: Any) -> ShapeList:
         return ShapeList([*self, *other])
@@ -70,11 +87,13 @@ class Outputs:
       structs: its arrays.
       is_tuple: whether they come as a tuple.
       has_sizes: whether the last holds the true shapes of the others.
+      tree: the structure in which they come, if that is neither one array nor a flat tuple.
     """
 
     structs: tuple[jax.ShapeDtypeStruct, ...]
     is_tuple: bool
     has_sizes: bool = False
+    tree: PyTreeDef | None = None
 
     @property
     def declared(self) -> tuple[jax.ShapeDtypeStruct, ...]:
@@ -85,20 +104,42 @@ class Outputs:
         """Returns the same outputs and the int32 array of their true shapes, a row each."""
         highest_rank = max((len(struct.shape) for struct in self.structs), default=0)
         sizes = jax.ShapeDtypeStruct((len(self.structs), highest_rank), np.int32)
-        return Outputs((*self.structs, sizes), True, has_sizes=True)
+        return dataclasses.replace(
+            self, structs=(*self.structs, sizes), is_tuple=True, has_sizes=True
+        )
 
     def batched(self, batch: tuple[int, ...]) -> Outputs:
         """Returns the same outputs with leading axes of these sizes."""
         if not batch:
             return self
         structs = (jax.ShapeDtypeStruct((*batch, *s.shape), s.dtype) for s in self.structs)
-        return Outputs(tuple(structs), self.is_tuple, self.has_sizes)
+        return dataclasses.replace(self, structs=tuple(structs))
 
     def pack(self, flat: Sequence[Any]) -> Any:
         """Returns the op's result made of one value per output; None without outputs."""
+        if self.tree is not None:
+            results = self.tree.unflatten(flat[: len(self.declared)])
+            return (results, flat[-1]) if self.has_sizes else results
         if self.is_tuple:
             return tuple(flat)
         return flat[0] if self.structs else None
+
+    def unpack(self, result: Any) -> Sequence[Any] | None:
+        """Returns one value per output of what `pack` could have returned.
+
+        A value may be a tree itself, or None. None is returned for another structure.
+        """
+        if self.tree is not None:
+            parts = result if self.has_sizes else (result, None)
+            try:
+                flat = self.tree.flatten_up_to(parts[0])
+                return [*flat, parts[1]] if self.has_sizes else flat
+            except (IndexError, TypeError, ValueError):
+                return None
+        values = result if self.is_tuple else (result,)
+        if not isinstance(values, (tuple, list)) or len(values) != len(self.structs):
+            return None
+        return values
 
 
 NO_OUTPUTS = Outputs((), False)
@@ -120,33 +161,56 @@ class _Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Inference:
-    """The two halves of an op's inference.
+    """The two halves of an op's inference, or both in one.
 
     Attributes:
       out_shape: a shape, a tuple of shapes, a function of the inputs' shapes, or None.
       out_dtype: a dtype, a tuple of dtypes, a function of the inputs' dtypes, or None.
       has_outputs: False for a function that is only called for its effect.
+      out: the outputs, a function of the inputs that returns their tree, or None.
+      in_order: the kernel knows its outputs by their order, so that a tree must keep it.
     """
 
     out_shape: ByValue | _Answer | None
     out_dtype: ByValue | _Answer | None
     has_outputs: bool = True
+    out: ByValue | Outputs | None = None
+    in_order: bool = True
 
     def is_current(self) -> bool:
         """Tells whether functions among the halves still see what they saw when read."""
-        halves = (self.out_shape, self.out_dtype)
+        halves = (self.out_shape, self.out_dtype, self.out)
         return all(half.is_current() for half in halves if isinstance(half, ByValue))
 
 
-def read_inference(out_shape: Any, out_dtype: Any, may_have_none: bool, who: str) -> Inference:
+def read_inference(
+    out_shape: Any,
+    out_dtype: Any,
+    may_have_none: bool,
+    who: str,
+    out: Any = None,
+    in_order: bool = True,
+) -> Inference:
     """Returns the op's inference; values are checked at once, functions when they are called.
 
     Args:
       out_shape: as `Custom` takes it.
       out_dtype: as `Custom` takes it.
-      may_have_none: whether ``()`` for both means an op without outputs.
+      may_have_none: whether ``()`` for both means an op without outputs; so does ``out=()``.
       who: the op, for messages.
+      out: as `Custom` takes it.
+      in_order: whether the kernel knows its outputs by their order.
     """
+    if out is not None:
+        if out_shape is not None or out_dtype is not None:
+            raise ArgumentValueError(
+                explain(
+                    who,
+                    "out is given together with out_shape or out_dtype",
+                    "out has both shapes and dtypes: leave the others out.",
+                )
+            )
+        return _read_out(out, may_have_none, in_order, who)
     if may_have_none and _is_empty(out_shape) and _is_empty(out_dtype):
         return Inference(None, None, has_outputs=False)
     if callable(out_shape) and not isinstance(out_shape, type):
@@ -184,15 +248,22 @@ def infer(
     """
     for index, aval in enumerate(avals):
         refuse_unknown_dtype(aval.dtype, f"input {index}", who)
+    if inference.out is not None:
+        outputs = _infer_out(inference, inference.out, call, avals, who)
+        if not call.tensors:
+            for index, struct in enumerate(outputs.structs):
+                refuse_64_bit(struct.dtype, f"output {index}", who, "Pass {} in out")
+        return outputs
     if not inference.has_outputs:
         return NO_OUTPUTS
     given_dtypes = [as_dtype(aval.dtype) for aval in avals]
-    of_shapes = call.arguments([ShapeList(aval.shape) for aval in avals])
-    of_dtypes = call.arguments(given_dtypes)
+    of_shapes = call.group([ShapeList(aval.shape) for aval in avals])
+    of_dtypes = call.group(given_dtypes)
     shapes = _answer(
         inference.out_shape,
         "out_shape",
         of_shapes,
+        call,
         lambda: ask_kernel("shape"),
         _read_shapes,
         who,
@@ -201,6 +272,7 @@ def infer(
         inference.out_dtype,
         "out_dtype",
         of_dtypes,
+        call,
         lambda: ask_kernel("dtype"),
         _read_dtypes,
         who,
@@ -279,7 +351,8 @@ def require_numbers(shape: Shape, what: str, who: str, remedy: str) -> None:
 def _answer(
     half: ByValue | _Answer | None,
     name: str,
-    arguments: list[Any],
+    inputs: list[Any],
+    call: Call,
     ask_kernel: Callable[[], Any],
     read: Callable[[Any, str, str], _Answer],
     who: str,
@@ -288,31 +361,156 @@ def _answer(
         return read(ask_kernel(), who, f"the kernel's own {name[4:]} inference")
     if not isinstance(half, ByValue):
         return half
-    _check_arity(half.function, name, arguments, who)
-    try:
-        result = half.function(*arguments)
-    except Exception as error:
-        error.add_note(f"{who}: raised by its {name} function, called with {arguments}")
-        raise
-    return read(result, who, f"its {name} function")
+    return read(_ask(half.function, name, inputs, call, who), who, f"its {name} function")
 
 
-def _check_arity(function: Callable[..., Any], name: str, arguments: list[Any], who: str) -> None:
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # builtins without a signature
-        return
-    try:
-        signature.bind(*arguments)
-    except TypeError:
+def _ask(function: Callable[..., Any], name: str, inputs: list[Any], call: Call, who: str) -> Any:
+    """Returns what a function of the author makes of the inputs, and of attributes it takes."""
+    fitting = fit_arguments(function, call, inputs)
+    if fitting is None:
         raise ArgumentTypeError(
             explain(
                 who,
-                f"{name} function {signature} cannot take the call's {len(arguments)} argument(s)",
-                f"Give {name} one parameter per call argument, attributes included, or mend the "
+                f"{name} function {inspect.signature(function)} cannot take the call's "
+                f"{len(inputs) + len(call.given)} argument(s)",
+                f"Give {name} one parameter per call argument, attributes included, or fix the "
                 "call.",
             )
-        ) from None
+        )
+    arguments, named = fitting
+    try:
+        return function(*arguments, **named)
+    except Exception as error:
+        error.add_note(f"{who}: raised by its {name} function, called with {arguments}")
+        raise
+
+
+def fit_arguments(
+    function: Callable[..., Any],
+    call: Call,
+    inputs: Sequence[Any],
+    before: int = 0,
+    after: int = 0,
+) -> tuple[list[Any], dict[str, Any]] | None:
+    """Returns what a function of the author's is called with: inputs, and attributes it takes.
+
+    A function takes all attributes, or the first few, or none: its signature decides, so that it is
+    called alike whether an attribute was passed or has its default. A keyword-only parameter takes
+    the attribute of its name.
+
+    Args:
+      function: `out_shape`, `bprop` and the like.
+      call: the call.
+      inputs: one entry per tensor argument.
+      before: number of further positional arguments before these.
+      after: number of further positional arguments after them.
+
+    Returns:
+      Arguments by position, and by name; None if the function cannot take the inputs.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # builtins without a signature
+        return call.spread(inputs, call.given), {}
+    named: dict[str, Any] = {}
+    values = list(call.given)
+    if call.names:
+        only = {p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
+        pairs = list(zip(call.names, call.given, strict=True))
+        named = {name: value for name, value in pairs if name in only}
+        values = [value for name, value in pairs if name not in only]
+    # Attributes among the inputs cannot be left out.
+    least = len(values) if call.places else 0
+    for count in range(len(values), least - 1, -1):
+        arguments = [*inputs, *values[:count]]
+        with contextlib.suppress(TypeError):
+            signature.bind(*range(before + len(arguments) + after), **named)
+            return call.spread(inputs, values) if call.places else arguments, named
+    return None
+
+
+def _read_out(out: Any, may_have_none: bool, in_order: bool, who: str) -> Inference:
+    is_value = all(map(_has_shape, leaves := jax.tree.leaves(out)))
+    if callable(out) and not (is_value and leaves):
+        return Inference(None, None, out=ByValue(out), in_order=in_order)
+    outputs = _read_structs(out, in_order, who, "out")
+    if not outputs.structs and not may_have_none:
+        raise _no_outputs(who, "out")
+    return Inference(None, None, bool(outputs.structs), outputs, in_order)
+
+
+def _infer_out(
+    inference: Inference, out: ByValue | Outputs, call: Call, avals: Sequence[Any], who: str
+) -> Outputs:
+    if isinstance(out, Outputs):
+        return out
+    inputs = call.group([jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals])
+    result = _ask(out.function, "out", inputs, call, who)
+    outputs = _read_structs(result, inference.in_order, who, "its out function")
+    if not outputs.structs:
+        raise _no_outputs(who, "its out function")
+    return outputs
+
+
+def _read_structs(tree: Any, in_order: bool, who: str, source: str) -> Outputs:
+    """Returns what an op returns whose author described it by a tree."""
+    leaves, structure = jax.tree.flatten(tree)
+    structs = tuple(_read_struct(leaf, who, source) for leaf in leaves)
+    if in_order:
+        for keys in _keys_of_dicts(tree):
+            if keys != sorted(keys):
+                raise InferenceValueError(
+                    explain(
+                        who,
+                        f"expected from {source} the keys of a dict in the order in which JAX "
+                        f"flattens it, {sorted(keys)}; got {keys}",
+                        "The kernel has its outputs in an order, not by names: write the keys "
+                        "sorted, or use a named tuple.",
+                    )
+                )
+    if jax.tree_util.all_leaves([tree]):
+        return Outputs(structs, False)
+    if type(tree) is tuple and jax.tree_util.all_leaves(tree):
+        return Outputs(structs, True)
+    return Outputs(structs, True, tree=structure)
+
+
+def _read_struct(leaf: Any, who: str, source: str) -> jax.ShapeDtypeStruct:
+    if not _has_shape(leaf):
+        raise InferenceTypeError(
+            explain(
+                who,
+                f"expected from {source} a jax.ShapeDtypeStruct, or a tree of them; got {leaf!r}",
+                "Write out=jax.ShapeDtypeStruct((3,), jnp.float32), or "
+                "out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype).",
+            )
+        )
+    (dtype,) = _read_dtypes(leaf.dtype, who, source).values
+    return jax.ShapeDtypeStruct(_read_shape(leaf.shape, who, source), dtype.dtype)
+
+
+def _has_shape(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def _no_outputs(who: str, source: str) -> InferenceValueError:
+    return InferenceValueError(
+        explain(
+            who,
+            f"expected from {source} at least one output; got none",
+            "Only a pyfunc can be called for its effect alone, by out=().",
+        )
+    )
+
+
+def _keys_of_dicts(tree: Any) -> Iterator[list[Any]]:
+    """Yields the keys of each dict in a tree that JAX sorts."""
+    kinds = (dict, collections.defaultdict)
+    for node in jax.tree.leaves(tree, is_leaf=lambda node: type(node) in kinds):
+        if type(node) in kinds:
+            yield list(node)
+            for value in node.values():
+                yield from _keys_of_dicts(value)
 
 
 def _read_shapes(value: Any, who: str, source: str) -> _Answer:
@@ -355,6 +553,14 @@ def _read_shape(value: Sequence[Any], who: str, source: str) -> Shape:
 
 
 def _not_a_shape(value: Any, who: str, source: str) -> Exception:
+    if any(map(_has_shape, jax.tree.leaves(value))):
+        return InferenceValueError(
+            explain(
+                who,
+                f"expected a shape from {source}; got {value!r}",
+                "Pass a jax.ShapeDtypeStruct, or a function that returns one, as out=.",
+            )
+        )
     return InferenceValueError(
         explain(
             who,

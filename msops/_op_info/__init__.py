@@ -1,16 +1,20 @@
 """Op info: what a custom op accepts, from MindSpore's builders to the guard that checks a call.
 
 May import: `_base`.
-Modules: attributes, builders, data_type, decorators, fields, guard, kernel_builders, model, parse,
-rows, tbe_builder.
+Modules: attributes, builders, data_type, declared, decorators, fields, guard, kernel_builders,
+model, parse, rows, tbe_builder.
 """
 
 from msops._op_info.attributes import bind_attributes as bind_attributes
 from msops._op_info.attributes import call_attribute_names as call_attribute_names
+from msops._op_info.attributes import call_attributes as call_attributes
 from msops._op_info.attributes import decode_text as decode_text
 from msops._op_info.builders import CustomRegOp as CustomRegOp
 from msops._op_info.builders import RegOp as RegOp
 from msops._op_info.data_type import DataType as DataType
+from msops._op_info.declared import REQUIRED as REQUIRED
+from msops._op_info.declared import declare_attributes as declare_attributes
+from msops._op_info.declared import is_attribute as is_attribute
 from msops._op_info.decorators import custom_info_register as custom_info_register
 from msops._op_info.decorators import op_info_register as op_info_register
 from msops._op_info.guard import format_rows as format_rows

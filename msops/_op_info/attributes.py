@@ -36,6 +36,9 @@ TYPES: dict[str, tuple[type, int]] = {
     "number": (numbers.Real, 0),
     "tensor": (_Tensor, 0),
 }
+ANY = "any"
+"""The type of an attribute that takes a value of each of `TYPES`."""
+
 _BOOLS = {"true": True, "false": False}
 _INT64 = range(-(2**63), 2**63)
 
@@ -108,9 +111,8 @@ def _bind(attribute: Attribute, given: Any, who: str) -> object | None:
 
 def as_value(name: str, type_name: str, value: Any, who: str) -> object:
     """Returns `value` as hashable Python, checked against the attribute type `type_name`."""
-    scalar, depth = TYPES[type_name]
     try:
-        return _convert(value, scalar, depth)
+        return _convert(value, *TYPES[type_of(value) if type_name == ANY else type_name])
     except _TracedError:
         raise OpInfoTypeError(
             explain(
@@ -228,6 +230,8 @@ def _concrete(value: Any, method: str) -> Any:
 
 
 def _wanted(type_name: str) -> str:
+    if type_name == ANY:
+        return "a bool, an int of 64 bits, a float, a str or a list of these"
     scalar, depth = TYPES[type_name]
     if scalar is _Tensor:
         return "a tensor, which only an operator of Ascend takes among its attributes"
@@ -257,14 +261,39 @@ def type_of_fixed(type_name: str, value: Any) -> str | None:
     is_bool_for_int = isinstance(value, bool) and type_name == "int"
     if type_name in TYPES and not is_bool_for_int:
         return None
-    for name in ("bool", "int", "float", "str", "listBool", "listInt", "listFloat", "listStr"):
-        scalar, depth = TYPES[name]
+    try:
+        return type_of(value)
+    except (_MismatchError, _TracedError, OverflowError):
+        return None
+
+
+_BY_PREFERENCE = (
+    *("bool", "int", "float", "str", "listBool", "listInt", "listFloat", "listStr"),
+    *("listListInt", "listListFloat"),
+)
+
+
+def type_of(value: Any) -> str:
+    """Returns the first type that takes a value.
+
+    Raises:
+      ValueError, TypeError: none does, or the value is traced.
+    """
+    for name in _BY_PREFERENCE:
         try:
-            _convert(value, scalar, depth)
-        except (_MismatchError, _TracedError, OverflowError):
+            _convert(value, *TYPES[name])
+        except (_MismatchError, OverflowError):
             continue
         return name
-    return None
+    raise _MismatchError
+
+
+def text_of_value(type_name: str, value: Any) -> str:
+    """Returns the text that `decode_text` reads as a value."""
+    scalar, depth = TYPES[type_name]
+    if scalar is bool or depth:
+        return json.dumps(_convert(value, scalar, depth))
+    return str(_convert(value, scalar, depth))
 
 
 def read_fixed(name: str, type_name: str, value: Any, who: str) -> object:

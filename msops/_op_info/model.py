@@ -52,11 +52,14 @@ class OpInfo:
     """What one op accepts on one target.
 
     No inputs listed means that their number is undetermined; no rows, that every dtype is accepted.
+    `by_name`: a call gives attributes by their names only. No target: the attributes of an op
+    without op info of its author; it guards nothing.
     """
 
     op_name: str
-    target: Target
+    target: Target | Literal[""]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     attributes: tuple[Attribute, ...]
     rows: tuple[Row, ...]
+    by_name: bool = False

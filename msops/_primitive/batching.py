@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from msops._op.call import Call
 from msops._op.identity import ByValue
-from msops._op.inference import Outputs
+from msops._op.inference import Outputs, fit_arguments
 from msops._op.traced import Function
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
@@ -120,9 +120,13 @@ def batch_by_rule(
         arg if dim is None else jnp.moveaxis(arg, dim, 0)
         for arg, dim in zip(args, dims, strict=True)
     ]
+    inputs = call.group(arrays)
+    # What a rule cannot take is reported by Python, with the rule in the traceback.
+    fitting = fit_arguments(rule, call, inputs, before=2)
+    arguments, named = fitting or (call.arguments(arrays), {})
     mapped = call.group(dim is not None for dim in dims)
-    batched = call.spread(mapped, [False] * len(call.given))
-    answer = rule(size, batched, *call.arguments(arrays))
+    batched = call.spread(mapped, [False] * (len(arguments) - len(inputs)))
+    answer = rule(size, batched, *arguments, **named)
     elements = [
         jax.ShapeDtypeStruct(array.shape if dim is None else array.shape[1:], array.dtype)
         for array, dim in zip(arrays, dims, strict=True)

@@ -27,7 +27,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from msops import _jax_seam as seam
 from msops._face.tensor import unwrap, wrap
-from msops._op.call import Call
+from msops._op.call import Call, width
 from msops._op.protocols import BoundOp
 from msops._primitive.reverse_mode import apply_bprop, check_entry
 from msops.errors import GradientTypeError, GradientValueError, explain
@@ -73,6 +73,24 @@ def attach_forward_mode(
     return differentiable
 
 
+def tangent_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a rule in the form of `jax.custom_jvp` as one in the form of ``Custom(jvp=)``."""
+
+    def tangents_alone(primals: Any, tangents: Any, out: Any) -> Any:
+        answer = rule(primals, tangents)
+        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+            raise GradientTypeError(
+                explain(
+                    "the rule of def_jvp",
+                    f"expected (out, tangent_out); got {type(answer).__name__}",
+                    "Return what the op returns, and its tangent in the same structure.",
+                )
+            )
+        return answer[1]
+
+    return tangents_alone
+
+
 def _tangent_of(result: Any, pushed: Any) -> Any:
     if not _is_float(result):
         return np.zeros(result.shape, jax.dtypes.float0)
@@ -85,7 +103,7 @@ def _is_float(value: Any) -> bool:
 
 def _split(args: Sequence[Any], call: Call, linear: int) -> tuple[Sequence[Any], ...]:
     """Returns primals, results and tangents of the equation L."""
-    inputs = sum(1 if length is None else length for length in call.layout)
+    inputs = sum(map(width, call.layout))
     return args[:inputs], args[inputs : len(args) - linear], args[len(args) - linear :]
 
 
@@ -123,13 +141,19 @@ def ask_rule(
     place = f"jvp of {operator.who}"
     _check_arity(rule, place)
     answer = unwrap(rule(*(wrap(given) if call.tensors else given)))
-    answers = answer if outputs.is_tuple else (answer,)
-    if not isinstance(answers, (tuple, list)) or len(answers) != len(results):
-        count = len(answers) if isinstance(answers, (tuple, list)) else type(answers).__name__
+    answers = outputs.unpack(answer)
+    if answers is None:
+        count = len(answer) if isinstance(answer, (tuple, list)) else type(answer).__name__
+        expected = f"a tuple of {len(results)} tangents, one per output"
+        if outputs.tree is not None:
+            expected, count = (
+                f"tangents in the structure {outputs.tree}",
+                jax.tree.structure(answer),
+            )
         raise GradientValueError(
             explain(
                 place,
-                f"expected a tuple of {len(results)} tangents, one per output; got {count}",
+                f"expected {expected}; got {count}",
                 "Return them in the structure of out; None where there is none.",
             )
         )

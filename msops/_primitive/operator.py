@@ -190,7 +190,7 @@ class Operator:
             inputs = call.group(as_dtype(aval.dtype).name for aval in avals)
             match(
                 info,
-                [tuple(item) if isinstance(item, list) else item for item in inputs],
+                [i if isinstance(i, str) else tuple(jax.tree.leaves(i)) for i in inputs],
                 [as_dtype(struct.dtype).name for struct in outputs.declared],
                 self.who,
             )

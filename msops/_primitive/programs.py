@@ -23,7 +23,7 @@ from msops._op.definition import Definition
 from msops._op.traced import Function
 from msops._primitive.forward_mode import attach_forward_mode
 from msops._primitive.operator import Operator, compile_bound
-from msops._primitive.reverse_mode import attach_bprop
+from msops._primitive.reverse_mode import attach_bprop, attach_vjp
 
 _kept = functools.lru_cache(maxsize=256)
 
@@ -89,10 +89,12 @@ def _differentiable(operator: Operator, call: Call) -> Function:
     definition = operator.definition
     if definition.options.forward or definition.options.jvp is not None:
         return attach_forward_mode(forward, operator, call)
-    bprop = definition.bprop
+    bprop, vjp = definition.bprop, definition.vjp
+    outputs = functools.partial(operator.outputs, call)
+    if vjp is not None:
+        return attach_vjp(forward, vjp[0].function, vjp[1].function, call, outputs, operator.who)
     if bprop is None:
         return forward
-    outputs = functools.partial(operator.outputs, call)
     return attach_bprop(forward, bprop.function, call, outputs, operator.who)
 
 

@@ -2,24 +2,27 @@
 
 `Custom`'s ``bprop(*inputs, out, dout)`` is attached by `jax.custom_vjp`: forward runs the op,
 backward runs bprop on the saved inputs and output. Corresponds to MindSpore's
-``mindspore.ops.Custom(bprop=)``, 2.7.2.
+``mindspore.ops.Custom(bprop=)``, 2.7.2. `Custom.def_vjp` gives the two rules of `jax.custom_vjp`
+themselves.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import PyTreeDef
 
 from msops import _jax_seam as seam
 from msops._face.tensor import unwrap, wrap
 from msops._op.call import Call
-from msops._op.inference import Outputs
+from msops._op.inference import Outputs, fit_arguments
 from msops.errors import GradientTypeError, GradientValueError, explain
 
 
@@ -56,6 +59,95 @@ def attach_bprop(
     return differentiable
 
 
+@jax.tree_util.register_static
+@dataclasses.dataclass(frozen=True)
+class _Structs:
+    """Shapes and dtypes of inputs, among residuals: a backward pass does not keep the inputs."""
+
+    arrays: tuple[jax.ShapeDtypeStruct, ...]
+
+
+def attach_vjp(
+    forward: Callable[..., Sequence[Any]],
+    fwd: Callable[..., Any],
+    bwd: Callable[..., Any],
+    call: Call,
+    outputs: Callable[[Sequence[Any]], Outputs],
+    who: str,
+) -> Callable[..., Sequence[Any]]:
+    """Returns `forward` with the author's two rules of reverse mode.
+
+    Args:
+      forward: flat arrays to a flat list of arrays.
+      fwd: the inputs of a call to ``(out, residuals)``.
+      bwd: ``(residuals, dout)`` to one gradient per input.
+      call: structure of the call.
+      outputs: given avals of the inputs, what the op returns.
+      who: the op, for messages.
+    """
+    differentiable = jax.custom_vjp(forward)
+
+    def flat_fwd(*flat: Any) -> Any:
+        structs = tuple(jax.ShapeDtypeStruct(value.shape, value.dtype) for value in flat)
+        with call.face():
+            results, residuals = _run_fwd(fwd, call, flat, outputs(structs), who)
+        return results, (_Structs(structs), residuals)
+
+    def flat_bwd(saved: Any, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        structs, residuals = saved[0].arrays, saved[1]
+        declared = outputs(structs)
+        douts = [
+            _materialise(dout, struct)
+            for dout, struct in zip(cotangents, declared.structs, strict=True)
+        ]
+        with call.face():
+            given = residuals, declared.pack(douts)
+            gradients = unwrap(bwd(*(wrap(given) if call.tensors else given)))
+            place = f"bwd of {who}"
+            # Those of attributes, None, may be left out, as of `nondiff_argnums` in JAX.
+            attributes = len(call.given)
+            if isinstance(gradients, (tuple, list)) and len(gradients) == len(call.layout):
+                attributes = 0
+            return _check_gradients(gradients, call, attributes, structs, place)
+
+    seam.explain_forward_mode(flat_bwd, functools.partial(refuse_forward_mode, who))
+    differentiable.defvjp(flat_fwd, flat_bwd)
+    return differentiable
+
+
+def _run_fwd(
+    fwd: Callable[..., Any], call: Call, flat: Sequence[Any], outputs: Outputs, who: str
+) -> tuple[list[Any], Any]:
+    """Returns flat results and residuals."""
+    place = f"fwd of {who}"
+    inputs = call.inputs_of_rule(flat)
+    fitting = fit_arguments(fwd, call, wrap(inputs) if call.tensors else inputs)
+    if fitting is None:
+        raise GradientTypeError(
+            explain(
+                place,
+                f"{inspect.signature(fwd)} cannot take {len(inputs)} input(s)",
+                "Give it the parameters of the call, attributes included.",
+            )
+        )
+    arguments, named = fitting
+    answer = unwrap(fwd(*arguments, **named))
+    results = outputs.unpack(answer[0]) if isinstance(answer, tuple) and len(answer) == 2 else None
+    if results is None:
+        raise GradientTypeError(
+            explain(
+                place,
+                f"expected (out, residuals); got {jax.tree.structure(answer)}",
+                "Return what the op returns, and what bwd needs.",
+            )
+        )
+    checked = [
+        check_entry(result, struct, f"for output {index}", place, "result")
+        for index, (result, struct) in enumerate(zip(results, outputs.structs, strict=True))
+    ]
+    return checked, answer[1]
+
+
 def apply_bprop(
     bprop: Callable[..., Any],
     call: Call,
@@ -68,31 +160,25 @@ def apply_bprop(
     """Returns what `bprop` says: one gradient per flat input, None where there is none."""
     douts = [_materialise(dout, value) for dout, value in zip(cotangents, results, strict=True)]
     pack = outputs([jax.typeof(value) for value in flat]).pack
-    arguments = call.arguments_of_rule(flat)
+    tensors = call.inputs_of_rule(flat)
     with call.face():
-        given = arguments, pack(results), pack(douts)
+        given = tensors, pack(results), pack(douts)
         inputs, whole_out, whole_dout = wrap(given) if call.tensors else given
-        _check_arity(bprop, len(inputs), who)
-        gradients = unwrap(bprop(*inputs, whole_out, whole_dout))
-        return _check_gradients(gradients, call, flat, who)
-
-
-def _check_arity(bprop: Callable[..., Any], inputs: int, who: str) -> None:
-    try:
-        signature = inspect.signature(bprop)
-    except (TypeError, ValueError):  # builtins without a signature
-        return
-    try:
-        signature.bind(*range(inputs + 2))
-    except TypeError:
-        raise GradientTypeError(
-            explain(
-                f"bprop of {who}",
-                f"{signature} cannot take {inputs} input(s), out and dout",
-                "Give it one parameter per argument of the call, attributes included, then out "
-                "and dout.",
+        fitting = fit_arguments(bprop, call, inputs, after=2)
+        if fitting is None:
+            raise GradientTypeError(
+                explain(
+                    f"bprop of {who}",
+                    f"{inspect.signature(bprop)} cannot take {len(inputs) + len(call.given)} "
+                    "input(s), out and dout",
+                    "Give it one parameter per argument of the call, attributes included, then "
+                    "out and dout.",
+                )
             )
-        ) from None
+        arguments, named = fitting
+        gradients = unwrap(bprop(*arguments, whole_out, whole_dout, **named))
+        attributes = len(arguments) - len(inputs)
+        return _check_gradients(gradients, call, attributes, flat, f"bprop of {who}")
 
 
 def refuse_differentiation(who: str) -> GradientTypeError:
@@ -141,13 +227,23 @@ def _materialise(dout: Any, out: Any) -> Any:
     return jnp.zeros(out.shape, out.dtype) if dout.dtype == jax.dtypes.float0 else dout
 
 
-def _check_gradients(gradients: Any, call: Call, flat: Sequence[Any], who: str) -> tuple[Any, ...]:
-    """Returns one cotangent per flat input; None where there is none."""
-    expected = len(call.layout) + len(call.given)
+def _check_gradients(
+    gradients: Any, call: Call, attributes: int, flat: Sequence[Any], place: str
+) -> tuple[Any, ...]:
+    """Returns one cotangent per flat input; None where there is none.
+
+    Args:
+      gradients: what a rule returned.
+      call: the call.
+      attributes: number of attributes that the rule was given, which count as inputs.
+      flat: the inputs.
+      place: the rule, for messages.
+    """
+    expected = len(call.layout) + attributes
     if not isinstance(gradients, (tuple, list)):
         raise GradientTypeError(
             explain(
-                f"bprop of {who}",
+                place,
                 f"expected a tuple of {expected} gradient(s), one per input; "
                 f"got {type(gradients).__name__}",
                 "Return a tuple even for one gradient: return (dx,).",
@@ -156,7 +252,7 @@ def _check_gradients(gradients: Any, call: Call, flat: Sequence[Any], who: str) 
     if len(gradients) != expected:
         raise GradientValueError(
             explain(
-                f"bprop of {who}",
+                place,
                 f"expected {expected} gradient(s), one per input; got {len(gradients)}",
                 "Attributes count as inputs; return None where there is no gradient.",
             )
@@ -164,37 +260,66 @@ def _check_gradients(gradients: Any, call: Call, flat: Sequence[Any], who: str) 
     cotangents: list[Any] = []
     # A number beside Tensors has no gradient, as an integer has none, nor has a tuple of them.
     inputs = call.group(None if i in call.numbers else value for i, value in enumerate(flat))
-    for position, (value, gradient) in enumerate(
-        zip(inputs, call.of_tensors(gradients), strict=True)
-    ):
+    own = call.of_tensors(gradients) if attributes else gradients
+    entries = zip(call.layout, inputs, own, strict=True)
+    for position, (slot, value, gradient) in enumerate(entries):
         what = f"input {position}"
-        if isinstance(value, tuple):
+        if slot is None:
+            cotangents.append(_check_gradient(gradient, value, what, place))
+        elif isinstance(slot, PyTreeDef):
+            cotangents += _check_tree(gradient, slot, value, what, place)
+        elif isinstance(value, tuple):
             cotangents += value
-            continue
-        if not isinstance(value, list):
-            cotangents.append(_check_gradient(gradient, value, what, who))
-            continue
-        parts = [None] * len(value) if gradient is None else gradient
-        if not isinstance(parts, (tuple, list)) or len(parts) != len(value):
-            raise GradientValueError(
-                explain(
-                    f"bprop of {who}",
-                    f"expected for {what} a list of {len(value)} gradients, as the input is a "
-                    f"list; got {_describe(parts)}",
-                    "Return one gradient per tensor of the list, or None for all of them.",
+        else:
+            parts = [None] * len(value) if gradient is None else gradient
+            if not isinstance(parts, (tuple, list)) or len(parts) != len(value):
+                raise GradientValueError(
+                    explain(
+                        place,
+                        f"expected for {what} a list of {len(value)} gradients, as the input is a "
+                        f"list; got {_describe(parts)}",
+                        "Return one gradient per tensor of the list, or None for all of them.",
+                    )
                 )
-            )
-        cotangents += [
-            _check_gradient(part, item, f"element {index} of {what}", who)
-            for index, (part, item) in enumerate(zip(parts, value, strict=True))
-        ]
+            cotangents += [
+                _check_gradient(part, item, f"element {index} of {what}", place)
+                for index, (part, item) in enumerate(zip(parts, value, strict=True))
+            ]
     return tuple(cotangents)
 
 
-def _check_gradient(gradient: Any, value: Any, what: str, who: str) -> Any:
+def _check_tree(gradient: Any, tree: PyTreeDef, value: Any, what: str, place: str) -> Iterator[Any]:
+    """Yields the cotangents of the leaves of an input."""
+    leaves = tree.flatten_up_to(value)
+    if gradient is None:
+        parts: Sequence[Any] = [None] * len(leaves)
+    else:
+        try:
+            parts = tree.flatten_up_to(gradient)
+        except (TypeError, ValueError) as error:
+            raise GradientValueError(
+                explain(
+                    place,
+                    f"expected for {what} gradients in its structure, {tree}; got "
+                    f"{jax.tree.structure(gradient)}",
+                    "Return one gradient per array of the input, None for one without, or None "
+                    "for all of them.",
+                )
+            ) from error
+    for part, leaf, path in zip(parts, leaves, _paths(tree), strict=True):
+        yield _check_gradient(part, leaf, f"{what}{path}", place)
+
+
+def _paths(tree: PyTreeDef) -> list[str]:
+    """Returns how programs write the path to each leaf."""
+    numbered = tree.unflatten(range(tree.num_leaves))
+    return [jax.tree_util.keystr(p) for p, _ in jax.tree_util.tree_leaves_with_path(numbered)]
+
+
+def _check_gradient(gradient: Any, value: Any, what: str, place: str) -> Any:
     if gradient is None or value is None or not jnp.issubdtype(value.dtype, jnp.inexact):
         return None
-    return check_entry(gradient, value, f"for {what}", f"bprop of {who}", "gradient")
+    return check_entry(gradient, value, f"for {what}", place, "gradient")
 
 
 def check_entry(gradient: Any, value: Any, what: str, place: str, kind: str) -> Any:

@@ -62,7 +62,7 @@ class Subject:
         # The setting may be of the calling thread alone; checks use others, too.
         self._wide = seam.x64_enabled() or op._read_arguments(args)[1]
         with self.face():
-            found = op._find_call(args) if args else None
+            found = op._find_call(args, {}) if args else None
             if found is None:
                 raise ArgumentTypeError(
                     explain(

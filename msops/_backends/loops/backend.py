@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -65,8 +66,9 @@ class LoopBackend:
     may_have_no_outputs = False
     runs_on_host = False
     requires_op_info = False
-    takes_tuples = False
+    takes_trees = False
     takes_values = False
+    has_attributes_by_default = True
     vmap = "expand_dims"
     compile_attrs: tuple[str, ...] = ("lower",)
     compiles_per_shape = True
@@ -96,6 +98,11 @@ class LoopBackend:
     ) -> Options:
         """Returns the options: nothing is implied by the op info."""
         return options
+
+    def signature(self, source: LoopKernel) -> inspect.Signature | None:
+        """Returns the function's own; None if it takes all inputs as one list."""
+        program = source.program
+        return None if program.kind == "ir_builder" else inspect.signature(program.func)
 
     def resolve(self, source: LoopKernel, options: Options, who: str) -> LoopKernel:
         """Returns the kernel; it is compiled per call."""

@@ -11,8 +11,10 @@ import inspect
 from collections.abc import Hashable, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from msops import _jax_seam as seam
-from msops._calls.host_function import HostFunction
+from msops._calls.host_function import HostFunction, takes_out
 from msops._calls.opaque import OpaqueBackend
 from msops._calls.python_call import PythonCall
 from msops._op.backend import Backend, Division
@@ -20,6 +22,8 @@ from msops._op.identity import LiveFunction
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class PyfuncBackend(OpaqueBackend):
@@ -33,7 +37,7 @@ class PyfuncBackend(OpaqueBackend):
     runs_once = True
     may_have_no_outputs = True
     runs_on_host = True
-    takes_tuples = True
+    takes_trees = True
     compile_attrs: tuple[str, ...] = ("lower",)
 
     def read(self, func: Any, options: Options, who: str) -> LiveFunction:
@@ -60,6 +64,21 @@ class PyfuncBackend(OpaqueBackend):
         # The decorators that carry op info change nothing of the function.
         func = inspect.unwrap(func, stop=lambda wrapper: not hasattr(wrapper, "reg_info"))
         return LiveFunction(func)
+
+    def signature(self, source: LiveFunction) -> inspect.Signature | None:
+        """Returns the function's own, but for a parameter `out` that its results are written to."""
+        function = source.function
+        if isinstance(function, np.ufunc):
+            return None
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # built in, without a signature
+            return None
+        parameters = list(signature.parameters.values())
+        inputs = [p for p in parameters if p.name != "out" and p.kind in _POSITIONAL]
+        if takes_out(function, len(inputs)):
+            parameters = [p for p in parameters if p.name != "out"]
+        return signature.replace(parameters=parameters)
 
     def resolve(self, source: LiveFunction, options: Options, who: str) -> Hashable:
         """Returns the kernel: a function is ready as it is."""

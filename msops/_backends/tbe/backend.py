@@ -67,8 +67,9 @@ class TbeBackend:
     may_have_no_outputs = False
     runs_on_host = False
     requires_op_info = True
-    takes_tuples = False
+    takes_trees = False
     takes_values = False
+    has_attributes_by_default = False
     vmap = "expand_dims"
     compile_attrs: tuple[str, ...] = ()
     compiles_per_shape = True
@@ -94,6 +95,10 @@ class TbeBackend:
     ) -> Options:
         """Returns the options: nothing is implied by the op info."""
         return options
+
+    def signature(self, source: TbeKernel) -> None:
+        """Returns None: inputs and attributes have the names that op info gives them."""
+        return None
 
     def resolve(self, source: TbeKernel, options: Options, who: str) -> TbeKernel:
         """Returns the kernel; it is run per call."""
