@@ -12,7 +12,9 @@ from msops._base.missing_names import missing_names
 from msops._base.paths import get_include as get_include
 from msops._base.version import __version__ as __version__
 from msops._custom.custom import Custom as Custom
-from msops._custom.kernel import kernel as kernel
+from msops._custom.short_forms import cpp as cpp
+from msops._custom.short_forms import kernel as kernel
+from msops._custom.short_forms import pyfunc as pyfunc
 from msops._face.context import GRAPH_MODE as GRAPH_MODE
 from msops._face.context import PYNATIVE_MODE as PYNATIVE_MODE
 from msops._face.context import ParallelMode as ParallelMode
@@ -35,6 +37,7 @@ from msops.common.seed import set_seed as set_seed
 
 if TYPE_CHECKING:
     from msops import extension as extension
+    from msops import lang as lang
     from msops import tbe as tbe
     from msops import testing as testing
     from msops._calls.handlers import export_checks as export_checks
@@ -56,6 +59,7 @@ def load_ipython_extension(shell: object) -> None:
 _LATER = {
     "export_checks": "msops._calls.handlers",
     "extension": "msops.extension",
+    "lang": "msops.lang",
     "register_ffi_targets": "msops._calls.handlers",
     "tbe": "msops.tbe",
     "testing": "msops.testing",

@@ -18,8 +18,8 @@ from loop_ir import Spec, cuda_source, pipeline
 from loop_source import define, run, specialise
 from random_examples import on_random
 
-from msops import Custom, kernel
-from msops.ops import CustomRegOp
+from msops import Custom
+from msops.ops import CustomRegOp, kernel
 
 Draw = Callable[[st.SearchStrategy], object]
 

@@ -11,9 +11,9 @@ import pytest
 from loop_corpus import CORPUS, Case
 from loop_ir import INTRINSICS
 
-from msops import kernel, ops
+from msops import ops
 from msops.errors import ArgumentTypeError
-from msops.ops import CustomRegOp
+from msops.ops import CustomRegOp, kernel
 
 
 def double(a, n):

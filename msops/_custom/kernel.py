@@ -24,10 +24,10 @@ def kernel(
 ) -> Any:
     """Marks a function as a Hybrid DSL kernel, for ``Custom(func)`` with func_type "hybrid".
 
-    Corresponds to ``mindspore.ops.kernel``. The function can also be called, with numpy arrays by
-    position. Then its body runs as Python, stores and conversions follow numpy, and an in-place
-    kernel writes into its argument. The names of the language are only visible in that call; unlike
-    in MindSpore, your globals do not change.
+    Corresponds to ``mindspore.ops.kernel``; `msops.kernel` makes a function an op instead. The
+    function can also be called, with numpy arrays by position. Then its body runs as Python, stores
+    and conversions follow numpy, and an in-place kernel writes into its argument. The names of the
+    language are only visible in that call; unlike in MindSpore, your globals do not change.
 
     Args:
       fn: the function; None when the decorator is written with arguments.
@@ -141,7 +141,7 @@ def _with_intrinsics(
     So are the helper functions that it calls; `copies` has those that were met before.
     """
     # Their table takes time to import, which programs that call no kernel as Python would pay.
-    from msops._custom.numpy_intrinsics import INTRINSICS
+    from msops._custom.language import INTRINSICS
 
     def helper(name: str, value: Any) -> Any:
         is_helper = isinstance(value, types.FunctionType) and not hasattr(value, "ms_kernel_flag")

@@ -1,0 +1,149 @@
+"""Short forms of `Custom`, in the words of JAX: `pyfunc`, `kernel` and `cpp`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypedDict, Unpack, overload
+
+from msops._custom.custom import Custom
+from msops._custom.kernel import kernel as runs_as_python
+from msops.errors import ArgumentTypeError, explain
+
+Q = ParamSpec("Q")
+
+
+class CustomOptions(TypedDict, total=False):
+    """The options of `Custom` that short forms pass on; see there."""
+
+    attrs: Mapping[str, Any] | None
+    bprop: Callable[..., Any] | None
+    reg_info: Any
+    stateful: bool
+    reentrant: bool
+    vmap: str | Callable[..., Any] | None
+    forward: bool
+    jvp: Callable[..., Any] | None
+    inplace: Mapping[int, int] | None
+    sharding: str | None
+    batch_dims: int
+    writable: bool
+    host: bool
+    dynamic_outputs: bool
+    cxx11_abi: bool | None
+    compile_attrs: Mapping[str, Any] | None
+
+
+@overload
+def pyfunc(
+    func: Callable[Q, Any], /, *, out: Any, **options: Unpack[CustomOptions]
+) -> Custom[Q]: ...
+
+
+@overload
+def pyfunc(
+    func: None = None, /, *, out: Any, **options: Unpack[CustomOptions]
+) -> Callable[[Callable[Q, Any]], Custom[Q]]: ...
+
+
+def pyfunc(func: Any = None, /, *, out: Any, **options: Unpack[CustomOptions]) -> Any:
+    """Makes a Python function over numpy arrays an op: ``Custom(func, func_type="pyfunc")``.
+
+    Args:
+      func: the function; None when the decorator is written with arguments.
+      out: what the op returns: a `jax.ShapeDtypeStruct`, a pytree of them, or a function of the
+        inputs that returns one; see `Custom`.
+      **options: of `Custom`.
+
+    Returns:
+      The op, or a decorator if `func` is None. Its `__wrapped__` is the function.
+
+    Raises:
+      ArgumentTypeError, ArgumentValueError: an argument cannot be used.
+
+    Example:
+      >>> import jax, jax.numpy as jnp, numpy as np, msops
+      >>> @msops.pyfunc(out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype))
+      ... def scaled_sine(x, *, scale=1.0):
+      ...     return np.float32(scale) * np.sin(x)
+      >>> jax.jit(lambda x: scaled_sine(x, scale=2.0))(jnp.zeros(2))
+      Array([0., 0.], dtype=float32)
+    """
+    if func is None:
+        return lambda function: Custom(function, func_type="pyfunc", out=out, **options)
+    return Custom(func, func_type="pyfunc", out=out, **options)
+
+
+@overload
+def kernel(func: Callable[Q, Any], /) -> Custom[Q]: ...
+
+
+@overload
+def kernel(
+    func: None = None, /, *, out: Any = None, **options: Unpack[CustomOptions]
+) -> Callable[[Callable[Q, Any]], Custom[Q]]: ...
+
+
+def kernel(func: Any = None, /, *, out: Any = None, **options: Unpack[CustomOptions]) -> Any:
+    """Makes a loop kernel an op: ``Custom(func, func_type="akg")``.
+
+    The loops are compiled, and differentiated. `msops.lang` has the names of their language. Unlike
+    `msops.ops.kernel`, MindSpore's decorator, this one returns the op.
+
+    Args:
+      func: the function; None when the decorator is written with arguments.
+      out: what the op returns, as a tree: see `Custom`. None infers it from the loops.
+      **options: of `Custom`.
+
+    Returns:
+      The op, or a decorator if `func` is None. Its `__wrapped__` runs the function as Python, on
+      numpy arrays.
+
+    Raises:
+      ArgumentTypeError, ArgumentValueError: an argument cannot be used.
+
+    Example:
+      >>> import jax, jax.numpy as jnp, numpy as np, msops
+      >>> from msops.lang import output_tensor
+      >>> @msops.kernel
+      ... def running_sum(x):
+      ...     y = output_tensor(x.shape, x.dtype)
+      ...     for i in range(x.shape[0]):
+      ...         y[i] = x[i] if i == 0 else y[i - 1] + x[i]
+      ...     return y
+      >>> running_sum(jnp.array([1.0, 4.0]))
+      Array([1., 5.], dtype=float32)
+      >>> running_sum.__wrapped__(np.array([1.0, 4.0]))
+      array([1., 5.])
+    """
+
+    def make(function: Any) -> Custom:
+        return Custom(runs_as_python(function), func_type="akg", out=out, **options)
+
+    return make if func is None else make(func)
+
+
+def cpp(func: str, /, *, out: Any = None, **options: Unpack[CustomOptions]) -> Custom:
+    """Makes a C, C++ or CUDA function an op: ``Custom(func, func_type="aot")``.
+
+    Args:
+      func: ``"source.c|cc|cpp|cu:Symbol"`` or ``"library.so:Symbol"``.
+      out: what the op returns: a `jax.ShapeDtypeStruct`, a pytree of them, or a function of the
+        inputs that returns one; see `Custom`. None asks the function's ``SymbolInferShape`` and
+        ``SymbolInferType``.
+      **options: of `Custom`.
+
+    Returns:
+      The op.
+
+    Raises:
+      ArgumentTypeError, ArgumentValueError: an argument cannot be used.
+    """
+    if not isinstance(func, str):
+        raise ArgumentTypeError(
+            explain(
+                "cpp",
+                f"expected 'source.cc:Symbol' or 'library.so:Symbol'; got {type(func).__name__}",
+                "A Python function over numpy arrays is msops.pyfunc, one of loops msops.kernel.",
+            )
+        )
+    return Custom(func, func_type="aot", out=out, **options)
