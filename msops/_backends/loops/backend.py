@@ -325,10 +325,8 @@ def _checked(kernel: Kernels, request: Request) -> Specialisation:
     """Returns the compiled kernel if it returns what the op says it does."""
     compiled = compile_case(kernel, case_of(request))
     own = [(output.shape, output.dtype) for output in compiled.kernel.outputs]
-    said = [
-        (tuple(request.call.element(struct).shape), as_dtype(struct.dtype).name)
-        for struct in request.outputs.structs
-    ]
+    depth = len(request.call.batch)
+    said = [(tuple(s.shape[depth:]), s.dtype.name) for s in request.outputs.structs]
     if own != said:
         raise InferenceValueError(
             explain(

@@ -10,7 +10,6 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msops._base.dtypes import as_dtype
 from msops._op.identity import ByIdentity, ByValue
 from msops._op.inference import require_numbers
 from msops._op.request import Request
@@ -131,8 +130,8 @@ def case_of(request: Request) -> LoopCase:
     """
     from msops._loops.frontends.spec import Spec
 
-    structs = [request.call.element(struct) for struct in request.inputs]
-    specs = tuple(Spec(tuple(s.shape), as_dtype(s.dtype).name) for s in structs)
+    depth = len(request.call.batch)
+    specs = tuple(Spec(tuple(s.shape[depth:]), s.dtype.name) for s in request.inputs)
     for position, spec in enumerate(specs):
         _check(spec, f"input {position}", request.who)
     return LoopCase(

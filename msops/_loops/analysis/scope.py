@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from msops._loops.analysis.ranges import Ranges, nested_ranges
 from msops._loops.ir.nodes import Buffer, For, If, Kernel, Local, Stmt, Unary
-from msops._loops.ir.walk import visit
+from msops._loops.ir.walk import statements, visit
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Scope:
 def buffers_of(kernel: Kernel) -> dict[str, Buffer]:
     """Returns all buffers of a kernel, locals too, by name."""
     found = dict(Scope.of(kernel).buffers)
-    for stmt, _ in visit(kernel.body, Scope({})):
+    for stmt in statements(kernel.body):
         if isinstance(stmt, Local):
             found[stmt.buffer.name] = stmt.buffer
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 
 from msops._base.dtypes import as_dtype
 from msops._loops.diagnostics import point
@@ -17,7 +18,12 @@ _MOST_BYTES = 2**47
 
 def size_bytes(buffer: Buffer) -> int:
     """Returns the size of a buffer as an array."""
-    return math.prod(buffer.shape) * as_dtype(buffer.dtype).dtype.itemsize
+    return math.prod(buffer.shape) * _itemsize(buffer.dtype)
+
+
+@cache
+def _itemsize(dtype: str) -> int:
+    return as_dtype(dtype).dtype.itemsize
 
 
 def check_sizes(kernel: Kernel, who: str) -> None:

@@ -307,8 +307,10 @@ def rewrite_loops(
 
     def changed(stmt: Stmt) -> tuple[Stmt, ...]:
         new = change(stmt, scope) if isinstance(stmt, For) else None
-        if new is not None or not bodies(stmt):
-            return (stmt,) if new is None else new
+        if new is not None:
+            return new
+        if not any(isinstance(part, For) for inner in bodies(stmt) for part in statements(inner)):
+            return (stmt,)
         return (
             map_bodies_within(
                 stmt, scope, lambda part, inside: rewrite_loops(part, inside, change)

@@ -15,7 +15,18 @@ import numpy as np
 from msops._loops.analysis.affine import INDEX_DTYPES, Affine
 from msops._loops.analysis.ranges import Range, Ranges, range_of
 from msops._loops.ir import scalars
-from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Const, Expr, Load, Select, Unary, Var
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    BinaryOp,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
 from msops._loops.ir.operators import COMPARISONS, FLOATS, INTEGERS, LOGICAL, NEGATED, is_float
 from msops._loops.ir.walk import expressions, map_operands, with_parts
 
@@ -31,8 +42,12 @@ def simplified(expr: Expr, ranges: Ranges) -> Expr:
       expr: any expression.
       ranges: of each loop variable in it.
     """
-    if isinstance(expr, Const):
-        return expr
+    match expr:
+        case Const():
+            return expr
+        case Var(name=name):
+            low, high = ranges.get(name, (0, 1))
+            return Const(low, INDEX_DTYPE) if low == high else expr
     if _is_index(expr):
         found = _affine(expr, ranges).expression()
         return expr if found == expr else found
@@ -55,6 +70,9 @@ def simplified(expr: Expr, ranges: Ranges) -> Expr:
 
 def difference(left: Expr, right: Expr, ranges: Ranges) -> Range | None:
     """Returns an interval of `left - right` of integers; None if that is not known."""
+    if isinstance(left, Const) and isinstance(right, Const):
+        exactly = int(left.value) - int(right.value)
+        return (exactly, exactly)
     if _is_index(left) and _is_index(right):
         a, b = _affine(left, ranges), _affine(right, ranges)
         exact = a.is_exact(ranges) and b.is_exact(ranges)

@@ -25,7 +25,8 @@ _MOST_STATEMENTS = 16
 
 def unroll_short_loops(kernel: Kernel) -> Kernel:
     """Returns the kernel with short innermost loops inside of others unrolled."""
-    return simplify(with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), _unrolled)))
+    unrolled = with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), _unrolled))
+    return kernel if unrolled is kernel else simplify(unrolled)
 
 
 def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...]:

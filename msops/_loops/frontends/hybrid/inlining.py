@@ -240,15 +240,16 @@ class Inliner:
 
     def _instance(self, node: Any, helper: Helper, names: Mapping[str, ast.expr]) -> Any:
         """Returns a copy of a part of a helper, under the names of a call."""
+        kinds = (ast.Call, ast.Name, ast.Attribute)
 
         def replace(part: ast.AST) -> ast.AST | None:
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
                 # A function's name stays as it is.
                 call = ast.Call(
                     ast.Name(part.func.id, ast.Load()),
-                    [copied(arg, replace, helper.source) for arg in part.args],
+                    [copied(arg, replace, kinds, helper.source) for arg in part.args],
                     [
-                        ast.keyword(each.arg, copied(each.value, replace, helper.source))
+                        ast.keyword(each.arg, copied(each.value, replace, kinds, helper.source))
                         for each in part.keywords
                     ],
                 )
@@ -268,18 +269,16 @@ class Inliner:
                 return placed(self._captured(ast.unparse(part).rpartition(".")[2], constant), part)
             return None
 
-        return copied(node, replace, helper.source)
+        return copied(node, replace, kinds, helper.source)
 
     def own_statement(self, node: ast.stmt, outside: Mapping[str, Any]) -> ast.stmt:
         """Returns a copy of a kernel's statement in which dotted constants have a name."""
 
-        def replace(part: ast.AST) -> ast.AST | None:
-            if not isinstance(part, ast.Attribute):
-                return None
+        def replace(part: Any) -> ast.AST | None:
             constant = constant_of(part, outside)
             return None if constant is None else placed(self._captured(part.attr, constant), part)
 
-        return copied(node, replace)
+        return copied(node, replace, (ast.Attribute,))
 
     def _captured(self, name: str, constant: Any) -> ast.Name:
         """Returns the name of a constant from outside."""

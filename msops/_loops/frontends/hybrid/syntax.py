@@ -25,28 +25,38 @@ class EarlyName(ast.stmt):
         self.targets = targets
 
 
-def copied(node: N, replace: Replace = lambda node: None, source: Source | None = None) -> N:
+def copied(
+    node: N,
+    replace: Replace | None = None,
+    kinds: tuple[type[ast.AST], ...] = (),
+    source: Source | None = None,
+) -> N:
     """Returns a copy of a syntax tree.
 
     Args:
       node: the tree.
       replace: returns what some of its nodes become.
+      kinds: the classes of the nodes that it is called with.
       source: where its text is, if that is not the kernel's own.
     """
-    new = replace(node)
+    new = replace(node) if replace is not None and isinstance(node, kinds) else None
     if new is None:
-        new = type(node)(
-            **{name: _field(value, replace, source) for name, value in ast.iter_fields(node)}
-        )
+        fields = ast.iter_fields(node)
+        new = type(node)(**{name: _field(value, replace, kinds, source) for name, value in fields})
         ast.copy_location(new, node)
         _set_origin(new, getattr(node, "origin", source))
     return new  # type: ignore[return-value]
 
 
-def _field(value: Any, replace: Replace, source: Source | None) -> Any:
+def _field(
+    value: Any,
+    replace: Replace | None,
+    kinds: tuple[type[ast.AST], ...],
+    source: Source | None,
+) -> Any:
     if isinstance(value, list):
-        return [_field(each, replace, source) for each in value]
-    return copied(value, replace, source) if isinstance(value, ast.AST) else value
+        return [_field(each, replace, kinds, source) for each in value]
+    return copied(value, replace, kinds, source) if isinstance(value, ast.AST) else value
 
 
 def _set_origin(node: ast.AST, origin: Source | None) -> None:
