@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 from loop_ir import TVM_MODULES as MODULES
 from numpy.random import Generator
@@ -158,6 +159,25 @@ _BINARY: dict[str, tuple[Any, Any, Any]] = {
     "right_shift": (np.right_shift, ("int32", "int64"), lambda r, s: r.integers(0, 7, s)),
     "subtract": (np.subtract, NUMBERS, _whole),
 }
+
+
+def _pool(x: np.ndarray, kind: str, kernel: Any, stride: Any, padding: Any, layout: str = "NCHW",
+          ceil_mode: bool = False, count_include_pad: bool = True) -> np.ndarray:  # fmt: skip
+    axes = [layout.index("H"), layout.index("W")]
+    window, steps, pads = [1] * 4, [1] * 4, [(0, 0)] * 4
+    for place, axis in enumerate(axes):
+        window[axis], steps[axis] = kernel[place], stride[place]
+        after = padding[place + 2] + (stride[place] - 1 if ceil_mode else 0)
+        pads[axis] = (padding[place], after)
+
+    def over(array: np.ndarray, start: float, combine: Any) -> np.ndarray:
+        return np.asarray(jax.lax.reduce_window(array, start, combine, window, steps, pads))
+
+    if kind == "max":
+        return over(x, -np.inf, jax.lax.max)
+    whole = np.ones_like(x)
+    counts = over(whole, 0.0, jax.lax.add) if not count_include_pad else math.prod(kernel)
+    return over(x, 0.0, jax.lax.add) / np.maximum(counts, 1)
 
 
 def _row(
@@ -317,6 +337,9 @@ _INDEX_ROWS = [
          (4, 3, 2), (3,), dtypes=(("float32", "int32"),), values=_inside),
     _row("where", lambda c, x, y: topi.where(c, x, y), np.where, (2, 3), (2, 3), (2, 3),
          dtypes=(("bool", "float32", "float32"), ("int32", "int32", "int32")), values=_bits),
+    _row("where numbers", lambda c, x: topi.where(c, x, 0.5),
+         lambda c, x: np.where(c != 0, x, np.float32(0.5)), (2, 3), (2, 3),
+         dtypes=("float32", ("float16", "float32")), values=_bits),
     _row("where broadcast", lambda c, x: topi.where(c, x, 0.5),
          lambda c, x: np.where(c, x, np.float32(0.5)), (1, 3), (2, 1),
          dtypes=(("bool", "float32"),), values=_bits),
@@ -399,6 +422,19 @@ _NN_ROWS = [
     _row("pad", lambda x: nn.pad(x, (1, 0), (0, 2), 9.0),
          lambda x: np.pad(x, ((1, 0), (0, 2)), constant_values=9), (2, 3),
          dtypes=("float32", "float16")),
+    *(
+        _row(f"pool {kind} {number}",
+             lambda x, kind=kind, options=options: nn.pool(x, pool_type=kind, **options),
+             lambda x, kind=kind, options=options: _pool(x, kind, **options), shape)
+        for kind in ("max", "avg")
+        for number, (shape, options) in enumerate([
+            ((1, 2, 4, 6), {"kernel": (2, 2), "stride": (2, 3), "padding": (0, 0, 0, 0)}),
+            ((2, 7, 5, 1), {"kernel": (3, 2), "stride": (2, 2), "padding": (1, 0, 2, 1),
+                            "layout": "NHWC"}),
+            ((1, 1, 5, 6), {"kernel": (2, 3), "stride": (2, 2), "padding": (1, 1, 0, 1),
+                            "ceil_mode": True, "count_include_pad": False}),
+        ])
+    ),
     _row("prelu", nn.prelu, lambda x, s: np.where(x > 0, x, x * s[:, None]), (2, 3, 4), (3,)),
     _row("relu", nn.relu, lambda x: np.maximum(x, 0), (2, 3), dtypes=("float32", "int32")),
     _row("scale_shift_nchw", nn.scale_shift_nchw,

@@ -105,6 +105,8 @@ def constant_int(t: Translation, node: ast.expr, value: Value, what: str) -> int
 
 
 def _attribute(t: Translation, node: ast.expr, owner: Value, attribute: str) -> Value:
+    if isinstance(owner, EXPR) and attribute == "dtype":
+        return owner.dtype
     if not isinstance(owner, WholeTensor):
         raise t.report.build_error(
             node,

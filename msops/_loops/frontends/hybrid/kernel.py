@@ -23,7 +23,7 @@ from msops._loops.frontends.reporting import Reporter
 from msops._loops.frontends.source import Source
 from msops._loops.frontends.spec import Spec
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Buffer, Kernel
+from msops._loops.ir.nodes import Buffer, Const, Kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +125,8 @@ class HybridKernel:
         return values
 
     def _attribute(self, report: Reporter, name: str, given: Any) -> Value:
+        if isinstance(given, Const):
+            return given
         constant = as_constant(given)
         if constant is None:
             raise report.build_error(
@@ -146,11 +148,23 @@ class HybridKernel:
 
 
 def read_hybrid(
-    function: types.FunctionType, source: Source, dialect: str, who: str
+    function: types.FunctionType,
+    source: Source,
+    dialect: str,
+    who: str,
+    capture: Mapping[str, Any] | None = None,
 ) -> HybridKernel:
-    """Checks a kernel; see `program.read_kernel`."""
+    """Checks a kernel; see `program.read_kernel`.
+
+    Args:
+      function: the author's function.
+      source: its text.
+      dialect: "akg" or "hybrid".
+      who: names the op in messages.
+      capture: what it sees outside besides its own surroundings, by name.
+    """
     report = Reporter(who, source)
-    rules = Rules(dialect, report, outside_of(function))
+    rules = Rules(dialect, report, outside_of(function) | dict(capture or {}))
     check_grammar(source.definition, rules)
     rewritten = rewrite(source, rules)
     definition, captured = rewritten.source.definition, rewritten.captured

@@ -100,11 +100,13 @@ class _Resolver:
     loops: dict[str, ScopedName] = field(default_factory=dict)
     scope: Path = ()
     path: Path = ()
+    outermost: Path = ()
 
     def function(self, definition: ast.FunctionDef, dialect: str) -> ResolvedNames:
         for name in parameter_names(definition):
             self.latest[name] = ScopedName(name, "parameter")
         self.block(definition.body, opens_scope=True)
+        self.outermost = self.blocks[id(definition.body)]
         results = self.results(definition, dialect)
         return ResolvedNames(self.symbols, self.blocks, results)
 
@@ -272,6 +274,9 @@ class _Resolver:
         names = returned_names(definition)
         results = tuple(self.symbols[node] for node in names)
         for node, symbol in zip(names, results, strict=True):
+            if symbol.kind == "temporary" and dialect == "akg" and symbol.scope == self.outermost:
+                # TVM returns what is allocated, too.
+                symbol.kind = "output"
             if symbol.kind not in ("parameter", "output"):
                 raise self.report.type_error(
                     node,

@@ -143,12 +143,39 @@ def _as_types(wanted: Any) -> tuple[type, ...]:
     return tuple(type(None) if each is None else each for each in given)
 
 
+def product_is_mini() -> bool:
+    """Returns whether the target is Ascend 310, whose vector units know less; it is not."""
+    return False
+
+
+def is_symbolic_tiling(op_name: Any = None) -> bool:
+    """Returns whether AKG tiles an operator for symbolic shapes; shapes are known here."""
+    return False
+
+
+def get_runtime_mode() -> str:
+    """Returns where AKG runs an operator it tests; here the op runs as it is called."""
+    return "rpc"
+
+
+BLOCKS = {"BLOCK_IN": 16, "BLOCK_OUT": 16, "BLOCK_REDUCE": 16, "BLOCK_INT8": 32}
+"""Extents of the matrix unit's tiles, which the formats of Ascend have as dimensions."""
+
+KERNEL_EXEC: dict[str, Any] = {
+    **BLOCKS,
+    "get_runtime_mode": get_runtime_mode,
+    "is_symbolic_tiling": is_symbolic_tiling,
+    "product_is_mini": product_is_mini,
+}
+"""What `akg.utils.kernel_exec` holds."""
+
 NAMES: dict[str, Any] = {
     "CCE": CCE,
     "CPU": CPU,
     "CUDA": CUDA,
     "LLVM": LLVM,
     "DtypeForDavinci": DtypeForDavinci,
+    **KERNEL_EXEC,
     "auto_broadcast_check": auto_broadcast_check,
     "check_input_type": check_input_type,
     "check_shape": check_shape,

@@ -106,6 +106,12 @@ def compute(
     result = fcompute(*axis)
     is_tuple = isinstance(result, (tuple, list))
     body = _formulas(result if is_tuple else (result,), name)
+    shown: Sequence[int] = range(len(body))
+    reduction = _reduction(body)
+    if reduction is not None and len(body) < len(reduction.values):
+        # What is reduced together is computed together, though only a part is shown.
+        shown = [expr.value_index for expr in body if isinstance(expr, ReduceExpr)]
+        body = tuple(ReduceExpr(reduction, index) for index in range(len(reduction.values)))
     op = ComputeOp(
         name,
         (extents,) * len(body),
@@ -117,7 +123,8 @@ def compute(
         axis=axis,
         body=body,
     )
-    return tuple(op.output(index) for index in range(len(body))) if is_tuple else op.output(0)
+    outputs = tuple(map(op.output, shown))
+    return outputs if is_tuple else outputs[0]
 
 
 def _formulas(results: Sequence[Any], name: str) -> tuple[ScalarExpr, ...]:

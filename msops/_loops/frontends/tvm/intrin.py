@@ -160,8 +160,41 @@ def _limit(dtype: str, end: str) -> ScalarExpr:
     return const(getattr(info, end).item() if is_float(dtype) else getattr(info, end), dtype)
 
 
+class ArgExtreme(ScalarExpr):
+    """AKG's ``fargmax`` or ``fargmin`` of two elements, which only a reducer can use.
+
+    The reduction is then the index of the extreme element, of the elements' dtype.
+
+    Attributes:
+      better: the comparison that holds if the first element is taken.
+    """
+
+    __slots__ = ("better", "value")
+
+    def __init__(self, better: BinaryOp, x: Any, y: Any):
+        self.better = better
+        self.value = as_expr(x)
+        self.sources = self.value.sources | as_expr(y).sources
+
+    @property
+    def dtype(self) -> str:
+        """The dtype, as text."""
+        return self.value.dtype
+
+    @property
+    def node(self) -> Any:  # type: ignore[override]
+        """Raises: an index belongs to a whole reduction."""
+        raise value_error(
+            "tvm.call_pure_intrin",
+            "fargmax and fargmin are only allowed in the function of a tvm.comm_reducer",
+            "Write tvm.comm_reducer(lambda x, y: fargmax(x, y), identity), and reduce by it.",
+        )
+
+
 CALLABLE: dict[str, Callable[..., ScalarExpr]] = {
     **CALLS,
+    "fargmax": functools.partial(ArgExtreme, "gt"),
+    "fargmin": functools.partial(ArgExtreme, "lt"),
     **{alias: CALLS[name] for name, row in FUNCTIONS.items() for alias in row.tvm_aliases},
     "pow": power,
     "power": power,

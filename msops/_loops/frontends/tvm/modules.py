@@ -11,6 +11,7 @@ from msops._loops.frontends.tvm import (
     arithmetic,
     buffer,
     compute,
+    differentiate,
     expr,
     extern,
     intrin,
@@ -159,7 +160,20 @@ AKG = new_module(
     {
         "topi": TOPI,
         "tvm": TVM,
-        "utils": new_module("akg.utils", akg_utils.NAMES),
+        "differentiate": differentiate.differentiate,
+        "get_variables": differentiate.get_variables,
+        "register_variables": differentiate.register_variables,
+        "utils": new_module(
+            "akg.utils",
+            {
+                **akg_utils.NAMES,
+                "format_transform": new_module(
+                    "akg.utils.format_transform", {"get_shape": akg_utils.get_shape}
+                ),
+                "kernel_exec": new_module("akg.utils.kernel_exec", akg_utils.KERNEL_EXEC),
+                "validation_check": new_module("akg.utils.validation_check", akg_utils.NAMES),
+            },
+        ),
     },
 )
 """What kernels know as `akg`."""

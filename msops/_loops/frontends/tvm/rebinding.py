@@ -49,7 +49,14 @@ class ModuleScope:
         level: int = 0,
     ) -> Any:
         """Replaces ``__import__`` inside a kernel."""
-        module = self.find(name) if level == 0 else None
+        try:
+            module = self.find(name) if level == 0 else None
+        except ModuleNotFoundError as missing:
+            # AKG's own operators may be installed, and import one another inside a kernel.
+            try:
+                return self.import_other(name, globals, locals, fromlist, level)
+            except ModuleNotFoundError:
+                raise missing from None
         if module is None:
             return self.import_other(name, globals, locals, fromlist, level)
         return module if fromlist else self.modules[name.partition(".")[0]]

@@ -17,7 +17,7 @@ from msops._loops.frontends.tvm.expr import (
     cast,
     const,
 )
-from msops._loops.frontends.tvm.intrin import max_value, min_value
+from msops._loops.frontends.tvm.intrin import ArgExtreme, max_value, min_value
 from msops._loops.frontends.tvm.tracing import type_error, value_error
 from msops._loops.ir.operators import is_float
 
@@ -130,6 +130,10 @@ def _reduced(
 ) -> Any:
     is_tuple = isinstance(expr, (tuple, list))
     values = tuple(as_expr(value) for value in (expr if is_tuple else (expr,)))
+    combined = None if is_tuple else fcombine(values[0], values[0])
+    if isinstance(combined, ArgExtreme):
+        extreme = argmax_of if combined.better == "gt" else argmin_of
+        return extreme((cast(_position(axes), values[0].dtype), values[0]), axes, where)[0]
     dtypes = [value.dtype for value in values]
 
     def several(result: Any) -> tuple[ScalarExpr, ...]:
@@ -154,6 +158,15 @@ def _reduced(
     )
     results = tuple(ReduceExpr(reduction, index) for index in range(len(values)))
     return results if is_tuple else results[0]
+
+
+def _position(axes: tuple[IterVar, ...]) -> ScalarExpr:
+    """Returns how many elements of the reduced ranges come before one."""
+    position: ScalarExpr = const(0)
+    for axis in axes:
+        extent = binary("mul", position, axis.extent)
+        position = binary("add", extent, binary("sub", axis, axis.begin))
+    return position
 
 
 # The true identities on floats are the infinities. TVM starts from the largest finite numbers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,8 +64,17 @@ def _copied(tensor: Tensor, target: Buffer, location: Location | None) -> tuple[
     return nest(axes, (Store(target.name, indices, value),), location)
 
 
-def script(pyfunc: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function of tensors, then numbers, that a function in the Hybrid DSL describes."""
+def script(
+    pyfunc: Callable[..., Any] | None = None, capture: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Returns a function of tensors, then numbers, that a function in the Hybrid DSL describes.
+
+    Args:
+      pyfunc: the function; None when the decorator is written with arguments.
+      capture: constants and helpers that it sees besides those around it, ``locals()`` say.
+    """
+    if pyfunc is None:
+        return functools.partial(script, capture=capture)
 
     @functools.wraps(pyfunc)
     def stage(*args: Any) -> Any:
@@ -77,26 +86,36 @@ def script(pyfunc: Callable[..., Any]) -> Callable[..., Any]:
                 "Order the parameters so.",
             )
         names = list(inspect.signature(pyfunc).parameters)
-        numbers = dict(zip(names[len(tensors) :], map(_plain, args[len(tensors) :]), strict=False))
+        numbers = dict(zip(names[len(tensors) :], map(_node, args[len(tensors) :]), strict=False))
         specs = [Spec(tuple(map(int, tensor.shape)), tensor.dtype) for tensor in tensors]
         who = f"{current_op()}: tvm.hybrid.script {pyfunc.__name__!r}"
         function = unwrap(pyfunc, who)
-        hybrid = read_hybrid(function, read_source(function, who), "akg", who)
-        kernel = hybrid.specialise(specs, numbers, who)
-        return _made(kernel, tensors)
+        hybrid = read_hybrid(function, read_source(function, who), "akg", who, capture or {})
+        outputs = kernel_stage(hybrid.specialise(specs, numbers, who), tensors)
+        return outputs[0] if len(outputs) == 1 else outputs
 
     return stage
 
 
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, ConstExpr) else value
+def _node(value: Any) -> Any:
+    """Returns a number with its dtype, if TVM gave it one."""
+    return value.node if isinstance(value, ConstExpr) else value
 
 
-def _made(kernel: Kernel, tensors: tuple[Tensor, ...]) -> Any:
+def kernel_stage(
+    kernel: Kernel, tensors: tuple[Tensor, ...], name: str | None = None
+) -> tuple[Tensor, ...]:
+    """Returns the results of a kernel as tensors.
+
+    Args:
+      kernel: any kernel.
+      tensors: what its parameters are.
+      name: its name in the loop IR; None is that of the kernel.
+    """
     names = tuple(dict.fromkeys(kernel.results))
     buffers = [kernel.buffer(name) for name in names]
     op = ScriptOp(
-        kernel.name,
+        name or kernel.name,
         tuple(as_shape("tvm.hybrid.script", buffer.shape) for buffer in buffers),
         tuple(buffer.dtype for buffer in buffers),
         tuple(map(fresh_key, names)),
@@ -104,5 +123,4 @@ def _made(kernel: Kernel, tensors: tuple[Tensor, ...]) -> Any:
         kernel=kernel,
         inputs=tensors,
     )
-    outputs = tuple(op.output(names.index(name)) for name in kernel.results)
-    return outputs[0] if len(outputs) == 1 else outputs
+    return tuple(op.output(names.index(name)) for name in kernel.results)

@@ -33,6 +33,7 @@ NN_NAMES: dict[str, Callable[..., Any]] = {
     "lrn": nn.lrn,
     "mirror_pad": nn.mirror_pad,
     "pad": nn.pad,
+    "pool": nn.pool,
     "prelu": nn.prelu,
     "relu": nn.relu,
     "scale_shift_nchw": nn.scale_shift_nchw,

@@ -10,7 +10,7 @@ from msops._loops.frontends.tvm import expr, intrin
 from msops._loops.frontends.tvm.arithmetic import as_condition, binary
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.expr import ScalarExpr
+from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr
 from msops._loops.frontends.tvm.tensor import Tensor, as_shape, as_tensors
 from msops._loops.frontends.tvm.topi.shapes import (
     as_tensor,
@@ -159,14 +159,19 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     """Returns elements of `x` where the condition holds, else of `y`.
 
     Args:
-      condition: bools or integers, broadcast with the others; of one dimension: one for each
-        first index of `x`.
+      condition: bools or numbers, of which 0 is false; broadcast with the others, of one
+        dimension: one for each first index of `x`.
       x: a tensor or a number.
       y: a tensor or a number.
     """
     if isinstance(condition, Tensor) and isinstance(x, Tensor) and condition.ndim == 1 < x.ndim:
         return _where_rows(condition, x, as_tensor("topi.where", y))
-    return elementwise("where", intrin.if_then_else, condition, x, y)
+    return elementwise("where", _chosen, condition, x, y)
+
+
+def _chosen(condition: Any, x: Any, y: Any) -> Any:
+    test = as_expr(condition)
+    return intrin.if_then_else(test if test.dtype == "bool" else binary("ne", test, 0), x, y)
 
 
 def _where_rows(condition: Tensor, x: Tensor, y: Tensor) -> Any:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msops._loops.frontends.tvm.arithmetic import binary, select
+from msops._loops.frontends.tvm.arithmetic import binary, select, true_divide
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr, cast, const
 from msops._loops.frontends.tvm.intrin import all_of, maximum, unary
-from msops._loops.frontends.tvm.reduce import reduce_axis, sum_of
+from msops._loops.frontends.tvm.reduce import lowest, max_of, reduce_axis, sum_of
 from msops._loops.frontends.tvm.tensor import Extent, Tensor
 from msops._loops.frontends.tvm.topi.elementwise import BINARY, UNARY, elementwise
 from msops._loops.frontends.tvm.topi.reduction import max_over, sum_over
@@ -281,3 +281,74 @@ def dilate(data: Any, strides: Any, name: str = "DilatedInput") -> Any:
 
     shape = [Extent((n - 1) * step + 1) for n, step in zip(tensor.shape, steps, strict=True)]
     return compute(shape, element, name=name)
+
+
+def pool(
+    data: Any,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    pool_type: str = "max",
+    ceil_mode: bool = False,
+    layout: str = "NCHW",
+    count_include_pad: bool = True,
+) -> Any:
+    """Returns the largest element, or the mean, of windows over height and width.
+
+    Args:
+      data: the tensor, of 4 or more dimensions.
+      kernel: height and width of a window.
+      stride: steps between windows.
+      padding: widths of the border at the top, left, bottom and right.
+      pool_type: "max" or "avg".
+      ceil_mode: whether a last window may reach beyond the border.
+      layout: a letter per dimension; "H" and "W" are pooled over.
+      count_include_pad: whether the mean counts the border.
+    """
+    name = "topi.nn.pool"
+    tensor = as_tensor(name, data)
+    axes = [layout.find("H"), layout.find("W")]
+    if pool_type not in ("max", "avg") or min(axes) < 0 or max(axes) >= tensor.ndim:
+        raise value_error(
+            name,
+            f"expected pool_type 'max' or 'avg' and a layout with H and W; got {pool_type!r}, "
+            f"{layout!r}",
+            "Write topi.nn.pool(data, (2, 2), (2, 2), (0, 0, 0, 0), 'max').",
+        )
+    sizes, steps = [int(size) for size in kernel], [int(step) for step in stride]
+    borders = [int(width) for width in padding]
+    before, after = [0] * tensor.ndim, [0] * tensor.ndim
+    shape = [int(extent) for extent in tensor.shape]
+    for place, axis in enumerate(axes):
+        before[axis], after[axis] = borders[place], borders[place + 2]
+        after[axis] += steps[place] - 1 if ceil_mode else 0
+        room = shape[axis] + before[axis] + after[axis] - sizes[place]
+        shape[axis] = room // steps[place] + 1
+    is_max = pool_type == "max"
+    start = lowest(tensor.dtype) if is_max else const(0, tensor.dtype)
+    window = [reduce_axis((0, size), f"k{size}") for size in sizes]
+    padded = pad(tensor, before, after, start, "pool_padded") if any(before + after) else tensor
+
+    def reduced(*at: ScalarExpr) -> Any:
+        where = list(at)
+        for place, axis in enumerate(axes):
+            where[axis] = binary("add", binary("mul", at[axis], steps[place]), window[place])
+        return (max_of if is_max else sum_of)(padded(*where), tuple(window))
+
+    pooled = compute(shape, reduced, name=f"pool_{pool_type}")
+    if is_max:
+        return pooled
+
+    def counted(place: int, index: ScalarExpr) -> ScalarExpr:
+        """Returns how many elements of one axis a window has."""
+        if count_include_pad:
+            return const(sizes[place])
+        first = binary("sub", binary("mul", index, steps[place]), borders[place])
+        last = binary("min", binary("add", first, sizes[place]), int(tensor.shape[axes[place]]))
+        return binary("sub", last, binary("max", first, 0))
+
+    def mean(*at: ScalarExpr) -> ScalarExpr:
+        count = binary("mul", *(counted(place, at[axis]) for place, axis in enumerate(axes)))
+        return true_divide(pooled(*at), cast(binary("max", count, 1), tensor.dtype))
+
+    return compute(shape, mean, name="pool_mean")
