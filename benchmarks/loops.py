@@ -52,7 +52,7 @@ class Measured:
 
 def run(settings: Settings) -> Report:
     """Measures every kernel at both sizes."""
-    with _empty_cache():
+    with empty_cache():
         _warm_up()
         measured = {
             (case.name, size): _measure(case, size, settings.rounds)
@@ -89,7 +89,7 @@ def run(settings: Settings) -> Report:
 
 
 @contextlib.contextmanager
-def _empty_cache() -> Iterator[None]:
+def empty_cache() -> Iterator[None]:
     """Gives msops a build cache that nothing has been built in."""
     before = os.environ.get("MSOPS_CACHE_DIR")
     with tempfile.TemporaryDirectory() as folder:

@@ -22,6 +22,7 @@ import flat_memory
 import host_memory
 import loops
 import loops_choice
+import nests
 import parallel_for
 import pyfunc_call
 import tbe
@@ -42,6 +43,7 @@ BENCHMARKS = {
     "host_memory": host_memory.run,
     "loops": loops.run,
     "loops_choice": loops_choice.run,
+    "nests": nests.run,
     "tbe": tbe.run,
     "extension": extension.run,
 }

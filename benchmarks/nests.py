@@ -1,0 +1,241 @@
+"""Loop nests of four fields beside Numba, `jax.numpy` and C: times, choices and first calls."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from loops import empty_cache
+from nest_cases import NESTS, Nest
+from report import Report, Table, judge
+from settings import Settings
+from timing import Times, take_turns
+
+import msops
+from msops import _toolchain
+
+try:
+    import numba
+except ImportError:
+    numba = None
+
+METHOD = (
+    "17 kernels of linear algebra, simulation, image processing and machine learning at three "
+    "sizes, float32, written plainly and tuned for nothing. Milliseconds a call under jax.jit, "
+    "waiting for the result: medians of {rounds} rounds in which all contenders take turns. The "
+    "other columns are their time over ours. Other form: msops with the form that it did not "
+    "choose; `?` marks a choice whose estimates are close, so that a first call outside jax.jit "
+    "times both. Numba: njit(parallel=True) of the same function, which computes with literals in "
+    "float64. jax.numpy: by hand. C: the loops as written, one thread, -O3 -march=native, called "
+    "as an aot op. First call: creating the op, tracing and compiling, once, with an empty build "
+    "cache. What takes 40 times as long as the fastest, and over 0.2 s, runs once"
+)
+_OTHERS = ("Numba", "jax.numpy", "C")
+_C_FLAGS = ("-O3", "-march=native", "-fno-math-errno")
+# Sums are taken in other orders, and a rounding may decide how long a point stays bounded.
+_TOLERANCE = 3e-3
+_LEAST_EQUAL = 0.99
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One kernel at one size.
+
+    Attributes:
+      label: name and length.
+      chosen: "native" or "xla".
+      is_close: the estimates are too close to choose by.
+      ms: milliseconds of a call, by contender; "native" and "xla" are ours.
+      first_ms: milliseconds of our first call.
+    """
+
+    label: str
+    chosen: str
+    is_close: bool
+    ms: dict[str, float]
+    first_ms: float
+
+    @property
+    def ours(self) -> float:
+        """Milliseconds in the form chosen."""
+        return self.ms[self.chosen]
+
+    @property
+    def best_other(self) -> str:
+        """The fastest of the other contenders."""
+        return min((name for name in _OTHERS if name in self.ms), key=self.ms.__getitem__)
+
+    @property
+    def over_best(self) -> float:
+        """Our time over that of the fastest other."""
+        return self.ours / self.ms[self.best_other]
+
+    @property
+    def loss(self) -> float:
+        """Our time over that of our faster form."""
+        return self.ours / min(self.ms["native"], self.ms["xla"])
+
+
+def run(settings: Settings) -> Report:
+    """Measures every nest at its three sizes."""
+    rounds = max(3, settings.rounds // 8)
+    with empty_cache():
+        # What the first kernel of a process loads is none of its own.
+        msops.Custom(NESTS[-1].kernel, func_type="akg")(*NESTS[-1].inputs(8))
+        library = _toolchain.build(
+            Path(__file__).parent / "nests.c", flags=_C_FLAGS, who="benchmarks"
+        ).path
+        measured = [
+            _measure(nest, length, rounds, library) for nest in NESTS for length in nest.lengths
+        ]
+    measured.sort(key=lambda m: -m.over_best)
+    return Report(
+        name="nests",
+        title="Loop nests that nobody tuned for",
+        method=METHOD.format(rounds=rounds),
+        tables=[_summary(measured), _table(measured)],
+        verdicts=[
+            judge(
+                "at most 1.2 times the faster of its own two forms",
+                {m.label: m.loss for m in measured},
+                1.2,
+            ),
+            judge(
+                "none slower than 1.2 times the best of the others",
+                {m.label: m.over_best for m in measured},
+                1.2,
+            ),
+        ],
+    )
+
+
+def _measure(nest: Nest, length: int, rounds: int, library: Path) -> Measured:
+    inputs = nest.inputs(length)
+    arrays = jax.block_until_ready([jax.numpy.asarray(array) for array in inputs])
+    start = time.perf_counter()
+    op = msops.Custom(nest.kernel, func_type="akg")
+    expected = jax.tree.leaves(jax.block_until_ready(jax.jit(op.__call__)(*arrays)))
+    first_ms = 1e3 * (time.perf_counter() - start)
+    choice = op.explain(*arrays).splitlines()[0]
+    functions: dict[str, Callable[[], Any]] = {
+        form: _waiting(
+            jax.jit(
+                msops.Custom(nest.kernel, func_type="akg", compile_attrs={"lower": form}).__call__
+            ),
+            arrays,
+        )
+        for form in ("native", "xla")
+    }
+    if numba is not None:
+        jitted = _numba(nest.kernel)
+        functions["Numba"] = lambda: jitted(*map(np.copy, inputs))
+    functions["jax.numpy"] = _waiting(jax.jit(nest.by_hand), arrays)
+    functions["C"] = _waiting(jax.jit(_c_op(library, nest.name, expected).__call__), arrays)
+    for name, function in functions.items():
+        for got, want in zip(jax.tree.leaves(function()), expected, strict=True):
+            scale = _TOLERANCE * np.abs(want).max()
+            if np.isclose(got, want, _TOLERANCE, scale).mean() < _LEAST_EQUAL:
+                raise AssertionError(f"{nest.name}: {name} gives another result")
+    return Measured(
+        label=f"{nest.name} {length}",
+        chosen="native" if "CPU: native" in choice else "xla",
+        is_close="close" in choice,
+        ms={name: _median_ms(times) for name, times in _times(functions, rounds).items()},
+        first_ms=first_ms,
+    )
+
+
+def _waiting(function: Callable[..., Any], arrays: Sequence[jax.Array]) -> Callable[[], Any]:
+    return lambda: jax.block_until_ready(function(*arrays))
+
+
+def _times(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Times]:
+    """Times all functions in turns, the slowest of them once."""
+    once = {}
+    for name, function in functions.items():
+        start = time.perf_counter()
+        function()
+        once[name] = time.perf_counter() - start
+    limit = max(0.2, 40 * min(once.values()))
+    slow = {name: Times((seconds,)) for name, seconds in once.items() if seconds > limit}
+    return slow | take_turns({n: f for n, f in functions.items() if n not in slow}, rounds)
+
+
+def _median_ms(times: Times) -> float:
+    return 1e3 * statistics.median(times.seconds)
+
+
+def _numba(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a kernel compiled by Numba; the names of the language are those of its own."""
+    # It warns of functions without a loop for threads.
+    warnings.simplefilter("ignore", numba.errors.NumbaPerformanceWarning)
+    zeros = numba.njit(lambda shape, dtype: np.zeros(shape, dtype))
+    names = {
+        "output_tensor": zeros,
+        "allocate": zeros,
+        "parallel": numba.prange,
+        "float32": np.float32,
+    }
+    names |= {name: getattr(math, name) for name in ("exp", "sqrt", "tanh")}
+    return numba.njit(parallel=True)(types.FunctionType(kernel.__code__, names))
+
+
+def _c_op(library: Path, name: str, results: Sequence[jax.Array]) -> msops.Custom:
+    shapes = [list(result.shape) for result in results]
+    dtypes = [result.dtype for result in results]
+    one = len(results) == 1
+    return msops.Custom(
+        f"{library}:{name}",
+        lambda *_: shapes[0] if one else shapes,
+        lambda *_: dtypes[0] if one else dtypes,
+        "aot",
+    )
+
+
+def _table(measured: Sequence[Measured]) -> Table:
+    def over(m: Measured, name: str) -> str:
+        return f"{m.ms[name] / m.ours:.2f}" if name in m.ms else ""
+
+    return Table(
+        "A call, the worst beside the best of the others first",
+        ["kernel", "form", "ms", "other form", *_OTHERS, "ours / best", "first call, ms"],
+        [
+            [
+                m.label,
+                m.chosen + (" ?" if m.is_close else ""),
+                f"{m.ours:.3g}",
+                over(m, "xla" if m.chosen == "native" else "native"),
+                *(over(m, name) for name in _OTHERS),
+                f"{m.over_best:.2f} ({m.best_other})",
+                f"{m.first_ms:.0f}",
+            ]
+            for m in measured
+        ],
+    )
+
+
+def _summary(measured: Sequence[Measured]) -> Table:
+    rows = []
+    for name in _OTHERS:
+        ratios = {m.label: m.ours / m.ms[name] for m in measured if name in m.ms}
+        if ratios:
+            rows.append([name, *_mean_and_worst(ratios)])
+    rows.append(["the best of these", *_mean_and_worst({m.label: m.over_best for m in measured})])
+    rows.append(["our faster form", *_mean_and_worst({m.label: m.loss for m in measured})])
+    first = [m.first_ms for m in measured]
+    rows.append(["first call, ms", f"{statistics.median(first):.0f} (median)", f"{max(first):.0f}"])
+    return Table("Our time over that of", ["", "geometric mean", "worst"], rows)
+
+
+def _mean_and_worst(ratios: dict[str, float]) -> tuple[str, str]:
+    worst = max(ratios, key=ratios.__getitem__)
+    return f"{statistics.geometric_mean(ratios.values()):.2f}", f"{ratios[worst]:.2f} ({worst})"
