@@ -85,7 +85,7 @@ def run_loop_check(case: Case, lowering: str, device: jax.Device) -> Row:
 
 
 def has_gradient(case: Case) -> bool:
-    """Tells whether a case is a function of floats that rounding does not decide."""
+    """Returns whether a case is a function of floats that rounding does not decide."""
     return case.tolerance > 0 and not case.tags & {"float16", "bfloat16"}
 
 

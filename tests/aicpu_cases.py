@@ -38,9 +38,9 @@ class Case:
       inputs: makes the inputs.
       numpy: the same in numpy; a tuple for several outputs.
       attributes: values by name.
-      label: tells apart two cases of one kernel.
+      label: distinguishes two cases of one kernel.
       takes_list: the inputs are one dynamic input.
-      room: the shapes to declare where the outputs may be larger; the op then tells the true ones.
+      room: the shapes to declare where outputs may be larger; the op returns the true ones.
       tolerance: how far floats may be off, relative to their size.
     """
 

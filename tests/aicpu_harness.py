@@ -74,7 +74,7 @@ def write_times(folder: Path, factor: int, name: str = "times.cc") -> Path:
 
 
 def build_with_plain_compiler(source: Path, library: Path) -> None:
-    """Builds as the documentation tells users to, without any flag of msops's own."""
+    """Builds as the documentation describes, without any flag of msops's own."""
     headers = f"{msops.get_include()}/aicpu"
     command = ["g++", "-std=c++17", "-shared", "-fPIC", f"-I{headers}", str(source)]
     subprocess.run([*command, "-o", str(library)], check=True)

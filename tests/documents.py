@@ -70,7 +70,7 @@ class _Machine:
         return jax.default_backend() == "gpu"
 
     def has(self, note: str) -> bool:
-        """Tells whether the machine has what a note like ``needs: nvcc, no gpu`` asks for."""
+        """Returns whether the machine has what a note like ``needs: nvcc, no gpu`` asks for."""
         wanted = note.removeprefix("needs: ").split(", ") if note.startswith("needs: ") else ()
         return all(
             not getattr(self, what.removeprefix("no "))

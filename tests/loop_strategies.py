@@ -6,7 +6,7 @@
         assert_agree(case.kernel, case.inputs, expected, printed(case.kernel)(*case.inputs))
 
 Accesses with affine indices are in range, by construction or by a guard that isl can see through;
-those through an index table may be out of range. How values are kept comparable is told in
+those through an index table may be out of range. How values are kept comparable is explained in
 loop_expressions.py.
 """
 

@@ -38,7 +38,7 @@ class Event:
       order: the number of the statement in the text.
       node: the load or store.
       iteration: the loop variables with their values, outermost first.
-      memory: tells the buffer from all others, also from the same local of another iteration.
+      memory: one number per buffer, and per iteration for a local.
       indices: as they were computed.
       element: the one accessed; None for a store that is dropped.
       is_unwritten: a load of an element that nothing has written.

@@ -134,7 +134,7 @@ def same(array: Any, count: int = 1) -> tuple[jax.ShapeDtypeStruct, ...]:
 
 
 def rows(values: list[list[Any]], dtype: Any) -> dict[str, np.ndarray]:
-    """A list of lists as the FFI attribute that stands for one."""
+    """A list of lists as the FFI attribute for one."""
     flat = [value for row in values for value in row]
     return {
         "data": np.array(flat, dtype),

@@ -231,7 +231,7 @@ def raised(family: type[BaseException], function: Callable[..., Any], *args: Any
 
 
 def _unruled(kind: str, mesh: Any, places: tuple[str, str]) -> None:
-    """An op without rule tells what it gathers, once, or refuses."""
+    """An op without rule reports what it gathers, once, or refuses."""
     x, w = put(X, mesh, "a", "b"), put(W, mesh)
     # Equal ops are one, and it has told in the other mesh.
     like = {} if mesh is AUTO else {"vmap": "expand_dims"}
@@ -397,7 +397,7 @@ def _disagree() -> None:
     error = raised(ValueError, outer, put(W, EXPLICIT, "a"), put(W, EXPLICIT, "a"))
     assert "expected an axis of the mesh for one dimension of output 0" in error
     agree(outer(put(W, EXPLICIT, "a"), put(W, EXPLICIT, "b")), np.multiply.outer(W, W))
-    # Without types XLA brings one into the form of the other, and that is told.
+    # Without types XLA brings one into the form of the other, and that is reported.
     for other, over in (("a", 4), ("b", 2)):
         x, y = put(W, AUTO, ("a", "b")), put(W, AUTO, other)
         op = Custom(

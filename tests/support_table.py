@@ -79,7 +79,7 @@ REFUSALS = (BackendError, TypeError)
 
 
 def works(func_type: str, feature: str) -> bool:
-    """Tells whether a func_type can do something on the CPU."""
+    """Returns whether a func_type can do something on the CPU."""
     try:
         return PROBES[feature](OPS[func_type])
     except REFUSALS:

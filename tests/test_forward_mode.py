@@ -347,8 +347,8 @@ def test_without_a_rule_the_error_explains_the_three_ways(transform: Any) -> Non
     with pytest.raises(errors.GradientTypeError) as caught:
         transform(op)
     assert str(caught.value) == (
-        "Custom 'square': forward mode (jax.jvp, jax.jacfwd, jax.hessian) is asked of it, and its "
-        "bprop gives reverse mode.\n"
+        "Custom 'square': forward mode (jax.jvp, jax.jacfwd, jax.hessian) needs a forward rule; "
+        "the op has a bprop, a rule for reverse mode.\n"
         "There are three ways to have both: Custom(..., forward=True), if bprop is JAX code and "
         "linear in dout; Custom(..., jvp=lambda primals, tangents, out: dout), a rule of its own; "
         "or a kernel that is differentiated itself: loops (func_type 'akg' or 'hybrid') or TBE DSL "

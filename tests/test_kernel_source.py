@@ -1,4 +1,4 @@
-"""A kernel's source is found, is its own, and tells which language it is written in."""
+"""A kernel's source is found, is its own, and its language is recognised."""
 
 from __future__ import annotations
 

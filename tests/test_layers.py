@@ -381,6 +381,6 @@ def test_import_brings_in_little_besides_msops(imports: list[dict]) -> None:
 
 
 def test_import_takes_little_time_over_jax(imports: list[dict]) -> None:
-    # 100 ms are meant; a slow machine is told by the time it takes for jax itself.
+    # 100 ms are meant; a slow machine is recognised by the time that jax itself takes.
     spent_s = min(run["msops_s"] for run in imports)
     assert spent_s <= max(0.1, 0.25 * min(run["jax_s"] for run in imports))

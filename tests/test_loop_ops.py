@@ -20,7 +20,7 @@ from msops.errors import ArgumentValueError, InferenceValueError, KernelError
 from msops.ops import CustomRegOp, DataType
 
 LOWERINGS = ["xla", "native"]
-# What tells the text of a stage from others.
+# What distinguishes the text of a stage from others.
 STAGES = {
     "ir": "kernel ",
     "marked": "kernel ",

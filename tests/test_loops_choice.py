@@ -174,7 +174,7 @@ def test_without_a_compiler_operations_of_xla_run(monkeypatch: pytest.MonkeyPatc
     kernel = compiled(ADD, 64)
     assert kernel.lowering("cpu") == "xla"
     assert kernel.choice("cpu").reason == "XLA operations, as no C compiler is installed"
-    # In order they would take many times as long; the build then tells how to get a compiler.
+    # In order they would take many times as long; the build then says how to get a compiler.
     assert compiled(IN_ORDER, 64).lowering("cpu") == "native"
 
 

@@ -31,7 +31,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def installs(checkout: Path, environment: str) -> bool:
-    """Tells whether the task installs the package, after which no file is newer than another."""
+    """Returns whether the task installs the package, after which no file is newer than another."""
     ran = checkout / "ran"
     ran.unlink(missing_ok=True)
     subprocess.run(["make", "-s", STAMPS[environment]], cwd=checkout, check=True)

@@ -218,7 +218,7 @@ def test_exception_names_the_op_and_keeps_the_original_traceback() -> None:
         (
             {},
             errors.InferenceTypeError,
-            "its function returned a dict.\nReturn np.asarray(result, np.float32), or mend",
+            "its function returned a dict.\nReturn np.asarray(result, np.float32), or fix",
         ),
         (
             (X, X),

@@ -1,4 +1,4 @@
-"""Ops in programs that XLA divides over devices: what a rule allows stays local, the rest is told.
+"""Ops in programs that XLA divides over devices: what a rule allows is local, the rest reported.
 
 One process with eight CPU devices makes the checks of on_eight_devices.py; each is a test here.
 """

@@ -249,7 +249,7 @@ def test_a_header_of_a_header_rebuilds(tmp_path: Path) -> None:
     source = write(tmp_path / "op.cc", '#include "outer.h"\n' + returns("V"))
     for value in (1, 2, 3):
         write(tmp_path / "deep" / "inner.h", f"#define V {value}\n")
-        # The same size within one tick of the clock: only the content tells them apart.
+        # The same size within one tick of the clock: only the content distinguishes them.
         assert call(resolve(source, WHO)) == value
 
 

@@ -1,4 +1,4 @@
-"""Stamps: when stat fields may stand for a file's content, and when they may not."""
+"""Stamps: when stat fields prove that a file's content is the same, and when they do not."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ inline unsigned Blocks(int64_t count) {
   return static_cast<unsigned>((count + kThreads - 1) / kThreads);
 }
 
-// Tells whether the parameters have these dtypes, in order.
+// Returns whether the parameters have these dtypes, in order.
 template <typename... Names>
 bool HaveDtypes(const char** dtypes, Names... names) {
   int i = 0;

@@ -208,13 +208,13 @@ class HostFunction:
                 self._who,
                 f"expected a tuple of {count} outputs, as out_shape says; its function returned "
                 f"{got}",
-                "Return one array per output, or mend out_shape and out_dtype.",
+                "Return one array per output, or fix out_shape and out_dtype.",
             )
         )
 
 
 def takes_out(function: Callable[..., Any], count: int) -> bool:
-    """Tells whether `function` called with `count` arguments has a parameter `out` left to fill.
+    """Returns whether `function` called with `count` arguments has a parameter `out` left to fill.
 
     It must be free, as a function may call an input of its own so (``def dx(x, out, dout)``), and
     have numpy's default, None, or none.
@@ -295,7 +295,7 @@ def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarr
                 who,
                 f"expected dtype {out.dtype} for output {index}, as out_dtype says; its "
                 f"function returned {shown}{forgotten}",
-                f"Return {result.format(_name_in_code(out.dtype))}, or mend out_dtype.",
+                f"Return {result.format(_name_in_code(out.dtype))}, or fix out_dtype.",
             )
         )
     if array.shape != out.shape and _without_ones(array.shape) == _without_ones(out.shape):
@@ -307,7 +307,7 @@ def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarr
                 who,
                 f"expected shape {out.shape} for output {index}, as out_shape says; its "
                 f"function returned {array.shape}{several}",
-                "Return an array of that shape, or mend out_shape.",
+                "Return an array of that shape, or fix out_shape.",
             )
         )
     return array
@@ -320,7 +320,7 @@ def _name_in_code(dtype: np.dtype) -> str:
 
 
 def _holds(dtype: np.dtype, value: complex) -> bool:
-    """Tells whether a Python number can be an entry of `dtype`; a float may be rounded."""
+    """Returns whether a Python number can be an entry of `dtype`; a float may be rounded."""
     if isinstance(value, int) and dtype.kind in "iu":
         bounds = np.iinfo(dtype)
         return bool(bounds.min <= value <= bounds.max)
@@ -332,7 +332,7 @@ def _holds(dtype: np.dtype, value: complex) -> bool:
 
 
 def _keeps(dtype: np.dtype, number: np.ndarray) -> bool:
-    """Tells whether a numpy number has the same value in another dtype of its kind or above."""
+    """Returns whether a numpy number has the same value in another dtype of its kind or above."""
     if not np.can_cast(number.dtype, dtype, "same_kind"):
         return False
     with np.errstate(over="ignore"):

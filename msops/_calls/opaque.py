@@ -31,7 +31,7 @@ class OpaqueBackend:
     """Whether XLA must not call a kernel on each device of a program that it partitions."""
 
     def settle(self, source: Any, options: Options, infos: Sequence[OpInfo], who: str) -> Options:
-        """Returns the options: nothing is asked of the op info, nor implied by it."""
+        """Returns the options: the op info neither needs nor implies any."""
         return options
 
     def signature(self, source: Any) -> inspect.Signature | None:

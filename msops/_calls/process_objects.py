@@ -126,8 +126,8 @@ class _Meeting:
     """One process's wait for the others to have an id.
 
     The processes share these texts: ``have/<id>/<process>`` stays for ever, ``waiting/<process>``
-    says for what a process waits as long as it does, and ``refused/<attempt>/<process>`` tells one
-    that waits that another has, and waits for, something else.
+    says for what a process waits as long as it does, and ``refused/<attempt>/<process>`` says to
+    one that waits that another has, and waits for, something else.
     """
 
     def __init__(self, processes: tuple[int, ...], name: str):

@@ -1,7 +1,7 @@
 """Calling Python functions of this process from programs, on the CPU, without a copy.
 
 A program names a function by an id: the op's name, a digest of the function's code
-and of how it is called, and a number that tells apart functions of equal code. It is the same in
+and of how it is called, and a number that distinguishes functions of equal code. It is the same in
 every process that lowers the same calls in the same order, so programs are equal there. A program
 that calls Python is not exported; JAX keeps it in its cache on disk from 0.12 on. In another
 process it is refused, unless that has the function, by lowering the same call.

@@ -191,7 +191,7 @@ def check_shape(shape: Sequence[int], who: str) -> None:
                 who,
                 f"expected at most {HIGHEST_RANK} extents of 0 or more, with less than 2**59 "
                 f"entries in all, for the shape of a tensor; got {tuple(shape)}",
-                "Make the tensor with the shape of its data; -1 stands for none.",
+                "Make the tensor with the shape of its data; -1 is not allowed.",
             )
         )
 

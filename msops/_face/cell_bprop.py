@@ -233,8 +233,8 @@ class _Differentiated:
         return GradientTypeError(
             explain(
                 self._who,
-                "forward mode (jax.jvp, jax.jacfwd, jax.hessian) is asked of it, and its bprop "
-                "gives reverse mode",
+                "forward mode (jax.jvp, jax.jacfwd, jax.hessian) needs a forward rule; the Cell "
+                "has a bprop, a rule for reverse mode",
                 "Use reverse mode (ms.grad, jax.grad, jax.jacrev), or take bprop out of the Cell.",
             )
         )

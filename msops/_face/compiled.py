@@ -182,7 +182,7 @@ class Compiled:
 
 
 def _signature(leaf: Any) -> Hashable:
-    """What tells two static arguments apart: 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
+    """What makes static arguments differ: 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
     if isinstance(leaf, Tensor):
         return id(leaf)
     if hasattr(leaf, "_compile_state"):

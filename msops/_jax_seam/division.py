@@ -34,7 +34,7 @@ class Dimensions:
     Attributes:
       inputs: per flat input a name for each dimension.
       outputs: likewise.
-      sizes: the length that each name stands for.
+      sizes: the length of each name.
       summed: of a derivative, the names along which its kernel may be divided: an output that
         lacks one of them is the sum over its parts. None of a kernel itself.
     """
@@ -55,7 +55,7 @@ class Dimensions:
         return self.inputs + self.outputs
 
     def shape(self, names: Names) -> tuple[int, ...]:
-        """Returns the lengths that names stand for."""
+        """Returns the lengths of names."""
         sizes = dict(self.sizes)
         return tuple(sizes[name] for name in names)
 

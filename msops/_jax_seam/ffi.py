@@ -133,7 +133,7 @@ def _started_platforms() -> set[str]:
 
 
 def ffi_version() -> tuple[int, int]:
-    """Returns the version of XLA's FFI that jaxlib has, as its header tells."""
+    """Returns the version of XLA's FFI that jaxlib has, as its header says."""
     header = pathlib.Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
     major, minor = (
         int(number) for number in re.findall(r"#define XLA_FFI_API_M(?:AJOR|INOR) (\d+)", header)

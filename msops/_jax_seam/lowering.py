@@ -93,7 +93,7 @@ def lower_as(
 ) -> Sequence[Any]:
     """Lowers an equation as the JAX code of `function` on its operands.
 
-    What XLA is told of each operation names the equation's primitive, as it does of a custom call.
+    The metadata of each operation names the equation's primitive, as that of a custom call does.
     """
     context = lowering.context
     scoped = jax.named_scope(context.primitive.name)(function)

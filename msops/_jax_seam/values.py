@@ -19,14 +19,14 @@ ARRAY_TYPE = ArrayImpl
 
 
 def is_tracer(value: Any) -> bool:
-    """Tells whether `value` is being traced by a JAX transformation."""
+    """Returns whether `value` is being traced by a JAX transformation."""
     return isinstance(value, core.Tracer)
 
 
 x64_enabled: Callable[[], bool] = functools.partial(
     operator.attrgetter("jax_enable_x64"), jax.config
 )
-"""Tells whether 64-bit types are enabled here (the flag, or a surrounding context)."""
+"""Returns whether 64-bit types are enabled here (the flag, or a surrounding context)."""
 
 
 def shaped_array(struct: jax.ShapeDtypeStruct, inputs: Sequence[Any], who: str) -> Any:
@@ -52,7 +52,7 @@ def vary_alike(arrays: Sequence[Any]) -> Sequence[Any]:
 
 
 def used_arguments(function: Callable[..., Any], *arguments: Any) -> list[bool]:
-    """Tells for each argument, an array or a list of arrays, whether results depend on it."""
+    """Returns for each argument, an array or a list of arrays, whether results depend on it."""
     closed = jax.make_jaxpr(function)(*arguments)
     used = iter(pe.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))[1])
     flags = [[next(used) for _ in jax.tree.leaves(argument)] for argument in arguments]
@@ -60,7 +60,7 @@ def used_arguments(function: Callable[..., Any], *arguments: Any) -> list[bool]:
 
 
 def is_zero(tangent: Any) -> bool:
-    """Tells whether a tangent is a symbolic zero."""
+    """Returns whether a tangent is a symbolic zero."""
     return type(tangent) is ad.Zero
 
 

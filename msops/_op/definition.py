@@ -20,7 +20,7 @@ class Renewable(Protocol):
     """A kernel that may become another one: it finds files when it is lowered, say."""
 
     def is_current(self) -> bool:
-        """Tells whether it is still what it was when the op was first used."""
+        """Returns whether it is still what it was when the op was first used."""
 
 
 @runtime_checkable
@@ -37,7 +37,7 @@ class Definition:
 
     `vjp` is a pair of rules as `jax.custom_vjp` takes them, in place of `bprop`. `infos` and
     `prim_attrs` are compared as text: 0.0 == -0.0 and 1 == True in Python, and a kernel
-    tells them apart.
+    distinguishes them.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Definition:
         object.__setattr__(self, "static_text", repr((self.infos, self.prim_attrs)))
 
     def is_current(self) -> bool:
-        """Tells whether its functions and files are what they were when the op was first used."""
+        """Returns whether its functions and files are what they were when the op was first used."""
         if isinstance(self.kernel, Renewable) and not self.kernel.is_current():
             return False
         rules = (self.bprop, *(self.vjp or ()), self.options.vmap, self.options.jvp)

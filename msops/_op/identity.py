@@ -57,11 +57,11 @@ class ByValue:
         return hash(self.key)
 
     def read_again(self) -> ByValue:
-        """Returns what stands for the function in the memo of its results."""
+        """Returns the key of the function in the memo of its results."""
         return self
 
     def is_current(self) -> bool:
-        """Tells whether the function still sees what it saw when it was read."""
+        """Returns whether the function still sees what it saw when it was read."""
         return by_value(self.function) == self.key
 
 
@@ -81,7 +81,7 @@ class RunPerShape(ByValue):
         return now
 
     def is_current(self) -> bool:
-        """Tells whether it sees what it saw when it was read, and did so each time it ran."""
+        """Returns whether it sees what it saw when it was read, and did so each time it ran."""
         return not self._has_strayed and super().is_current()
 
 

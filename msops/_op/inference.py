@@ -178,7 +178,7 @@ class Inference:
     in_order: bool = True
 
     def is_current(self) -> bool:
-        """Tells whether functions among the halves still see what they saw when read."""
+        """Returns whether functions among the halves still see what they saw when read."""
         halves = (self.out_shape, self.out_dtype, self.out)
         return all(half.is_current() for half in halves if isinstance(half, ByValue))
 
@@ -301,7 +301,7 @@ def refuse_64_bit(
 ) -> None:
     """Raises when `dtype` is 64 bits wide and JAX would silently narrow it.
 
-    `narrowing` says how to have the narrow dtype, which stands for the braces.
+    `narrowing` says how to have the narrow dtype, which replaces the braces.
     """
     narrow = _WIDE.get(getattr(dtype, "name", ""))
     if narrow and not x64_enabled():

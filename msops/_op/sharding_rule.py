@@ -2,7 +2,7 @@
 
 A rule names dimensions as `numpy.einsum` does, "b i, i -> b i": those of one name are equally long
 and go together, so that a device with some of `b` needs no other part of any array. A name that is
-missing in an output stands for a sum, or for whatever else needs all of it; it is never divided.
+missing in an output means a sum, or for whatever else needs all of it; it is never divided.
 """
 
 from __future__ import annotations

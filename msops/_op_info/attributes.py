@@ -58,7 +58,7 @@ def bind_attributes(
 ) -> tuple[tuple[str, object], ...]:
     """Returns every attribute's value for one call, in the order of the op info.
 
-    An optional attribute that is neither given nor has a default is left out. None stands for a
+    An optional attribute that is neither given nor has a default is left out. None means a
     value not given, so that one before the last can be.
 
     Args:

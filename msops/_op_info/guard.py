@@ -137,7 +137,7 @@ def _matches(
 def format_rows(info: OpInfo) -> tuple[str, ...]:
     """Returns the rows of `info` as text, ``"(float32, float32) -> float32"``.
 
-    ``any`` stands for a dtype that is not looked at, ``[float32, ...]`` for a list of tensors,
+    ``any`` means a dtype that is not looked at, ``[float32, ...]`` for a list of tensors,
     ``float16:NC1HWC0`` for another format than the default one, ``(...)`` for undetermined inputs.
     """
     lines = []

@@ -89,7 +89,7 @@ class Operator:
         return None
 
     def is_current(self) -> bool:
-        """Tells whether its functions still see what they saw, and infer functions answer alike."""
+        """Returns whether its functions see what they saw, and infer functions answer alike."""
         if not self.definition.is_current():
             return False
         for (call, inputs, wide), answer in tuple(self._answers.items()):

@@ -211,8 +211,8 @@ def refuse_forward_mode(who: str) -> GradientTypeError:
     return GradientTypeError(
         explain(
             who,
-            "forward mode (jax.jvp, jax.jacfwd, jax.hessian) is asked of it, and its bprop gives "
-            "reverse mode",
+            "forward mode (jax.jvp, jax.jacfwd, jax.hessian) needs a forward rule; the op has a "
+            "bprop, a rule for reverse mode",
             "There are three ways to have both: Custom(..., forward=True), if bprop is JAX code "
             "and linear in dout; Custom(..., jvp=lambda primals, tangents, out: dout), a rule of "
             "its own; or a kernel that is differentiated itself: loops (func_type 'akg' or "

@@ -4,9 +4,9 @@ XLA cannot look into a kernel, so in a program that it divides over devices by i
 each of them the whole arrays: an all-gather that nobody asked for. An op with a rule
 (``Custom(sharding=)``) is lowered to a call of `_TARGET` instead, which XLA asks back about when it
 knows how the arrays are divided: it is replaced by the op's own call on a device's part, lowered
-for the shapes of that part. So a kernel is told the arrays that it gets, and anything that the rule
-allows stays where it is. An op without rule has its inputs looked at in the same way, so that it
-can be said that they are gathered.
+for the shapes of that part. So a kernel sees the shapes of the arrays that it gets, and anything
+that the rule allows stays where it is. An op without rule has its inputs looked at in the same way,
+so that it can be said that they are gathered.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ _is_registered = False
 
 
 def is_divisible(operator: BoundOp, request: Request, lowering: seam.Lowering) -> bool:
-    """Tells whether a call of a program that XLA partitions is to be divided by the op's rule.
+    """Returns whether a call of a program that XLA partitions is to be divided by the op's rule.
 
     Args:
       operator: the op.
@@ -190,7 +190,7 @@ def lower_in_parts(
 def look_at_inputs(
     operator: BoundOp, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
 ) -> Sequence[Any]:
-    """Returns the operands; of an op that XLA gives them whole, it is told if they were divided.
+    """Returns the operands; reports it where an op gets them whole and they were divided.
 
     Args:
       operator: the op.
@@ -260,9 +260,9 @@ def _identify(
 ) -> tuple[str, DividedCall]:
     """Returns what a program names a call by, and the call of that name: `divided` or an equal one.
 
-    The name has all that becomes part of the program, so that JAX's cache on disk tells programs
+    The name has all that becomes part of the program, so that JAX's cache on disk keeps programs
     apart, and no more, so that the next process finds them. What a program has of this process
-    alone no text tells in full: such a call's name is never given to another, dead or not.
+    alone no text has in full: such a call's name is never given to another, dead or not.
 
     Args:
       divided: the call.
@@ -292,7 +292,7 @@ _announced: weakref.WeakSet[BoundOp] = weakref.WeakSet()
 
 
 def announce(operator: BoundOp, gathered: Sequence[Gathered], problem: str = "") -> None:
-    """Tells of inputs that are gathered, as ``set_context(implicit_gather=)`` says.
+    """Reports inputs that are gathered, as ``set_context(implicit_gather=)`` says.
 
     Raises:
       BackendError: it says "raise".

@@ -54,7 +54,7 @@ _CLOCK_REALTIME_COARSE = 5
 
 @dataclass(frozen=True)
 class BuildReport:
-    """Who is told of a build while it runs.
+    """Who gets reports of a build while it runs.
 
     Attributes:
       begin: gets what is about to be done, if anything is.
@@ -151,7 +151,7 @@ def build_object(
 
     Args:
       source, options, include_dirs, who: as for `build`.
-      report: is told what is compiled.
+      report: gets what is compiled.
 
     Raises:
       ArgumentValueError, BuildError: as `build`.

@@ -84,7 +84,7 @@ def find_compiler(
 
 
 def has_compiler(suffix: str) -> bool:
-    """Tells whether there is a compiler for sources of some suffix.
+    """Returns whether there is a compiler for sources of some suffix.
 
     Raises:
       BuildError: the variable that names it is malformed.

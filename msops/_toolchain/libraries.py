@@ -86,7 +86,7 @@ def resolve(
     cxx11_abi: bool | None = None,
     is_named: bool = True,
 ) -> Library:
-    """Returns the library that a source or library file stands for, built or copied if needed.
+    """Returns the library of a source or library file, built or copied if needed.
 
     Cheap when nothing changed since the last call: some stat calls.
 

@@ -57,7 +57,7 @@ def build_module(module: ModuleSources, who: str, report: BuildReport) -> Built:
     Args:
       module: what it is built from.
       who: what messages call it.
-      report: is told what is compiled and linked.
+      report: gets what is compiled and linked.
 
     Raises:
       ArgumentValueError: a source has none of the suffixes.

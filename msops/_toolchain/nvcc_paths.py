@@ -40,7 +40,7 @@ def put_links(
       folder: where links are made.
 
     Returns:
-      The command line, and what each of its links stands for.
+      The command line, and the target of each of its links.
     """
     words, links = list(command), {}
     for position, word in enumerate(command):
@@ -56,7 +56,7 @@ def put_links(
 
 
 def behind_links(path: str, links: dict[str, str]) -> str:
-    """Returns `path` with the link it goes through, if any, replaced by what that stands for."""
+    """Returns `path` with the link it goes through, if any, replaced by its target."""
     for link, original in links.items():
         if path == link or path.startswith(f"{link}/"):
             return original + path[len(link) :]

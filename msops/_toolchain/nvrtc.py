@@ -171,7 +171,7 @@ class NvrtcCompiler:
         self.version = (major.value, minor.value)
 
     def supports(self, architecture: str) -> bool:
-        """Tells whether it compiles for an architecture."""
+        """Returns whether it compiles for an architecture."""
         count = ctypes.c_int()
         self._library.nvrtcGetNumSupportedArchs(ctypes.byref(count))
         numbers = (ctypes.c_int * count.value)()

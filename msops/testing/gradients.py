@@ -75,7 +75,7 @@ def _widened(subject: Subject) -> tuple[tuple[np.ndarray, ...], str]:
 
 
 def _compare(subject: Subject, flat: Sequence[np.ndarray], place: int, precision: str) -> list[str]:
-    """Tells along which directions of one input the two derivatives differ."""
+    """Reports along which directions of one input the two derivatives differ."""
     rng = np.random.default_rng(place)
     point = flat[place]
 

@@ -29,7 +29,7 @@ from msops._calls.library_call import AicpuCall, AotCall, LibraryCall
 _CHILD = Path(__file__).with_name("guarded_child.py")
 _FAULT = struct.Struct("=iiQi")
 _ACCESS = {0: "read", 1: "write", -1: "access"}
-# The kernel's codes for a fault of which the processor tells no address, and for one of alignment.
+# The kernel's codes for a fault without an address, and for one of alignment.
 _SI_KERNEL, _BUS_ADRALN = 128, 1
 _NEAR = 1 << 24
 # How often a running child is looked at, and how long it may take to start.
@@ -107,8 +107,8 @@ class Run:
     Attributes:
       crash: how the process ended in it, if it did.
       error: what msops says of a kernel, or its Init, that returned other than 0 or threw.
-      damage: per buffer with bad canaries a line that tells where.
-      changed: per changed input a line that tells where.
+      damage: per buffer with bad canaries a line that says where.
+      changed: per changed input a line that says where.
       outputs: the outputs' bytes.
       calls: on threads: how often the kernel was called.
       differing: on threads: after how many calls a result was another than on one thread.

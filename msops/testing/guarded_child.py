@@ -2,8 +2,8 @@
 
 Run as ``python -I -S guarded_child.py FOLDER`` by `msops.testing.guarded`, which writes ``jobs``
 into the folder and reads back ``events`` (pickled one after the other) and ``fault`` (what
-fault_report.h tells). It imports neither JAX nor msops nor numpy: it starts in some 50 ms, and runs
-under the sanitizers.
+fault_report.h writes). It imports neither JAX nor msops nor numpy: it starts in some 50 ms, and
+runs under the sanitizers.
 
 A buffer lies so, the guards being pages that can be neither read nor written:
 

@@ -268,7 +268,7 @@ def check_alignment(runs: GuardedRuns) -> Finding:
 
 
 def _misaligned_lines(runs: GuardedRuns, run: Run) -> list[str]:
-    """Tells what a run did that one on aligned arrays did not."""
+    """Reports what a run did that one on aligned arrays did not."""
     if run.crash:
         return [crash_line(run.crash)]
     if run.error:
@@ -316,7 +316,7 @@ def unique(lines: Iterable[str]) -> list[str]:
 def unwritten_lines(
     outputs: Sequence[jax.ShapeDtypeStruct], one: Run, other: Run, aliased: Sequence[int] = ()
 ) -> list[str]:
-    """Tells per output which elements kept a byte of poison in both runs, poisoned unlike.
+    """Reports per output which elements kept a byte of poison in both runs, poisoned unlike.
 
     Those in `aliased` hold an input before the call, and no poison.
     """
@@ -337,7 +337,7 @@ def unwritten_lines(
 
 
 def difference_lines(outputs: Sequence[jax.ShapeDtypeStruct], one: Run, other: Run) -> list[str]:
-    """Tells per output which elements two runs made differ."""
+    """Reports per output which elements two runs made differ."""
     lines = []
     for index, struct in enumerate(outputs):
         left, right = (np.frombuffer(run.outputs[index], np.uint8) for run in (one, other))

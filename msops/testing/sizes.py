@@ -180,7 +180,7 @@ def _trial_of(name: str, job: Job, back: Run, front: Run, bounds: AccessBounds) 
 
 
 def _refusal_faults(subject: Subject, name: str, flat: tuple[np.ndarray, ...]) -> list[str]:
-    """Tells where an error code does not arrive as an error, eagerly and compiled."""
+    """Reports where an error code does not arrive as an error, eagerly and compiled."""
     ways: dict[str, Callable[[], object]] = {
         "eager": lambda: subject.run(flat),
         "jit": lambda: jax.block_until_ready(jax.jit(subject.apply)(*flat)),

@@ -147,7 +147,7 @@ class Subject:
         return call_function(function, flat, structs, poison, self._limit_s, title)
 
     def contradictions(self) -> list[str]:
-        """Tells where out_shape and out_dtype differ from what the kernel answers itself."""
+        """Reports where out_shape and out_dtype differ from what the kernel answers itself."""
         definition = self._operator.definition
         structs = self.outputs().declared
         request = self._operator.request(self.call, _structs(self.flat), "", NO_OUTPUTS)
@@ -187,7 +187,7 @@ class Subject:
         return self.run(flat)
 
     def stands(self, cases: Sequence[Sequence[np.ndarray]]) -> bool:
-        """Tells whether the op takes inputs that it may never have been meant for.
+        """Returns whether the op takes inputs that it may never have been meant for.
 
         A kernel in a library is tried in a process of its own: it may not refuse them, but crash.
         """

@@ -14,7 +14,7 @@ _UNITS = 256
 
 
 def disagreements(expected: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> list[str]:
-    """Tells per output where results differ by more than rounding; equal bytes always agree."""
+    """Reports per output where results differ by more than rounding; equal bytes always agree."""
     if len(expected) != len(got):
         return [f"{len(got)} results instead of {len(expected)}"]
     lines = []
@@ -46,7 +46,7 @@ def _close(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def unequal(expected: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> bool:
-    """Tells whether results differ in any bit."""
+    """Returns whether results differ in any bit."""
     return [(x.dtype, x.shape, x.tobytes()) for x in expected] != [
         (x.dtype, x.shape, x.tobytes()) for x in got
     ]

@@ -240,7 +240,7 @@ def _run_divided(subject: Subject, choice: _Division) -> list[np.ndarray]:
     policy = get_context("implicit_gather")
     set_context(implicit_gather="allow")
     try:
-        # A program of its own: the op's must not be compiled in silence.
+        # A program of its own: the op's must not be compiled without its report.
         results = jax.jit(lambda *flat: subject.apply(*flat))(*arrays)
     except jax.errors.JaxRuntimeError as error:
         raise own_error(error) or error from None

@@ -1,4 +1,4 @@
-// fake_libcuda.cc: a libcuda.so.1 that writes what is asked of it to the file FAKE_CUDA_LOG names.
+// fake_libcuda.cc: a libcuda.so.1 that writes each call to the file FAKE_CUDA_LOG names.
 //
 // Device memory is host memory. A module's content is "<name>:<architecture>"; it loads in contexts
 // of the same architecture, which are numbers: stream s belongs to context s / 10.

@@ -1,4 +1,4 @@
-// The two inputs one after the other; tells its own shape.
+// The two inputs one after the other; infers its own shape.
 #include <cstring>
 
 #include "custom_aot_extra.h"

@@ -35,7 +35,7 @@ class AotExtra {
   AotExtra() = default;
   virtual ~AotExtra() = default;
 
-  // Tells whether the op has an attribute called `name`.
+  // Returns whether the op has an attribute called `name`.
   virtual bool HasAttr(std::string name) = 0;
 
   // Returns an attribute of the op. T is bool, int64_t, float, std::string, std::vector<int64_t>,

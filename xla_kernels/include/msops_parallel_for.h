@@ -34,7 +34,7 @@ namespace msops {
 // Calls `fn(begin, end)` on blocks that together are the iterations 0 to n, each once, in any order
 // and several at the same time. Returns when all have been called.
 //
-// extra: what the kernel was given; it stands for the call whose threads are lent. With null, as
+// extra: what the kernel was given; it identifies the call whose threads are lent. With null, as
 //   where no thread is lent, and from inside a block or a thread of the kernel's own, fn(0, n) is
 //   called by the calling thread.
 // n: number of iterations; nothing is called if it is 0 or negative.

@@ -55,7 +55,7 @@ class CallSite {
   void PlaceWorkspaces(char* block, void** parameters) const;
 
   // Calls the kernel. `stream` is null on the CPU. Throws std::runtime_error with a message for
-  // the user if the kernel returns other than 0 or throws. What a code means is asked of the
+  // the user if the kernel returns other than 0 or throws. The meaning of a code comes from the
   // library's `const char* <symbol>Message(int code)`, if it has one.
   void Run(void** parameters, void* stream);
 

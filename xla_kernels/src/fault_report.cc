@@ -30,7 +30,7 @@ struct Record {
 };
 #pragma pack(pop)
 
-// Bit 1 of the error code of a page fault tells a write.
+// Bit 1 of the error code of a page fault means a write.
 int32_t Access(const void* context) {
 #if defined(__x86_64__)
   const auto* registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;

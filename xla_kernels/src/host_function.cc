@@ -20,7 +20,7 @@ namespace {
 
 namespace py = pybind11;
 
-// References that were given up by threads that may not take the GIL: XLA destroys programs while
+// References that were dropped by threads that may not take the GIL: XLA destroys programs while
 // it holds locks that a thread with the GIL may wait for. Python drops them when it next can.
 class Released {
  public:

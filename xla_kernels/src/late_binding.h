@@ -18,7 +18,7 @@
 namespace msops {
 
 // A program may leave sizes of its arrays open (FrameCheck::kOpen): it was exported for any size. A
-// compiled call always gets arrays of the same shapes, so its first frame tells them.
+// compiled call always gets arrays of the same shapes, so its first frame has them.
 //
 // A Bound is made for shapes, inputs first, and has a FrameCheck `check` for them.
 template <typename Bound>

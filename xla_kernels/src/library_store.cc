@@ -62,7 +62,7 @@ void CheckAllowed(const Library& library, const std::vector<std::string>& origin
               "into a folder named by MSOPS_LIBRARY_PATH and call msops.register_ffi_targets()."));
 }
 
-// Tells whether what dlsym returned lies in the library of `handle`, and is no variable.
+// Returns whether what dlsym returned lies in the library of `handle`, and is no variable.
 bool IsFunctionOf(void* handle, void* address) {
   Dl_info info = {};
   link_map* own = nullptr;

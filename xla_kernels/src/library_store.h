@@ -31,7 +31,7 @@ class Library {
   // such as libc's system().
   void* FindFunction(const std::string& symbol) const;
 
-  // Tells whether its std::string is the one from before C++11 (_GLIBCXX_USE_CXX11_ABI=0).
+  // Returns whether its std::string is the one from before C++11 (_GLIBCXX_USE_CXX11_ABI=0).
   bool has_old_string_abi() const { return has_old_string_abi_; }
 
   // From the first op on that calls the library not reentrant, calls of any of its kernels hold

@@ -112,10 +112,10 @@ PYBIND11_MODULE(_native, module) {
              "function, or None.");
   module.def("infer_shape", &msops::PyInferShape, arg("hash"), arg("symbol"), arg("input_shapes"),
              arg("input_dtypes"), arg("attributes"), arg("multiple"),
-             "Returns the output shapes that <symbol>InferShape tells.");
+             "Returns the output shapes that <symbol>InferShape returns.");
   module.def("infer_type", &msops::PyInferType, arg("hash"), arg("symbol"), arg("input_type_ids"),
              arg("attributes"), arg("multiple"),
-             "Returns the output TypeIds that <symbol>InferType tells.");
+             "Returns the output TypeIds that <symbol>InferType returns.");
   module.def("extension_table", &msops::ExtensionTable,
              "Returns the capsule through which extension modules reach msops.");
   module.def("set_extension_verbs", &msops::SetExtensionVerbs, arg("functions"),

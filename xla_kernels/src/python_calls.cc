@@ -134,9 +134,9 @@ void BindCalls(py::module_& module) {
       .def("run", &RunAicpu, arg("addresses"), arg("repeats") = 1, arg("expected") = Expected(),
            kRunText);
   module.def("report_faults", &ReportFaults, arg("file_descriptor"),
-             "Has crashes of this process written to a file, as fault_report.h tells.");
+             "Has crashes of this process written to a file, as fault_report.h describes.");
   module.def("nap_on_signal", &NapOnSignal, arg("signal"),
-             "Has threads that receive the signal stop for a moment, as interleave.h tells.");
+             "Has threads that receive the signal stop for a moment, as interleave.h describes.");
 }
 
 }  // namespace msops

@@ -1,6 +1,6 @@
 """Schedules and the calls that end a kernel; a schedule has nothing to decide here.
 
-`build` tells which tensors are the inputs and the results. XLA does what schedules do.
+`build` says which tensors are the inputs and the results. XLA does what schedules do.
 """
 
 from __future__ import annotations

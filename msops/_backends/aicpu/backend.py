@@ -39,7 +39,7 @@ _log = logging.getLogger("msops.aicpu")
 
 @dataclasses.dataclass(frozen=True)
 class AicpuSource:
-    """Where kernels come from: sources, or the folder of a function that stands for the op."""
+    """Where kernels come from: sources, or the folder of the function that was passed."""
 
     sources: tuple[Path, ...] | SourceText
     folder: Path | None = None
@@ -78,7 +78,7 @@ class AicpuKernel:
         return library
 
     def is_current(self) -> bool:
-        """Tells whether the names still stand for the libraries they stood for."""
+        """Returns whether the names still mean the libraries that they meant."""
         try:
             return all(
                 find_library(name, self.folder, "msops") == library
@@ -107,7 +107,7 @@ class AicpuBackend(OpaqueBackend):
     requires_op_info = True
 
     def read(self, func: Any, options: Options, who: str) -> AicpuSource:
-        """Checks the sources, or notes where the function is that stands for the op."""
+        """Checks the sources, or notes where the function is that was passed."""
         _check_vmap(options, who)
         if options.build is not None:
             check_build(options.build, who)
@@ -166,7 +166,7 @@ class AicpuBackend(OpaqueBackend):
     def infer(
         self, kernel: AicpuKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> NoReturn:
-        """Refuses: a kernel computes, and tells nothing before."""
+        """Refuses: a kernel computes, and infers nothing."""
         raise ArgumentValueError(
             explain(
                 who,

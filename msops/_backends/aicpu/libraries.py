@@ -1,6 +1,6 @@
 """Libraries of AICPU kernels: found by name, or built from sources.
 
-An op names its library by the attribute ``cust_aicpu``: "name" stands for ``libname.so``.
+An op names its library by the attribute ``cust_aicpu``: "name" means ``libname.so``.
 """
 
 from __future__ import annotations

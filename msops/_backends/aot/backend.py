@@ -242,7 +242,7 @@ def split_func(func: Any, who: str) -> tuple[Path, str]:
 
 
 def _runs(kernel: AotKernel, request: Request) -> bool:
-    """Tells whether the library runs on the platform: op info for it says so, or its code."""
+    """Returns whether the library runs on the platform: op info for it says so, or its code."""
     return request.guarded or kernel.library.has_device_code == (request.platform != "cpu")
 
 

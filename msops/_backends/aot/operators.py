@@ -152,7 +152,7 @@ class NamedOperator:
 
 
 def _is_value(argument: Any) -> bool:
-    """Tells whether an argument is neither a tensor, nor a list of them, nor an absent one."""
+    """Returns whether an argument is neither a tensor, nor a list of them, nor an absent one."""
     if isinstance(argument, list):
         return False
     return argument is not None and not hasattr(argument, "shape")

@@ -48,7 +48,7 @@ class TbeKernel:
     reg_info: Any = dataclasses.field(compare=False)
 
     def is_current(self) -> bool:
-        """Tells whether its programs are those of an equal kernel made now."""
+        """Returns whether its programs are those of an equal kernel made now."""
         return self.function.is_current()
 
     def read_again(self) -> TbeKernel:
@@ -107,7 +107,7 @@ class TbeBackend:
     def infer(
         self, kernel: TbeKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> NoReturn:
-        """Refuses: a kernel is told its outputs."""
+        """Refuses: a kernel gets its outputs' shapes and does not compute them."""
         raise ArgumentValueError(
             explain(
                 who,
@@ -137,7 +137,7 @@ class TbeBackend:
         """Returns None: XLA counts them."""
 
     def explain(self, kernel: TbeKernel, request: Request) -> str:
-        """Tells the row that matched, and what the kernel described."""
+        """Returns the row that matched, and what the kernel described."""
         case = _case(kernel, request)
         formats = ", ".join(f"{port.name} {port.format or 'any'}" for port in case.ports)
         return "\n".join(
@@ -232,7 +232,7 @@ def _slots(
     values: Sequence[Any],
     who: str,
 ) -> tuple[Slot, ...]:
-    """Returns what the kernel is told of each port; None where an optional one is absent."""
+    """Returns what the kernel gets for each port; None where an optional one is absent."""
     ports = ports or [OpInfoPort(f"x{index}") for index in range(len(values))]
     pairs = pairs or [("", "")] * len(ports)
     slots: list[Slot] = []

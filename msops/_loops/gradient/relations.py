@@ -1,6 +1,6 @@
 """Which assignments a read may see, and which ones overwrite what it has seen.
 
-The dependences are asked of a kernel in which the reads of the backward sweep stand where their
+The dependences are those of a kernel in which the reads of the backward sweep stand where their
 values are those of the forward sweep: those of an assignment's derivative before the assignment,
 a read of its result after it.
 """

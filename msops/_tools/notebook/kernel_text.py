@@ -1,7 +1,7 @@
 """Finding kernels in C++ text: functions with the parameters of an aot kernel.
 
 A library says which functions it exports, not what parameters they take; calling one that takes
-others ends the process. The text tells, as far as it is not made by macros.
+others ends the process. The text says so, as far as it is not made by macros.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def find_kernels(source: str) -> tuple[str, ...]:
 def other_parameters(source: str, name: str) -> str | None:
     """Returns the parameters that `name` is defined with, if they are certainly no kernel's.
 
-    None also if `source` does not define it, or a macro stands for parameters.
+    None also if `source` does not define it, or a macro makes parameters.
     """
     found = [parameters for other, parameters in _definitions(source) if other == name]
     if not found or any(map(_may_be_kernel, found)):

@@ -1,4 +1,4 @@
-// element.h: which C++ types stand for the entries of a tensor of which dtype.
+// element.h: the C++ type of the entries of a tensor, for each dtype.
 #ifndef MSOPS_EXTENSION_ELEMENT_H_
 #define MSOPS_EXTENSION_ELEMENT_H_
 

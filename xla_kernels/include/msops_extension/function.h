@@ -27,7 +27,7 @@ using tensor::BaseTensorPtrList;
 using tensor::TensorPtr;
 using tensor::TensorPtrList;
 
-// What Forward tells Backward, and what both may ask.
+// What Forward passes to Backward, and what both may ask.
 struct AutogradContext {
   AutogradContext() = default;
 

@@ -20,7 +20,7 @@ using BaseTensorPtr = TensorPtr;
 using BaseTensorPtrList = TensorPtrList;
 
 // Outside a kernel it refers to an object of msops, which holds a concrete or a traced array, and
-// needs the GIL for most of what it does. In LaunchKernel it stands for plain memory and needs
+// needs the GIL for most of what it does. In LaunchKernel it is plain memory and needs
 // none.
 class Tensor final : public Value {
  public:

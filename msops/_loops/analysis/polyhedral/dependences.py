@@ -1,7 +1,7 @@
 """Memory-based dependences between the accesses of a kernel, exact for quasi-affine ones.
 
-Two accesses of one element depend on each other if one writes. Which loop carries the dependence is
-asked of isl loop by loop: the outer variables equal, this one less in the source than in the target
+Two accesses of one element depend on each other if one writes. Which loop carries the dependence
+isl finds loop by loop: the outer variables equal, this one less in the source than in the target
 (or, at the end, all common variables equal and the source first in the text).
 """
 

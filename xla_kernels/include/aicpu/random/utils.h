@@ -14,7 +14,7 @@ inline uint64_t New64() {
   return static_cast<uint64_t>(device()) << 32 | device();
 }
 
-// Returns the seed that two seeds make together; both 0 stand for a new one each time.
+// Returns the seed that two seeds make together; both 0 mean a new one each time.
 inline uint64_t GetSeed(const uint64_t& global_seed, const uint64_t& ops_seed) {
   if (global_seed == 0 && ops_seed == 0) return New64();
   // The finaliser of splitmix64: seeds next to each other give streams far apart.

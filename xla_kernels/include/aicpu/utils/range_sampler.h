@@ -28,7 +28,7 @@ class RangeSampler {
   int64_t range() { return range_; }
 
   // Fills `batch` with candidates, which differ from one another if `unique`, and writes how often
-  // each of them and of `extras` is to be expected in a batch. Seed 0 stands for a new one.
+  // each of them and of `extras` is to be expected in a batch. Seed 0 means a new one.
   void SampleBatchGetExpectedCount(CpuKernelContext& ctx, bool unique, int64_t seed,
                                    std::vector<int64_t>* batch,
                                    std::vector<float>* batch_expected_count,
