@@ -1,12 +1,14 @@
 """Errors of kernels, which XLA reports as text, as msops's own.
 
 A kernel fails inside a compiled program. XLA hands back the text alone, in an error of its own
-class; ours starts with the op, behind the name of its class if it went through Python.
+class; ours starts with the op, behind the name of its class if it went through Python. What a
+Python function raised is kept beside, and becomes the error's cause where the text comes back.
 """
 
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -20,17 +22,52 @@ _Result = TypeVar("_Result")
 _OWN_ERROR = re.compile(r"(?:(\w+): )?(Custom '.*?)\s*(?:\Z|\n\t\n)", re.DOTALL)
 
 
+class Failure:
+    """What a Python function raised, until the error's text comes back; its owner keeps it alive.
+
+    Args:
+      text: of the error that reports it.
+      cause: what the function raised.
+    """
+
+    def __init__(self, text: str, cause: BaseException):
+        self.cause: BaseException | None = cause
+        # As xla_kernels/src/host_function.cc writes it.
+        self._text = text.encode("utf-8", "backslashreplace").decode().strip()
+        _failures.add(self)
+
+    def take(self, text: str) -> BaseException | None:
+        """Returns the exception, once, if it is what an error of this text reports."""
+        cause = self.cause if text.startswith(self._text) else None
+        if cause is not None:
+            self.cause = None
+        return cause
+
+
+_failures: weakref.WeakSet[Failure] = weakref.WeakSet()
+
+
 def own_error(error: Exception) -> errors.MsopsError | None:
-    """Returns the error of msops that XLA reports in the text of one of its own, if it does."""
+    """Returns the error of msops that XLA reports in the text of one of its own, if it does.
+
+    Its cause is what a Python function raised, if that is what it reports.
+    """
     own = _OWN_ERROR.search(str(error))
     if own is None:
         return None
     family: type[errors.MsopsError] = getattr(errors, own[1] or "", errors.KernelError)
-    return family(own[2])
+    found = family(own[2])
+    causes = (failure.take(own[2]) for failure in list(_failures))
+    found.__cause__ = next(filter(None, causes), None)
+    return found
 
 
 def call_compiled(compiled: Callable[..., _Result], *args: Any) -> _Result:
-    """Returns ``compiled(*args)``; the error of a kernel in it is raised as msops's own."""
+    """Returns ``compiled(*args)``; the error of a kernel in it is raised as msops's own.
+
+    Raises:
+      KeyboardInterrupt: a Python function was interrupted.
+    """
     try:
         return compiled(*args)
     except errors.MsopsError:
@@ -40,4 +77,6 @@ def call_compiled(compiled: Callable[..., _Result], *args: Any) -> _Result:
         own = own_error(error)
         if own is None:
             raise
-        raise own from None
+        if isinstance(own.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from own
+        raise own from own.__cause__

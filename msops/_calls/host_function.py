@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from msops._base.kernel_errors import Failure
 from msops._op.request import Request
 from msops.errors import (
     InferenceTypeError,
@@ -75,6 +76,7 @@ class HostFunction:
         self._key = (key, self.description, call.layout, self._tree)
         self._hash = hash(self.description)
         self.inplace = request.aliases()
+        self._last_failure: Failure | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostFunction) and self._key == other._key
@@ -113,10 +115,13 @@ class HostFunction:
                 result = self.function(*arguments, **self._named)
             else:
                 result = self.function(*arguments)
-        except MsopsError:
+        except MsopsError as error:
+            self._keep(str(error), error.__cause__)
             raise
         except BaseException as error:  # SystemExit too: XLA would report it without the op
-            raise self._failure(error, arguments) from error
+            failure = self._failure(error, arguments)
+            self._keep(str(failure), error)
+            raise failure from None
         if not outputs or (self._takes_out and result is None):
             return None
         if self._returns_tuple:
@@ -168,6 +173,11 @@ class HostFunction:
         if result is not None:
             self.store(result, outputs[0])
         return list(outputs)
+
+    def _keep(self, text: str, cause: BaseException | None) -> None:
+        """Keeps what the function raised; where it did so is in the text."""
+        if cause is not None:
+            self._last_failure = Failure(text, _without_frames(cause))
 
     def _failure(self, error: BaseException, arguments: Sequence[Any]) -> KernelError:
         called_with = ", ".join(map(_describe, arguments)) or "nothing"
@@ -256,6 +266,19 @@ def _traceback_text(error: BaseException) -> str:
     """Returns the traceback from the author's function on."""
     own = error.__traceback__.tb_next if error.__traceback__ else None
     return "".join(traceback.format_exception(type(error), error, own)).rstrip()
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """Returns the exception without its tracebacks, whose frames hold the function's arrays."""
+    found, pending = set(), [error]
+    while pending:
+        one = pending.pop()
+        if id(one) not in found:
+            found.add(id(one))
+            one.__traceback__ = None
+            group = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+            pending += [other for other in (one.__cause__, one.__context__, *group) if other]
+    return error
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
