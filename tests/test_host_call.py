@@ -318,7 +318,6 @@ def keep_and_raise_surrogates(x: Any) -> Any:
     ("function", "family", "problem", "what"),
     [
         (keep_and_raise, errors.KernelError, "raised ValueError: by hand", "input 0"),
-        (keep_the_error, errors.KernelError, "raised ValueError: by hand", "input 0"),
         (keep_out_and_raise, errors.KernelError, "raised ValueError: by hand", "output 0"),
         (keep_and_raise_surrogates, errors.KernelError, "by hand \\ud800", "input 0"),
         (keep_and_return_another_shape, errors.InferenceValueError, "returned (1, 3)", "input 0"),
@@ -332,6 +331,16 @@ def test_keeping_a_view_is_reported_of_a_function_that_fails_too(
     KEPT.clear()
     assert problem in str(caught.value)
     assert f"its function kept {what}, whose memory is the program's" in str(caught.value)
+
+
+def test_a_kept_error_has_no_frames_that_keep_views() -> None:
+    with pytest.raises(errors.KernelError) as caught:
+        Custom(keep_the_error, first, first)(X)
+    (kept,) = KEPT
+    KEPT.clear()
+    assert "its function kept" not in str(caught.value)
+    assert kept is caught.value.__cause__
+    assert kept.__traceback__ is None
 
 
 @pytest.mark.parametrize("attrs", [None, CALLBACK])
@@ -490,6 +499,110 @@ def test_process_ends_after_a_call_that_nobody_waited_for() -> None:
         "z = jax.jit(lambda x: op(x @ x) @ x)(y @ y)\n"
     )
     assert (done.returncode, done.stdout) == (0, "")
+
+
+WAITS = """
+import faulthandler, sys, threading
+import jax, jax.numpy as jnp, numpy as np
+import msops._native
+from msops import Custom
+faulthandler.dump_traceback_later(100, exit=True)
+msops._native.set_patience(2)
+first = lambda x: x
+work = jax.jit(lambda x: jnp.sin(x) @ jnp.cos(x) + jnp.exp(x).sum())
+attrs = {"lower": "callback"} if CALLBACK else None
+op = Custom(lambda x: np.asarray(work(x)), first, first, compile_attrs=attrs)
+x = jnp.ones((300, 300))
+
+def in_threads(program):
+    expected, problems = np.asarray(program(x)), []
+    def check():
+        try:
+            for _ in range(4):
+                pending = 0 * work(0 * work(x)) + x
+                np.testing.assert_array_equal(program(pending), expected)
+        except Exception as error:
+            problems.append(str(error))
+    threads = [threading.Thread(target=check) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return problems
+"""
+
+
+@pytest.mark.parametrize("callback", [False, True])
+def test_eager_functions_wait_for_jax_in_many_threads(callback: bool) -> None:
+    done = run_python(f"CALLBACK = {callback}\n{WAITS}\nprint(in_threads(op))")
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr[-4000:]
+
+
+def test_functions_of_one_program_wait_for_jax_side_by_side() -> None:
+    """XLA calls some of them on the threads that compute."""
+    program = "lambda x: sum(op(x @ x + i) @ x for i in range(8))"
+    done = run_python(
+        f"CALLBACK = False\n{WAITS}\nwork(x).block_until_ready()\n"
+        f"jax.block_until_ready([jax.jit({program})(x) for _ in range(5)])\nprint('done')"
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]
+
+
+def test_functions_that_wait_on_all_of_xlas_threads_end_in_an_error() -> None:
+    done = run_python(
+        f"CALLBACK = False\n{WAITS}\n"
+        "print(*in_threads(jax.jit(lambda x: op(x @ x))) or ['finished'], sep='\\n')"
+    )
+    # Whether all of them ever wait at once depends on the machine's load.
+    assert done.returncode == 0, done.stderr[-4000:]
+    for line in done.stdout.splitlines():
+        assert re.search(
+            "^(finished|.*its function waits on one of XLA's threads, .* for 2 s.|Have JAX compute "
+            "in the calling thread.*)$",
+            line,
+        )
+
+
+def test_functions_of_a_program_over_several_devices_that_wait_end_in_an_error() -> None:
+    done = run_python(
+        f"CALLBACK = False\n{WAITS}\n"
+        "import time\n"
+        "waiting = Custom(lambda x: (time.sleep(0.3), np.asarray(work(x)))[1], first, first)\n"
+        "spec = jax.P('d')\n"
+        "mesh = jax.make_mesh((jax.device_count(),), ('d',))\n"
+        "many = jax.shard_map(waiting, mesh=mesh, in_specs=spec, out_specs=spec)\n"
+        "x = jax.device_put(\n"
+        "    jnp.ones((jax.device_count() * 300, 300)), jax.NamedSharding(mesh, spec))\n"
+        "np.asarray(jax.jit(many)(x))\n",
+        XLA_FLAGS=f"--xla_force_host_platform_device_count={max(4, len(os.sched_getaffinity(0)))}",
+    )
+    assert done.returncode == 1, done.stderr[-4000:]
+    assert "Custom '<lambda>' on CPU: its function waits on one of XLA's threads" in done.stderr
+    assert "jax_cpu_enable_async_dispatch" in done.stderr
+
+
+@pytest.mark.parametrize("seconds", [1, 30])
+def test_the_end_of_python_waits_for_a_function(seconds: int) -> None:
+    begin = time.monotonic()
+    done = run_python(
+        "import threading, time, numpy as np\n"
+        "import msops._calls.python_call as calls\n"
+        "from msops import Custom\n"
+        "calls._WAIT_AT_EXIT_S = 2\n"
+        "begun = threading.Event()\n"
+        "def slow(x):\n"
+        "    begun.set()\n"
+        f"    end = time.monotonic() + {seconds}\n"
+        "    while time.monotonic() < end: sum(range(100))\n"
+        "    print('returns', flush=True)\n"
+        "    return x\n"
+        "op = Custom(slow, lambda x: x, lambda x: x)\n"
+        "threading.Thread(target=op, args=(np.ones(3, np.float32),), daemon=True).start()\n"
+        "begun.wait()\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("returns\n" if seconds == 1 else "")
+    assert time.monotonic() - begin < 30
 
 
 @pytest.mark.slow

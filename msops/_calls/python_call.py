@@ -9,6 +9,7 @@ process it is refused, unless that has the function, by lowering the same call.
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import functools
 import types
@@ -72,12 +73,15 @@ class PythonCall(ProcessCall):
 
 
 _functions: Ids[HostFunction] = Ids()
+_WAIT_AT_EXIT_S = 10.0
+"""How long the end of Python waits for functions that run on other threads."""
 
 
 @functools.cache
 def _serve() -> None:
-    """Has the handlers find functions here."""
+    """Has the handlers find functions here, and the end of Python wait for those that run."""
     native_module().set_function_finder(_functions.get)
+    atexit.register(native_module().await_functions, _WAIT_AT_EXIT_S)
 
 
 def _describe(function: Callable[..., Any]) -> Iterator[str]:

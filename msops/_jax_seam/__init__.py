@@ -39,6 +39,7 @@ from msops._jax_seam.values import (
     shaped_array,
     used_arguments,
     vary_alike,
+    wait_for,
     x64_enabled,
     zero_tangent,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "shaped_array",
     "used_arguments",
     "vary_alike",
+    "wait_for",
     "x64_enabled",
     "zero_tangent",
 ]

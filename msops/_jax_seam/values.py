@@ -23,6 +23,13 @@ def is_tracer(value: Any) -> bool:
     return isinstance(value, core.Tracer)
 
 
+def wait_for(values: Sequence[Any]) -> None:
+    """Waits until the arrays among `values` have been computed."""
+    for value in values:
+        if type(value) is ARRAY_TYPE:
+            value.block_until_ready()
+
+
 x64_enabled: Callable[[], bool] = functools.partial(
     operator.attrgetter("jax_enable_x64"), jax.config
 )

@@ -39,6 +39,7 @@ class Operator:
         self.who = f"Custom '{definition.name}'"
         self.has_effect = definition.options.stateful or not definition.inference.has_outputs
         self.effects = {_effect_of(self)} if self.has_effect else set()
+        self.runs_on_host = definition.backend.runs_on_host or definition.options.host
         self.has_trials = isinstance(definition.backend, Experimental) and not self.has_effect
         self.primitive = seam.new_primitive(
             self.primitive_name,
@@ -48,7 +49,7 @@ class Operator:
             jvp=_jvp,
             transpose=_transpose,
             impl=_impl,
-            runs_on_host=definition.backend.runs_on_host or definition.options.host,
+            runs_on_host=self.runs_on_host,
         )
         weakref.finalize(self, seam.forget_primitive, self.primitive).atexit = False
         self.programs: Callable[[], Any] = lambda: None
@@ -219,7 +220,26 @@ def compile_bound(operator: Operator, call: Call) -> Callable[..., Sequence[Any]
         return operator.bind(call, flat)
 
     bound.__name__ = bound.__qualname__ = operator.primitive_name
-    return jax.jit(bound)
+    return compile_here(operator, bound)
+
+
+def compile_here(operator: Operator, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of arrays compiled, so that Python functions run in the calling thread.
+
+    JAX runs a program with a Python function in the calling thread if its inputs are there, and on
+    a thread of XLA's if they are still being computed. XLA has as many threads as there are cores:
+    once each of them runs a function that itself waits for JAX, nothing is left to compute what
+    they wait for. So the caller waits for the inputs.
+    """
+    compiled = jax.jit(function)
+    if not operator.runs_on_host:
+        return compiled
+
+    def waiting(*flat: Any) -> Any:
+        seam.wait_for(flat)
+        return compiled(*flat)
+
+    return waiting
 
 
 def _impl(*arrays: Any, operator: Operator, call: Call) -> Sequence[Any]:

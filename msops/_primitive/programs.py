@@ -11,7 +11,7 @@ import collections
 import functools
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -22,7 +22,7 @@ from msops._op.call import Call
 from msops._op.definition import Definition
 from msops._op.traced import Function
 from msops._primitive.forward_mode import attach_forward_mode
-from msops._primitive.operator import Operator, compile_bound
+from msops._primitive.operator import Operator, compile_bound, compile_here
 from msops._primitive.reverse_mode import attach_bprop, attach_vjp
 
 _kept = functools.lru_cache(maxsize=256)
@@ -37,16 +37,18 @@ class Programs:
         # One entry per structure and attribute values; bounded, as attributes may be many.
         self.function = _kept(functools.partial(_function, operator))
         self.bound = _kept(functools.partial(compile_bound, operator))
-        # Raises `TrialNeeded` where the backend must find out first what the call becomes.
-        self.compiled = _kept(functools.partial(self._jitted, may_need_trial=True))
+        self.compiled = _kept(self._compiled)
 
     def lower(self, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]) -> jax.stages.Lowered:
         """Returns the program of a call on such inputs, as it is compiled now."""
-        lowered: jax.stages.Lowered = self._jitted(call, may_need_trial=False).lower(*inputs)
-        return lowered
+        return jax.jit(self._whole(call, may_need_trial=False)).lower(*inputs)
 
-    def _jitted(self, call: Call, may_need_trial: bool) -> Any:
-        """Returns the call under `jax.jit`, with the op's own result structure."""
+    def _compiled(self, call: Call) -> Callable[..., Any]:
+        """Returns the call compiled; raises `TrialNeeded` where what it becomes is to be tried."""
+        return compile_here(self.operator, self._whole(call, may_need_trial=True))
+
+    def _whole(self, call: Call, may_need_trial: bool) -> Callable[..., Any]:
+        """Returns the call as a function of flat arrays, with the op's own result structure."""
         operator, function = self.operator, self.function(call)
 
         def whole(*flat: Any) -> Any:
@@ -58,7 +60,7 @@ class Programs:
             return operator.outputs(call, avals).pack(results)
 
         whole.__name__ = whole.__qualname__ = operator.definition.name
-        return jax.jit(whole)
+        return whole
 
 
 def _function(operator: Operator, call: Call) -> Function:

@@ -1,10 +1,13 @@
 #include "host_function.h"
 
+#include <cxxabi.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -131,6 +134,57 @@ int64_t AwaitRelease(const Views& views) {
   return views.FindHeld();
 }
 
+// How many functions run; the end of Python waits for them.
+class Running {
+ public:
+  // Never destroyed: functions may run while the process ends.
+  static Running& Get() {
+    static auto* const running = new Running;
+    return *running;
+  }
+
+  void Enter() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++count_;
+  }
+
+  void Leave() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      --count_;
+    }
+    changed_.notify_all();
+  }
+
+  bool AwaitNone(double seconds) {
+    // A thread whose function has returned has yet to leave JAX, which needs the GIL again.
+    constexpr std::chrono::milliseconds kWayBack(500);
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (count_ == 0) return true;
+    const bool is_none = changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                                           [this] { return count_ == 0; });
+    if (is_none) std::this_thread::sleep_for(kWayBack);
+    return is_none;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+};
+
+// Runs `body`. Python before 3.14 ends a thread that wants the GIL when Python itself has ended, by
+// unwinding its stack, and XLA's functions let nothing through: such a thread stops here until the
+// process is gone.
+template <typename Body>
+auto StopAtEndOfPython(Body&& body) {
+  try {
+    return body();
+  } catch (const abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
 std::string Text(const py::error_already_set& error) {
   const auto kind = py::str(error.type().attr("__name__")).cast<std::string>();
   // A text with lone surrogates, of a file name say, has no UTF-8.
@@ -139,6 +193,10 @@ std::string Text(const py::error_already_set& error) {
 }
 
 }  // namespace
+
+bool AwaitFunctions(double seconds) { return Running::Get().AwaitNone(seconds); }
+
+bool IsPythonThread() { return PyGILState_GetThisThreadState() != nullptr; }
 
 HostFunction::HostFunction(HostFunctionSpec spec) : spec_(std::move(spec)) {
   const std::string who = spec_.Who();
@@ -179,7 +237,12 @@ HostFunction::~HostFunction() {
 }
 
 void HostFunction::Call(void** arrays) const {
-  const py::gil_scoped_acquire gil;
+  struct Entry {
+    Entry() { Running::Get().Enter(); }
+    ~Entry() { Running::Get().Leave(); }
+  } entry;
+  std::optional<py::gil_scoped_acquire> gil;
+  StopAtEndOfPython([&] { gil.emplace(); });
   std::string problem;
   try {
     Views views(spec_.shapes.size());
@@ -194,8 +257,10 @@ void HostFunction::Call(void** arrays) const {
         Py_INCREF(view);
         PyTuple_SET_ITEM(side.ptr(), is_input ? i : i - spec_.operand_count, view);
       }
-      const auto result = py::reinterpret_steal<py::object>(PyObject_CallFunctionObjArgs(
-          static_cast<PyObject*>(function_), inputs.ptr(), outputs.ptr(), nullptr));
+      const auto result = py::reinterpret_steal<py::object>(StopAtEndOfPython([&] {
+        return PyObject_CallFunctionObjArgs(static_cast<PyObject*>(function_), inputs.ptr(),
+                                            outputs.ptr(), nullptr);
+      }));
       if (!result) throw py::error_already_set();
       if (!result.is_none() && !CopyIfAlike(result.ptr(), PyTuple_GET_ITEM(outputs.ptr(), 0))) {
         py::handle(static_cast<PyObject*>(store_))(result, outputs[0]);

@@ -14,6 +14,12 @@
 
 namespace msops {
 
+// Returns whether the calling thread is one of Python's, rather than XLA's.
+bool IsPythonThread();
+
+// Waits until no function runs, for at most so long; returns whether none does. Without the GIL.
+bool AwaitFunctions(double seconds);
+
 // What a program says about a call.
 struct HostFunctionSpec : FrameSpec {
   std::string id;
@@ -32,6 +38,9 @@ class HostFunction {
   HostFunction& operator=(const HostFunction&) = delete;
 
   size_t parameter_count() const { return spec_.shapes.size(); }
+
+  // "Custom '<op>' on CPU", the beginning of every message.
+  std::string Who() const { return spec_.Who(); }
 
   // Takes the GIL and calls the function on views of these arrays, the inputs read-only. Throws
   // std::runtime_error with a message for the user if the function fails, or if a view is still

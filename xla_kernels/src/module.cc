@@ -10,6 +10,8 @@
 #include "cubin_store.h"
 #include "extension_table.h"
 #include "ffi_handlers.h"
+#include "host_function.h"
+#include "host_threads.h"
 #include "infer.h"
 #include "library_store.h"
 #include "python_attributes.h"
@@ -110,6 +112,12 @@ PYBIND11_MODULE(_native, module) {
   module.def("set_function_finder", &msops::SetFinder, arg("find"),
              "Has find(id) asked for the Python functions that programs name; it returns the "
              "function, or None.");
+  module.def("set_patience", &msops::SetPatience, arg("seconds"),
+             "Sets after how long without progress functions on XLA's threads are given up.");
+  module.def("await_functions", &msops::AwaitFunctions, arg("seconds"),
+             pybind11::call_guard<pybind11::gil_scoped_release>(),
+             "Waits until no Python function of a program runs, for at most so long; returns "
+             "whether none does.");
   module.def("infer_shape", &msops::PyInferShape, arg("hash"), arg("symbol"), arg("input_shapes"),
              arg("input_dtypes"), arg("attributes"), arg("multiple"),
              "Returns the output shapes that <symbol>InferShape returns.");

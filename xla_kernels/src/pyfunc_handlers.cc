@@ -1,21 +1,74 @@
 // pyfunc_handlers.cc: the FFI handlers that call Python functions.
+#include <memory>
+#include <string>
+#include <utility>
+
 #include "call_frame.h"
 #include "host_function.h"
+#include "host_threads.h"
 
 namespace msops {
 namespace {
 
 namespace ffi = xla::ffi;
 
-using State = CallState<Cpu, HostFunction>;
+// A call that was given up may outlive its program.
+struct SharedFunction {
+  using Spec = HostFunctionSpec;
+
+  explicit SharedFunction(HostFunctionSpec spec)
+      : function(std::make_shared<const HostFunction>(std::move(spec))) {}
+
+  size_t parameter_count() const { return function->parameter_count(); }
+
+  const std::shared_ptr<const HostFunction> function;
+};
+
+using State = CallState<Cpu, SharedFunction>;
 
 void ReadSpec(const CallAttributes& attributes, HostFunctionSpec* spec) {
   spec->id = attributes.Text("function");
 }
 
-ffi::Error Execute(State* state, ffi::RemainingArgs inputs, ffi::RemainingRets outputs) {
-  return state->Execute(inputs, outputs,
-                        [](const HostFunction& function, void** arrays) { function.Call(arrays); });
+ffi::Error InternalError(const std::string& problem) {
+  return ffi::Error(ffi::ErrorCode::kInternal, problem);
+}
+
+HostArrays ArraysOf(const ffi::RemainingArgs& inputs, const ffi::RemainingRets& outputs,
+                    void** addresses) {
+  HostArrays arrays;
+  arrays.input_count = inputs.size();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arrays.sizes_bytes.push_back(inputs.get<ffi::AnyBuffer>(i)->size_bytes());
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    arrays.sizes_bytes.push_back((*outputs.get<ffi::AnyBuffer>(i))->size_bytes());
+  }
+  arrays.addresses.assign(addresses, addresses + arrays.sizes_bytes.size());
+  return arrays;
+}
+
+ffi::Future Execute(State* state, ffi::RemainingArgs inputs, ffi::RemainingRets outputs) {
+  auto promise = std::make_shared<ffi::Promise>();
+  ffi::Future future(*promise);
+  const auto finish = [promise](const std::string& problem) {
+    if (problem.empty()) {
+      promise->SetAvailable();
+    } else {
+      promise->SetError(InternalError(problem));
+    }
+  };
+  bool is_left_to_thread = false;
+  const ffi::Error error =
+      state->Execute(inputs, outputs, [&](const SharedFunction& shared, void** addresses) {
+        if (IsPythonThread()) return shared.function->Call(addresses);
+        RunOnThread(
+            shared.function->Who(), ArraysOf(inputs, outputs, addresses),
+            [function = shared.function](void** arrays) { function->Call(arrays); }, finish);
+        is_left_to_thread = true;
+      });
+  if (!is_left_to_thread) finish(error.message());
+  return future;
 }
 
 }  // namespace

@@ -1,0 +1,202 @@
+#include "host_threads.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "message.h"
+
+namespace msops {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<double> default_patience_s{60};
+
+size_t CoreCount() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return static_cast<size_t>(CPU_COUNT(&cores));
+}
+
+// What the functions on our threads have done so far.
+class Progress {
+ public:
+  // Never destroyed: threads may outlive the module's other objects.
+  static Progress& Get() {
+    static auto* const progress = new Progress;
+    return *progress;
+  }
+
+  // Adds the calling thread; returns how many run now.
+  size_t Enter(clockid_t clock) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    clocks_.insert(clock);
+    return clocks_.size();
+  }
+
+  // Removes the calling thread, before it ends: its clock ends with it.
+  void Leave(clockid_t clock) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    clocks_.erase(clock);
+    ++ended_count_;
+  }
+
+  // Returns whether no function has computed or ended since `earlier`, which it updates.
+  bool IsSame(std::pair<size_t, double>* earlier) {
+    // A thread that waits wakes up now and then.
+    constexpr double kNothing_s = 0.005;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    double used_s = 0;
+    for (const clockid_t clock : clocks_) {
+      timespec time{};
+      if (clock_gettime(clock, &time) == 0) used_s += time.tv_sec + 1e-9 * time.tv_nsec;
+    }
+    const bool is_same = earlier->first == ended_count_ && used_s - earlier->second < kNothing_s;
+    if (!is_same) *earlier = {ended_count_, used_s};
+    return is_same;
+  }
+
+  // Returns for how many seconds nothing may happen. Calls that come into the state in which an
+  // earlier one was given up need not wait as long.
+  double patience_s() {
+    constexpr double kShare = 0.05;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return given_up_at_ == ended_count_ ? kShare * default_patience_s : default_patience_s.load();
+  }
+
+  void SetGivenUp() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    given_up_at_ = ended_count_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::multiset<clockid_t> clocks_;
+  size_t ended_count_ = 0;
+  size_t given_up_at_ = std::numeric_limits<size_t>::max();
+};
+
+// One call, shared by the thread that runs it and the one that watches it.
+struct Run {
+  std::string who;
+  HostArrays arrays;
+  std::function<void(void**)> call;
+  std::function<void(const std::string&)> done;
+
+  std::mutex mutex;
+  std::condition_variable has_ended;
+  bool is_over = false;  // ended, or given up
+
+  // Returns whether this is the one that says how the call went. `last` runs before another may.
+  template <typename Last>
+  bool Finish(Last&& last) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (is_over) return false;
+      is_over = true;
+      last();
+    }
+    has_ended.notify_all();
+    return true;
+  }
+};
+
+std::string Call(const Run& run, void** addresses) {
+  try {
+    run.call(addresses);
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+// Runs on copies: `call` may go on after XLA has its memory back.
+void CallOnCopies(Run& run) {
+  const size_t count = run.arrays.addresses.size();
+  // A function that was given up may have kept its arrays, so these are freed on the other way out.
+  auto* const copies = new std::vector<std::unique_ptr<char[]>>;
+  std::vector<void*> addresses;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t size_bytes = run.arrays.sizes_bytes[i];
+    copies->emplace_back(new char[size_bytes + 1]);
+    if (size_bytes) std::memcpy(copies->back().get(), run.arrays.addresses[i], size_bytes);
+    addresses.push_back(copies->back().get());
+  }
+  const std::string problem = Call(run, addresses.data());
+  const bool is_first = run.Finish([&] {
+    for (size_t i = run.arrays.input_count; problem.empty() && i < count; ++i) {
+      const size_t size_bytes = run.arrays.sizes_bytes[i];
+      if (size_bytes) std::memcpy(run.arrays.addresses[i], addresses[i], size_bytes);
+    }
+  });
+  if (!is_first) return;
+  if (problem.empty()) delete copies;
+  run.done(problem);
+}
+
+// Gives a call up when no function has made progress for a time.
+void Watch(const std::shared_ptr<Run>& run) {
+  constexpr std::chrono::milliseconds kPause(100);
+  std::pair<size_t, double> seen{0, 0};
+  Clock::time_point since = Clock::now();
+  std::unique_lock<std::mutex> lock(run->mutex);
+  while (!run->has_ended.wait_for(lock, kPause, [&] { return run->is_over; })) {
+    if (!Progress::Get().IsSame(&seen)) since = Clock::now();
+    const std::chrono::duration<double> idle = Clock::now() - since;
+    if (idle.count() < Progress::Get().patience_s()) continue;
+    lock.unlock();
+    if (run->Finish([] {})) {
+      Progress::Get().SetGivenUp();
+      run->done(Explain(
+          run->who,
+          "its function waits on one of XLA's threads, as functions do on all of them, and nothing "
+          "happened for " +
+              std::to_string(std::lround(default_patience_s)) + " s",
+          {},
+          "Have JAX compute in the calling thread, so that functions may wait for it: "
+          "jax.config.update('jax_cpu_enable_async_dispatch', False), before the first "
+          "computation."));
+    }
+    return;
+  }
+}
+
+}  // namespace
+
+void RunOnThread(std::string who, HostArrays arrays, std::function<void(void**)> call,
+                 std::function<void(const std::string&)> done) {
+  static const size_t core_count = CoreCount();
+  auto run = std::make_shared<Run>();
+  run->who = std::move(who);
+  run->arrays = std::move(arrays);
+  run->call = std::move(call);
+  run->done = std::move(done);
+  std::thread([run] {
+    clockid_t clock;
+    pthread_getcpuclockid(pthread_self(), &clock);
+    if (Progress::Get().Enter(clock) < core_count) {
+      run->done(Call(*run, run->arrays.addresses.data()));
+    } else {
+      std::thread(Watch, run).detach();
+      CallOnCopies(*run);
+    }
+    Progress::Get().Leave(clock);
+  }).detach();
+}
+
+void SetPatience(double seconds) { default_patience_s = seconds; }
+
+}  // namespace msops

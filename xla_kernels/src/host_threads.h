@@ -1,0 +1,38 @@
+// host_threads.h: threads of our own for Python functions that XLA calls on its threads.
+//
+// XLA has as many threads as there are cores. A function that waits for JAX on one of them keeps
+// the work that it waits for from running. So it runs on a thread of ours, and XLA gets a future.
+// A program over several devices waits for that future on a thread of XLA's all the same. If as
+// many functions run as there are cores, one more may be the one that all of them wait for: it gets
+// copies of its arrays, and is given up as failed if none of these functions computes or ends for a
+// time. Knows neither Python nor XLA.
+#ifndef MSOPS_HOST_THREADS_H_
+#define MSOPS_HOST_THREADS_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace msops {
+
+// Memory of a call's arrays, inputs first.
+struct HostArrays {
+  std::vector<void*> addresses;
+  std::vector<size_t> sizes_bytes;
+  size_t input_count = 0;
+};
+
+// Runs `call` with the addresses of `arrays`, or of copies of them, on a thread of its own, and
+// `done` once with the text of the error, empty if there is none: when the call has ended, or when
+// it is given up. `who` begins the text of the latter.
+void RunOnThread(std::string who, HostArrays arrays, std::function<void(void**)> call,
+                 std::function<void(const std::string&)> done);
+
+// Sets after how many seconds without progress a function is given up.
+void SetPatience(double seconds);
+
+}  // namespace msops
+
+#endif  // MSOPS_HOST_THREADS_H_
