@@ -79,12 +79,12 @@ Unary: TypeAlias = Callable[[Any], Any]
 Binary: TypeAlias = Callable[[Any, Any], Any]
 
 
-def allocate(shape: Any, dtype: Any = "float32", scope: str = "global") -> np.ndarray:
+def allocate(shape: Any, dtype: Any = "float32", scope: str = "global") -> Any:
     """Makes a temporary tensor; in which memory has no effect here."""
     return np.zeros(shape, as_dtype(dtype).dtype)
 
 
-def output_tensor(shape: Any, dtype: Any = "float32") -> np.ndarray:
+def output_tensor(shape: Any, dtype: Any = "float32") -> Any:
     """Makes a tensor that the kernel returns."""
     return np.zeros(shape, as_dtype(dtype).dtype)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypedDict, Unpack, overload
 
+from msops._base.building import Build, SourceText
 from msops._custom.custom import Custom
 from msops._custom.kernel import kernel as runs_as_python
 from msops.errors import ArgumentTypeError, explain
@@ -31,6 +32,7 @@ class CustomOptions(TypedDict, total=False):
     dynamic_outputs: bool
     cxx11_abi: bool | None
     compile_attrs: Mapping[str, Any] | None
+    build: Build | None
 
 
 @overload
@@ -122,15 +124,15 @@ def kernel(func: Any = None, /, *, out: Any = None, **options: Unpack[CustomOpti
     return make if func is None else make(func)
 
 
-def cpp(func: str, /, *, out: Any = None, **options: Unpack[CustomOptions]) -> Custom:
+def cpp(func: str | SourceText, /, *, out: Any = None, **options: Unpack[CustomOptions]) -> Custom:
     """Makes a C, C++ or CUDA function an op: ``Custom(func, func_type="aot")``.
 
     Args:
-      func: ``"source.c|cc|cpp|cu:Symbol"`` or ``"library.so:Symbol"``.
+      func: ``"source.c|cc|cpp|cu:Symbol"``, ``"library.so:Symbol"`` or ``msops.source(...)``.
       out: what the op returns: a `jax.ShapeDtypeStruct`, a pytree of them, or a function of the
         inputs that returns one; see `Custom`. None asks the function's ``SymbolInferShape`` and
         ``SymbolInferType``.
-      **options: of `Custom`.
+      **options: of `Custom`; ``build=msops.Build(...)`` says how a source is compiled.
 
     Returns:
       The op.
@@ -138,7 +140,7 @@ def cpp(func: str, /, *, out: Any = None, **options: Unpack[CustomOptions]) -> C
     Raises:
       ArgumentTypeError, ArgumentValueError: an argument cannot be used.
     """
-    if not isinstance(func, str):
+    if not isinstance(func, (str, SourceText)):
         raise ArgumentTypeError(
             explain(
                 "cpp",
