@@ -13,8 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from msops import Custom, kernel
+import msops.lang as ml
+from msops import Custom
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError
+from msops.ops import kernel
 
 # Names of the language, and helpers that only kernels see.
 # ruff: noqa: F821
@@ -185,6 +187,21 @@ def test_several_targets_and_variables() -> None:
         return y
 
     assert everywhere(k, X).tolist() == [[5.0, 3.0], [6.0, 8.0]]
+
+
+def grown(value):
+    return ml.exp(value) + ml.float32(1)
+
+
+def test_names_of_the_language_in_helpers_and_as_dtypes() -> None:
+    def k(x):
+        y = ml.output_tensor(x.shape, float32)
+        t = allocate((1,), int32)
+        for i in ml.parallel(x.shape[0]):
+            y[i] = grown(x[i]) + float32(t[0])
+        return y
+
+    np.testing.assert_allclose(everywhere(k, X), np.exp(X) + 1, 1e-6)
 
 
 class Mode(enum.IntEnum):

@@ -8,19 +8,31 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
 import sys
 import types
 from typing import Any
 
+from msops._loops.frontends.references import references
+from msops._loops.frontends.source import Source, read_source
+
 MODULE = "msops.lang"
 
 
-def with_own_names(function: types.FunctionType, definition: ast.FunctionDef) -> ast.FunctionDef:
-    """Returns a kernel's definition in which the language's functions have its names."""
+def read_with_own_names(function: types.FunctionType, who: str) -> Source:
+    """Returns the source of a function, in which the language's functions have its names.
+
+    See `source.read_source`.
+    """
+    source = read_source(function, who)
+    return dataclasses.replace(source, definition=_with_own_names(function, source.definition))
+
+
+def _with_own_names(function: types.FunctionType, definition: ast.FunctionDef) -> ast.FunctionDef:
     language = sys.modules.get(MODULE)
     if language is None:
         return definition
-    seen = _seen_from(function)
+    seen = dict(references(function))
     if not any(_is_imported(seen.get(name), language) for name in _names(definition)):
         return definition
     renamed: ast.FunctionDef = _Renaming(seen, language, definition).visit(
@@ -31,17 +43,6 @@ def with_own_names(function: types.FunctionType, definition: ast.FunctionDef) ->
 
 def _names(definition: ast.FunctionDef) -> set[str]:
     return {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
-
-
-def _seen_from(function: types.FunctionType) -> dict[str, Any]:
-    """Returns what the function sees under each name from outside."""
-    seen = dict(function.__globals__)
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            seen[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            seen.pop(name, None)
-    return seen
 
 
 def _is_imported(value: Any, language: types.ModuleType) -> bool:

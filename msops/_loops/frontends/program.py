@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from msops._loops.frontends.hybrid import HybridKernel, read_hybrid
-from msops._loops.frontends.imported_names import with_own_names
+from msops._loops.frontends.imported_names import read_with_own_names
 from msops._loops.frontends.recognise import Kind, recognise
-from msops._loops.frontends.source import Source, read_source, unwrap
+from msops._loops.frontends.source import Source, unwrap
 from msops._loops.frontends.spec import Spec
 from msops._loops.ir.nodes import Kernel, Location
 from msops.errors import ArgumentTypeError, explain
@@ -89,8 +89,7 @@ def read_kernel(func: Any, dialect: Dialect, who: str) -> LoopProgram:
             )
         )
     function = unwrap(func, who)
-    source = read_source(function, who)
-    source = replace(source, definition=with_own_names(function, source.definition))
+    source = read_with_own_names(function, who)
     kind = "hybrid" if dialect == "hybrid" else recognise(source.definition)
     hybrid = read_hybrid(function, source, dialect, who) if kind == "hybrid" else None
     parameters = tuple(inspect.signature(function).parameters)

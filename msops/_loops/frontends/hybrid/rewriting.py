@@ -30,6 +30,7 @@ from msops._loops.frontends.hybrid.helpers import (
 )
 from msops._loops.frontends.hybrid.inlining import Inliner
 from msops._loops.frontends.hybrid.jumps import always_jumps, without_jumps
+from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._loops.frontends.hybrid.syntax import (
     EarlyName,
     copied,
@@ -38,9 +39,12 @@ from msops._loops.frontends.hybrid.syntax import (
     read_names,
     store,
 )
+from msops._loops.frontends.imported_names import read_with_own_names
 from msops._loops.frontends.reporting import Reporter
-from msops._loops.frontends.source import Source, read_source, unwrap
+from msops._loops.frontends.source import Source, unwrap
 
+# The name of a conversion is also that of its dtype.
+_DTYPES = {name: name for name, row in INTRINSICS.items() if row.role == "cast"}
 _NUMBER = re.compile(r"_\d+$")
 
 
@@ -71,7 +75,8 @@ def rewrite(source: Source, rules: Rules) -> Rewritten:
     new = ast.FunctionDef(definition.name, definition.args, body, [])
     ast.copy_location(new, definition)
     constants = {name: as_constant(value) for name, value in rules.outside.items()}
-    captured = {name: value for name, value in constants.items() if value is not None}
+    captured = dict(_DTYPES)
+    captured |= {name: value for name, value in constants.items() if value is not None}
     depends = bool(rewriting.helpers or inliner.captured)
     from_others = f"{ast.unparse(new)}\n{inliner.captured}" if depends else ""
     return Rewritten(
@@ -109,7 +114,7 @@ class _Rewriting:
     def read(self, function: types.FunctionType) -> Helper:
         who = f"{self.rules.report.who}: helper '{function.__name__}'"
         inner = unwrap(function, who)
-        source = read_source(inner, who)
+        source = read_with_own_names(inner, who)
         outside = outside_of(inner)
         rules = Rules(self.rules.dialect, Reporter(who, source), outside)
         check_helper_grammar(source.definition, rules)

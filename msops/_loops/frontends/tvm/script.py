@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from msops._loops.frontends.hybrid import read_hybrid
-from msops._loops.frontends.source import read_source, unwrap
+from msops._loops.frontends.imported_names import read_with_own_names
+from msops._loops.frontends.source import unwrap
 from msops._loops.frontends.spec import Spec
 from msops._loops.frontends.tvm.compute import nest
 from msops._loops.frontends.tvm.expr import ConstExpr, IterVar
@@ -90,7 +91,9 @@ def script(
         specs = [Spec(tuple(map(int, tensor.shape)), tensor.dtype) for tensor in tensors]
         who = f"{current_op()}: tvm.hybrid.script {pyfunc.__name__!r}"
         function = unwrap(pyfunc, who)
-        hybrid = read_hybrid(function, read_source(function, who), "akg", who, capture or {})
+        hybrid = read_hybrid(
+            function, read_with_own_names(function, who), "akg", who, capture or {}
+        )
         outputs = kernel_stage(hybrid.specialise(specs, numbers, who), tensors)
         return outputs[0] if len(outputs) == 1 else outputs
 
