@@ -9,6 +9,7 @@
 
 #include "base/bfloat16.h"
 #include "bcast.h"
+#include "common/kernel_errcode.h"
 #include "context/common/cpu_kernel_utils.h"
 #include "context/common/status.h"
 #include "context/inc/cpu_kernel_utils.h"
@@ -43,6 +44,7 @@
 #include "kernel_log.h"
 #include "kernel_util.h"
 #include "mindapi/base/types.h"
+#include "op_def/op_enum.h"
 #include "random/utils.h"
 #include "securec.h"
 #include "securec/include/securec.h"
@@ -56,6 +58,7 @@
 #include "utils/equal_util.h"
 #include "utils/fft_helper.h"
 #include "utils/kernel_util.h"
+#include "utils/ms_utils_secure.h"
 #include "utils/philox_random.h"
 #include "utils/range_sampler.h"
 #include "utils/sparse_tensor.h"
@@ -115,6 +118,11 @@ void CheckTensors() {
   shape->SetFormat(FORMAT_NCHW);
   shape->SetUnknownRank(true);
   EXPECT(shape->GetFormat() == FORMAT_NCHW && shape->GetUnknownRank());
+  TensorShape copy = *shape;
+  copy.SetDimSizes({7});
+  EXPECT(copy.GetFormat() == FORMAT_NCHW && shape->GetDimSizes() == (std::vector<int64_t>{2, 3}));
+  copy = *shape;
+  EXPECT(copy.GetDimSizes() == shape->GetDimSizes() && copy.GetUnknownRank());
   auto tensor = CpuKernelUtils::CreateTensor();
   EXPECT(tensor->SetTensorShape(shape.get()) && !tensor->SetTensorShape(nullptr));
   tensor->SetDataType(DT_DOUBLE);
@@ -240,6 +248,48 @@ void CheckHelpers() {
   EXPECT(random::GetSeed(0, 0) != random::GetSeed(0, 0) && random::New64() != random::New64());
 }
 
+void CheckRandomNumbers() {
+  CpuKernelContext ctx(HOST);
+  // The vectors published with the generator, for a counter and key of digits of pi.
+  using Random = random::PhiloxRandom;
+  Random pi({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0});
+  EXPECT(pi() == (Random::ResultTypeArr{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+  EXPECT(random::Uint32ToFloat(ctx, 0xff800000) == 0 && random::Uint32ToFloat(ctx, 1 << 22) == 0.5);
+  EXPECT(random::Uint32ToFloat(ctx, ~0U) == 1 - 0x1p-23F);
+  EXPECT(random::Uint64ToDouble(ctx, ~0U, ~0U) == 1 - 0x1p-52);
+  EXPECT(random::Uint64ToDouble(ctx, 0, 1) == 0x1p-52);
+  float sine = 0, cosine = 0;
+  random::BoxMullerFloat(ctx, 1 << 22, 1 << 21, &sine, &cosine);
+  EXPECT(std::abs(sine - std::sqrt(2 * std::log(2.0F))) < 1e-6F && std::abs(cosine) < 1e-6F);
+  double low = 0, high = 0;
+  random::BoxMullerDouble(ctx, 0, 0, 0, 0, &low, &high);
+  EXPECT(low == 0 && std::abs(high - std::sqrt(-2 * std::log(1e-7))) < 1e-12);
+  std::vector<uint64_t> out, shape{3}, mean{2, 1}, deviation;
+  uint64_t count = 1;
+  EXPECT(random::InferOutputShape(&out, &shape, &mean, &deviation, &count) == 1 && count == 6);
+  EXPECT(out == (std::vector<uint64_t>{2, 3}) && deviation == (std::vector<uint64_t>{1, 1}));
+  std::vector<uint64_t> other{2};
+  EXPECT(random::InferOutputShape(&out, &shape, &mean, &other, &count) == 0);
+
+  uint64_t counts = 0, states = 0;
+  auto node = CpuKernelUtils::CreateNodeDef();
+  NodeDefBuilder(node.get(), "draw", "Draw")
+      .Input({"counts", DT_UINT64, {1}, &counts, FORMAT_ND})
+      .Input({"states", DT_UINT64, {1}, &states, FORMAT_ND});
+  CpuKernelContext call(HOST);
+  call.Init(node.get());
+  uint32_t status = KERNEL_STATUS_OK;
+  const auto next = [&] {
+    return random::GetCpuKernelRandomStates(call, 0, 1, 5, 6, "Draw", &status);
+  };
+  EXPECT(next() == random::GetSeed(5, 6) && counts == 1);
+  const uint64_t second = states;
+  EXPECT(next() == second && states == std::mt19937(static_cast<uint32_t>(second))());
+  EXPECT(status == KERNEL_STATUS_OK);
+  random::GetCpuKernelRandomStates(call, 0, 2, 5, 6, "Draw", &status);
+  EXPECT(status == KERNEL_STATUS_INNER_ERROR);
+}
+
 // The forms of MindSpore 2.7, which take the context.
 void CheckHelpersWithContext() {
   CpuKernelContext ctx(HOST);
@@ -262,6 +312,60 @@ void CheckHelpersWithContext() {
   EXPECT(GetPrimaryFormat(0x0203) == 3 && GetSubFormat(0x0203) == 2 && HasSubFormat(0x0203));
   EXPECT(!HasSubFormat(FORMAT_NHWC) && kFormatNC1HWC0IndexC0 == 4 && kEigenAlignmentBytes == 16);
 }
+
+void CheckMemory() {
+  uint8_t bytes[4] = {1, 2, 3, 4}, others[4] = {};
+  EXPECT(mindspore::common::huge_memset(bytes, 4, 9, 2) == EOK && bytes[1] == 9 && bytes[2] == 3);
+  EXPECT(mindspore::common::huge_memset(bytes, 4, 0, 5) != EOK);
+  EXPECT(mindspore::common::huge_memcpy(others, 4, bytes, 3) == EOK && others[2] == 3);
+  EXPECT(mindspore::common::huge_memcpy(others, 2, bytes, 3) != EOK && others[3] == 0);
+  EXPECT(kAicpuKernelStateEndOfSequence == 201 && mindspore::ops::COMPLETE == 1);
+}
+
+#if __has_include(<unsupported/Eigen/CXX11/Tensor>)
+void CheckSparse() {
+  CpuKernelContext ctx(HOST);
+  int64_t rows[] = {1, 2, 0, 1, 1, 0};
+  double numbers[] = {3, 1, 2};
+  const auto tensor = [](DataType dtype, std::vector<int64_t> sizes, void* data) {
+    auto made = CpuKernelUtils::CreateTensor();
+    auto shape = CpuKernelUtils::CreateTensorShape();
+    shape->SetDimSizes(sizes);
+    made->SetTensorShape(shape.get());
+    made->SetDataType(dtype);
+    made->SetData(data);
+    return made;
+  };
+  auto indices = tensor(DT_INT64, {3, 2}, rows);
+  auto values = tensor(DT_DOUBLE, {3}, numbers);
+  SparseTensor sparse;
+  EXPECT(sparse.CreateSparseTensor(ctx, indices.get(), values.get(), {2, 3}, {0, 1}) == 0);
+  EXPECT(sparse.EigenTensorIndicesValid<int64_t>(ctx) != KERNEL_STATUS_OK);
+  sparse.Reorder<double>(ctx, {0, 1});
+  EXPECT(sparse.EigenTensorIndicesValid<int64_t>(ctx) == KERNEL_STATUS_OK);
+  const int64_t sorted[] = {0, 1, 1, 0, 1, 2};
+  EXPECT(std::equal(rows, rows + 6, sorted));
+  EXPECT(numbers[0] == 1 && numbers[1] == 2 && numbers[2] == 3);
+
+  double dense[6] = {9, 9, 9, 9, 9, 9};
+  auto out = tensor(DT_DOUBLE, {2, 3}, dense);
+  const auto written = sparse.ToDense<int64_t, double>(ctx, out.get());
+  EXPECT(written == KERNEL_STATUS_OK && dense[1] == 1 && dense[3] == 2 && dense[0] == 9);
+  int64_t copied[6] = {};
+  double copies[3] = {};
+  auto to = tensor(DT_INT64, {3, 2}, copied), with = tensor(DT_DOUBLE, {3}, copies);
+  const auto status = sparse.GetIndicesAndValues<int64_t, double>(ctx, to.get(), with.get());
+  EXPECT(status == KERNEL_STATUS_OK && copied[5] == 2 && copies[2] == 3);
+
+  std::vector<int64_t> sums;
+  for (const auto& group : sparse.group(ctx, {0})) {
+    EXPECT(group.group() == std::vector<int64_t>{group.group_at(0)});
+    sums.push_back(group.values<double>()(0) + 10 * group.indices().dimension(0));
+  }
+  EXPECT(sums == (std::vector<int64_t>{11, 22}));
+  EXPECT(SubtleMustCopy(numbers[2]) == 3);
+}
+#endif
 
 // The vectors published with the generator, Random123's kat_vectors.
 void CheckRandom() {
@@ -388,6 +492,11 @@ void CheckBroadcasting() {
   static_assert(static_cast<int>(BcastShapeType::X_ONE_ELEMENT) == 1);
   static_assert(static_cast<int>(BcastShapeType::Y_ONE_ELEMENT) == 2);
   static_assert(static_cast<int>(BcastShapeType::DIFF_SHAPE) == 3);
+  TensorIterator late({2, 2}, {1, 0});
+  ++late.begin();
+  EXPECT(*late == (std::vector<int64_t>{1, 1}));
+  ++late;
+  EXPECT(!(late != late.end()));
   TensorIterator walk({2, 1, 2});
   std::vector<std::vector<int64_t>> walked;
   for (; walk != walk.end(); ++walk) walked.push_back(*walk);
@@ -560,6 +669,11 @@ int main() {
   CheckHelpers();
   CheckHelpersWithContext();
   CheckRandom();
+  CheckRandomNumbers();
+  CheckMemory();
+#if __has_include(<unsupported/Eigen/CXX11/Tensor>)
+  CheckSparse();
+#endif
   CheckFourier();
   CheckSecureFunctions();
   CheckBfloat16();

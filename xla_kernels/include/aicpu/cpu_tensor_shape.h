@@ -15,8 +15,13 @@ namespace aicpu {
 
 class TensorShape {
  public:
-  TensorShape(const TensorShape&) = delete;
-  TensorShape& operator=(const TensorShape&) = delete;
+  // A copy is a shape by itself: it has no room to keep to, as the shape of an output has.
+  TensorShape(const TensorShape& other)
+      : dims_(other.dims_), format_(other.format_), has_unknown_rank_(other.has_unknown_rank_) {}
+  TensorShape& operator=(const TensorShape& other) {
+    if (this != &other) Assign(other);
+    return *this;
+  }
 
   Format GetFormat() const { return format_; }
   void SetFormat(Format format) { format_ = format; }

@@ -56,6 +56,8 @@ struct TTypes {
 
 // A tensor's memory as Eigen tensors. The maps are Aligned: memory that XLA allocates is. A rank
 // other than the tensor's throws std::invalid_argument.
+using ShapeVector = std::vector<int64_t>;
+
 class EigenTensor {
  public:
   EigenTensor() = delete;

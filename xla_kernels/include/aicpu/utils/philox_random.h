@@ -32,6 +32,8 @@ class PhiloxRandom {
   explicit PhiloxRandom(uint64_t seed_low, uint64_t seed_high = 0)
       : key_{Low(seed_low), High(seed_low)}, counter_{0, 0, Low(seed_high), High(seed_high)} {}
 
+  PhiloxRandom(ResultTypeArr counter, KeyArr key) : key_(key), counter_(counter) {}
+
   // Leaves out `count` blocks.
   void Skip(uint64_t count) {
     const uint64_t low = (static_cast<uint64_t>(counter_[1]) << 32 | counter_[0]) + count;

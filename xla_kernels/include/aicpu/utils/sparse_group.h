@@ -21,9 +21,10 @@ class Group {
 
   // Returns the indices that the entries share, an axis each.
   inline std::vector<int64_t> group() const;
-  inline int64_t group_at(size_t index) const;
+  // Returns the index of the first entry on an axis.
+  inline int64_t group_at(size_t axis) const;
 
-  inline typename TTypes<int64_t>::UnalignedMatrix indices() const;
+  inline typename TTypes<int64_t>::UnalignedConstMatrix indices() const;
   template <typename T>
   typename TTypes<T>::UnalignedVec values() const;
 
@@ -98,13 +99,11 @@ inline std::vector<int64_t> Group::group() const {
   return shared;
 }
 
-inline int64_t Group::group_at(size_t index) const {
-  return iterable_->Row(begin_)[iterable_->group_dims_.at(index)];
-}
+inline int64_t Group::group_at(size_t axis) const { return iterable_->Row(begin_)[axis]; }
 
-inline typename TTypes<int64_t>::UnalignedMatrix Group::indices() const {
-  return typename TTypes<int64_t>::UnalignedMatrix(iterable_->Row(begin_), end_ - begin_,
-                                                   iterable_->dims_);
+inline typename TTypes<int64_t>::UnalignedConstMatrix Group::indices() const {
+  return typename TTypes<int64_t>::UnalignedConstMatrix(iterable_->Row(begin_), end_ - begin_,
+                                                        iterable_->dims_);
 }
 
 template <typename T>

@@ -10,10 +10,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 namespace aicpu {
+
+// Returns a copy that is read once: another thread may write to the original meanwhile, which the
+// compiler must not read again after a check.
+template <typename T>
+const T SubtleMustCopy(const T& x) {
+  return *static_cast<const volatile T*>(&x);
+}
 
 class SparseTensor {
  public:
@@ -72,10 +80,48 @@ class SparseTensor {
                                                     : EigenIndicesValid<int64_t>();
   }
   uint32_t IndicesValid(CpuKernelContext&) const { return IndicesValid(); }
+  template <typename Index>
+  uint32_t EigenTensorIndicesValid(CpuKernelContext&) const {
+    return IndicesValid();
+  }
+
+  // Sorts the entries by the axes `order`, in place.
+  template <typename T>
+  void Reorder(CpuKernelContext& ctx, const std::vector<int64_t>& order) {
+    if (static_cast<int64_t>(order.size()) != dims_) {
+      CUST_KERNEL_LOG_ERROR(ctx, "Reorder needs %d axes, but got %zu.", dims_, order.size());
+      return;
+    }
+    order_ = order;
+    index_tensor_->GetDataType() == DT_INT32 ? EigenReorder<int32_t, T>()
+                                             : EigenReorder<int64_t, T>();
+  }
+
+  // Copies the entries, after a check that the indices lie in the shape.
+  template <typename Index, typename T>
+  uint32_t GetIndicesAndValues(CpuKernelContext& ctx, Tensor* indices, Tensor* values) const {
+    const int64_t entries = indices->GetTensorShape()->GetDimSize(0);
+    const T* const from = static_cast<const T*>(value_tensor_->GetData());
+    for (int64_t i = 0; i < entries; ++i) {
+      const Index* const row = Row<Index>(i);
+      for (int32_t axis = 0; axis < dims_; ++axis) {
+        if (row[axis] < 0 || row[axis] >= shape_[axis]) {
+          CUST_KERNEL_LOG_ERROR(ctx, "indices[%lld] is out of bounds.", static_cast<long long>(i));
+          return KERNEL_STATUS_PARAM_INVALID;
+        }
+      }
+      std::copy(row, row + dims_, static_cast<Index*>(indices->GetData()) + i * dims_);
+      static_cast<T*>(values->GetData())[i] = from[i];
+    }
+    return KERNEL_STATUS_OK;
+  }
 
   // Returns the entries in groups that agree on the axes `group_ix`, by which they are sorted.
   GroupIterable group(const std::vector<int64_t>& group_ix) const {
     return GroupIterable(index_tensor_, value_tensor_, dims_, group_ix);
+  }
+  GroupIterable group(CpuKernelContext&, const std::vector<int64_t>& group_ix) const {
+    return group(group_ix);
   }
 
   // Writes the entries into a dense tensor, cleared before; false if an index lies outside or the
@@ -88,6 +134,17 @@ class SparseTensor {
   template <typename T>
   bool ToDense(CpuKernelContext&, Tensor* out, bool initialize = true) {
     return ToDense<T>(out, initialize);
+  }
+  // Returns a status, and writes the entries alone.
+  template <typename Index, typename T>
+  uint32_t ToDense(CpuKernelContext& ctx, Tensor* out) {
+    if (out != nullptr && out->GetData() != nullptr && EigenToDense<Index, T>(out, false)) {
+      return KERNEL_STATUS_OK;
+    }
+    CUST_KERNEL_LOG_ERROR(ctx,
+                          "The output does not have the sparse tensor's shape, or an index "
+                          "lies outside of it.");
+    return KERNEL_STATUS_INNER_ERROR;
   }
 
   const std::vector<int64_t>& shape() const { return shape_; }
@@ -128,6 +185,24 @@ class SparseTensor {
       if (a != b) return a < b ? -1 : 1;
     }
     return 0;
+  }
+
+  template <typename Index, typename T>
+  void EigenReorder() {
+    std::vector<int64_t> entries(static_cast<size_t>(entries_));
+    std::iota(entries.begin(), entries.end(), 0);
+    std::stable_sort(entries.begin(), entries.end(),
+                     [&](int64_t a, int64_t b) { return Compare<Index>(a, b) < 0; });
+    const std::vector<Index> rows(Row<Index>(0), Row<Index>(entries_));
+    T* const values = static_cast<T*>(value_tensor_->GetData());
+    const bool is_scalar = value_tensor_->GetTensorShape()->GetDims() == 0;
+    const std::vector<T> old(values, values + (is_scalar ? 1 : entries_));
+    Index* const sorted = static_cast<Index*>(index_tensor_->GetData());
+    for (int64_t i = 0; i < entries_; ++i) {
+      const auto from = rows.begin() + entries[i] * dims_;
+      std::copy(from, from + dims_, sorted + i * dims_);
+      if (!is_scalar) values[i] = old[entries[i]];
+    }
   }
 
   template <typename Index, typename T>

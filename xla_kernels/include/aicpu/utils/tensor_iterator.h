@@ -10,6 +10,11 @@ class TensorIterator {
  public:
   explicit TensorIterator(const std::vector<int64_t>& shape)
       : shape_(shape), coordinates_(shape.size(), 0) {}
+  // Starts at coordinates within the shape.
+  TensorIterator(const std::vector<int64_t>& shape, const std::vector<int64_t>& coordinates)
+      : shape_(shape), coordinates_(coordinates) {}
+
+  TensorIterator& begin() { return *this; }
 
   // What the coordinates are behind the last entry.
   std::vector<int64_t> end() { return {}; }
