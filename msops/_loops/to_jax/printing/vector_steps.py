@@ -6,8 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from functools import partial, reduce
 
+import numpy as np
 from jax import lax
 
+from msops._base.dtypes import as_dtype
 from msops._loops.ir.nodes import Const, Load, Store
 from msops._loops.ir.walk import loads, variables
 from msops._loops.to_jax.printing.contractions import contract
@@ -72,15 +74,39 @@ def _product(step: Contract | Convolve, env: Environment) -> Value:
     if fallback is None:
         return compute()
     axes = env.ordered(set(env.order) - set(step.over))
-
-    def plain() -> Array:
-        outer = env.over(env.axes)
-        masked = guarded(fallback.nest.mask, outer)
-        return env.spread(reduce_expression("add", fallback.value, step.over, masked), axes)
-
     finite = [lax.reduce_and(lax.is_finite(v.array), range(v.array.ndim)) for v in values]
     is_finite = reduce(lax.bitwise_and, finite)
-    return Value(lax.cond(is_finite, lambda: env.spread(compute(), axes), plain), axes)
+    product = lax.cond(
+        is_finite,
+        lambda: env.spread(compute(), axes),
+        lambda: _added_up(fallback, axes, env),
+    )
+    return Value(product, axes)
+
+
+def _added_up(step: Reduce, axes: Sequence[str], env: Environment) -> Array:
+    """Returns a sum over axes that are left, one element of the longest other axis at a time.
+
+    All at once, XLA would reserve memory for all terms even where it does not run this: each call
+    of the program then starts in memory that the system has yet to give it.
+    """
+    longest = max(step.over, key=env.extents.__getitem__)
+    rest = [axis for axis in step.over if axis != longest]
+    (summed,) = (axis for axis in env.axes if axis.var == longest)
+    inner = dataclasses.replace(
+        env.over([axis for axis in env.axes if axis is not summed]),
+        scalar_ranges={**env.scalar_ranges, longest: summed.interval},
+    )
+
+    def add(counter: Array, total: Array) -> Array:
+        # Under jax.enable_x64 the counter is an int64.
+        scalars = {**env.scalars, longest: lax.convert_element_type(counter, np.int32)}
+        masked = guarded(step.nest.mask, dataclasses.replace(inner, scalars=scalars))
+        term = reduce_expression("add", step.value, rest, masked)
+        return lax.add(total, masked.spread(term, axes))
+
+    start = lax.full([env.extents[axis] for axis in axes], 0, as_dtype(step.value.dtype).dtype)
+    return lax.fori_loop(summed.begin, summed.end, add, start)
 
 
 def _filled(nest: Nest, env: Environment) -> Uniform | None:
