@@ -552,6 +552,73 @@ def test_refined_shapes_broadcast_to_the_same_elements(one, other, joined):
         np.testing.assert_array_equal(refined.ravel(), (a + b).ravel())
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes", "refined", "reduced"),
+    [
+        ((2, 3, 4, 5, 6), (1, -3), [2, 12, 30], [1]),
+        ((2, 3, 4), (), [24], []),
+        ((2, 1, 3), [0, 1, 2], [6], [0]),
+        ((5,), [0], [5], [0]),
+        ((4, 1, 3, 2), (-1,), [12, 2], [1]),
+    ],
+)
+def test_refined_shapes_are_reduced_to_the_same_elements(shape, axes, refined, reduced):
+    def entry(x, y, kernel_name):
+        from tbe.common.utils import refine_shape_axes
+        from te import tvm
+        from te.utils import shape_util
+
+        seen.append(refine_shape_axes(shape, axes))
+        seen.append(shape_util.refine_shape_axes(shape, axes))
+        data = tvm.placeholder(x["shape"], name="x", dtype=x["dtype"])
+        built(kernel_name, [data], [data])
+
+    seen: list[Any] = []
+    tbe_op(entry, op_info(1))(X)
+    assert seen == [(refined, reduced)] * 2
+    values = np.arange(np.prod(shape)).reshape(shape)
+    expected = values.sum(tuple(axes), keepdims=False).ravel()
+    np.testing.assert_array_equal(values.reshape(refined).sum(tuple(reduced)).ravel(), expected)
+
+
+def test_a_flag_for_speed_or_precision_is_taken():
+    def entry(x, y, kernel_name):
+        from te import tvm
+        from te.lang import cce
+
+        data = tvm.placeholder(x["shape"], name="x", dtype=x["dtype"])
+        result = cce.vrec(cce.vsqrt(cce.vexp(cce.vlog(data, 1)), 1), priority_flag=0)
+        built(kernel_name, [data], [result])
+
+    positive = np.abs(X) + 1
+    result = tbe_op(entry, op_info(1))(positive)
+    np.testing.assert_allclose(result, positive**-0.5, rtol=1e-6)
+
+
+def test_a_file_may_make_an_op_of_another_file_while_it_is_imported(tmp_path):
+    kernel = (
+        "from te import tvm\nfrom te.lang import cce\n"
+        "def double(x, y, kernel_name):\n"
+        "    data = tvm.placeholder(x['shape'], name='x', dtype=x['dtype'])\n"
+        "    result = cce.vmuls(data, 2.0)\n"
+        "    config = {'name': kernel_name, 'tensor_list': [data, result]}\n"
+        "    cce.cce_build_code(cce.auto_schedule(result), config)\n"
+    )
+    (tmp_path / "other.py").write_text(kernel)
+    make = "ops.Custom({path!r}, lambda x: x, lambda x: x, 'tbe', reg_info={info!r})\n"
+    info = op_info(1)
+    for name in ("other", "main"):
+        path = f"{tmp_path}/{name}.py:double"
+        text = kernel + "from mindspore import ops\nop = " + make.format(path=path, info=info)
+        (tmp_path / "main.py").write_text(text)
+        func = f"{tmp_path}/main.py:double"
+        if name == "other":
+            np.testing.assert_array_equal(tbe_op(func, info)(X), 2 * X)
+        else:
+            with pytest.raises(BuildError, match="makes an op of itself while it is imported"):
+                tbe_op(func, info)(X)
+
+
 def test_the_chip_is_that_of_a_cloud():
     def entry(x, y, kernel_name):
         from te import tvm

@@ -36,6 +36,8 @@ _UNARY: dict[str, tuple[tuple[str, ...], Callable[[jax.Array], jax.Array]]] = {
     "vrsqrt": (FLOATS, jax.lax.rsqrt),
     "vsqrt": (FLOATS, jnp.sqrt),
 }
+# These take a flag as well, which asks an Ascend for speed or for precision. Here they are precise.
+_WITH_PRIORITY = ("vlog", "vrec", "vrsqrt", "vsqrt")
 _BINARY: dict[str, tuple[tuple[str, ...], Callable[[jax.Array, jax.Array], jax.Array]]] = {
     "vadd": (NUMBERS, jnp.add),
     "vand": (BITS, jnp.bitwise_and),
@@ -74,7 +76,11 @@ def _unary(name: str) -> Callable[..., Any]:
         (x,) = cast_operands(name, check_tensors(name, raw_tensor), supported)
         return apply(name, rule, [x], x.shape, x.dtype)
 
-    return _named(call, name, f"Returns {name} of each element; takes {', '.join(supported)}.")
+    def call_with_priority(raw_tensor: Any, priority_flag: Any = 0) -> Tensor:
+        return call(raw_tensor)
+
+    doc = f"Returns {name} of each element; takes {', '.join(supported)}."
+    return _named(call_with_priority if name in _WITH_PRIORITY else call, name, doc)
 
 
 def _binary(name: str) -> Callable[..., Any]:

@@ -158,7 +158,9 @@ def _import_face(name: str, fromlist: tuple[str, ...] | None) -> Any:
 
 
 _loaded: dict[Path, KernelScope] = {}
-_loading = threading.Lock()
+# A file may make an op of another one while it is executed.
+_loading = threading.RLock()
+_executing: set[Path] = set()
 
 
 def load_kernel(source: str, who: str) -> types.FunctionType:
@@ -203,9 +205,18 @@ def load_kernel(source: str, who: str) -> types.FunctionType:
 
 
 def _execute(path: Path, who: str) -> types.ModuleType:
+    if path in _executing:
+        raise BuildError(
+            explain(
+                who,
+                f"{path.name} makes an op of itself while it is imported",
+                "Make the op in a function, or in the file that uses the kernel.",
+            )
+        )
     scope = _loaded.get(path)
     if scope is None or not scope.is_current():
         scope = _loaded[path] = KernelScope(path.parent)
+    _executing.add(path)
     try:
         return scope.load(path)
     except MsopsError:
@@ -221,6 +232,8 @@ def _execute(path: Path, who: str) -> types.ModuleType:
                 "and files beside it.",
             )
         ) from error
+    finally:
+        _executing.discard(path)
 
 
 _KERNEL_MODULES_SCOPE = KernelScope()

@@ -57,6 +57,44 @@ def refine_shapes_for_broadcast(shape1: Any, shape2: Any) -> tuple[list[int], li
     return util.shape_simplify_with_broadcast(shape1, shape2)
 
 
+def refine_shape_axes(shape: Any, axes: Any) -> tuple[list[int], list[int]]:
+    """Returns a shape with neighbouring axes joined that are reduced alike, and the axes in it.
+
+    Axes of extent 1 are left out. A shape of one axis stays as it is.
+
+    Args:
+      shape: a shape.
+      axes: those that are reduced, counted from the front or, negative, from the end.
+
+    Example:
+      >>> refine_shape_axes((2, 3, 4, 5, 6), (1, -3))
+      ([2, 12, 30], [1])
+    """
+    extents = util.shape_to_list(shape)
+    if len(extents) == 1:
+        return extents, list(axes)
+    reduced = wrap_axes_to_positive(axes, len(extents))
+    joined: list[int] = []
+    is_reduced: list[bool] = []
+    for axis, extent in enumerate(extents):
+        if extent == 1:
+            continue
+        if is_reduced and is_reduced[-1] == (axis in reduced):
+            joined[-1] *= extent
+        else:
+            joined.append(extent)
+            is_reduced.append(axis in reduced)
+    if not joined:
+        return [1], [0] if reduced else []
+    return joined, [place for place, flag in enumerate(is_reduced) if flag]
+
+
+def wrap_axes_to_positive(axes: Any, rank: int) -> list[int]:
+    """Returns axes counted from the front, in the order given."""
+    given = list(axes) if isinstance(axes, (list, tuple)) else [axes]
+    return [util.axis_check(rank, axis) for axis in given]
+
+
 def squeeze_shape(shape: Any) -> Any:
     """Returns a shape without its ones; ``(1,)`` if it has nothing else."""
     return util.shape_refine(shape)
@@ -67,6 +105,7 @@ NAMES: dict[str, Any] = {
     "broadcast_shapes": broadcast_shapes,
     "compare_tensor_dict_key": util.compare_tensor_dict_key,
     "produce_shapes": util.produce_shapes,
+    "refine_shape_axes": refine_shape_axes,
     "refine_shapes_for_broadcast": refine_shapes_for_broadcast,
     "scalar2tensor_one": util.scalar2tensor_one,
     "shape_refine": util.shape_refine,
@@ -74,5 +113,6 @@ NAMES: dict[str, Any] = {
     "squeeze_shape": squeeze_shape,
     "unify_broadcast_shapes": unify_broadcast_shapes,
     "variable_shape": variable_shape,
+    "wrap_axes_to_positive": wrap_axes_to_positive,
 }
 """What the module holds."""
