@@ -24,6 +24,9 @@ from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.choice import Lowering
 from msops._loops.errors import NotRaised
 from msops._loops.frontends import LoopProgram, Spec, read_kernel
+from msops._loops.frontends.hybrid.arithmetic import COMPARISONS as HYBRID_COMPARISONS
+from msops._loops.frontends.hybrid.arithmetic import OPERATORS as HYBRID_OPERATORS
+from msops._loops.frontends.hybrid.grammar import ACCEPTED as ACCEPTED_SYNTAX
 from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._loops.frontends.source import read_source, same_code
 from msops._loops.frontends.tvm import MODULES as TVM_MODULES
@@ -119,6 +122,7 @@ from msops._toolchain.generated import FLAGS, build_generated
 from msops._toolchain.nvrtc import find_compiler
 
 __all__ = [
+    "ACCEPTED_SYNTAX",
     "BINARY",
     "BINARY_TYPES",
     "COMPARISONS",
@@ -129,6 +133,8 @@ __all__ = [
     "FUNCTIONS",
     "FUNCTION_TYPES",
     "GRADIENT_RULES",
+    "HYBRID_COMPARISONS",
+    "HYBRID_OPERATORS",
     "INTEGERS",
     "INTRINSICS",
     "PASSES_COMMON",

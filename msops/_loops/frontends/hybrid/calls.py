@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,11 +80,17 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
         raise rules.report.type_error(
             node,
             f"function '{name}' expects {expected}, but gets {len(node.args)}",
-            "Pass func_type='akg', whose dialect takes them."
-            if extra
-            else "Pass as many as it expects.",
+            "Pass func_type='akg', whose dialect takes them." if extra else _nested(node),
         )
     return row
+
+
+def _nested(node: ast.Call) -> str:
+    """Returns what to write for a function of two arguments that is given more or fewer."""
+    name, args = ast.unparse(node.func), [ast.unparse(arg) for arg in node.args]
+    if name not in ("min", "max") or len(args) < 3:
+        return "Pass as many as it expects."
+    return f"Write {functools.reduce(lambda one, other: f'{name}({one}, {other})', args)}."
 
 
 def row_of(node: ast.expr) -> Intrinsic | None:

@@ -40,7 +40,7 @@ _INSTEAD = {
 }
 
 # What Python has and the language has not: how to call it, and what to write instead.
-_REFUSED: dict[type[ast.AST], tuple[str, str]] = {
+REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     **dict.fromkeys(
         (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
         ("a comprehension", _USE_LOOPS),
@@ -59,7 +59,7 @@ _REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Starred: ("'*' unpacking", "Write the elements one by one."),
     ast.JoinedStr: ("an f-string", "Write a plain string."),
 }
-_PLAIN = (
+ACCEPTED = (
     ast.Assign, ast.AugAssign, ast.For, ast.While, ast.Break, ast.Continue, ast.With, ast.If,
     ast.Return, ast.Assert, ast.Expr, ast.Pass, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
     ast.IfExp, ast.Constant, ast.Name, ast.Subscript, ast.Slice, ast.Tuple, ast.Attribute, ast.Call,
@@ -93,10 +93,10 @@ def check_helper_grammar(definition: ast.FunctionDef, rules: Rules) -> None:
 
 def _check(node: ast.AST, rules: Rules) -> None:
     """Checks a statement or expression and all in it."""
-    if type(node) in _REFUSED:
-        what, remedy = _REFUSED[type(node)]
+    if type(node) in REFUSED:
+        what, remedy = REFUSED[type(node)]
         raise rules.report.value_error(node, f"{what} is not in the Hybrid DSL", remedy)
-    if not isinstance(node, _PLAIN):
+    if not isinstance(node, ACCEPTED):
         what = type(node).__name__
         raise rules.report.value_error(
             node,
