@@ -110,6 +110,7 @@ from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
@@ -241,6 +242,7 @@ __all__ = [
     "run_passes",
     "same_code",
     "scalars",
+    "share_among_threads",
     "shrink_locals",
     "simplified",
     "simplify",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ from loop_ir import (
     mark_loops,
     move_parallel_loops_out,
     parse_kernel,
+    share_among_threads,
     split_reductions,
     tile_crossing_loops,
     verify,
@@ -389,3 +391,65 @@ def test_loops_whose_iterations_meet_stay_inside(at: str, bound: str) -> None:
     text = COLUMNS.format(n=6, m=40, at=at).replace("0 .. 8", f"0 .. {bound}")
     kernel = parse_kernel(text)
     assert move_parallel_loops_out(kernel) is kernel
+
+
+# Threads.
+
+SQUARES = """kernel squares(a: float32[{n}, {m}]) -> (b) {{
+  buffer b: float32[{n}, {m}]
+  parallel i in 0 .. {n} {{
+    parallel j in 0 .. {m} {{
+      parallel k in 0 .. {k} {{
+        b[i, j] = sqrt(a[i, j])
+      }}
+    }}
+  }}
+}}"""
+
+
+def shared_loops(text: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Returns the least work for a thread of each loop that threads share, in iterations."""
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-8)
+    after = arranged(share_among_threads, parse_kernel(text))
+    assert parse_kernel(kernel_text(after)) == after
+    found = re.findall(r"parallel (\w+) in .* @threads\((\d+)\)", kernel_text(after))
+    return {var: int(grain) for var, grain in found}
+
+
+def test_threads_share_the_outermost_loop_that_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [*shared_loops(SQUARES.format(n=40, m=4, k=8), monkeypatch)] == ["i"]
+
+
+def test_threads_share_the_pairs_of_a_short_loop_and_the_one_inside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shared = shared_loops(SQUARES.format(n=3, m=40, k=8), monkeypatch)
+    assert [*shared] == ["i", "j"]
+    assert shared["i"] == shared["j"]
+
+
+def test_more_work_in_an_iteration_means_fewer_for_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    little = shared_loops(SQUARES.format(n=400, m=1, k=1), monkeypatch)
+    much = shared_loops(SQUARES.format(n=400, m=4, k=8), monkeypatch)
+    assert 1 <= much["i"] < little["i"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SQUARES.format(n=40, m=4, k=8).replace("parallel", "serial"),
+        SQUARES.format(n=1, m=1, k=1),
+        """kernel last(a: float32[40000]) -> (b) {
+          buffer b: float32[1]
+          local t: float32[] {
+            parallel i in 0 .. 40000 { t[] = 1.0:float32 }
+            b[0] = t[]
+          }
+        }""",
+    ],
+    ids=["in order", "little work", "writes a variable"],
+)
+def test_one_thread_runs_other_loops(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shared_loops(text, monkeypatch) == {}

@@ -32,3 +32,30 @@ def test_the_first_call_of_a_python_function_moves_seldom(
     steps = trace_call(way(op_of(kernel)), X)
     assert count_moves(steps) <= most, "\n".join(files_of(steps))
     assert "_calls/python_call.py" in files_of(steps)
+
+
+@pytest.mark.parametrize(("form", "most"), [("xla", 570), ("native", 580)])
+def test_the_first_call_of_a_loop_kernel_moves_seldom(form: str, most: int) -> None:
+    def op_of_form(kernel: Callable[..., Any]) -> msops.Custom:
+        return msops.Custom(kernel, func_type="akg", compile_attrs={"lower": form})
+
+    op_of_form(triple)(X)
+    op = op_of_form(double)
+    steps = trace_call(op, X)
+    np.testing.assert_array_equal(op(X), [2.0, 4.0])
+    assert count_moves(steps) <= most, "\n".join(files_of(steps))
+    assert "_loops/passes/simplify.py" in files_of(steps)
+
+
+def double(x: Any) -> Any:
+    y = output_tensor(x.shape, x.dtype)  # type: ignore[name-defined]  # noqa: F821
+    for i in range(x.shape[0]):
+        y[i] = 2.0 * x[i]
+    return y
+
+
+def triple(x: Any) -> Any:
+    y = output_tensor(x.shape, x.dtype)  # type: ignore[name-defined]  # noqa: F821
+    for i in range(x.shape[0]):
+        y[i] = 3.0 * x[i]
+    return y

@@ -3,6 +3,6 @@
 README.md has its map and what a kernel means.
 
 May import: `_base`, `_toolchain`.
-Modules: analysis, choice, diagnostics, errors, frontends, gradient, ir, oracle, passes,
-pipeline, specialisation, to_c, to_cuda, to_jax.
+Modules: analysis, choice, diagnostics, errors, frontends, gradient, ir, oracle, passes, pipeline,
+specialisation, to_c, to_cuda, to_jax.
 """

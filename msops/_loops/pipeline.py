@@ -47,6 +47,7 @@ from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.reductions import sum_in_variables
+from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.unrolling import unroll_short_loops
@@ -90,6 +91,7 @@ PASSES_TO_C: Passes = (
     ("jam serial loops", jam_serial_loops),
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
+    ("share among threads", share_among_threads),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from."""
 

@@ -8,10 +8,10 @@ the range of the dtype. The laws of division hold where the sum's interval lies 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 from msops._loops.analysis.ranges import Range, Ranges, dtype_range, range_of
 from msops._loops.ir.nodes import (
@@ -82,13 +82,13 @@ class Affine:
         kept = {atom: wrap(c) for atom, c in self.terms.items() if wrap(c)}
         return dataclasses.replace(self, terms=kept, constant=wrap(self.constant))
 
-    @property
+    @functools.cached_property
     def along(self) -> tuple[tuple[str, int], ...]:
         """The axes with their coefficients, sorted."""
         found = ((atom.name, c) for atom, c in self.terms.items() if isinstance(atom, Var))
         return tuple(sorted((name, c) for name, c in found if name in self.axes))
 
-    @property
+    @functools.cached_property
     def scalars(self) -> tuple[tuple[Expr, int], ...]:
         """The atoms that are no axes, with their coefficients, sorted."""
         found = (
@@ -118,7 +118,7 @@ class Affine:
         low, high = rest.range(ranges)
         if low // divisor == high // divisor:
             return _quotient(whole, divisor) + Affine.of_constant(low // divisor, self.dtype)
-        common = reduce(math.gcd, rest.terms.values(), divisor)
+        common = functools.reduce(math.gcd, rest.terms.values(), divisor)
         constant = rest.constant % divisor // common
         shift = rest.constant // divisor
         inner = Affine(

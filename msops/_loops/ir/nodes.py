@@ -170,6 +170,9 @@ class For:
       kind: what is known of the iterations: "serial" run in order, "parallel" in any order or at
         once, "reduction" likewise up to the reassociation of one update. Passes set it.
       hint: the author's keyword.
+      grain: the fewest iterations that are worth a thread; 0: one thread runs the whole loop. A
+        loop that has one, and is all of the body of another one, is shared with that as one loop
+        over the pairs of their iterations. The last pass to C sets it.
     """
 
     var: str
@@ -179,6 +182,7 @@ class For:
     kind: LoopKind = "serial"
     hint: LoopHint = ""
     location: Location | None = _location()
+    grain: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@
       }
     }
 
-- A loop starts with its kind; ``@word`` is the author's keyword. ``local t: float32[] { ... }`` is
-  `Local`, ``if (c) { ... } else { ... }`` is `If`.
+- A loop starts with its kind; ``@word`` is the author's keyword, ``@threads(16)`` its grain.
+  ``local t: float32[] { ... }`` is `Local`, ``if (c) { ... } else { ... }`` is `If`.
 - Every operation has parentheses, so there are no precedences; `pow`, `min`, `max`,
   `truncdiv`, `truncmod` and functions are written as calls: ``max(a[i], 0.0:float32)``.
 - A number carries its dtype (``1:int32``), but for int32 in whole numbers and bool. A load and an
@@ -68,8 +68,8 @@ def _lines(stmt: Stmt) -> list[str]:
     match stmt:
         case Store(buffer=buffer, indices=indices, value=value):
             return [f"{buffer}[{_listed(indices)}] = {expr_text(value, outermost=True)}"]
-        case For(var=var, begin=begin, end=end, body=body, kind=kind, hint=hint):
-            mark = f" @{hint}" if hint else ""
+        case For(var=var, begin=begin, end=end, body=body, kind=kind, hint=hint, grain=grain):
+            mark = (f" @{hint}" if hint else "") + (f" @threads({grain})" if grain else "")
             bounds = f"{expr_text(begin)} .. {expr_text(end)}"
             return [f"{kind} {var} in {bounds}{mark} {{", *_indented(body), "}"]
         case If(condition=condition, then=then, otherwise=otherwise):

@@ -118,16 +118,18 @@ class _Parser(Reader):
         self.expect(":")
         dtype = self._dtype()
         self.expect("[")
-        return Buffer(name, self.list_of(self._extent, "]"), dtype)
+        return Buffer(
+            name, self.list_of(lambda: self._natural("the size of a dimension"), "]"), dtype
+        )
 
     def _dtype(self) -> str:
         if not self.at(*DTYPES):
             raise self.expected("a dtype")
         return self.take().text
 
-    def _extent(self) -> int:
+    def _natural(self, what: str) -> int:
         if not (self.next.kind == "number" and self.next.text.isdigit()):
-            raise self.expected("the size of a dimension")
+            raise self.expected(what)
         return int(self.take().text)
 
     # Statements.
@@ -195,10 +197,17 @@ class _Parser(Reader):
         begin = self._operand()
         self.expect("..")
         end = self._operand()
-        hint = self._hint() if self.accept("@") else ""
+        hint, grain = "", 0
+        while self.accept("@"):
+            if self.accept("threads"):
+                self.expect("(")
+                grain = self._natural("the fewest iterations of a thread")
+                self.expect(")")
+            else:
+                hint = self._hint()
         location = self.since(first)
         body = self._block()
-        return For(var, begin, end, body, first.text, hint, location=location)  # type: ignore[arg-type]
+        return For(var, begin, end, body, first.text, hint, grain=grain, location=location)  # type: ignore[arg-type]
 
     def _hint(self) -> str:
         if not self.at(*filter(None, _HINTS)):

@@ -12,6 +12,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
     jamming.py     rows in order, side by side
     carrying.py    elements that one iteration hands to the next
     reductions.py  sums in variables
+    sharing.py     which loops threads share
     blocks.py, strides.py  what these share
 
 The printer:
@@ -19,7 +20,7 @@ The printer:
     source.py      the translation unit
     storage.py     where each buffer is
     printer.py     statements
-    threads.py     parallel loops, split for threads
+    threads.py     loops that threads share
     dialect.py     where C differs from CUDA C
     functions.py   mathematical functions that vectorise
     halves.py      float16

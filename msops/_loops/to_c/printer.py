@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from msops._loops.analysis.costs import mean_trips
@@ -12,10 +11,9 @@ from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import expressions, own_expressions, statements
-from msops._loops.to_c import cost
 from msops._loops.to_c.reductions import fixed_updates
 from msops._loops.to_c.text import Statements, Values, bare, indented
-from msops._loops.to_c.threads import Captured, collapsible, task_call, task_text
+from msops._loops.to_c.threads import Captured, task_call, task_text
 
 _FEW_TRIPS = 8
 # GCC's max-completely-peel-times; it leaves loops under `omp simd` alone.
@@ -38,14 +36,13 @@ class CPrinter(Statements):
         self.large_locals: list[Buffer] = []
         self.tasks: list[str] = []
         self._written = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
-        self._costs = cost.NativeCosts(kernel)
         # Whether a task is being printed, and the variable of its loop, unless that is a pair.
         self._is_in_task = False
         self._task_var: str | None = None
 
     def loop(self, stmt: For) -> list[str]:
         """Returns a loop in the best form that its kind allows."""
-        if stmt.kind == "parallel" and not self._is_in_task and self._is_worth_threads(stmt):
+        if stmt.grain and not self._is_in_task:
             return self._split(stmt)
         is_innermost = not any(isinstance(inner, For) for inner in statements(stmt.body))
         if is_innermost and stmt.kind == "parallel":
@@ -136,21 +133,13 @@ class CPrinter(Statements):
 
     # Tasks.
 
-    def _is_worth_threads(self, stmt: For) -> bool:
-        written = {inner.buffer for inner in statements((stmt,)) if isinstance(inner, Store)}
-        seconds = self._costs.iteration(stmt, self.values.ranges)
-        trips = mean_trips(stmt, self.values.ranges)
-        is_enough = trips >= 2 and trips * seconds >= 2 * cost.BLOCK_SECONDS
-        return is_enough and not written & self.values.variables
-
     def _split(self, stmt: For) -> list[str]:
         """Returns the call that runs a loop in blocks, and keeps the task it is given."""
         values = self.values
         number = len(self.tasks) + 1
         captured = tuple(self._captured(stmt))
         begin, end = bare(values.index(stmt.begin)), bare(values.index(stmt.end))
-        seconds = self._costs.iteration(stmt, values.ranges)
-        inner = collapsible(stmt, values.ranges)
+        inner = next((s for s in stmt.body if isinstance(s, For) and s.grain), None)
         self._is_in_task, outer_locals = True, self.large_locals
         self.large_locals = []
         if inner is None:
@@ -159,13 +148,12 @@ class CPrinter(Statements):
         else:
             size = f"(({end}) - ({begin}))"
             width = f"({values.index(inner.end)} - {values.index(inner.begin)})"
-            seconds /= mean_trips(inner, values.ranges)
             body = self._pairs(stmt, inner, begin, width)
             begin, end = "0", f"{size} * {width}"
         body = self.function_body(self._with_memory(body))
         self.tasks.append(task_text(number, captured, body))
         self._is_in_task, self.large_locals, self._task_var = False, outer_locals, None
-        return task_call(number, captured, begin, end, math.ceil(cost.BLOCK_SECONDS / seconds))
+        return task_call(number, captured, begin, end, stmt.grain)
 
     def _pairs(self, outer: For, inner: For, begin: str, width: str) -> list[str]:
         """Returns the loop over the pairs of two loops' iterations."""

@@ -10,10 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.ranges import Ranges
-from msops._loops.ir.nodes import For, Load, Var
-from msops._loops.ir.walk import expressions, statements
 from msops._loops.to_c.text import indented
 
 SLOT = "msops_parallel_for_slot"
@@ -29,9 +25,6 @@ static int ms_parallel_for(int64_t begin, int64_t end, int64_t grain, ms_task* t
   return {SLOT}(begin, end, grain, task, argument);
 }}"""
 
-# Nested parallel loops are split as one where the outer one gives threads too little choice.
-_FEW_ITERATIONS = 16
-
 
 @dataclass(frozen=True)
 class Captured:
@@ -39,21 +32,6 @@ class Captured:
 
     kind: str
     name: str
-
-
-def collapsible(loop: For, ranges: Ranges) -> For | None:
-    """Returns the parallel loop that is all of a short loop's body, if its bounds are fixed."""
-    if mean_trips(loop, ranges) >= _FEW_ITERATIONS or len(loop.body) != 1:
-        return None
-    (inner,) = loop.body
-    if not isinstance(inner, For) or inner.kind != "parallel":
-        return None
-    if not any(isinstance(part, For) for part in statements(inner.body)):
-        # Dividing the index in an innermost loop would cost more than it brings.
-        return None
-    bounds = (part for bound in (inner.begin, inner.end) for part in expressions(bound))
-    is_fixed = all(part != Var(loop.var) and not isinstance(part, Load) for part in bounds)
-    return inner if is_fixed and mean_trips(inner, ranges) >= 1 else None
 
 
 def task_call(
@@ -72,7 +50,7 @@ def task_call(
     return [
         "{",
         f"  struct ms_context_{number} ms_context = {{{names}}};",
-        f"  const int ms_code = ms_parallel_for({begin}, {end}, {max(1, grain)}, ms_task_{number}, "
+        f"  const int ms_code = ms_parallel_for({begin}, {end}, {grain}, ms_task_{number}, "
         "&ms_context);",
         "  if (ms_code != 0) return ms_code;",
         "}",

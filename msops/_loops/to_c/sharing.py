@@ -1,0 +1,76 @@
+"""Parallel loops that are worth it are shared among threads.
+
+    parallel i in 0 .. 4096 {              parallel i in 0 .. 4096 @threads(64) {
+      parallel j in 0 .. 64 { ... }   ->     parallel j in 0 .. 64 { ... }
+
+The number is of the fewest iterations that are worth a thread. Where a short loop is around a
+longer one, both are marked: threads share the pairs of their iterations.
+"""
+
+from __future__ import annotations
+
+import math
+
+from msops._loops.analysis.costs import mean_trips
+from msops._loops.analysis.ranges import Ranges
+from msops._loops.analysis.scope import Scope
+from msops._loops.ir.nodes import For, Kernel, Load, Stmt, Var
+from msops._loops.ir.walk import (
+    expressions,
+    rewrite_loops,
+    statements,
+    stored_in,
+    with_body,
+    with_parts,
+)
+from msops._loops.to_c import cost
+from msops._loops.to_c.storage import place_buffers
+
+# Nested parallel loops are shared as one where the outer one gives threads too little choice.
+_FEW_ITERATIONS = 16
+
+
+def share_among_threads(kernel: Kernel) -> Kernel:
+    """Returns the kernel with the grain of each loop that threads share."""
+    costs = cost.NativeCosts(kernel)
+    places = place_buffers(kernel, ()).places
+    on_stack = {place.buffer.name for place in places if place.position is None}
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        if loop.kind != "parallel":
+            return None
+        seconds = costs.iteration(loop, scope.ranges)
+        trips = mean_trips(loop, scope.ranges)
+        if trips < 2 or trips * seconds < 2 * cost.BLOCK_SECONDS:
+            return None
+        # Threads have copies of the variables that they read.
+        shared = [name for name in stored_in((loop,)) if name in on_stack or name in scope.depths]
+        if not all(scope.buffers[name].shape for name in shared):
+            return None
+        inner = _collapsible(loop, scope.ranges)
+        if inner is None:
+            return (with_parts(loop, grain=_grain(seconds)),)
+        grain = _grain(seconds / mean_trips(inner, scope.ranges))
+        return (with_parts(loop, body=(with_parts(inner, grain=grain),), grain=grain),)
+
+    return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), change))
+
+
+def _grain(seconds: float) -> int:
+    """Returns how many iterations are worth a thread; `seconds` are of one."""
+    return max(1, math.ceil(cost.BLOCK_SECONDS / seconds))
+
+
+def _collapsible(loop: For, ranges: Ranges) -> For | None:
+    """Returns the parallel loop that is all of a short loop's body, if its bounds are fixed."""
+    if mean_trips(loop, ranges) >= _FEW_ITERATIONS or len(loop.body) != 1:
+        return None
+    (inner,) = loop.body
+    if not isinstance(inner, For) or inner.kind != "parallel":
+        return None
+    if not any(isinstance(part, For) for part in statements(inner.body)):
+        # Dividing the index in an innermost loop would cost more than it brings.
+        return None
+    bounds = (part for bound in (inner.begin, inner.end) for part in expressions(bound))
+    is_fixed = all(part != Var(loop.var) and not isinstance(part, Load) for part in bounds)
+    return inner if is_fixed and mean_trips(inner, ranges) >= 1 else None
