@@ -8,7 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from aclnn_cases import CASES, Case
+import scipy.stats
+from aclnn_cases import CASES as PLAIN_CASES
+from aclnn_cases import Case
+from aclnn_model_cases import CASES as MODEL_CASES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.test_util import check_grads
@@ -18,6 +21,11 @@ from msops import errors, extension
 from msops._ascend import aclnn
 from msops._ascend.aclnn.dtypes import promote
 
+CASES = [*PLAIN_CASES, *MODEL_CASES]
+
+ONES = np.ones(3, np.float32)
+F32 = jax.ShapeDtypeStruct((3,), np.float32)
+
 # The names of tests and tutorials of MindSpore for C++ extensions.
 SEEN = """
 AddCustom Mul Cat BatchNorm AvgPool2d ArgMin SubCustom SplitTensor ReduceSum MaxPool Index Expand
@@ -26,11 +34,19 @@ MultiScaleDeformableAttn MultiScaleDeformableAttnGrad Cast AllFinite Add
 
 # The families that the project promises.
 PROMISED = """
-Add Sub Mul Div Muls Adds Neg Abs Exp Log Sqrt Rsqrt Tanh Sigmoid Relu Gelu Silu Pow Maximum Minimum
-EqTensor LtScalar LogicalAnd Where Cast Expand Reshape Permute Cat Stack Split Slice Index Gather
+Add Sub Mul Div Muls Adds Neg Abs Exp Log Sqrt Rsqrt Tanh Sigmoid Relu Gelu Silu Maximum Minimum
+EqTensor LtScalar LogicalAnd SWhere Cast Expand Permute Cat Stack SplitTensor Slice Index Gather
 IndexSelect ScatterAdd ReduceSum Mean Amax Amin ArgMax ArgMin Softmax LogSoftmax LayerNorm RmsNorm
-Matmul BatchMatMul Mm Sort TopK Cumsum Fill Zeros Ones DropoutDoMask
+Matmul BatchMatMul Mm Sort Topk Cumsum DropoutDoMask
 """
+
+# What they draw no reference has: the tests below look at the distributions.
+RANDOM = {
+    "aclnnInplaceUniform",
+    "aclnnInplaceNormal",
+    "aclnnInplaceRandom",
+    "aclnnDropoutGenMaskV2",
+}
 
 SMOOTH = """
 Add Sub Mul Div Gelu Silu Softmax LogSoftmax LayerNorm RmsNorm Matmul Mean ReduceSum Exp Tanh Elu
@@ -52,11 +68,14 @@ def declared(case: Case) -> tuple[list[np.ndarray], list[jax.ShapeDtypeStruct]]:
     answer = case.expected(*case.inputs)
     arrays = [np.asarray(a) for a in (answer if isinstance(answer, (tuple, list)) else [answer])]
     arrays = [a.astype(np.float32) if a.dtype == np.float64 else a for a in arrays]
-    updated = len(aclnn.lookup(case.name, "").updated)
+    positions = aclnn.lookup(case.name, "").updated
+    updated = sum(case.inputs[position] is not None for position in positions)
     return arrays, structs(arrays[: len(arrays) - updated])
 
 
 def check(case: Case, results: Any, expected: list[np.ndarray]) -> None:
+    # An updated input that is absent has no new value.
+    results = [result for result in results if result is not None]
     assert len(results) == len(expected)
     for result, wanted in zip(results, expected, strict=True):
         assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
@@ -95,7 +114,16 @@ def test_an_operator_runs_eagerly(case: Case) -> None:
 
 def test_every_operator_has_a_case() -> None:
     own = {name for name in aclnn.names() if name.removeprefix("aclnn") not in {"Twice"}}
-    assert own == {f"aclnn{case.name}" for case in CASES}
+    assert own == {f"aclnn{case.name}" for case in CASES} | RANDOM
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["BatchMatmul", "Fill", "MatMul", "Ones", "Pow", "Reshape", "Split", "TopK", "Where", "Zeros"],
+)
+def test_a_name_that_cann_does_not_have_is_refused(name: str) -> None:
+    with pytest.raises(errors.ArgumentValueError, match="near names: aclnn"):
+        aclnn.lookup(name, "x")
 
 
 @pytest.mark.parametrize("name", [*SEEN.split(), *PROMISED.split()])
@@ -188,6 +216,73 @@ def test_an_operator_is_differentiable(name: str) -> None:
         )
 
 
+def test_random_numbers_follow_from_seed_and_offset() -> None:
+    x = jax.ShapeDtypeStruct((20000,), np.float32)
+    zeros = jnp.zeros(x.shape)
+
+    def draw(name: str, *arguments: Any) -> np.ndarray:
+        return np.asarray(call(name, [zeros, *arguments], [])[0])
+
+    first = draw("InplaceUniform", -2.0, 3.0, 7, 0)
+    np.testing.assert_array_equal(first, draw("InplaceUniform", -2.0, 3.0, 7, 0))
+    for other in ((8, 0), (7, 1), (7 + 2**32, 0), (7, 2**32)):
+        assert np.mean(first == draw("InplaceUniform", -2.0, 3.0, *other)) < 0.01
+    assert scipy.stats.kstest(first, scipy.stats.uniform(-2, 5).cdf).pvalue > 1e-3
+    normal = draw("InplaceNormal", 1.0, 2.0, 7, 0)
+    assert scipy.stats.kstest(normal, scipy.stats.norm(1, 2).cdf).pvalue > 1e-3
+    whole = draw("InplaceRandom", -3, 5, 7, 0)
+    counts = np.unique(whole, return_counts=True)
+    assert counts[0].tolist() == [*range(-3, 5)]
+    assert scipy.stats.chisquare(counts[1]).pvalue > 1e-3
+
+
+def test_a_drawn_mask_drops_its_part() -> None:
+    shape = [101, 99]
+    outputs = [jax.ShapeDtypeStruct((1264,), np.uint8)]
+    (mask,) = call("DropoutGenMaskV2", [shape, 0.3, 5, 2, np.dtype(np.float32)], outputs)
+    bits = np.unpackbits(np.asarray(mask), bitorder="little")
+    assert not bits[101 * 99 :].any()
+    kept = bits[: 101 * 99].sum()
+    assert scipy.stats.binomtest(int(kept), 101 * 99, 0.7).pvalue > 1e-3
+    ones = jnp.ones(shape)
+    struct = [jax.ShapeDtypeStruct((101, 99), np.float32)]
+    (dropped,) = call("DropoutDoMask", [ones, mask, 0.3], struct)
+    np.testing.assert_allclose(
+        dropped, bits[: 101 * 99].reshape(shape) / np.float32(0.7), rtol=1e-6
+    )
+    (all_kept,) = call(
+        "DropoutGenMaskV2", [[128], 0.0, 5, 2, 0], [jax.ShapeDtypeStruct((16,), "uint8")]
+    )
+    assert np.asarray(all_kept).tolist() == [255] * 16
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "message"),
+    [
+        ("BatchNorm", [ONES[None], None, None, None, None, False, 0.1, 1e-5], "running statistics"),
+        ("RoundDecimals", [np.ones(3, np.int8), -3], "for which 10\\*\\*3 fits int8"),
+        (
+            "MaxPool",
+            [np.ones((1, 4, 4), np.float32), [2], [2], 0, [0], [1, 1, 2, 1], 0],
+            "dilations",
+        ),
+        ("Convolution", [ONES, ONES, None, [1], [0], [1], False, [0], 1], "expected an input"),
+        ("Kthvalue", [ONES, 4, 0, False], "k between 1 and 3"),
+        ("Bincount", [np.array([0, 5]), None, 2], "an output of 6 or more entries"),
+        ("RotaryPositionEmbedding", [ONES, ONES, ONES, 0], "multiple of 2"),
+        ("GeluMul", [np.ones(4, np.float32), "fast"], "expected 'none' or 'tanh'"),
+        ("InplaceUniform", [ONES, 2.0, 1.0, 0, 0], "from <= to"),
+        ("MseLoss", [ONES, ONES, 3], "expected reduction 0, 1 or 2"),
+        ("IndexFillTensor", [ONES, 0, [3], 1.0], "indices below 3"),
+        ("RightShift", [ONES, ONES], "integers or booleans"),
+    ],
+)
+def test_what_a_model_gets_wrong_is_said(name: str, inputs: Any, message: str) -> None:
+    count = {"InplaceUniform": 0, "Kthvalue": 2}.get(name, 1)
+    with pytest.raises(errors.ArgumentValueError, match=message):
+        call(name, inputs, [F32] * count)
+
+
 def test_in_place_operators_give_the_new_value_of_what_they_write_to() -> None:
     operator = aclnn.lookup("aclnnInplaceAdd", "my_ops")
     assert operator.updated == (0,)
@@ -217,10 +312,6 @@ def test_arguments_of_the_c_function_are_split(
 def test_a_list_of_outputs_is_spliced_in() -> None:
     operator = aclnn.lookup("aclnnSplitTensor", "my_ops")
     assert operator.split(["x", 2, 0, ["a", "b"]]) == (["x", 2, 0], ["a", "b"])
-
-
-F32 = jax.ShapeDtypeStruct((3,), np.float32)
-ONES = np.ones(3, np.float32)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +345,7 @@ ONES = np.ones(3, np.float32)
         ("aclnnSub", [ONES > 0, ONES > 0, 1], [F32], ValueError, "cannot be subtracted"),
         ("aclnnReduceSum", [ONES, [1], False, None], [F32], ValueError, "different axes"),
         ("aclnnIndexSelect", [ONES, 0, np.array([3])], [F32], ValueError, "indices below 3"),
-        ("aclnnGather", [ONES, 0, np.array([-1])], [F32], ValueError, "indices below 3"),
+        ("aclnnGather", [ONES, 0, np.array([-4])], [F32], ValueError, "indices below 3"),
         ("aclnnPermute", [ONES, [0, 0]], [F32], ValueError, "expected 1 axes"),
         ("aclnnMm", [ONES, ONES], [F32], ValueError, "expected self of rank 2"),
         ("aclnnCast", [ONES, 34], [F32], None, ""),
@@ -299,10 +390,9 @@ def test_indices_out_of_range_are_visible_in_a_program() -> None:
     np.testing.assert_array_equal(jax.jit(program)(jnp.array([1, 3])), [1, np.nan])
 
 
-# Four operators that read and five that write at indices along a vector, by what they take.
+# Three operators that read and five that write at indices along a vector, by what they take.
 READS = {
     "IndexSelect": lambda x, i: [x, 0, i],
-    "Gather": lambda x, i: [x, 0, i],
     "Embedding": lambda x, i: [x, i],
     "GatherNd": lambda x, i: [x, i[:, None], False],
 }
@@ -346,6 +436,7 @@ def test_negative_indices_count_back_where_that_is_asked_for() -> None:
     outputs = [jax.ShapeDtypeStruct((4,), np.float32)]
     for name, inputs in (
         ("Index", lambda x, i: [x, [i]]),
+        ("Gather", lambda x, i: [x, 0, i]),
         ("GatherNd", lambda x, i: [x, i[:, None], True]),
     ):
         program = jax.jit(lambda *a, name=name, inputs=inputs: call(name, inputs(*a), outputs)[0])

@@ -11,13 +11,14 @@ import jax
 import numpy as np
 import pytest
 from aclnn_cases import CASES, Case
+from aclnn_model_cases import CASES as MODEL_CASES
 from conftest import ROOT
 
 from msops._ascend import aclnn
 from msops.errors import ArgumentValueError, InferenceValueError, MsopsError
 
 HOSTILE = (-(2**63), -1, 0, 2**31, 2**62, 2**63 - 1)
-FIRST = {case.name: case for case in reversed(CASES)}
+FIRST = {case.name: case for case in reversed([*CASES, *MODEL_CASES])}
 F32 = jax.ShapeDtypeStruct((3,), np.float32)
 ONES = np.ones(3, np.float32)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from msops._ascend.aclnn.dtypes import floating
-from msops._ascend.aclnn.kinds import Float, Int, Scalar, Tensor
+from msops._ascend.aclnn.kinds import Float, Int, Scalar, Tensor, Text
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
 
@@ -39,6 +41,24 @@ def gelu_v2(x: Tensor, approximate: Int) -> Tensor:
     if approximate not in (0, 1):
         raise Refused(f"expected approximate 0 or 1; got {approximate}", "0 is erf, 1 is tanh.")
     return jax.nn.gelu(floating(x), approximate=bool(approximate))
+
+
+@aclnn("FastGelu")
+def fast_gelu(self: Tensor) -> Tensor:
+    """``self * sigmoid(1.702 * self)``, which is close to GELU."""
+    x = floating(self)
+    return x * jax.nn.sigmoid(x.dtype.type(1.702) * x)
+
+
+@aclnn("GeluMul")
+def gelu_mul(input: Tensor, approximate: Text) -> Tensor:
+    """``gelu(a) * b`` for the halves a, b of the last axis; `approximate` is "none" or "tanh"."""
+    if approximate not in ("none", "tanh"):
+        raise Refused(f"expected 'none' or 'tanh'; got {approximate!r}", "'none' is exact by erf.")
+    if not input.ndim or input.shape[-1] % 2:
+        raise Refused(f"expected an even last axis; got shape {input.shape}", "Pad it.")
+    first, second = jnp.split(floating(input), 2, axis=-1)
+    return jax.nn.gelu(first, approximate=approximate == "tanh") * second
 
 
 @aclnn("Silu")
@@ -124,27 +144,31 @@ def dropout_do_mask(self: Tensor, mask: Tensor, prob: Float) -> Tensor:
 
     Args:
       self: tensor of N entries.
-      mask: uint8, one bit per entry, lowest bit first, padded (``aclnnDropoutGenMask`` pads to a
-        multiple of 16 bytes); or bool of the shape of `self`.
-      prob: the probability that an entry was dropped.
+      mask: uint8 of any shape, one bit per entry, lowest bit first, padded
+        (``aclnnDropoutGenMask`` pads to a multiple of 16 bytes); or bool of the shape of `self`.
+      prob: the probability that an entry was dropped; with 0 the mask is not looked at.
     """
     if not 0 <= prob <= 1:
         raise Refused(f"expected prob between 0 and 1; got {prob}", "It is the part dropped.")
-    kept = _unpack(mask, self)
+    kept = unpack_mask(mask, self.shape)
     x = floating(self)
+    if prob == 0:
+        return x
     if prob == 1:
         return jnp.zeros_like(x)
     return jnp.where(kept, x / x.dtype.type(1 - prob), 0)
 
 
-def _unpack(mask: jax.Array, x: jax.Array) -> jax.Array:
-    if mask.dtype == np.bool_ and mask.shape == x.shape:
+def unpack_mask(mask: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Returns a mask of bits as bool of a shape."""
+    if mask.dtype == np.bool_ and mask.shape == shape:
         return mask
-    if mask.dtype != np.uint8 or mask.ndim != 1 or mask.size * 8 < x.size:
+    size = math.prod(shape)
+    if mask.dtype != np.uint8 or mask.size * 8 < size:
         raise Refused(
-            f"expected a mask of at least {-(-x.size // 8)} uint8, or of bool{list(x.shape)}; got "
+            f"expected a mask of at least {-(-size // 8)} uint8, or of bool{list(shape)}; got "
             f"{mask.dtype}{list(mask.shape)}",
             "Pack one bit per entry, lowest bit first.",
         )
-    bits = jnp.unpackbits(mask, bitorder="little")
-    return bits[: x.size].reshape(x.shape).astype(bool)
+    bits = jnp.unpackbits(mask.reshape(-1), bitorder="little")
+    return bits[:size].reshape(shape).astype(bool)

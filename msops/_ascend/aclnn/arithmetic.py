@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from msops._ascend.aclnn.dtypes import dtype_beside, floating, kind_of, number, promote
-from msops._ascend.aclnn.kinds import Int, Scalar, Tensor, TensorOrScalar
+from msops._ascend.aclnn.kinds import Int, Scalar, Tensor
+from msops._ascend.aclnn.outputs import Outputs, declared
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
 
@@ -77,8 +80,10 @@ def mul(self: Tensor, other: Tensor) -> Tensor:
 
 @aclnn("Muls")
 def muls(self: Tensor, other: Scalar) -> Tensor:
-    """``self * other`` with a number."""
+    """``self * other`` with a number; BFloat16 is multiplied in Float32, as CANN does it."""
     x, y = beside(self, other)
+    if x.dtype == jnp.bfloat16:
+        return (x.astype(jnp.float32) * jnp.float32(other)).astype(x.dtype)
     return x * y
 
 
@@ -189,14 +194,6 @@ def pow_scalar_tensor(self: Scalar, exponent: Tensor) -> Tensor:
     return jnp.power(x, y)
 
 
-@aclnn("Pow")
-def pow(self: Tensor, exponent: TensorOrScalar) -> Tensor:
-    """``self ** exponent``: the short name of the two functions above."""
-    if hasattr(exponent, "shape"):
-        return pow_tensor_tensor(self, exponent)
-    return pow_tensor_scalar(self, exponent)
-
-
 def _enter(name: str, function: Callable[..., jax.Array], text: str) -> None:
     def binary(self: Tensor, other: Tensor) -> Tensor:
         return function(*promote(self, other))
@@ -246,16 +243,28 @@ def lerps(self: Tensor, end: Tensor, weight: Scalar) -> Tensor:
 
 
 @aclnn("Clamp")
-def clamp(self: Tensor, clip_min: Scalar | None, clip_max: Scalar | None) -> Tensor:
-    """`self` moved into ``[clip_min, clip_max]``, either of which may be None."""
-    bounds = [bound for bound in (clip_min, clip_max) if bound is not None]
-    if not bounds:
+def clamp(
+    self: Tensor, clip_min: Scalar | None, clip_max: Scalar | None, *, outputs: Outputs
+) -> Tensor:
+    """`self` moved into ``[clip_min, clip_max]``, either of which may be None.
+
+    The bounds are taken in the dtype of the output, which is that of `self` unless it is declared:
+    2.5 is 2 for integers.
+    """
+    if clip_min is None and clip_max is None:
         raise Refused("expected a bound; got none", "Pass clipValueMin, clipValueMax or both.")
-    dtype = dtype_beside(self, *bounds)
-    x = self.astype(dtype)
+    x = self if outputs is None else self.astype(declared(outputs).dtype)
     if clip_min is not None:
-        x = jnp.maximum(x, number(clip_min, dtype, "clip_min"))
-    return x if clip_max is None else jnp.minimum(x, number(clip_max, dtype, "clip_max"))
+        x = jnp.maximum(x, _bound(clip_min, x.dtype))
+    return x if clip_max is None else jnp.minimum(x, _bound(clip_max, x.dtype))
+
+
+def _bound(bound: Scalar, dtype: np.dtype) -> Any:
+    """Returns a bound in the dtype of what it bounds; integers have none beyond their range."""
+    if kind_of(dtype) == 1 and bound == bound:
+        info = np.iinfo(dtype)
+        bound = min(max(bound, info.min), info.max)
+    return number(int(bound) if kind_of(dtype) == 1 else bound, dtype, "a bound")
 
 
 @aclnn("ClampTensor")

@@ -87,7 +87,13 @@ def bitwise_not(self: Tensor) -> Tensor:
     return jnp.bitwise_not(self)
 
 
-@aclnn("SWhere", "Where")
+@aclnn("RightShift")
+def right_shift(input: Tensor, shift_bits: Tensor) -> Tensor:
+    """``input >> shift_bits``, which keeps the sign."""
+    return _integers_only("RightShift", jnp.right_shift)(*promote(input, shift_bits))
+
+
+@aclnn("SWhere")
 def where(condition: Tensor, self: Tensor, other: Tensor) -> Tensor:
     """`self` where `condition` holds, else `other`."""
     x, y = promote(self, other)

@@ -46,27 +46,6 @@ def copy(self_ref: UpdatedTensor, src: Tensor) -> Tensor:
     return jnp.broadcast_to(src, self_ref.shape).astype(self_ref.dtype)
 
 
-@aclnn("Fill")
-def fill(value: Scalar, *, outputs: Outputs) -> Tensor:
-    """An output of one number: the short name of ``aclnnInplaceFillScalar``."""
-    struct = declared(outputs)
-    return jnp.full(struct.shape, value, struct.dtype)
-
-
-@aclnn("Zeros")
-def zeros(*, outputs: Outputs) -> Tensor:
-    """An output of zeros: the short name of ``aclnnInplaceZero``."""
-    struct = declared(outputs)
-    return jnp.zeros(struct.shape, struct.dtype)
-
-
-@aclnn("Ones")
-def ones(*, outputs: Outputs) -> Tensor:
-    """An output of ones: the short name of ``aclnnInplaceOne``."""
-    struct = declared(outputs)
-    return jnp.ones(struct.shape, struct.dtype)
-
-
 @aclnn("Arange")
 def arange(start: Scalar, end: Scalar, step: Scalar, *, outputs: Outputs) -> Tensor:
     """``start``, ``start + step``, ... before `end`, in the dtype of the output."""

@@ -2,7 +2,7 @@
 
 An index out of range is an error where indices are known; in a traced program a read gives NaN (for
 integers the smallest, for unsigned ones the greatest number) and a write is dropped. On the device
-it is undefined. Negative indices count back from the end in Index, and in GatherNd if an
+it is undefined. Negative indices count back from the end in Index and Gather, and in GatherNd if an
 argument says so; elsewhere they are out of range.
 """
 
@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops import _jax_seam as seam
-from msops._ascend.aclnn.dtypes import kind_of, promote
-from msops._ascend.aclnn.kinds import Bool, Indices, Int, Scalar, Tensor, UpdatedTensor
+from msops._ascend.aclnn.dtypes import kind_of, number, promote
+from msops._ascend.aclnn.kinds import Bool, Indices, Int, Ints, Scalar, Tensor, UpdatedTensor
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.shapes import one_axis
 from msops._ascend.aclnn.table import aclnn
@@ -46,11 +46,14 @@ def _read(x: jax.Array, places: object, *, may_count_back: bool = False) -> jax.
 
 @aclnn("Index")
 def index(self: Tensor, indices: Indices) -> Tensor:
-    """``self[indices]`` as numpy has it; None takes a whole axis, a bool tensor what it marks."""
+    """``self[indices]`` as numpy has it; None takes a whole axis, a bool tensor what it marks.
+
+    A tensor without entries takes a whole axis, too: lists in C++ have no None.
+    """
     places: list[object] = []
     axis = 0
     for item in indices:
-        if item is None:
+        if item is None or item.size == 0:
             places.append(slice(None))
             axis += 1
         elif item.dtype == np.bool_:
@@ -80,10 +83,12 @@ def index(self: Tensor, indices: Indices) -> Tensor:
 
 @aclnn("IndexSelect")
 def index_select(self: Tensor, dim: Int, index: Tensor) -> Tensor:
-    """The slices of `self` along an axis that a vector names."""
-    axis = one_axis(dim, self)
+    """The slices of `self` along an axis that a vector names; a number is a vector of one."""
     if index.ndim > 1:
         raise Refused(f"expected a vector of indices; got rank {index.ndim}", "Flatten it.")
+    if self.ndim == 0 and index.size == 1:
+        return index_select(self.reshape(1), dim, index).reshape(())
+    axis = one_axis(dim, self)
     _check(index, self.shape[axis])
     return _read(self, (slice(None),) * axis + (index.reshape(-1),))
 
@@ -114,9 +119,9 @@ def _along(x: jax.Array, axis: int, index: jax.Array) -> tuple[jax.Array, ...]:
 def gather(self: Tensor, dim: Int, index: Tensor) -> Tensor:
     """``self[i][index[i][j]]`` for `dim` 1 of a matrix, and likewise."""
     axis = one_axis(dim, self)
-    places = _along(self, axis, index)
-    _check(index, self.shape[axis])
-    return _read(self, places)
+    places = _along(self, axis, _wide(index))
+    _check(index, self.shape[axis], may_count_back=True)
+    return _read(self, places, may_count_back=True)
 
 
 @aclnn("GatherNd")
@@ -177,6 +182,21 @@ def index_add(self: Tensor, dim: Int, index: Tensor, source: Tensor, alpha: Scal
     _check(index, self.shape[axis])
     x, y = promote(self, source)
     return _store(x, (slice(None),) * axis + (index,), y * x.dtype.type(alpha), 1)
+
+
+@aclnn("IndexFillTensor")
+def index_fill(self: Tensor, dim: Int, index: Ints, value: Scalar) -> Tensor:
+    """`self` with one number in the slices that a list names; they count back from the end too."""
+    axis = one_axis(dim, self)
+    extent = self.shape[axis]
+    if any(not -extent <= place < extent for place in index):
+        raise Refused(
+            f"expected indices below {extent}; got {list(index)}", "Count from 0, or back from -1."
+        )
+    marked = np.zeros(extent, bool)
+    marked[list(index)] = True
+    shape = [extent if n == axis else 1 for n in range(self.ndim)]
+    return jnp.where(marked.reshape(shape), number(value, self.dtype, "value"), self)
 
 
 @aclnn("InplaceMaskedFillScalar")

@@ -94,6 +94,12 @@ def _read_bools(value: Any) -> tuple[bool, ...]:
     return tuple(_read_bool(item) for item in _read_list(value))
 
 
+def _read_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
 def _read_float(value: Any) -> float:
     if not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError
@@ -116,6 +122,7 @@ Ints = Annotated[tuple[int, ...], Kind("a list of ints", _read_ints)]
 Float = Annotated[float, Kind("a float", _read_float)]
 Bool = Annotated[bool, Kind("a bool", _read_bool)]
 Bools = Annotated[tuple[bool, ...], Kind("a list of bools", _read_bools)]
+Text = Annotated[str, Kind("a text", _read_text)]
 DType = Annotated[np.dtype, Kind("a dtype", read_dtype)]
 CubeMathType = Annotated[int, Kind("an int (cubeMathType)", _read_int, follows_outputs=True)]
 """How matrix units may round. It stands after the outputs in aclnn's functions for products."""

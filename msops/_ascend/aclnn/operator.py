@@ -84,7 +84,7 @@ class AclnnOp:
         self,
         inputs: Sequence[object],
         outputs: Sequence[jax.ShapeDtypeStruct | None] | None,
-    ) -> tuple[jax.Array, ...]:
+    ) -> tuple[jax.Array | None, ...]:
         """Computes the outputs.
 
         Args:
@@ -94,7 +94,7 @@ class AclnnOp:
 
         Returns:
           One array per declared output (an unwanted one too), then the new value of each input that
-          the operator writes to.
+          the operator writes to; None for such an input that is absent.
 
         Raises:
           ArgumentTypeError: an input is of a wrong kind, or their number is wrong.
@@ -115,15 +115,15 @@ class AclnnOp:
             self._raise_explained(error, values, outputs or ())
         results = list(answer) if isinstance(answer, (tuple, list)) else [answer]
         if outputs is None:
-            return tuple(map(jnp.asarray, results))
+            return tuple(None if one is None else jnp.asarray(one) for one in results)
         updated = [values[position] for position in self.updated]
         count = len(results) - len(updated)
         if len(outputs) > count or (self.signature.results is None and len(outputs) < count):
-            self._refuse_count(count, len(outputs))
-        declared = [*outputs, *(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in updated)]
+            self.refuse_count(count, len(outputs))
+        declared = [*outputs, *(x if x is None else _struct_of(x) for x in updated)]
         kept = [*results[: len(outputs)], *results[count:]]
         return tuple(
-            self.fit(jnp.asarray(result), struct, index)
+            None if result is None else self.fit(jnp.asarray(result), struct, index)
             for index, (result, struct) in enumerate(zip(kept, declared, strict=True))
         )
 
@@ -200,9 +200,10 @@ class AclnnOp:
             return
         least = sum(not is_optional for is_optional in results)
         if not least <= len(outputs) <= len(results):
-            self._refuse_count(len(results), len(outputs))
+            self.refuse_count(len(results), len(outputs))
 
-    def _refuse_count(self, expected: int, got: int) -> NoReturn:
+    def refuse_count(self, expected: int, got: int) -> NoReturn:
+        """Raises because a caller declared another number of outputs."""
         raise InferenceValueError(
             explain(
                 self._place,
@@ -229,6 +230,9 @@ class AclnnOp:
         """
         if struct is None:
             return result
+        # A 0-dimensional result fills an output of one entry, as CANN checks it.
+        if result.shape == () and tuple(struct.shape) == (1,):
+            result = result.reshape(1)
         if result.shape != tuple(struct.shape):
             self._refuse_shape(result.shape, struct.shape, index)
         dtype = np.dtype(struct.dtype)
@@ -249,6 +253,10 @@ class AclnnOp:
                 )
             )
         return result.astype(dtype)
+
+
+def _struct_of(array: jax.Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(array.shape, array.dtype)
 
 
 def _first_line(error: Exception) -> str:

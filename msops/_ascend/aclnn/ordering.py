@@ -1,4 +1,4 @@
-"""Where extremes are, sorting, and running sums."""
+"""Where extremes are, sorting, counting, and running sums."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops._ascend.aclnn.dtypes import kind_of
+from msops import _jax_seam as seam
+from msops._ascend.aclnn.dtypes import floating, kind_of
 from msops._ascend.aclnn.kinds import Bool, DType, Int, Tensor
+from msops._ascend.aclnn.outputs import Outputs, declared
 from msops._ascend.aclnn.reductions import axes
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
@@ -80,7 +82,7 @@ def argsort(self: Tensor, dim: Int, descending: Bool) -> Tensor:
     return sort(self, True, dim, descending)[1]
 
 
-@aclnn("Topk", "TopK")
+@aclnn("Topk")
 def topk(self: Tensor, k: Int, dim: Int, largest: Bool, sorted: Bool) -> tuple[Tensor, Tensor]:
     """The `k` greatest or smallest entries along an axis, in order, and where they were."""
     line, axis = _line(self, dim)
@@ -89,6 +91,47 @@ def topk(self: Tensor, k: Int, dim: Int, largest: Bool, sorted: Bool) -> tuple[T
     places = jax.lax.slice_in_dim(_order(line, axis, largest), 0, k, axis=axis)
     values = jnp.take_along_axis(line, places, axis=axis)
     return (values, places) if self.ndim else (values.reshape(()), places.reshape(()))
+
+
+@aclnn("Kthvalue")
+def kth_value(self: Tensor, k: Int, dim: Int, keep_dim: Bool) -> tuple[Tensor, Tensor]:
+    """The `k`-th smallest entries along an axis, counted from 1, and where they are."""
+    line, axis = _line(self, dim)
+    if not 1 <= k <= line.shape[axis]:
+        raise Refused(f"expected k between 1 and {line.shape[axis]}; got {k}", "1 is the least.")
+    places = jax.lax.slice_in_dim(_order(line, axis, False), k - 1, k, axis=axis)
+    values = jnp.take_along_axis(line, places, axis=axis)
+    if self.ndim == 0:
+        return values.reshape(()), places.reshape(())
+    return (values, places) if keep_dim else (values.squeeze(axis), places.squeeze(axis))
+
+
+@aclnn("Bincount")
+def bincount(self: Tensor, weights: Tensor | None, min_length: Int, *, outputs: Outputs) -> Tensor:
+    """How often each number occurs in a vector, or the sum of its weights.
+
+    The output has an entry for each number up to the greatest, at least `min_length`. A greater
+    number is an error where it is known, and is not counted in a traced program.
+    """
+    if self.ndim != 1 or kind_of(self.dtype) != 1:
+        raise Refused(f"expected a vector of integers; got {self.dtype}{self.shape}", "Flatten it.")
+    if weights is not None and weights.shape != self.shape:
+        raise Refused(f"expected weights {self.shape}; got {weights.shape}", "One per number.")
+    (length,) = declared(outputs).shape if len(declared(outputs).shape) == 1 else (-1,)
+    least = min_length
+    if not seam.is_tracer(self) and self.size:
+        if int(self.min()) < 0:
+            raise Refused(f"expected numbers of 0 or more; got {int(self.min())}", "Shift them.")
+        least = max(min_length, int(self.max()) + 1)
+    if length < least:
+        raise Refused(
+            f"expected an output of {least} or more entries; got {declared(outputs).shape}",
+            "It has one for each number up to the greatest, at least minlength.",
+        )
+    kind = _index_dtype() if weights is None else floating(weights).dtype
+    counted = jnp.ones(self.shape, kind) if weights is None else floating(weights)
+    places = jnp.where(self < 0, length, self)
+    return jnp.zeros(length, kind).at[places].add(counted, mode="drop")
 
 
 @aclnn("Cumsum")

@@ -1,7 +1,8 @@
-"""Pooling over the last two axes."""
+"""Pooling over the last axes, two or three of them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -152,24 +153,37 @@ def max_pool(
 
     Args:
       self: the tensor.
-      kernel_shape, strides, dilations: one or two numbers each; none for strides or dilations is 1.
+      kernel_shape, strides, dilations: one or two numbers each; none for strides or
+        dilations is 1, and four dilations must be 1.
       auto_pad: must be 0: padding is explicit.
       pads: two numbers, or four: before both axes, then after both.
       ceil_mode: whether a window may reach past the end.
       outputs: the declared output.
     """
-    _check_rank(self)
     if auto_pad:
         raise Refused(f"expected autoPad 0; got {auto_pad}", "Pass the padding in pads.")
+    return _max_pool(self, kernel_shape, strides, pads, dilations, bool(ceil_mode), outputs)
+
+
+def _max_pool(
+    self: jax.Array,
+    kernel_shape: Ints,
+    strides: Ints,
+    pads: Ints,
+    dilations: Ints,
+    ceil_mode: bool,
+    outputs: Outputs,
+) -> jax.Array:
+    _check_rank(self)
     window, steps = _pair(kernel_shape, "kernelShape", 1), _pair(strides, "strides", 1, (1,))
-    spread = _pair(dilations, "dilations", 1, (1,))
+    spread = (1, 1) if tuple(dilations) == (1,) * 4 else _pair(dilations, "dilations", 1, (1,))
     four = pads if len(pads) == 4 else _pair(pads, "pads", 0, (0,)) * 2
     if min(four) < 0:
         raise Refused(f"expected pads of 0 or more; got {list(pads)}", "Slice the tensor instead.")
     reach = [(window[n] - 1) * spread[n] + 1 for n in (0, 1)]
     around = [(four[n], four[n + 2]) for n in (0, 1)]
     axes = list(zip(self.shape[-2:], reach, steps, around, strict=True))
-    counts = [_count(*axis, bool(ceil_mode)) for axis in axes]
+    counts = [_count(*axis, ceil_mode) for axis in axes]
     require_shape((*self.shape[:-2], *counts), outputs)
     whole = [
         (before, after + _extra(*axis, count))
@@ -179,3 +193,167 @@ def max_pool(
     lowest = self.dtype.type(-np.inf) if floats else np.iinfo(self.dtype).min
     initial = np.asarray(lowest, self.dtype)
     return _windows(self, initial, jax.lax.max, window, steps, whole, spread)
+
+
+@aclnn("MaxPool2dWithMask")
+def max_pool_with_mask(
+    self: Tensor,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: Bool,
+    *,
+    outputs: Outputs,
+) -> tuple[Tensor, Tensor]:
+    """The greatest entries of windows, and a mask of where they are.
+
+    The mask is for ``aclnnMaxPool2dWithMaskBackward`` alone: the device's own layout is not
+    published. Here a plane per place in the window has a bit per output, lowest bit first.
+
+    Args:
+      self: [N, C, H, W] or [C, H, W].
+      kernel_size, stride, padding: one or two numbers each; no stride means the kernel's size.
+      dilation: must be 1.
+      ceil_mode: whether a window may reach past the end.
+      outputs: the declared outputs.
+
+    Returns:
+      The output; then int8 [N, C, kh * kw, (ceil(oh * ow / 16) + 1) * 32].
+    """
+    window = _pair(kernel_size, "kernelSize", 1)
+    steps = _pair(stride, "stride", 1, window)
+    first = None if outputs is None else outputs[:1]
+    result = _max_pool(self, window, steps, padding, dilation, ceil_mode, first)
+    entries = _patches(self, window, steps, padding, dilation, result.shape[-2:])
+    # The first place that has the greatest entry, NaN counting as one.
+    place = jnp.argmax(entries, axis=-2)
+    taken = place[..., None, :] == jnp.arange(math.prod(window))[:, None]
+    size_bytes = (-(-taken.shape[-1] // 16) + 1) * 32
+    spare = [(0, 0)] * (taken.ndim - 1) + [(0, size_bytes * 8 - taken.shape[-1])]
+    bits = jnp.packbits(jnp.pad(taken, spare), axis=-1, bitorder="little")
+    return result, jax.lax.bitcast_convert_type(bits, np.int8)
+
+
+def _patches(
+    x: jax.Array, window: Ints, steps: Ints, padding: Ints, dilation: Ints, counts: Ints
+) -> jax.Array:
+    """Returns the entries of windows, [..., places in the window, windows]."""
+    if any(n != 1 for n in dilation):
+        raise Refused(f"expected a dilation of 1; got {list(dilation)}", "Use aclnnMaxPool.")
+    around = _pair(padding, "padding", 0, (0,))
+    lowest = jnp.asarray(-np.inf if kind_of(x.dtype) == 2 else np.iinfo(x.dtype).min, x.dtype)
+    config = [(0, 0, 0)] * (x.ndim - 2) + [
+        (pad, max(0, (count - 1) * step + extent - size - pad), 0)
+        for pad, count, step, extent, size in zip(
+            around, counts, steps, window, x.shape[-2:], strict=True
+        )
+    ]
+    whole = jax.lax.pad(x, lowest, config)
+    parts = [
+        whole[
+            ...,
+            row : row + (counts[0] - 1) * steps[0] + 1 : steps[0],
+            column : column + (counts[1] - 1) * steps[1] + 1 : steps[1],
+        ]
+        for row in range(window[0])
+        for column in range(window[1])
+    ]
+    return jnp.stack([part.reshape(*part.shape[:-2], -1) for part in parts], axis=-2)
+
+
+@aclnn("MaxPool2dWithMaskBackward")
+def max_pool_with_mask_backward(
+    grad_output: Tensor,
+    self: Tensor,
+    indices: Tensor,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: Bool,
+) -> Tensor:
+    """The gradient of `MaxPool2dWithMask`: that of an output goes where the mask has its bit."""
+    window = _pair(kernel_size, "kernelSize", 1)
+    steps = _pair(stride, "stride", 1, window)
+    counts = grad_output.shape[-2:]
+
+    def entries(x: jax.Array) -> jax.Array:
+        return _patches(x, window, steps, padding, dilation, counts)
+
+    _, pull_back = jax.vjp(entries, self)
+    flat = grad_output.reshape(*grad_output.shape[:-2], 1, -1)
+    if indices.dtype.itemsize != 1 or indices.shape[-1] * 8 < flat.shape[-1]:
+        raise Refused(
+            f"expected the mask of aclnnMaxPool2dWithMask; got {indices.dtype}{indices.shape}",
+            "Pass its second result.",
+        )
+    raw = jax.lax.bitcast_convert_type(indices, np.uint8)
+    bits = jnp.unpackbits(raw, axis=-1, bitorder="little")[..., : flat.shape[-1]]
+    return pull_back(jnp.where(bits == 1, flat, 0).astype(self.dtype))[0]
+
+
+def _adaptive_edges(size: int, count: int) -> list[tuple[int, int]]:
+    """Returns the first and the last of the entries that each of `count` outputs is made of."""
+    return [(n * size // count, -((n + 1) * size // -count)) for n in range(count)]
+
+
+def _adaptive_sizes(x: jax.Array, output_size: Ints, axes: int, outputs: Outputs) -> Ints:
+    if x.ndim not in (axes + 1, axes + 2) or len(output_size) not in (1, axes):
+        raise Refused(
+            f"expected a tensor of rank {axes + 1} or {axes + 2} and {axes} sizes; got {x.shape} "
+            f"and {list(output_size)}",
+            "One size per axis that is pooled.",
+        )
+    sizes = output_size if len(output_size) == axes else output_size * axes
+    if min(sizes) < 0 or min(x.shape[-axes:]) == 0:
+        raise Refused(f"expected sizes above 0; got {list(sizes)} of {x.shape}", "Enlarge them.")
+    require_shape((*x.shape[:-axes], *sizes), outputs)
+    return sizes
+
+
+@aclnn("AdaptiveAvgPool3d")
+def adaptive_avg_pool3d(self: Tensor, output_size: Ints, *, outputs: Outputs) -> Tensor:
+    """The means of windows of [N, C, D, H, W] or [C, D, H, W] that make an output of a size.
+
+    Output n of an axis is made of the entries from ``n * size // count`` to before
+    ``ceil((n + 1) * size / count)``.
+    """
+    x = in_float32(self)
+    for axis, count in enumerate(_adaptive_sizes(self, output_size, 3, outputs), x.ndim - 3):
+        # A matrix per axis: the mean over a box is the mean of means.
+        share = np.zeros((x.shape[axis], count), x.dtype)
+        for n, (first, last) in enumerate(_adaptive_edges(x.shape[axis], count)):
+            share[first:last, n] = 1 / (last - first)
+        x = jnp.moveaxis(jnp.tensordot(x, share, (axis, 0), precision="highest"), -1, axis)
+    return x.astype(floating(self).dtype)
+
+
+@aclnn("AdaptiveMaxPool2d")
+def adaptive_max_pool2d(
+    self: Tensor, output_size: Ints, *, outputs: Outputs
+) -> tuple[Tensor, Tensor]:
+    """The greatest entries of windows that make an output of a size, and where they are.
+
+    The windows are those of ``aclnnAdaptiveAvgPool3d``, of [N, C, H, W] or [C, H, W]; a place is
+    ``row * W + column``.
+    """
+    first = None if outputs is None else outputs[:1]
+    rows, columns = _adaptive_sizes(self, output_size, 2, first)
+    height, width = self.shape[-2:]
+    numbers = np.arange(height * width).reshape(height, width)
+    windows = [
+        numbers[top:bottom, left:right].reshape(-1)
+        for top, bottom in _adaptive_edges(height, rows)
+        for left, right in _adaptive_edges(width, columns)
+    ]
+    # Windows of one length: the first place of a shorter one is there several times.
+    longest = max(map(len, windows), default=1)
+    filled = [np.pad(one, (longest - len(one), 0), mode="edge") for one in windows]
+    places = np.array(filled, np.int64).reshape(-1, longest)
+    entries = self.reshape(*self.shape[:-2], -1)[..., places]
+    best = jnp.argmax(entries, axis=-1, keepdims=True)
+    value = jnp.take_along_axis(entries, best, axis=-1)[..., 0]
+    place = jnp.take_along_axis(jnp.broadcast_to(places, entries.shape), best, axis=-1)[..., 0]
+    shape = (*self.shape[:-2], rows, columns)
+    return value.reshape(shape), place.reshape(shape)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from msops._ascend.aclnn.dtypes import floating, in_float32, kind_of
 from msops._ascend.aclnn.kinds import Bool, DType, Int, Ints, Scalar, Tensor
+from msops._ascend.aclnn.outputs import Outputs, declared
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
 
@@ -35,20 +38,29 @@ def reduce_sum(self: Tensor, dims: Ints | None, keep_dims: Bool, dtype: DType | 
 
 @aclnn("Mean")
 def mean(self: Tensor, dim: Ints | None, keep_dim: Bool, dtype: DType | None) -> Tensor:
-    """The mean over axes, in a float `dtype`."""
+    """The mean over axes, in `dtype`; as an integer it is cut towards 0."""
     dtype = floating(self).dtype if dtype is None else dtype
-    if kind_of(dtype) < 2:
-        raise Refused(f"expected a float dtype for a mean; got {dtype}", "Pass Float32.")
     x = in_float32(self.astype(dtype))
     return jnp.mean(x, axis=axes(dim, self), keepdims=keep_dim).astype(dtype)
 
 
 @aclnn("MeanV2")
-def mean_v2(self: Tensor, dim: Ints | None, keep_dim: Bool, noop_with_empty_axes: Bool) -> Tensor:
-    """The mean over axes; `self` without axes if `noop_with_empty_axes`."""
-    if not dim and noop_with_empty_axes:
-        return floating(self)
-    return mean(self, dim, keep_dim, None)
+def mean_v2(
+    self: Tensor,
+    dim: Ints | None,
+    keep_dim: Bool,
+    noop_with_empty_axes: Bool,
+    *,
+    outputs: Outputs,
+) -> Tensor:
+    """The mean over axes; `self` without axes if `noop_with_empty_axes`.
+
+    In an output of integers it is cut towards 0.
+    """
+    x = floating(self)
+    result = x if not dim and noop_with_empty_axes else mean(x, dim, keep_dim, None)
+    is_integer = outputs is not None and kind_of(declared(outputs).dtype) == 1
+    return result.astype(declared(outputs).dtype) if is_integer else result
 
 
 def _not_empty(x: jax.Array, dims: tuple[int, ...]) -> None:
@@ -119,10 +131,14 @@ def var(self: Tensor, dim: Ints | None, unbiased: Bool, keep_dim: Bool) -> Tenso
 
 @aclnn("VarCorrection")
 def var_correction(self: Tensor, dim: Ints | None, correction: Int, keep_dim: Bool) -> Tensor:
-    """The variance over axes, divided by n - `correction`."""
+    """The variance over axes, divided by n - `correction`; infinite if that is 0 or less, unless
+    `correction` is 0 or 1."""
     x = floating(self)
     wide = in_float32(x)
-    result = jnp.var(wide, axis=axes(dim, x), keepdims=keep_dim, ddof=correction)
+    over = axes(dim, x)
+    result = jnp.var(wide, axis=over, keepdims=keep_dim, ddof=correction)
+    if correction > 1 and math.prod(x.shape[axis] for axis in over) <= correction:
+        result = jnp.full_like(result, jnp.inf)
     return result.astype(x.dtype)
 
 

@@ -38,15 +38,6 @@ def expand(self: Tensor, size: Ints, *, outputs: Outputs) -> Tensor:
     return jnp.broadcast_to(self, (*size[:added], *extents))
 
 
-@aclnn("Reshape")
-def reshape(self: Tensor, shape: Ints) -> Tensor:
-    """`self` in another shape, in which one extent may be -1.
-
-    aclnn has no such operator, since a reshape only changes the view; scripts expect one.
-    """
-    return jnp.reshape(self, shape)
-
-
 @aclnn("Flatten")
 def flatten(self: Tensor, axis: Int) -> Tensor:
     """`self` as a matrix: the axes before `axis` are rows, the others columns."""
@@ -81,7 +72,7 @@ def stack(tensors: Tensors, dim: Int) -> Tensor:
     return jnp.stack(promote(*tensors), axis=dim)
 
 
-@aclnn("SplitTensor", "Split")
+@aclnn("SplitTensor")
 def split_tensor(self: Tensor, split_sections: Int, dim: Int) -> list[Tensor]:
     """Pieces of `split_sections` entries along an axis; the last may be shorter."""
     axis = one_axis(dim, self)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from msops._ascend.aclnn.dtypes import floating, kind_of
 from msops._ascend.aclnn.kinds import DType, Int, Tensor
@@ -62,7 +63,7 @@ def _enter_float(name: str, function: Callable[[jax.Array], jax.Array]) -> None:
 
 def _enter_same(name: str, function: Callable[[jax.Array], jax.Array]) -> None:
     def unary(self: Tensor) -> Tensor:
-        if kind_of(self.dtype) == 0:
+        if kind_of(self.dtype) == 0 and name != "Abs":
             raise Refused("expected numbers; got bool", "Cast them.")
         return function(self)
 
@@ -77,8 +78,24 @@ for _name, _function in _SAME.items():
 
 @aclnn("RoundDecimals")
 def round_decimals(self: Tensor, decimals: Int) -> Tensor:
-    """`self` rounded to a number of decimals, halves to even."""
-    return jnp.round(self, decimals)
+    """`self` rounded to a number of decimals, halves to even; -1 rounds to tens."""
+    if kind_of(self.dtype) > 1:
+        return jnp.round(self, decimals)
+    if kind_of(self.dtype) == 0:
+        raise Refused("expected numbers; got bool", "Cast them.")
+    if decimals >= 0:
+        return self
+    if 10**-decimals > np.iinfo(self.dtype).max:
+        raise Refused(
+            f"expected decimals for which 10**{-decimals} fits {self.dtype}; got {decimals}",
+            "Cast the tensor to a wider dtype.",
+        )
+    unit = self.dtype.type(10**-decimals)
+    quotient, rest = jnp.divmod(self, unit)
+    is_odd = quotient % 2 == 1
+    # Half of a unit is whole: rest + rest would overflow.
+    up = (rest > unit // 2) | ((rest == unit // 2) & is_odd)
+    return (quotient + up.astype(self.dtype)) * unit
 
 
 @aclnn("Cast")

@@ -106,7 +106,9 @@ class NamedOperator:
         operator = self.operator
         results = operator.signature.results
         own = len(outputs) if results is None else min(len(results), len(outputs))
-        computed = operator(self._read_numbers(arguments), outputs[:own])
+        computed = _present(operator(self._read_numbers(arguments), outputs[:own]))
+        if len(computed) < len(outputs):
+            operator.refuse_count(len(computed), len(outputs))
         wanted = len(outputs) - own
         if wanted < len(computed) - own:
             names = ", ".join(operator.updated_names[wanted:])
@@ -127,11 +129,11 @@ class NamedOperator:
 
         def results(*flat: Any) -> Sequence[jax.Array]:
             arguments, _ = self.bind(call, flat)
-            return operator(self._read_numbers(arguments), None)
+            return _present(operator(self._read_numbers(arguments), None))
 
         structs = jax.eval_shape(results, *inputs)
         results_of = operator.signature.results
-        own = len(structs) - len(operator.updated)
+        own = len(structs) if results_of is None else min(len(results_of), len(structs))
         # An operator that only updates inputs returns their new values.
         several = results_of is None or own > 1
         structs = structs[: own or len(structs)]
@@ -156,6 +158,11 @@ def _is_value(argument: Any) -> bool:
     if isinstance(argument, list):
         return False
     return argument is not None and not hasattr(argument, "shape")
+
+
+def _present(results: Sequence[jax.Array | None]) -> list[jax.Array]:
+    """Returns the results without those of absent inputs that would be updated."""
+    return [result for result in results if result is not None]
 
 
 def _value_of(attribute: Attribute, given: Iterator[Any]) -> Any:
