@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import json
+import linecache
 import re
 import sys
 import traceback
@@ -219,6 +220,10 @@ def warned(function: Callable[..., Any], *args: Any) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         jax.block_until_ready(function(*args))
+    for one in caught:
+        assert one.filename == __file__, one
+        line = linecache.getline(one.filename, one.lineno)
+        assert "op(" in line or "function(*args)" in line, line
     return [str(one.message) for one in caught]
 
 

@@ -24,7 +24,7 @@ ANNOUNCED_AFTER_S = 2.0
 
 
 @contextlib.contextmanager
-def announce(text: str) -> Iterator[None]:
+def announce_if_slow(text: str) -> Iterator[None]:
     """Writes a line to the terminal if the block takes long; where stderr is none, nothing."""
     terminal = sys.stderr
     if terminal is None or not terminal.isatty():
@@ -66,6 +66,6 @@ def log_build(who: str, name: str, command: Sequence[str]) -> Iterator[None]:
     """
     _toolchain.debug("%s: building %s: %s", who, name, shlex.join(command))
     started_s = time.monotonic()
-    with announce(f"{who}: building {name}; the cache keeps it"):
+    with announce_if_slow(f"{who}: building {name}; the cache keeps it"):
         yield
     _toolchain.info("%s: built %s in %.2f s", who, name, time.monotonic() - started_s)

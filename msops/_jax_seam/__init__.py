@@ -15,6 +15,7 @@ from msops._jax_seam.ffi import (
 )
 from msops._jax_seam.lowering import (
     Lowering,
+    call_site,
     devices_of,
     lower_as,
     partition_count,
@@ -51,6 +52,7 @@ __all__ = [
     "ProcessStore",
     "RunsForEffect",
     "array_of_memory",
+    "call_site",
     "custom_call",
     "devices_of",
     "explain_forward_mode",

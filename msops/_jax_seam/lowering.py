@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from jax._src import distributed, sharding_impls
+from jax._src import distributed, sharding_impls, source_info_util
 from jax.interpreters import mlir
 
 
@@ -34,6 +35,25 @@ class Lowering:
     is_exported: bool
     is_partitioned: bool
     processes: tuple[int, ...]
+
+
+def call_site(lowering: Lowering | None = None) -> tuple[str, int] | None:
+    """Returns the file and line of the user's code that made a call, as far as JAX knows them.
+
+    Args:
+      lowering: the call's equation; None for the call that is running.
+    """
+    traceback = None if lowering is None else lowering.context.traceback
+    found = source_info_util.user_frame(traceback)
+    if found is not None:
+        return found.file_name, found.start_line
+    # JAX's traceback begins where the innermost function is traced, which may be ours.
+    frame = sys._getframe()
+    while not source_info_util.is_user_filename(frame.f_code.co_filename):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def run_rule(

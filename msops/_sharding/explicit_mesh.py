@@ -12,6 +12,7 @@ from typing import Any
 import jax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+import msops._jax_seam as seam
 from msops._jax_seam.division import Dimensions
 from msops._op.call import Call
 from msops._op.protocols import BoundOp
@@ -49,7 +50,7 @@ def call_in_explicit_mesh(
     else:
         outputs, gathered = _divide_outputs(dimensions, divisions, operator.who)
         specs = [PartitionSpec(*(axes or None for axes in entries)) for entries in outputs]
-    announce(operator, gathered)
+    announce(operator, gathered, seam.call_site())
     shardings = [NamedSharding(mesh, spec) for spec in specs]
     region = jax.sharding.auto_axes(
         lambda *arrays: list(function(*arrays)), axes=_explicit(mesh), out_sharding=shardings

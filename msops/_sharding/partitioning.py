@@ -54,6 +54,7 @@ class DividedCall:
       wide: whether 64-bit types are enabled.
       devices: those of the program, by `_jax_seam.devices_of`.
       partitions: over how many of them XLA divides the call.
+      site: file and line of the user's call.
       held: what programs on parts use, by `id`.
     """
 
@@ -64,6 +65,7 @@ class DividedCall:
     wide: bool
     devices: jax.sharding.Mesh | jax.sharding.AbstractMesh
     partitions: int
+    site: tuple[str, int] | None = dataclasses.field(default=None, compare=False)
     held: dict[int, Any] = dataclasses.field(default_factory=dict, compare=False)
 
     def divide(self, found: Sequence[Tiling], inputs: int) -> Part:
@@ -73,9 +75,9 @@ class DividedCall:
         if self.call is None:
             # Nothing stops a look; what it sees divided is what the op will gather.
             whole = dataclasses.replace(self.dimensions, outputs=())
-            announce(self.operator, find_gathered(whole, found[:inputs]))
+            announce(self.operator, find_gathered(whole, found[:inputs]), self.site)
         else:
-            announce(self.operator, find_gathered(self.dimensions, found))
+            announce(self.operator, find_gathered(self.dimensions, found), self.site)
         shapes = [
             tiling.part(self.dimensions.shape(names))
             for tiling, names in zip(planned.tilings[inputs:], self.dimensions.outputs, strict=True)
@@ -205,7 +207,8 @@ def look_at_inputs(
     ):
         return operands
     if lowering.is_exported:
-        announce(operator, [], "what is exported for several devices will gather what is divided")
+        problem = "what is exported for several devices will gather what is divided"
+        announce(operator, [], seam.call_site(lowering), problem)
         return operands
     shapes = [struct.shape for struct in request.inputs]
     names = tuple(
@@ -231,6 +234,7 @@ def _divided_call(
         seam.x64_enabled(),
         seam.devices_of(lowering),
         seam.partition_count(lowering),
+        seam.call_site(lowering),
     )
 
 
@@ -291,8 +295,19 @@ def _identify(
 _announced: weakref.WeakSet[BoundOp] = weakref.WeakSet()
 
 
-def announce(operator: BoundOp, gathered: Sequence[Gathered], problem: str = "") -> None:
+def announce(
+    operator: BoundOp,
+    gathered: Sequence[Gathered],
+    site: tuple[str, int] | None,
+    problem: str = "",
+) -> None:
     """Reports inputs that are gathered, as ``set_context(implicit_gather=)`` says.
+
+    Args:
+      operator: the op.
+      gathered: what is gathered.
+      site: file and line of the user's call, for the warning.
+      problem: what is wrong if it is not that something is gathered.
 
     Raises:
       BackendError: it says "raise".
@@ -314,5 +329,10 @@ def announce(operator: BoundOp, gathered: Sequence[Gathered], problem: str = "")
     with _lock:  # XLA compiles in threads of its own
         is_known = operator in _announced
         _announced.add(operator)
-    if not is_known:
+    if is_known:
+        return
+    if site is None:
         warnings.warn(message, stacklevel=2)
+    else:
+        # XLA compiles long after the call, so the stack has no frame of the user's.
+        warnings.warn_explicit(message, UserWarning, *site)
