@@ -33,7 +33,7 @@ export PIP_ROOT_USER_ACTION := ignore
 # Each process needs a few GB.
 IN_PARALLEL := --numprocesses auto --maxprocesses 4
 
-.PHONY: help setup demo test test-all test-latest bench docs notebooks lint format gpu clean FORCE
+.PHONY: help setup demo test test-all test-latest bench docs notebooks wheels lint format gpu clean FORCE
 
 help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ docs: setup $(STAMPS)/docs ## Build the documentation site into build/docs
 
 notebooks: setup ## Run the notebooks and store their outputs in them
 	$(BIN)/python notebooks/execute.py $(ARGS)
+
+wheels: ## Build a manylinux wheel for each Python 3.11 to 3.13 that is there, into dist
+	tools/make_wheels.sh dist $(ARGS)
 
 lint: setup build/werror/stamp ## Check style, types and format; compile with warnings as errors
 	$(BIN)/ruff check

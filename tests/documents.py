@@ -16,8 +16,9 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from conftest import ROOT
 
+# Not conftest's: a new environment runs this without pytest.
+ROOT = Path(__file__).resolve().parents[1]
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<note>[\w:, ]+) -->\n)?```(?P<language>\w+)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -137,7 +138,7 @@ def _run(code: object, block: Block, namespace: dict[str, object]) -> str:
 
 def _run_commands(session: str, folder: Path) -> None:
     path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PATH": path}
     for entry in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
         command, _, promised = entry.partition("\n")
         done = subprocess.run(

@@ -99,6 +99,53 @@ def test_the_sdist_holds_the_sources_and_no_builds(distributions: Path) -> None:
     assert names.isdisjoint(STALE)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["3.11", "3.13"])
+def test_a_manylinux_wheel_runs_the_readme_in_a_new_environment(
+    version: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [ROOT / "tools" / "make_wheels.sh", tmp_path / "wheels", version],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "skipped" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "wheels").glob("*.whl")
+    tag = "cp" + version.replace(".", "")
+    assert re.fullmatch(rf"msops-.*-{tag}-{tag}-manylinux_2_\d+_x86_64\.whl", path.name)
+    python = subprocess.check_output(
+        [ROOT / "tools" / "find_python.sh", f"python{version}"], text=True
+    ).strip()
+    subprocess.run([python, "-m", "venv", tmp_path / "new"], check=True)
+    new = tmp_path / "new" / "bin" / "python"
+    # The newest JAX that the wheel allows.
+    subprocess.run([new, "-m", "pip", "install", "--quiet", path], check=True)
+    (tmp_path / "readme").mkdir()
+    script = (
+        "import pathlib, sys\n"
+        "from documents import run_document\n"
+        "print(run_document(pathlib.Path(sys.argv[1]).read_text(), pathlib.Path.cwd()))\n"
+        "import msops; print(msops.__file__)\n"
+    )
+    ran = subprocess.run(
+        [new, "-c", script, ROOT / "README.md"],
+        cwd=tmp_path / "readme",
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    checked, file = ran.stdout.splitlines()[-2:]
+    assert int(checked) > 2
+    assert file.startswith(str(tmp_path / "new"))
+    shown = subprocess.check_output([new.with_name("msops"), "--help"], text=True)
+    assert "doctor" in shown
+
+
 def test_an_installed_wheel_builds_and_runs_a_kernel(
     wheel: zipfile.ZipFile, tmp_path: Path
 ) -> None:
