@@ -14,6 +14,7 @@ from loop_ir import specialise_tvm as specialise
 from tvm_corpus import specialised_tvm
 from tvm_kernels import built
 
+from msops import Custom
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, MsopsError
 
 tvm = MODULES["tvm"]
@@ -427,3 +428,22 @@ def test_wide_bounds_are_the_nearest_int32(dtype, begin, end, count):
     kernel = kernel_of(write, (1,), "int32", (Spec((2,), dtype),))
     (output,) = interpret(kernel, [np.array([begin, end], dtype)])
     assert output.tolist() == [count]
+
+
+def test_an_op_called_with_one_list_passes_that_list():
+    def weighted(inputs, attrs):
+        x, y = inputs
+
+        def body(ins, outs):
+            ib = tvm.ir_builder.create()
+            a, b, c = ib.buffer_ptr(ins[0]), ib.buffer_ptr(ins[1]), ib.buffer_ptr(outs[0])
+            with ib.for_range(0, x.shape[0], name="i") as i:
+                c[i] = a[i] + 2.0 * b[i]
+            return ib.get()
+
+        return tvm.extern(x.shape, [x, y], body, name="c", dtype=x.dtype)
+
+    op = Custom(weighted, func_type="akg")
+    x, y = np.float32([1, 2]), np.float32([3, 4])
+    np.testing.assert_array_equal(op([x, y]), x + 2 * y)
+    np.testing.assert_array_equal(op(x, y), x + 2 * y)

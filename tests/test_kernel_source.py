@@ -213,6 +213,7 @@ KINDS = {
         "def k(x):\n    # tvm.compute and ir_builder\n    compute = 1\n    return x",
         'def k(x):\n    "calls topi.add"\n    return x',
         "def k(topi):\n    n = topi.shape\n    return topi",
+        "def f(v):\n    return v\ndef k(x):\n    x[0] = f(x[1])\n    return x",
     ],
     "tvm_compute": [
         "def k(x):\n    return tvm.compute(x.shape, lambda i: x[i])",
@@ -222,6 +223,8 @@ KINDS = {
         "def k(x):\n    import akg.topi\n    return akg.topi.exp(x)",
         "def k(x):\n    from akg.topi import exp\n    return exp(x)",
         "def k(x):\n    import akg\n    return akg.tvm.extern(x.shape, [x], None)",
+        "def f(v):\n    return topi.exp(v)\ndef k(x):\n    return f(x)",
+        "def f(v):\n    return f(tvm.compute(v.shape, None)) or k(v)\ndef k(x):\n    return f(x)",
     ],
     "ir_builder": [
         "def k(inputs, attrs):\n"

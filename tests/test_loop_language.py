@@ -176,6 +176,24 @@ def test_a_kernel_returns_early() -> None:
     assert everywhere(k, X[:1]).tolist() == [0.0]
 
 
+def test_a_kernel_without_a_return_returns_the_inputs_that_it_assigns() -> None:
+    def k(x, y):
+        for i in range(len(x)):
+            y[i] += x[i]
+        fill(x, 2.0)
+
+    got = Custom(k, func_type="akg")(X, X)
+    assert [part.tolist() for part in got] == [[2.0] * 5, (X + X).tolist()]
+
+    def nothing_assigned(x):
+        n = len(x)  # noqa: F841
+
+    with pytest.raises(ArgumentValueError, match="no valid return found in the function body"):
+        Custom(nothing_assigned, func_type="akg")
+    with pytest.raises(ArgumentValueError, match="no valid return found in the function body"):
+        Custom(kernel(k))
+
+
 def test_several_targets_and_variables() -> None:
     def k(x):
         y = output_tensor((2, 2), x.dtype)

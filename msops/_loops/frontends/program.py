@@ -90,7 +90,7 @@ def read_kernel(func: Any, dialect: Dialect, who: str) -> LoopProgram:
         )
     function = unwrap(func, who)
     source = read_with_own_names(function, who)
-    kind = "hybrid" if dialect == "hybrid" else recognise(source.definition)
+    kind = "hybrid" if dialect == "hybrid" else recognise(source.definition, function)
     hybrid = read_hybrid(function, source, dialect, who) if kind == "hybrid" else None
     parameters = tuple(inspect.signature(function).parameters)
     return LoopProgram(kind, function, parameters, source, hybrid)

@@ -31,6 +31,7 @@ from msops._loops.frontends.hybrid.helpers import (
 from msops._loops.frontends.hybrid.inlining import Inliner
 from msops._loops.frontends.hybrid.jumps import always_jumps, without_jumps
 from msops._loops.frontends.hybrid.language import INTRINSICS
+from msops._loops.frontends.hybrid.statement_forms import no_return, parameter_names
 from msops._loops.frontends.hybrid.syntax import (
     EarlyName,
     copied,
@@ -70,8 +71,10 @@ def rewrite(source: Source, rules: Rules) -> Rewritten:
     rewriting = _Rewriting(rules, read_names(definition))
     inliner = Inliner(rules.report, rewriting.fresh, rewriting.helper)
     statements = [inliner.own_statement(each, rules.outside) for each in definition.body]
-    body = rewriting.structured(statements[:-1], lambda node: [])
-    body = [*inliner.body(body, rules.outside), statements[-1]]
+    ends = statements[-1:] if isinstance(statements[-1], ast.Return) else []
+    body = rewriting.structured(statements[: len(statements) - len(ends)], lambda node: [])
+    body = inliner.body(body, rules.outside)
+    body += ends or [_implied_return(body, definition, rules)]
     new = ast.FunctionDef(definition.name, definition.args, body, [])
     ast.copy_location(new, definition)
     constants = {name: as_constant(value) for name, value in rules.outside.items()}
@@ -179,6 +182,21 @@ def _plain(node: ast.stmt, fresh: Callable[[str], str]) -> list[ast.stmt]:
         made += [placed(ast.Assign([each], copied(value)), node) for each in node.targets]
         return made
     return [node]
+
+
+def _implied_return(body: list[ast.stmt], definition: ast.FunctionDef, rules: Rules) -> ast.Return:
+    """Returns the return of a kernel without one: of the arguments to whose elements it assigns."""
+    assigned = {
+        ast.unparse(node.value)
+        for statement in body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+    }
+    names = [name for name in parameter_names(definition) if name in assigned]
+    if not names:
+        raise no_return(definition, rules)
+    value = load(names[0]) if len(names) == 1 else ast.Tuple([*map(load, names)], ast.Load())
+    return placed(ast.Return(value), definition.body[-1])
 
 
 def _is_text(node: ast.stmt) -> bool:

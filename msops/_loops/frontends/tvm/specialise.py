@@ -27,8 +27,8 @@ def specialise(
     """Returns the kernel that a function of TVM describes for given inputs.
 
     A function of two parameters that uses the IR builder is called ``func(inputs, attributes)``,
-    with a list of tensors (a list of lists for dynamic inputs) and a dict of TVM's numbers; any
-    other ``func(*inputs, **attributes)``.
+    with a list of tensors (a list of lists for several dynamic inputs) and a dict of TVM's numbers;
+    any other ``func(*inputs, **attributes)``. An op called with one list passes that list.
 
     Args:
       func: the author's function, without decorators.
@@ -46,6 +46,8 @@ def specialise(
         tensors = _placeholders(inputs, _input_names(function, len(inputs), takes_list))
         run = rebound(function)
         if takes_list:
+            if len(tensors) == 1 and isinstance(tensors[0], list):
+                tensors = [*tensors[0]]
             result = run(tensors, convert(dict(attributes)))
         else:
             result = run(*tensors, **attributes)
