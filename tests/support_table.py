@@ -1,6 +1,6 @@
-"""The README's support table: what each func_type can do, found out by doing it.
+"""The support table of docs/guides/kinds.md: what each func_type can do, found out by doing it.
 
-``python tests/support_table.py`` writes the table into the README; test_support_table.py compares
+``python tests/support_table.py`` writes the table into the page; test_support_table.py compares
 every cell with what happens now.
 """
 
@@ -21,7 +21,7 @@ from jax.sharding import AxisType, PartitionSpec
 from msops import Custom, export_checks, ops
 from msops.errors import BackendError
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "kinds.md"
 START = "<!-- support table: written by tests/support_table.py -->\n"
 END = "<!-- end of support table -->"
 
@@ -99,8 +99,8 @@ def table() -> str:
 
 
 def stated() -> dict[tuple[str, str], bool]:
-    """Returns the README's table: by func_type and feature, whether it says yes."""
-    text = README.read_text()
+    """Returns the page's table: by func_type and feature, whether it says yes."""
+    text = PAGE.read_text()
     rows = text[text.index(START) + len(START) : text.index(END)].strip().splitlines()
     split = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
     header, _, *body = split
@@ -112,10 +112,10 @@ def stated() -> dict[tuple[str, str], bool]:
 
 
 def write() -> None:
-    """Writes the table into the README."""
-    text = README.read_text()
+    """Writes the table into the page."""
+    text = PAGE.read_text()
     pattern = re.escape(START) + ".*?" + re.escape(END)
-    README.write_text(re.sub(pattern, lambda _: START + table() + END, text, flags=re.DOTALL))
+    PAGE.write_text(re.sub(pattern, lambda _: START + table() + END, text, flags=re.DOTALL))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import importlib
 import os
 import pkgutil
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,3 +119,10 @@ def test_docstring_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.M
     )
     assert result.failed == 0
     assert os.getcwd() == str(tmp_path)
+
+
+def test_the_readme_is_short_and_names_the_repository() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 150
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"git clone {project['urls']['Repository']}\n" in text

@@ -18,7 +18,7 @@ import pytest
 from conftest import ROOT
 
 EXAMPLE = ROOT / "examples" / "data_parallel.py"
-README = (ROOT / "README.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "processes.md").read_text()
 
 
 def environment() -> dict[str, str]:
@@ -158,13 +158,13 @@ def test_the_example_starts_its_processes() -> None:
 
 
 def changed_lines() -> tuple[list[str], list[str]]:
-    """Returns the lines that the README takes out, and those it puts in."""
-    (diff,) = re.findall(r"^```diff\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    """Returns the lines that the page takes out, and those it puts in."""
+    (diff,) = re.findall(r"^```diff\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     lines = diff.splitlines()
     return tuple([line[1:].strip() for line in lines if line.startswith(sign)] for sign in "-+")
 
 
-def test_the_lines_of_the_readme_are_those_between_one_process_and_several(
+def test_the_lines_of_the_page_are_those_between_one_process_and_several(
     tmp_path: Path, example: ModuleType
 ) -> None:
     removed, added = changed_lines()

@@ -1,4 +1,4 @@
-"""Each cell of the README's support table is what happens."""
+"""Each cell of the support table of docs/guides/kinds.md is what happens."""
 
 from __future__ import annotations
 
