@@ -68,23 +68,31 @@ logging.getLogger("jax._src.callback").addFilter(_NotOurs())
 source_info_util.register_exclusion(f"{pathlib.Path(__file__).parent.parent}/")
 
 
+def refuse_jet(values: Sequence[Any], who: str) -> None:
+    """Refuses values that `jax.experimental.jet` traces.
+
+    Raises:
+      GradientTypeError: there is one.
+    """
+    # Not a rule of jet's: that would import jet, and JAX's jet of a custom_vjp ends earlier.
+    jet = sys.modules.get("jax.experimental.jet")
+    if jet is not None and any(isinstance(value, jet.JetTracer) for value in values):
+        raise GradientTypeError(
+            explain(
+                who,
+                "jax.experimental.jet is applied to it, and a kernel has no Taylor series",
+                "Nest jax.jvp or jax.jacfwd instead, as often as the order.",
+            )
+        )
+
+
 class _Primitive(core.Primitive):
     """A primitive with several results that says that `jax.experimental.jet` cannot have it."""
 
     multiple_results = True
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        # Not a rule of jet's: that would import jet, and JAX's jet of a custom_vjp ends earlier.
-        jet = sys.modules.get("jax.experimental.jet")
-        if jet is not None and any(isinstance(arg, jet.JetTracer) for arg in args):
-            operator = params.get("operator")
-            raise GradientTypeError(
-                explain(
-                    getattr(operator, "who", f"'{self.name}'"),
-                    "jax.experimental.jet is applied to it, and a kernel has no Taylor series",
-                    "Nest jax.jvp or jax.jacfwd instead, as often as the order.",
-                )
-            )
+        refuse_jet(args, getattr(params.get("operator"), "who", f"'{self.name}'"))
         return super().bind(*args, **params)
 
 
@@ -151,6 +159,7 @@ def new_linear_primitive(
     transpose: Callable[..., Sequence[Any]],
     batch: Callable[..., Any],
     infer: Callable[..., Sequence[Any]] | None = None,
+    is_fixed: bool = True,
 ) -> core.Primitive:
     """Makes a primitive that is linear in some of its arguments, with a transpose of its own.
 
@@ -163,6 +172,7 @@ def new_linear_primitive(
       batch: ``(args, dims, linear, **params) -> (results, dims)``.
       infer: ``(*args, **params) -> results`` as `jax.ShapeDtypeStruct`s; by default `function` is
         traced for them.
+      is_fixed: whether equal calls do the same at any time, so that eager ones are compiled once.
     """
     primitive = _Primitive(name)
 
@@ -195,6 +205,8 @@ def new_linear_primitive(
         return jax.jit(functools.partial(function, **dict(params)))
 
     def impl(*args: Any, **params: Any) -> Sequence[Any]:
+        if not is_fixed:
+            return function(*args, **params)
         return compiled(tuple(sorted(params.items())))(*args)
 
     primitive.def_abstract_eval(abstract_eval)

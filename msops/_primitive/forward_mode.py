@@ -279,4 +279,12 @@ def _infer_push(*args: Any, call: Call, linear: int, **params: Any) -> list[Any]
     return [result for result in _split(args, call, linear)[1] if _is_float(result)]
 
 
-_linear = seam.new_linear_primitive("custom_push", _push, _transpose_push, _batch_push, _infer_push)
+_linear = seam.new_linear_primitive(
+    "custom_push",
+    _push,
+    _transpose_push,
+    _batch_push,
+    _infer_push,
+    # A rule reads what its surroundings are when it runs, as that of a jax.custom_jvp does.
+    is_fixed=False,
+)
