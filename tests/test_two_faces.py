@@ -17,6 +17,7 @@ import msops as ms
 from msops import Custom, Tensor, errors, nn
 from msops.ops import CustomRegOp, DataType
 
+X = jnp.array([1.0, 2.0])
 MODES = [ms.PYNATIVE_MODE, ms.GRAPH_MODE]
 
 
@@ -468,3 +469,40 @@ def test_a_number_under_vmap_stays_a_number() -> None:
     doubled = jax.vmap(lambda row: op(Tensor(row), 2).value)(x)
     np.testing.assert_array_equal(doubled, 2 * x)
     assert [type(n) for n in seen] == [int] * 3
+
+
+def test_a_tensor_is_handed_over_by_dlpack() -> None:
+    tensor = Tensor(np.arange(3, dtype=np.float32))
+    np.testing.assert_array_equal(np.from_dlpack(tensor), tensor.asnumpy())
+    np.testing.assert_array_equal(jnp.from_dlpack(tensor), tensor.value)
+    with pytest.raises(errors.ArgumentTypeError, match="DLPack of a Tensor"):
+        jax.jit(lambda x: np.from_dlpack(Tensor(x)))(X)
+
+
+def test_functions_of_jax_numpy_take_tensors_in_and_outside_jit() -> None:
+    def total(x: Any) -> Any:
+        return jnp.concatenate([jnp.sin(Tensor(x)), x]).sum() + (x * Tensor(x)).sum()
+
+    expected = np.sin([1.0, 2.0]).sum() + 3.0 + 5.0
+    np.testing.assert_allclose(total(X), expected, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(total)(X), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, t: x[t],
+        lambda x, t: x.at[t].set(0.0),
+        lambda x, t: jax.lax.neg(t),
+        lambda x, t: jax.grad(lambda x: Tensor(x).sum())(x),
+        lambda x, t: jax.value_and_grad(lambda x: (Tensor(x) * 2).sum())(x),
+        lambda x, t: jax.grad(lambda t: (t * 2.0).sum())(Tensor(x)),
+    ],
+    ids=["index", "at", "lax", "grad", "value_and_grad", "grad_of_tensor"],
+)
+def test_where_jax_takes_arrays_only_the_error_says_to_pass_the_value(use: Any, wrap: Any) -> None:
+    index = jnp.array([1, 0])
+    with pytest.raises(errors.ArgumentValueError, match=r"Pass its array: x\[t\.value\]"):
+        wrap(lambda x, index: use(x, Tensor(index)))(X, index)
+    np.testing.assert_array_equal(X[Tensor(index).value], X[index])

@@ -14,10 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from msops import _jax_seam as seam
 from msops._base.dtypes import DType, as_dtype
 from msops._face.tensor_data import (
     array_index,
     as_array,
+    concrete,
     endless,
     holds,
     placeholder_shape,
@@ -164,6 +166,14 @@ class Tensor:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = read(self.value, "numpy array of a Tensor")
         return array if dtype is None else array.astype(dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Returns the data as a DLPack capsule; see ``jax.Array.__dlpack__``."""
+        return concrete(self.value, "DLPack of a Tensor").__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        """Returns where the data is, as DLPack's type and number of a device."""
+        return concrete(self.value, "DLPack of a Tensor").__dlpack_device__()
 
     def __str__(self) -> str:
         return self._text(tensor_str)
@@ -445,3 +455,17 @@ attach_operators(Tensor, wrap, unwrap)
 jax.tree_util.register_pytree_node(
     Tensor, lambda tensor: ((tensor.value,), None), lambda _, leaves: _of_leaf(leaves[0])
 )
+
+
+def _refusal() -> ArgumentValueError:
+    return ArgumentValueError(
+        explain(
+            "Tensor",
+            "expected an array of JAX, as an index of one, in jax.lax, and as what a function "
+            "returns to jax.grad; got a Tensor",
+            "Pass its array: x[t.value], jax.lax.sin(t.value), jax.grad(lambda x: f(x).value).",
+        )
+    )
+
+
+seam.refuse_as_array(Tensor, _refusal)

@@ -28,6 +28,7 @@ from msops._jax_seam.primitives import (
     hold_weakly,
     new_linear_primitive,
     new_primitive,
+    refuse_jet,
 )
 from msops._jax_seam.processes import (
     ProcessStore,
@@ -35,8 +36,10 @@ from msops._jax_seam.processes import (
 from msops._jax_seam.values import (
     ARRAY_TYPE,
     array_of_memory,
+    divide_alike,
     is_tracer,
     is_zero,
+    refuse_as_array,
     shaped_array,
     used_arguments,
     vary_alike,
@@ -55,6 +58,7 @@ __all__ = [
     "call_site",
     "custom_call",
     "devices_of",
+    "divide_alike",
     "explain_forward_mode",
     "ffi_version",
     "forget_primitive",
@@ -66,6 +70,8 @@ __all__ = [
     "new_linear_primitive",
     "new_primitive",
     "partition_count",
+    "refuse_as_array",
+    "refuse_jet",
     "register_custom_calls",
     "shaped_array",
     "used_arguments",

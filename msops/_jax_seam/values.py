@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax._src import core
+from jax._src import config, core, dtypes
 from jax._src.array import ArrayImpl
 from jax._src.interpreters import pxla
 from jax.interpreters import ad
 from jax.interpreters import partial_eval as pe
+from jax.sharding import AxisType
 
 ARRAY_TYPE = ArrayImpl
 """The type of a concrete `jax.Array`; comparing with it is the cheapest test there is."""
@@ -58,12 +59,30 @@ def vary_alike(arrays: Sequence[Any]) -> Sequence[Any]:
     return core.auto_insert_reshard(*arrays)
 
 
+def divide_alike(array: Any, like: Any) -> Any:
+    """Returns `array` divided as the type of `like` says, in a mesh with Explicit axes."""
+    wanted = jax.typeof(like).sharding
+    if jax.typeof(array).sharding == wanted or AxisType.Explicit not in wanted.mesh.axis_types:
+        return array
+    return jax.sharding.reshard(array, wanted)
+
+
 def used_arguments(function: Callable[..., Any], *arguments: Any) -> list[bool]:
     """Returns for each argument, an array or a list of arrays, whether results depend on it."""
     closed = jax.make_jaxpr(function)(*arguments)
     used = iter(pe.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))[1])
     flags = [[next(used) for _ in jax.tree.leaves(argument)] for argument in arguments]
     return [any(of_argument) for of_argument in flags]
+
+
+def refuse_as_array(kind: type, error: Callable[[], Exception]) -> None:
+    """Gives the error for a value of type `kind` where JAX takes arrays and nothing else."""
+
+    def refuse(value: Any) -> Any:
+        raise error()
+
+    core.pytype_aval_mappings[kind] = refuse
+    dtypes.canonicalize_value_handlers[kind] = refuse
 
 
 def is_zero(tangent: Any) -> bool:
@@ -87,4 +106,6 @@ def array_of_memory(memory: Any, like: jax.Array | None) -> jax.Array:
     (device,) = like.devices()
     sharding = jax.sharding.SingleDeviceSharding(device)
     aval = core.ShapedArray(memory.shape, memory.dtype)
-    return pxla.batched_device_put(aval, sharding, [memory], [device], like.committed)
+    # A result that is handed over is no transfer that jax.transfer_guard is asked to forbid.
+    with config.explicit_device_put_scope():
+        return pxla.batched_device_put(aval, sharding, [memory], [device], like.committed)
