@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from extension_modules import extension
+from jax.experimental.jet import jet
 from native_harness import native
 
 import msops as ms
@@ -61,6 +62,50 @@ def test_a_jitted_function_runs_the_kernel_each_time(ops):
     compiled = jax.jit(lambda x, y: ops.axpy(ops.axpy(x, y), y, 0.5))
     for seed in range(3):
         same(compiled(X + seed, Y), (X + seed + Y) * 0.5 + Y)
+
+
+def test_with_jit_disabled(ops):
+    batch = jnp.stack([X, Y])
+    with jax.disable_jit():
+        same(ops.axpy(X, Y, 2.0), X * 2 + Y)
+        same(jax.jit(ops.axpy)(X, Y), X + Y)
+        same(jax.vmap(ops.axpy)(batch, batch), 2 * batch)
+        same(jax.grad(lambda x: ops.square(x).sum())(X), 2 * X)
+
+
+def test_a_backward_that_applies_its_function_is_differentiated_again(ops):
+    def cube(x):
+        return ops.cube(x).sum()
+
+    for wrap in (lambda f: f, jax.jit):
+        second = wrap(jax.grad(lambda x: (jax.grad(cube)(x) * Y).sum()))
+        same(second(X), 6 * X * Y)
+        third = wrap(jax.grad(lambda x: jax.grad(lambda x: jax.grad(cube)(x).sum())(x).sum()))
+        same(third(X), jnp.full(3, 6.0))
+
+
+def test_a_backward_that_calls_a_runner_has_no_second_gradient(ops):
+    with pytest.raises(GradientTypeError, match=r"call that Function in Backward, too"):
+        jax.grad(lambda x: jax.grad(lambda x: ops.square(x).sum())(x).sum())(X)
+
+
+def test_sequential_vmap(ops):
+    batch = jnp.stack([X, Y])
+    same(jax.vmap(jax.custom_batching.sequential_vmap(ops.square))(batch), batch * batch)
+
+
+def test_a_transfer_guard_lets_calls_pass(ops):
+    with jax.transfer_guard("disallow"):
+        ops.axpy(X, Y)
+        jax.jit(ops.axpy)(X, Y)
+
+
+def test_jet_and_linear_transpose_are_refused(ops):
+    for function in (ops.square, jax.jit(ops.square)):
+        with pytest.raises(GradientTypeError, match="jet is applied to it"):
+            jet(function, (X,), ((X,),))
+    with pytest.raises(GradientTypeError, match="a PyboostRunner has no transpose"):
+        jax.linear_transpose(lambda x: ops.axpy(x, Y), X)(X)
 
 
 def test_under_scan(ops):
@@ -282,30 +327,44 @@ def test_runners_go_with_their_programs(ops):
 
 
 FOUR_DEVICES = """
-import sys, threading
+import sys
 sys.path[:0] = {path!r}
 import jax, jax.numpy as jnp, numpy as np
-from jax.sharding import NamedSharding, PartitionSpec as P
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 from extension_modules import extension
-from msops.errors import BackendError
 
 ops = extension("runners")
 devices = jax.devices()
 assert len(devices) == 4
 x = jax.device_put(jnp.arange(8.0), devices[2])
 assert ops.axpy(x, x).devices() == {{devices[2]}}
-mesh = jax.make_mesh((4,), ("d",))
-spread = jax.device_put(jnp.arange(8.0), NamedSharding(mesh, P("d")))
-try:
-    ops.axpy(spread, spread)
-    sys.exit("an array on four devices was taken")
-except BackendError as error:
-    assert "jax.shard_map" in str(error), error
-local = jax.shard_map(lambda x: ops.axpy(x, x, 2.0), mesh=mesh, in_specs=P("d"), out_specs=P("d"))
-for _ in range(5):
-    result = jax.jit(local)(spread)
+numbers = np.arange(8.0, dtype=np.float32)
+for kind in (AxisType.Auto, AxisType.Explicit):
+    mesh = jax.make_mesh((4,), ("d",), axis_types=(kind,))
+    spread = jax.device_put(numbers, NamedSharding(mesh, P("d")))
+    for wrap in (lambda f: f, jax.jit):
+        with jax.set_mesh(mesh):
+            np.testing.assert_array_equal(wrap(ops.axpy)(spread, spread), 2 * numbers)
+            cube = wrap(lambda x: (ops.product(ops.product(x, x), x) * numbers).sum())
+            np.testing.assert_array_equal(jax.grad(cube)(spread), 3 * numbers**3)
+            np.testing.assert_array_equal(wrap(jax.grad(cube))(spread), 3 * numbers**3)
+mesh = jax.make_mesh((4,), ("d",), axis_types=(AxisType.Auto,))
+
+
+def local(function):
+    return jax.shard_map(function, mesh=mesh, in_specs=P("d"), out_specs=P("d"))
+
+
+for wrap in (lambda f: f, jax.jit):
+    result = wrap(local(lambda x: ops.axpy(x, x, 2.0)))(numbers)
     assert result.sharding.spec == P("d")
-    np.testing.assert_array_equal(result, 3 * np.arange(8.0))
+    np.testing.assert_array_equal(result, 3 * numbers)
+    square = local(lambda x: ops.product(x, x))
+    np.testing.assert_array_equal(wrap(square)(numbers), numbers**2)
+    loss = wrap(lambda x: (square(x) * numbers).sum())
+    np.testing.assert_array_equal(jax.grad(loss)(numbers), 2 * numbers**2)
+    inside = wrap(local(jax.grad(lambda x: ops.product(x, x).sum())))
+    np.testing.assert_array_equal(inside(numbers), 2 * numbers)
 print("ok")
 """
 

@@ -146,6 +146,8 @@ def as_function(module: Module, function: Callable[..., Any]) -> Callable[..., A
                     )
                 ) from None
 
+    # JAX and inspect.signature follow it, and pybind11's functions have no signature.
+    del call.__wrapped__  # type: ignore[attr-defined]
     return call
 
 
@@ -171,6 +173,7 @@ def from_python(value: Any) -> Handle | None:
 def _check_argument(array: Any) -> None:
     refuse_unknown_dtype(array.dtype, "an argument", _WHO)
     if seam.is_tracer(array):
+        seam.refuse_jet([array], _WHO)
         require_numbers(array.shape, "an argument", _WHO, "C++ reads shapes: call it on known ones")
 
 

@@ -194,7 +194,8 @@ class AppliedFunction:
             return self._pull_back(residual, cotangents)
 
         function.defvjp(fwd, bwd, symbolic_zeros=True)
-        return function
+        # Run eagerly, jax.shard_map takes no custom_vjp that asks which inputs are differentiated.
+        return jax.jit(function) if jax.sharding.get_abstract_mesh().manual_axes else function
 
     def _run(self, arrays: Sequence[Any], needs: Needs) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Runs Forward on arrays; returns its outputs, and arrays that it made and saved."""
@@ -213,8 +214,10 @@ class AppliedFunction:
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Notes the structure of what Forward answered, and returns its arrays."""
         outputs, saved, dirty, constant, materialize, data = answer
-        for index, (handle, array) in enumerate(zip(self.inputs, arrays, strict=True)):
-            if handle.content is not array and handle not in dirty:
+        # One tensor may be several arguments; it then has the array of the last of them.
+        given = dict(zip(self.inputs, arrays, strict=True))
+        for index, handle in enumerate(self.inputs):
+            if handle.content is not given[handle] and handle not in dirty:
                 raise ArgumentTypeError(
                     explain(
                         self.name,
@@ -327,7 +330,7 @@ class AppliedFunction:
 
     def _fit(self, gradient: Handle, value: Any, position: int) -> Any:
         if gradient.shape == value.shape and gradient.dtype == value.dtype:
-            return gradient.array
+            return seam.divide_alike(gradient.array, value)
         raise GradientValueError(
             explain(
                 self.name,

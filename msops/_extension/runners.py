@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
@@ -93,11 +94,18 @@ def run(
       KernelError: the kernel threw an exception.
     """
     module = current_frame().module
+    handles = (*inputs, *outputs)
     on_device = module.backend == "GPU"
-    if on_device or any(handle.is_traced for handle in (*inputs, *outputs)):
+    if on_device or any(handle.is_traced or _is_divided(handle) for handle in handles):
         _run_in_program(op, module, owner, inputs, outputs)
     else:
         _run_now(op, owner, inputs, outputs, strided)
+
+
+def _is_divided(handle: Handle) -> bool:
+    """Returns whether its array lies on several devices: one program then runs on all of them."""
+    content = handle.content
+    return isinstance(content, seam.ARRAY_TYPE) and len(content.devices()) > 1
 
 
 def _run_now(
@@ -134,21 +142,19 @@ def _placed_input(op: str, inputs: tuple[Handle, ...]) -> Any:
     """Returns the input on whose device the outputs are to be, None if there is none.
 
     Raises:
-      BackendError: an input is not in the memory of one CPU device.
+      BackendError: an input is not in the memory of a CPU device.
     """
     found = None
     for handle in inputs:
         if not isinstance(handle.content, seam.ARRAY_TYPE):
             continue
-        devices: set[Any] = handle.content.devices()
-        if len(devices) > 1 or next(iter(devices)).platform != "cpu":
+        device: Any = next(iter(handle.content.devices()))
+        if device.platform != "cpu":
             raise BackendError(
                 explain(
                     f"Runner '{op}'",
-                    f"an input is on {', '.join(sorted(map(str, devices)))}, and the kernel works "
-                    "on the memory of one CPU device",
-                    "Call it in jax.shard_map, once per shard; or put the input on a CPU device: "
-                    "jax.device_put(x, jax.devices('cpu')[0]).",
+                    f"an input is on {device}, and the kernel works on the memory of a CPU device",
+                    "Put the input on one: jax.device_put(x, jax.devices('cpu')[0]).",
                 )
             )
         if found is None or handle.content.committed:
@@ -184,9 +190,30 @@ def _run_in_program(
         tuple((h.shape, as_dtype(h.dtype).name) for h in outputs),
     )
     arrays = seam.vary_alike([handle.array for handle in operands])
-    results = _primitive().bind(*arrays, runner=runner, signature=signature)
+    results = _bind_on_any_mesh(arrays, runner, signature)
     for handle, result in zip(outputs, results, strict=True):
         handle.array = result
+
+
+def _bind_on_any_mesh(
+    arrays: Sequence[Any], runner: TracedRunner, signature: Signature
+) -> Sequence[Any]:
+    """Binds a run; its results are whole on each device, as nothing says how to divide them."""
+    bind = functools.partial(_primitive().bind, runner=runner, signature=signature)
+    meshes = [jax.typeof(array).sharding.mesh for array in arrays]
+    explicit = next((m for m in meshes if AxisType.Explicit in m.axis_types), None)
+    if explicit is None:
+        return bind(*arrays)
+    axes = [
+        name
+        for name, kind in zip(explicit.axis_names, explicit.axis_types, strict=True)
+        if kind == AxisType.Explicit
+    ]
+    whole = [NamedSharding(explicit, PartitionSpec())] * len(signature.outputs)
+    results: Sequence[Any] = jax.sharding.auto_axes(
+        lambda *arrays: list(bind(*arrays)), axes=tuple(axes), out_sharding=whole
+    )(*arrays)
+    return results
 
 
 @functools.cache
@@ -217,7 +244,10 @@ def _abstract_eval(
 
 def _impl(*arrays: Any, runner: TracedRunner, signature: Signature) -> Sequence[Any]:
     bind = functools.partial(_primitive().bind, runner=runner, signature=signature)
-    return jax.jit(bind)(*arrays)
+    # Under jax.disable_jit the call would run as Python and bind the primitive again.
+    with jax.disable_jit(False):
+        results: Sequence[Any] = jax.jit(bind)(*arrays)
+        return results
 
 
 def _batch(
@@ -246,7 +276,8 @@ def _jvp(
                 _who(runner),
                 "it is being differentiated, and a PyboostRunner has no gradient",
                 "Call it in Forward of a mindspore::pynative::autograd::Function that has a "
-                "Backward, or put jax.lax.stop_gradient around its inputs.",
+                "Backward, and for second derivatives call that Function in Backward, too; or put "
+                "jax.lax.stop_gradient around its inputs.",
             )
         )
     results = _primitive().bind(*primals, runner=runner, signature=signature)

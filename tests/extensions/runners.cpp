@@ -196,6 +196,19 @@ class SquareFunction : public Function<SquareFunction> {
     return {Product(grads[0], ctx->GetSavedTensors()[0], 2)};
   }
 };
+
+// x * y by a kernel, whose gradient calls the function again and so has one, too.
+class ProductFunction : public Function<ProductFunction> {
+ public:
+  static TensorPtr Forward(AutogradContext* ctx, const TensorPtr& x, const TensorPtr& y) {
+    ctx->SaveForBackward({x, y});
+    return Product(x, y, 1);
+  }
+  static TensorPtrList Backward(AutogradContext* ctx, TensorPtrList grads) {
+    auto saved = ctx->GetSavedTensors();
+    return {Apply(grads[0], saved[1]), Apply(grads[0], saved[0])};
+  }
+};
 }  // namespace mindspore::pynative::autograd
 
 // A class bound by pybind11, with a method of tensors.
@@ -219,6 +232,14 @@ PYBIND11_MODULE(MS_EXTENSION_NAME, m) {
   m.def("most_running", [] { return most_running.exchange(0); });
   m.def("square", [](const mindspore::tensor::TensorPtr& x) {
     return mindspore::pynative::autograd::SquareFunction::Apply(x);
+  });
+  m.def("product",
+        [](const mindspore::tensor::TensorPtr& x, const mindspore::tensor::TensorPtr& y) {
+          return mindspore::pynative::autograd::ProductFunction::Apply(x, y);
+        });
+  m.def("cube", [](const mindspore::tensor::TensorPtr& x) {
+    using mindspore::pynative::autograd::ProductFunction;
+    return ProductFunction::Apply(ProductFunction::Apply(x, x), x);
   });
   m.def("peek", [](const ms::Tensor& x) { return x.data_ptr<float>()[0]; });
   m.def("poke", [](const ms::Tensor& x) {
