@@ -115,12 +115,13 @@ void CheckTensors() {
   auto shape = CpuKernelUtils::CreateTensorShape();
   EXPECT(shape->NumElements() == 1 && shape->GetDims() == 0);
   shape->SetDimSizes({2, 3});
-  shape->SetFormat(FORMAT_NCHW);
+  EXPECT(shape->GetFormat() == FORMAT_NCHW);
+  shape->SetFormat(FORMAT_NHWC);
   shape->SetUnknownRank(true);
-  EXPECT(shape->GetFormat() == FORMAT_NCHW && shape->GetUnknownRank());
+  EXPECT(shape->GetFormat() == FORMAT_NHWC && shape->GetUnknownRank());
   TensorShape copy = *shape;
   copy.SetDimSizes({7});
-  EXPECT(copy.GetFormat() == FORMAT_NCHW && shape->GetDimSizes() == (std::vector<int64_t>{2, 3}));
+  EXPECT(copy.GetFormat() == FORMAT_NHWC && shape->GetDimSizes() == (std::vector<int64_t>{2, 3}));
   copy = *shape;
   EXPECT(copy.GetDimSizes() == shape->GetDimSizes() && copy.GetUnknownRank());
   auto tensor = CpuKernelUtils::CreateTensor();

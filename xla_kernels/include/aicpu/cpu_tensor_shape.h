@@ -87,7 +87,9 @@ class TensorShape {
 
   std::vector<int64_t> dims_;
   int64_t most_elements_ = kAnyNumber;
-  Format format_ = FORMAT_ND;
+  // What MindSpore's kernels see unless somebody sets another one: the tensors of a call arrive in
+  // a message without a format, whose number is then 0. Some accept NCHW and NHWC only.
+  Format format_ = FORMAT_NCHW;
   bool has_unknown_rank_ = false;
 };
 
