@@ -21,21 +21,16 @@
 namespace aicpu {
 namespace random {
 
-// Returns 64 bits that nobody can foretell.
+// Returns 64 bits that nobody can predict.
 template <typename = void>
 uint64_t New64() {
   std::random_device device;
   return static_cast<uint64_t>(device()) << 32 | device();
 }
 
-<<<<<<< HEAD
 // Returns the seed that two seeds make together; both 0 mean a new one each time.
-inline uint64_t GetSeed(const uint64_t& global_seed, const uint64_t& ops_seed) {
-=======
-// Returns the seed that two seeds make together; both 0 stand for a new one each time.
 template <typename = void>
 uint64_t GetSeed(const uint64_t& global_seed, const uint64_t& ops_seed) {
->>>>>>> 9ed2c34 (AICPU headers have what MindSpore's own kernels use)
   if (global_seed == 0 && ops_seed == 0) return New64();
   const auto low = [](uint64_t bits) { return static_cast<uint32_t>(bits); };
   const auto high = [](uint64_t bits) { return static_cast<uint32_t>(bits >> 32); };
