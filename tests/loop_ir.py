@@ -92,6 +92,7 @@ from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.pipeline import (
     PASSES_COMMON,
     PASSES_TO_C,
@@ -248,6 +249,7 @@ __all__ = [
     "simplify",
     "size_bytes",
     "specialise_tvm",
+    "split_at_pivots",
     "split_reductions",
     "statements",
     "tile_crossing_loops",

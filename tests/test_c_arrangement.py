@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from loop_ir import (
     Kernel,
+    carry_elements,
     interpret,
     jam_serial_loops,
     kernel_text,
@@ -17,6 +18,7 @@ from loop_ir import (
     move_parallel_loops_out,
     parse_kernel,
     share_among_threads,
+    split_at_pivots,
     split_reductions,
     tile_crossing_loops,
     verify,
@@ -453,3 +455,72 @@ def test_more_work_in_an_iteration_means_fewer_for_a_thread(
 )
 def test_one_thread_runs_other_loops(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shared_loops(text, monkeypatch) == {}
+
+
+PATHS = """kernel paths(p: float32[{n}, {n}]) -> (p) {{
+  serial k in {first} .. {last} {{
+    serial i in 0 .. {n} {{
+      serial j in 0 .. {n} {{
+        p[i, j] = min(p[i, j], p[i, k] + p[k, j])
+      }}
+    }}
+  }}
+}}"""
+
+
+def test_loops_are_split_where_they_write_what_the_others_read() -> None:
+    after = arranged(split_at_pivots, parse_kernel(PATHS.format(n=5, first=0, last=5)))
+    rows = ["serial j in 0 .. k", "serial j_2 in (k + 1) .. 5"]
+    assert [line for line in nest_of(after) if line.startswith("serial j")][:2] == rows
+    kinds = [line.partition(" in ")[0] for line in nest_of(mark_loops(after))]
+    # All but the order of the pivots is parallel.
+    assert kinds[0] == "serial k"
+    assert len(kinds) == 9
+    assert all(kind.startswith("parallel") for kind in kinds[1:])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(PATHS.format(n=5, first=0, last=6), id="a pivot that may be past the end"),
+        pytest.param(
+            PATHS.format(n=5, first=0, last=5)
+            .replace("in 0 .. 5 {\n      s", "in 1 .. 5 {\n      s")
+            .replace("j in 0 .. 5", "j in (k + 1) .. 5")
+            .replace("i in 1 .. 5", "i in (k + 1) .. 5"),
+            id="only what is after the pivot",
+        ),
+    ],
+)
+def test_loops_that_need_not_pass_a_pivot_stay(text: str) -> None:
+    kernel = parse_kernel(text)
+    assert split_at_pivots(kernel) is kernel
+
+
+def test_an_element_that_a_parallel_loop_reads_throughout_is_held() -> None:
+    kernel = parse_kernel(
+        """kernel column(p: float32[6, 9]) -> (p) {
+  serial i in 0 .. 6 {
+    parallel j in (i + 1) .. 9 {
+      p[i, j] = p[i, j] - (p[i, i] * p[0, j])
+    }
+  }
+}""".replace("p[0, j]", "p[i, j]")
+    )
+    assert "held[] = p[i, i]" in kernel_text(arranged(carry_elements, kernel))
+    assert "p[i, j] = p[i, j] - (held[] * p[i, j])" in kernel_text(carry_elements(kernel))
+
+
+def test_an_element_that_may_not_exist_is_not_held() -> None:
+    kernel = parse_kernel(
+        """kernel column(p: float32[6, 9]) -> (p) {
+  serial i in 0 .. 9 {
+    if (i < 6) {
+      parallel j in (i + 1) .. 9 {
+        p[i, j] = p[i, j] * p[i, i]
+      }
+    }
+  }
+}"""
+    )
+    assert carry_elements(kernel) == kernel

@@ -41,6 +41,7 @@ from msops._loops.passes.materialise_guards import materialise_guards
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
+from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.merging import merge_branches
@@ -64,6 +65,7 @@ PASSES_COMMON: Passes = (
     ("simplify again", simplify),
     ("privatise", privatise),
     ("shrink locals", shrink_locals),
+    ("split at pivots", split_at_pivots),
 )
 """What every kernel goes through first."""
 

@@ -7,12 +7,14 @@
                                               d[j + 1] = carried[] } }
 
 The next iteration then waits for f, not for memory to be written and read again. Compilers do the
-same only where they see that no other access comes in between.
+same only where they see that no other access comes in between. For the same reason an element of
+the stored array that all iterations of a parallel loop read is held in a variable.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from msops._loops.analysis.ranges import Ranges, is_within, range_of
 from msops._loops.analysis.scope import Scope
@@ -31,7 +33,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.walk import loads, rewrite, rewrite_loops, substitute, with_body
+from msops._loops.ir.walk import expressions, loads, rewrite, rewrite_loops, substitute, with_body
 from msops._loops.passes.simplify_expressions import difference, simplified
 from msops._loops.to_c.blocks import if_it_runs
 
@@ -47,6 +49,9 @@ def carry_elements(kernel: Kernel) -> Kernel:
                 carried = _carried(loop, store, inside)
                 if carried is not None:
                     return _in_variable(loop, store, carried, inside.ranges, names)
+            case For(kind="parallel", body=(Store() as store,)):
+                (inside,) = scope.inside(loop)
+                return _with_held(loop, store, _held(loop, store, inside), names)
         return None
 
     return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), change))
@@ -97,6 +102,46 @@ def _in_variable(
     )
     # A loop without iterations reads nothing, and what it would read first may not exist.
     return if_it_runs(loop, (Local(scalar, stmts, location=loop.location),), ranges)
+
+
+def _held(loop: For, store: Store, inside: Scope) -> list[Load]:
+    """Returns the loads of the stored array that are of the same element in all iterations.
+
+    None of them writes it, or the loop would not be parallel.
+    """
+    return [
+        load
+        for load in dict.fromkeys(loads(store.value))
+        if load.buffer == store.buffer
+        and load.indices
+        and not any(
+            part == Var(loop.var) or isinstance(part, Load)
+            for index in load.indices
+            for part in expressions(index)
+        )
+        and _exists(load, inside)
+    ]
+
+
+def _with_held(
+    loop: For, store: Store, held: Sequence[Load], names: Names
+) -> tuple[Stmt, ...] | None:
+    """Returns a loop with loads of its store in variables around it; None if there are none."""
+    if not held:
+        return None
+    variables = {load: Buffer(names.fresh("held"), (), load.dtype) for load in held}
+
+    def change(part: Expr) -> Expr:
+        if isinstance(part, Load) and part in variables:
+            return Load(variables[part].name, (), part.dtype)
+        return part
+
+    stored = dataclasses.replace(store, value=rewrite(store.value, change))
+    body: tuple[Stmt, ...] = (dataclasses.replace(loop, body=(stored,)),)
+    for load, variable in variables.items():
+        start = Store(variable.name, (), load)
+        body = (Local(variable, (start, *body), location=loop.location),)
+    return body
 
 
 def _are_equal(one: Expr, other: Expr, ranges: Ranges) -> bool:
