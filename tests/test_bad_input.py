@@ -170,7 +170,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         errors.InferenceValueError,
         "Custom 'Copy': expected from out_shape at most 64 dimensions with less than 2**59 entries "
         "in all; got [1125899906842624, 8192].\n"
-        "Mend the shape; a kernel with several outputs infers them only if op info lists them.",
+        "Fix the shape; a kernel with several outputs infers them only if op info lists them.",
     ),
     "name of an added attribute": (
         lambda: aot("Copy").add_prim_attr("", 1),

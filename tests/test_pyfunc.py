@@ -192,7 +192,7 @@ def test_exception_names_the_op_and_keeps_the_original_traceback() -> None:
     text = str(caught.value)
     assert text.startswith("Custom 'divide' on CPU: its function raised ZeroDivisionError: ")
     assert "return x / (1 // 0)" in text
-    assert text.rstrip().endswith("Mend the function; it was called with float32[2, 3].")
+    assert text.rstrip().endswith("Fix the function; it was called with float32[2, 3].")
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"Custom 'divide' on CPU: its function"):
         jax.block_until_ready(jax.jit(lambda x: op(x) + 1)(X))
 

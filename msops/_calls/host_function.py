@@ -187,7 +187,7 @@ class HostFunction:
                 f"its function raised {type(error).__name__}: {error}",
                 _READ_ONLY_ADVICE
                 if "read-only" in str(error)
-                else f"Mend the function; it was called with {called_with}.",
+                else f"Fix the function; it was called with {called_with}.",
                 [_traceback_text(error)],
             )
         )

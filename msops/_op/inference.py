@@ -545,7 +545,7 @@ def _read_shape(value: Sequence[Any], who: str, source: str) -> Shape:
                     who,
                     f"expected from {source} at most {HIGHEST_RANK} dimensions with less than "
                     f"2**59 entries in all; got {dims}",
-                    "Mend the shape; a kernel with several outputs infers them only if op info "
+                    "Fix the shape; a kernel with several outputs infers them only if op info "
                     "lists them.",
                 )
             )

@@ -12,7 +12,7 @@ from msops.errors import OpInfoTypeError, explain
 _SCALARS = {bool: "bool", int: "int", float: "float", str: "str"}
 
 REQUIRED: Any = object()
-"""Stands for the default of an attribute of any type that a call must give."""
+"""Marks the default of an attribute of any type that a call must give."""
 
 
 def declare_attributes(

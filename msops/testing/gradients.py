@@ -45,7 +45,7 @@ def check_gradient(subject: Subject) -> Finding:
             check,
             f"it differs from finite differences in {precision}",
             lines,
-            "Mend the bprop, or the jvp rule; if the inputs lie at a kink (of relu, max), check it "
+            "Fix the bprop, or the jvp rule; if the inputs lie at a kink (of relu, max), check it "
             "elsewhere.",
         )
     return passed(check, f"as finite differences in {precision}, {_DIRECTIONS} directions an input")

@@ -43,7 +43,7 @@ def check_shapes(subject: Subject) -> Finding:
     return passed(check, told)
 
 
-_INFER_REMEDY = "Mend out_shape and out_dtype, or the kernel: one of them is wrong."
+_INFER_REMEDY = "Fix out_shape and out_dtype, or the kernel: one of them is wrong."
 
 
 def check_inputs(subject: Subject) -> Finding:
@@ -138,7 +138,7 @@ def check_vmap(subject: Subject) -> Finding:
             check,
             f"vmap differs from a loop over {_MAPPED} elements",
             lines,
-            "Mend Custom(vmap=): 'expand_dims' and 'broadcast_all' promise that the kernel takes "
+            "Fix Custom(vmap=): 'expand_dims' and 'broadcast_all' promise that the kernel takes "
             "a leading axis; 'sequential' always works.",
         )
     return passed(check, f"as a loop over {_MAPPED} elements, {len(choices)} choices of inputs")
@@ -186,7 +186,7 @@ def check_sharding(subject: Subject) -> Finding:
             check,
             "results of divided inputs differ from those on one device",
             lines,
-            "Mend the op's sharding rule: a dimension it names in every output must be independent "
+            "Fix the op's sharding rule: a dimension it names in every output must be independent "
             "in the kernel.",
         )
     return passed(check, f"as on one device, with {', '.join(map(str, choices))}")

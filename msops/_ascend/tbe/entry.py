@@ -271,7 +271,7 @@ def _converts(have: str, wanted: str, first: str | None) -> bool:
 
 
 def holds(count: int, port: EntryPort) -> str | None:
-    """Tells what a tensor of so many elements is: the port "laid out", "as it is", or None."""
+    """Returns what a tensor of so many elements is: the port "laid out", "as it is", or None."""
     if count == _count(port.shape):
         return "laid out"
     # On Ascend a tensor of one dimension stands in order at the start of its blocks.

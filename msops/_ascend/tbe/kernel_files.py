@@ -61,7 +61,7 @@ class KernelScope(ModuleScope):
         fromlist: tuple[str, ...] | None = (),
         level: int = 0,
     ) -> Any:
-        """Stands for ``__import__`` inside a kernel."""
+        """Replaces ``__import__`` inside a kernel."""
         module = super().import_module(name, globals, locals, fromlist, level)
         for wanted in fromlist or ():
             # An ImportError, since kernels try one name and then another.
