@@ -7,6 +7,9 @@
 
 The bound must hold whatever the data are: `i` changes only by one constant in each iteration, and
 nothing in the body changes `n`. Once the condition is false nothing changes it again.
+
+Where the condition is the bound alone, an index `i` before the step is the loop's variable, so that
+accesses are affine in it and the loop can be parallel.
 """
 
 from __future__ import annotations
@@ -27,14 +30,48 @@ def iterations(node: ast.While) -> ast.Call | None:
     return next((found for part in _conjuncts(node.test) if (found := _range(node, part))), None)
 
 
-def as_for(node: ast.While, fresh: Callable[[str], str]) -> ast.For:
-    """Returns a loop over `iterations` that does the same."""
+def as_for(node: ast.While, before: list[ast.stmt], fresh: Callable[[str], str]) -> ast.For:
+    """Returns a loop over `iterations` that does the same, after some statements of its block."""
     span = iterations(node)
     assert span is not None
-    body = node.body
+    counter, variable = ast.unparse(span.args[0]), fresh("step")
+    span.args[0] = _start(counter, before) or span.args[0]
     if len(_conjuncts(node.test)) > 1:
-        body = [placed(ast.If(node.test, body, []), node)]
-    return placed(ast.For(ast.Name(fresh("step"), ast.Store()), span, body, []), node)
+        # Iterations after the last one go on counting, while `i` stays.
+        body: list[ast.stmt] = [placed(ast.If(node.test, node.body, []), node)]
+    else:
+        end = next(at for at, part in enumerate(node.body) if counter in stored_names([part]))
+        body = [_indexed_by(variable, part, counter) for part in node.body[:end]]
+        body += node.body[end:]
+    return placed(ast.For(ast.Name(variable, ast.Store()), span, body, []), node)
+
+
+def _start(counter: str, before: list[ast.stmt]) -> ast.expr | None:
+    """Returns the constant that a counter is after some statements; None for anything else."""
+    for statement in reversed(before):
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int())) if (
+                name == counter
+            ):
+                return copied(statement.value)
+        if counter in stored_names([statement]):
+            return None
+    return None
+
+
+def _indexed_by(variable: str, statement: ast.stmt, counter: str) -> ast.stmt:
+    """Returns a statement whose indices have the loop's variable instead of the counter."""
+
+    def renamed(name: ast.AST) -> ast.AST | None:
+        assert isinstance(name, ast.Name)
+        return placed(load(variable), name) if name.id == counter else None
+
+    def replace(node: ast.AST) -> ast.AST:
+        assert isinstance(node, ast.Subscript)
+        index = copied(node.slice, renamed, (ast.Name,))
+        return placed(ast.Subscript(copied(node.value), index, node.ctx), node)
+
+    return copied(statement, replace, (ast.Subscript,))
 
 
 def _conjuncts(test: ast.expr) -> list[ast.expr]:

@@ -159,15 +159,18 @@ class _Rewriting:
 
 def plain(body: list[ast.stmt], fresh: Callable[[str], str]) -> list[ast.stmt]:
     """Returns statements of which each has one target, and each loop is a `for` of one variable."""
-    return [made for statement in body for made in _plain(statement, fresh)]
+    made: list[ast.stmt] = []
+    for statement in body:
+        made += _plain(statement, made, fresh)
+    return made
 
 
-def _plain(node: ast.stmt, fresh: Callable[[str], str]) -> list[ast.stmt]:
+def _plain(node: ast.stmt, before: list[ast.stmt], fresh: Callable[[str], str]) -> list[ast.stmt]:
     for part in ("body", "orelse"):
         if hasattr(node, part):
             setattr(node, part, plain(getattr(node, part), fresh))
     if isinstance(node, ast.While):
-        return [as_for(node, fresh)]
+        return [as_for(node, before, fresh)]
     if isinstance(node, ast.For) and isinstance(node.target, ast.Tuple):
         name = fresh("index")
         parts = placed(ast.Assign([node.target], load(name)), node.target)
