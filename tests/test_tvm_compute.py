@@ -462,6 +462,17 @@ def test_marks_change_nothing():
     np.testing.assert_array_equal(run(kernel, x)[0], x)
 
 
+def test_settings_for_the_compiler_after_the_results_have_no_effect():
+    def kernel(x):
+        return tvm.compute(x.shape, lambda i: x(i) + 1.0), {"enable_multicore": False}
+
+    x = np.arange(3, dtype=np.float32)
+    (got,) = run(kernel, x)
+    np.testing.assert_array_equal(got, x + 1)
+    with pytest.raises(ArgumentTypeError, match="expected a tensor or several; got dict"):
+        run(lambda x: {"enable_multicore": False}, x)
+
+
 def test_a_stage_may_be_in_the_hybrid_dsl():
     def kernel(x):
         @tvm.hybrid.script

@@ -51,9 +51,16 @@ def specialise(
             result = run(tensors, convert(dict(attributes)))
         else:
             result = run(*tensors, **attributes)
-        results = as_tensors(f"kernel {function.__name__!r}", result)
+        results = as_tensors(f"kernel {function.__name__!r}", _without_settings(result))
         flat = [tensor for part in tensors for tensor in _listed(part)]
         return lower(results, flat, function.__name__, _definition(function))
+
+
+def _without_settings(result: Any) -> Any:
+    """Returns results without the dict of settings for AKG's compiler that AKG's operators add."""
+    if isinstance(result, (tuple, list)) and len(result) > 1 and isinstance(result[-1], dict):
+        return result[:-1]
+    return result
 
 
 def _listed(part: Tensor | list[Tensor]) -> list[Tensor]:
