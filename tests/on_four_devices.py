@@ -9,7 +9,7 @@ import pytest
 from custom_ops import aot, first, loops, multiply, multiply_bprop, tbe
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from msops import Custom, errors
+from msops import Custom, errors, pyfunc
 
 P = PartitionSpec
 MESH = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
@@ -75,6 +75,50 @@ def check_split() -> None:
     np.testing.assert_array_equal(jax.jit(op)(split, split), whole * whole)
 
 
+def check_trees() -> None:
+    """Trees, keywords and attributes of an op whose calls are divided, and inside shard_map."""
+
+    def scale(inputs, *, factor=1.0):
+        calls.append(inputs["x"].shape)
+        return {"row": np.float32(factor) * inputs["x"], "sum": inputs["x"].sum(1)}
+
+    def bprop(inputs, factor, out, dout):
+        return {"x": factor * dout["row"] + dout["sum"][:, None]}, None
+
+    calls: list[tuple[int, ...]] = []
+    op = pyfunc(
+        scale,
+        out=lambda inputs: {
+            "row": inputs["x"],
+            "sum": jax.ShapeDtypeStruct(inputs["x"].shape[:1], jnp.float32),
+        },
+        bprop=bprop,
+        sharding="b i -> b i, b",
+    )
+    x = jnp.arange(24.0).reshape(8, 3)
+
+    def total(x: jax.Array) -> jax.Array:
+        results = op(inputs={"x": x}, factor=3.0)
+        return (results["row"] * results["sum"][:, None]).sum()
+
+    expected = jax.grad(lambda x: (3 * x * x.sum(1)[:, None]).sum())(x)
+    for types in (AxisType.Auto, AxisType.Explicit):
+        mesh = jax.make_mesh((4,), ("i",), axis_types=(types,))
+        sharded = jax.device_put(x, NamedSharding(mesh, P("i")))
+        calls.clear()
+        with jax.set_mesh(mesh):
+            results = jax.jit(lambda x: op({"x": x}, factor=2.0))(sharded)
+            np.testing.assert_allclose(results["row"], 2 * x)
+            np.testing.assert_allclose(results["sum"], x.sum(1))
+            assert results["sum"].sharding.is_equivalent_to(NamedSharding(mesh, P("i")), 1)
+            np.testing.assert_allclose(jax.jit(jax.grad(total))(sharded), expected)
+        assert set(calls) == {(2, 3)}
+    local = jax.shard_map(
+        lambda x: op({"x": x})["sum"], mesh=MESH, in_specs=P("i"), out_specs=P("i")
+    )
+    np.testing.assert_allclose(jax.jit(local)(x), x.sum(1))
+
+
 check(aot("Multiply", bprop=multiply_bprop))
 print("aot ok")
 check(Custom(np.multiply, first, first, bprop=multiply_bprop))
@@ -87,3 +131,5 @@ check(tbe(lambda te, x, y: te.vmul(x, y)))
 print("tbe ok")
 check_effects()
 print("effects ok")
+check_trees()
+print("trees ok")

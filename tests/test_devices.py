@@ -25,5 +25,5 @@ def test_ops_on_four_devices() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    parts = ["aot", "pyfunc", "loops", "tbe", "effects"]
+    parts = ["aot", "pyfunc", "loops", "tbe", "effects", "trees"]
     assert done.stdout.splitlines() == [f"{part} ok" for part in parts]

@@ -404,6 +404,50 @@ def test_a_cpp_function_takes_attributes_without_op_info(tmp_path: Path) -> None
         msops.cpp(np.sin)
 
 
+def test_trees_and_attributes_are_exported(tmp_path: Path) -> None:
+    source = tmp_path / "scale.cc"
+    source.write_text(SCALE)
+    op = msops.cpp(f"{source}:Scale", out=lambda x: {"a": x, "b": SCALAR}, attrs={"alpha": 0.5})
+
+    @msops.kernel(out=lambda x: Pair(x, x))
+    def twice(x, alpha=2.0):
+        y = ml.output_tensor(x.shape, x.dtype)
+        z = ml.output_tensor(x.shape, x.dtype)
+        for i in range(x.shape[0]):
+            y[i] = alpha * x[i]
+            z[i] = y[i] + 1.0
+        return y, z
+
+    def program(x):
+        return op(x, alpha=4.0), twice(x=x, alpha=3.0)
+
+    exported = jax.export.export(jax.jit(program), disabled_checks=msops.export_checks())(VECTOR)
+    leaves_equal(exported.call(X), ({"a": 4 * X, "b": jnp.float32(4)}, Pair(3 * X, 3 * X + 1)))
+    (size,) = jax.export.symbolic_shape("n")
+    any_size = jax.export.export(
+        jax.jit(lambda x: op(x, alpha=4.0)), disabled_checks=msops.export_checks()
+    )(jax.ShapeDtypeStruct((size,), jnp.float32))
+    leaves_equal(any_size.call(X[:2]), {"a": 4 * X[:2], "b": jnp.float32(4)})
+
+
+def test_control_flow_and_checkpoints_carry_trees() -> None:
+    op = msops.pyfunc(
+        lambda state, *, rate=0.5: {"x": np.float32(rate) * state["x"], "n": state["n"] + 1},
+        out=lambda state: state,
+        bprop=lambda state, rate, out, dout: ({"x": rate * dout["x"], "n": None}, None),
+    )
+    start = {"x": X, "n": jnp.int32(0)}
+
+    def run(x):
+        steps = jax.checkpoint(lambda state, _: (op(state, rate=0.25), state["n"]))
+        return jax.lax.scan(steps, start | {"x": x}, length=3)
+
+    last, counts = jax.jit(run)(X)
+    leaves_equal(last, {"x": X / 64, "n": jnp.int32(3)})
+    assert counts.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(jax.grad(lambda x: run(x)[0]["x"].sum())(X), [1 / 64] * 3)
+
+
 def test_inputs_of_a_cpp_function_have_the_names_of_op_info(tmp_path: Path) -> None:
     source = tmp_path / "subtract.cc"
     source.write_text(
