@@ -159,6 +159,32 @@ def test_while_counts_up_and_down() -> None:
     assert everywhere(k, X).tolist() == [2, 2, 12, -2]
 
 
+def test_a_while_that_counts_is_a_loop_like_any_other() -> None:
+    def k(x):
+        i = 0
+        while i < len(x):
+            n = x.shape[0]
+            x[i] = exp(x[i]) * float32(n)
+            i += 1
+        return x
+
+    np.testing.assert_allclose(everywhere(k, X), np.exp(X) * 5, 1e-6)
+    steps = Custom(k, func_type="akg").lower_text(X, stage="steps")
+    assert "order-bound" not in steps
+
+
+def test_a_limit_that_a_helper_may_change_is_no_bound() -> None:
+    def k(x, y):
+        i = 0
+        while i < y[0]:
+            fill(a=y, value=2)
+            i += 1
+        return y
+
+    with pytest.raises(ArgumentValueError, match="has no bound that can be read off it"):
+        Custom(k, func_type="akg")
+
+
 def test_a_kernel_returns_early() -> None:
     def k(x):
         y = output_tensor(x.shape, x.dtype)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from msops._loops.frontends.hybrid.syntax import copied, load, placed, read_names, stored_names
+from msops._loops.frontends.hybrid.syntax import copied, load, placed, stored_names
 
 _DIRECTIONS: dict[type[ast.cmpop], int] = {ast.Lt: 1, ast.LtE: 1, ast.Gt: -1, ast.GtE: -1}
 _MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -97,13 +97,24 @@ def _counted(
         return None
     step = _step(node.body, counter.id)
     direction = _DIRECTIONS[sign]
-    if step is None or step * direction <= 0 or read_names(limit) & stored_names(node.body):
+    if step is None or step * direction <= 0 or _data_names(limit) & stored_names(node.body):
         return None
     end = copied(limit)
     if sign in (ast.LtE, ast.GtE):
         end = ast.BinOp(end, ast.Add(), ast.Constant(direction))
     arguments = [load(counter.id), end, ast.Constant(step)]
     return placed(ast.Call(load("range"), arguments[: 2 if step == 1 else 3], []), node.test)
+
+
+def _data_names(limit: ast.expr) -> set[str]:
+    """Returns the names whose values a limit reads; shapes do not change."""
+    match limit:
+        case ast.Attribute(attr="shape" | "dtype") | ast.Call(func=ast.Name(id="len")):
+            return set()
+        case ast.Name(id=name):
+            return {name}
+    parts = (part for part in ast.iter_child_nodes(limit) if isinstance(part, ast.expr))
+    return set().union(*map(_data_names, parts))
 
 
 def _step(body: list[ast.stmt], name: str) -> int | None:

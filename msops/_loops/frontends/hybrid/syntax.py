@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._loops.frontends.source import Source
 
 N = TypeVar("N", bound=ast.AST)
@@ -99,9 +100,11 @@ def stored_names(body: Iterable[ast.AST]) -> set[str]:
                 found.add(name)
             case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
                 found.add(name)
-            case ast.Expr(value=ast.Call(args=args)) | ast.Assign(value=ast.Call(args=args)):
+            case ast.Expr(value=ast.Call() as call) | ast.Assign(value=ast.Call() as call):
                 # A helper may assign to elements of what it is given.
-                found |= {arg.id for arg in args if isinstance(arg, ast.Name)}
+                if ast.unparse(call.func) not in INTRINSICS:
+                    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+                    found |= {arg.id for arg in given if isinstance(arg, ast.Name)}
     return found
 
 
