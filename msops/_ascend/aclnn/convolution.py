@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from msops._ascend.aclnn.dtypes import floating, promote
 from msops._ascend.aclnn.kinds import Bool, Bools, CubeMathType, Int, Ints, Tensor
-from msops._ascend.aclnn.refusal import Refused
+from msops._ascend.aclnn.outputs import Outputs, require_shape
+from msops._ascend.aclnn.refusal import Refused, WrongShape
 from msops._ascend.aclnn.table import aclnn
 
 
@@ -26,6 +27,8 @@ def convolution(
     output_padding: Ints,
     groups: Int,
     cube_math_type: CubeMathType = 0,
+    *,
+    outputs: Outputs,
 ) -> Tensor:
     """The cross-correlation of `input` with `weight`; its transpose if `transposed`.
 
@@ -39,10 +42,27 @@ def convolution(
       output_padding: how many entries a transposed result is longer by.
       groups: into how many groups the channels are divided.
       cube_math_type: has no effect here.
+      outputs: the declared output.
 
     Returns:
       [N, O, ...].
     """
+    arguments = (stride, padding, dilation, transposed, output_padding, groups)
+    return _convolve(input, weight, bias, *arguments, outputs)
+
+
+def _convolve(
+    input: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+    outputs: Outputs,
+) -> jax.Array:
     rank = weight.ndim - 2
     if rank not in (1, 2, 3) or input.ndim not in (rank + 1, rank + 2):
         raise Refused(
@@ -50,15 +70,11 @@ def convolution(
             f"{input.shape} and {weight.shape}",
             "Reshape them.",
         )
-    if input.ndim == rank + 1:
-        batch = convolution(
-            *(input[None], weight, bias, stride, padding, dilation, transposed),
-            *(output_padding, groups, cube_math_type),
-        )
-        return batch[0]
     steps, spread = _per_axis(stride, rank, "stride", 1), _per_axis(dilation, rank, "dilation", 1)
     pads = _pads(padding, rank)
-    x, w = map(floating, promote(input, weight))
+    longer = _per_axis(output_padding, rank, "outputPadding", 0) if transposed else (0,) * rank
+    has_batch = input.ndim == rank + 2
+    x, w = map(floating, promote(input if has_batch else input[None], weight))
     channels = weight.shape[0] if transposed else weight.shape[1] * groups
     if groups < 1 or x.shape[1] != channels or weight.shape[0] % groups:
         raise Refused(
@@ -66,14 +82,46 @@ def convolution(
             "groups",
             "A weight is [O, C / groups, ...], or [C, O / groups, ...] if transposed.",
         )
+    # Before anything is computed: XLA cannot count sizes beyond 64 bits.
+    axes = list(zip(x.shape[2:], w.shape[2:], steps, pads, spread, longer, strict=True))
+    extents = [(_extent_back if transposed else _extent)(*axis) for axis in axes]
+    if min(extents) < 1:
+        raise Refused(f"a window of {w.shape[2:]} does not fit {x.shape[2:]} entries", "Pad more.")
+    outer = weight.shape[1] * groups if transposed else weight.shape[0]
+    require_shape((*input.shape[: input.ndim - rank - 1], outer, *extents), outputs)
+    # What no entry is moved by means what 1 does.
+    spread = tuple(n if k > 1 else 1 for n, k in zip(spread, w.shape[2:], strict=True))
     if transposed:
-        longer = _per_axis(output_padding, rank, "outputPadding", 0)
+        steps = tuple(n if size > 1 else 1 for n, size in zip(steps, x.shape[2:], strict=True))
         y = _transposed(x, w, steps, pads, spread, longer, groups)
     else:
+        steps = tuple(n if extent > 1 else 1 for n, extent in zip(steps, extents, strict=True))
+        pads = [
+            (before, (extent - 1) * n + d * (k - 1) + 1 - size - before)
+            for extent, n, d, k, size, (before, _) in zip(
+                extents, steps, spread, w.shape[2:], x.shape[2:], pads, strict=True
+            )
+        ]
         y = jax.lax.conv_general_dilated(
             x, w, steps, pads, rhs_dilation=spread, feature_group_count=groups
         )
-    return y if bias is None else y + bias.astype(y.dtype).reshape(-1, *[1] * rank)
+    y = y if bias is None else y + bias.astype(y.dtype).reshape(-1, *[1] * rank)
+    return y if has_batch else y[0]
+
+
+def _extent(
+    size: int, window: int, step: int, pads: tuple[int, int], spread: int, longer: int
+) -> int:
+    """Returns the size of an axis of a convolution."""
+    space = size + sum(pads) - spread * (window - 1) - 1
+    return space // step + 1
+
+
+def _extent_back(
+    size: int, window: int, step: int, pads: tuple[int, int], spread: int, longer: int
+) -> int:
+    """Returns the size of an axis of a transposed convolution."""
+    return (size - 1) * step - sum(pads) + spread * (window - 1) + 1 + longer
 
 
 def _transposed(
@@ -153,15 +201,19 @@ def convolution_backward(
     Returns:
       The gradients of input, weight and bias.
     """
+    arguments = (stride, padding, dilation, transposed, output_padding, groups)
+    outputs = [jax.ShapeDtypeStruct(grad_output.shape, grad_output.dtype)]
 
     def forward(x: jax.Array, w: jax.Array) -> jax.Array:
-        return convolution(
-            x, w, None, stride, padding, dilation, transposed, output_padding, groups
-        )
+        return _convolve(x, w, None, *arguments, outputs)
 
-    y, pull_back = jax.vjp(forward, input, weight)
-    if y.shape != grad_output.shape:
-        raise Refused(f"expected gradOutput {y.shape}; got {grad_output.shape}", "Reshape it.")
+    try:
+        y, pull_back = jax.vjp(forward, input, weight)
+    except WrongShape as error:
+        raise Refused(
+            f"expected gradOutput {error.shape}; got {grad_output.shape}",
+            "It has the shape of the output.",
+        ) from error
     dx, dw = pull_back(grad_output.astype(y.dtype))
     channel = grad_output.ndim - weight.ndim + 1
     over = tuple(n for n in range(grad_output.ndim) if n != channel)

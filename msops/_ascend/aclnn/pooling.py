@@ -221,11 +221,10 @@ def max_pool_with_mask(
     Returns:
       The output; then int8 [N, C, kh * kw, (ceil(oh * ow / 16) + 1) * 32].
     """
-    window = _pair(kernel_size, "kernelSize", 1)
-    steps = _pair(stride, "stride", 1, window)
+    window, steps, counts = _mask_windows(self, kernel_size, stride, padding, dilation, ceil_mode)
     first = None if outputs is None else outputs[:1]
     result = _max_pool(self, window, steps, padding, dilation, ceil_mode, first)
-    entries = _patches(self, window, steps, padding, dilation, result.shape[-2:])
+    entries = _patches(self, window, steps, padding, counts)
     # The first place that has the greatest entry, NaN counting as one.
     place = jnp.argmax(entries, axis=-2)
     taken = place[..., None, :] == jnp.arange(math.prod(window))[:, None]
@@ -235,12 +234,29 @@ def max_pool_with_mask(
     return result, jax.lax.bitcast_convert_type(bits, np.int8)
 
 
-def _patches(
-    x: jax.Array, window: Ints, steps: Ints, padding: Ints, dilation: Ints, counts: Ints
-) -> jax.Array:
-    """Returns the entries of windows, [..., places in the window, windows]."""
+def _mask_windows(
+    x: jax.Array, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+) -> tuple[Ints, Ints, Ints]:
+    """Returns the size of the windows, the steps between them and how many there are."""
+    _check_rank(x)
+    window = _pair(kernel_size, "kernelSize", 1)
+    steps = _pair(stride, "stride", 1, window)
+    around = _pair(padding, "padding", 0, (0,))
     if any(n != 1 for n in dilation):
         raise Refused(f"expected a dilation of 1; got {list(dilation)}", "Use aclnnMaxPool.")
+    if any(2 * pad > size for pad, size in zip(around, window, strict=True)) or any(
+        pad >= extent for pad, extent in zip(around, x.shape[-2:], strict=True)
+    ):
+        raise Refused(
+            f"expected padding up to half of {window} and below {x.shape[-2:]}; got {around}",
+            "Lower it.",
+        )
+    axes = zip(x.shape[-2:], window, steps, [(pad, pad) for pad in around], strict=True)
+    return window, steps, tuple(_count(*axis, ceil_mode) for axis in axes)
+
+
+def _patches(x: jax.Array, window: Ints, steps: Ints, padding: Ints, counts: Ints) -> jax.Array:
+    """Returns the entries of windows, [..., places in the window, windows]."""
     around = _pair(padding, "padding", 0, (0,))
     lowest = jnp.asarray(-np.inf if kind_of(x.dtype) == 2 else np.iinfo(x.dtype).min, x.dtype)
     config = [(0, 0, 0)] * (x.ndim - 2) + [
@@ -274,12 +290,15 @@ def max_pool_with_mask_backward(
     ceil_mode: Bool,
 ) -> Tensor:
     """The gradient of `MaxPool2dWithMask`: that of an output goes where the mask has its bit."""
-    window = _pair(kernel_size, "kernelSize", 1)
-    steps = _pair(stride, "stride", 1, window)
-    counts = grad_output.shape[-2:]
+    window, steps, counts = _mask_windows(self, kernel_size, stride, padding, dilation, ceil_mode)
+    if grad_output.shape != (*self.shape[:-2], *counts):
+        raise Refused(
+            f"expected gradOutput {(*self.shape[:-2], *counts)}; got {grad_output.shape}",
+            "It has the shape of the output.",
+        )
 
     def entries(x: jax.Array) -> jax.Array:
-        return _patches(x, window, steps, padding, dilation, counts)
+        return _patches(x, window, steps, padding, counts)
 
     _, pull_back = jax.vjp(entries, self)
     flat = grad_output.reshape(*grad_output.shape[:-2], 1, -1)
