@@ -27,6 +27,7 @@ from msops._face.context import set_device as set_device
 from msops._face.gradients import grad as grad
 from msops._face.gradients import value_and_grad as value_and_grad
 from msops._face.jit import jit as jit
+from msops._face.jit_config import JitConfig as JitConfig
 from msops._face.parameter import Parameter as Parameter
 from msops._face.parameter import ParameterTuple as ParameterTuple
 from msops._face.tensor import Tensor as Tensor

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from face_namespace import ms
 
-from msops import ops
+from msops import JitConfig, ops
 from msops.errors import ArgumentTypeError, ArgumentValueError, KernelError
 
 Tensor, Parameter, Cell = ms.Tensor, ms.Parameter, ms.nn.Cell
@@ -270,6 +270,16 @@ def test_set_inputs_accepts_placeholders(graph_mode):
     assert net(Tensor([1.0, 2.0])).shape == (2,)
     with pytest.raises(ArgumentTypeError, match="set_inputs expected Tensors; got object"):
         net.set_inputs(object())
+
+
+def test_a_jit_config_is_accepted_and_its_values_are_checked(graph_mode):
+    net = Scale()
+    net.set_jit_config(JitConfig(jit_level="O0", exc_mode="no_sink", topo_order="dfs"))
+    assert net(Tensor([1.0])).tolist() == [2.0]
+    with pytest.raises(ArgumentTypeError, match="set_jit_config expected a JitConfig; got str"):
+        net.set_jit_config("O0")
+    with pytest.raises(ArgumentValueError, match="expected jit_level to be one of '', 'O0', 'O1'"):
+        JitConfig(jit_level="O9")
 
 
 def test_deleted_and_replaced_attributes():

@@ -2,6 +2,6 @@
 
 May import: `_base`, `_jax_seam`.
 Modules: array_math, cell, cell_bprop, cell_containers, compiled, context, context_keywords,
-differentiation, gradients, jit, leaves, parameter, tensor, tensor_data, tensor_hooks,
+differentiation, gradients, jit, jit_config, leaves, parameter, tensor, tensor_data, tensor_hooks,
 tensor_methods, tensor_operators, tensor_text, tensor_views.
 """

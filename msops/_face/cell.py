@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import textwrap
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -12,9 +13,12 @@ import jax
 from msops._face import context
 from msops._face.cell_bprop import with_bprop
 from msops._face.compiled import Compiled
+from msops._face.jit_config import JitConfig
 from msops._face.parameter import Parameter, is_compiling
 from msops._face.tensor import Tensor
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+
+_log = logging.getLogger("msops.context")
 
 
 class Cell:
@@ -304,6 +308,22 @@ class Cell:
                         "Pass Tensor(shape=[4, None], dtype=...), say.",
                     )
                 )
+
+    def set_jit_config(self, jit_config: JitConfig) -> None:
+        """Accepts settings of MindSpore's compiler, which have no effect: XLA compiles the Cell.
+
+        Raises:
+          ArgumentTypeError: `jit_config` is no `JitConfig`.
+        """
+        if not isinstance(jit_config, JitConfig):
+            raise ArgumentTypeError(
+                explain(
+                    f"Cell {self.cls_name!r}",
+                    f"set_jit_config expected a JitConfig; got {type(jit_config).__name__}",
+                    'Pass JitConfig(jit_level="O0"), say.',
+                )
+            )
+        _log.debug("Cell %r: a JitConfig has no effect: XLA compiles it", self.cls_name)
 
     def __getstate__(self) -> dict[str, Any]:
         # A compiled program belongs to the Cell it was traced from.
