@@ -172,8 +172,7 @@ def ceil_div(a: Any, b: Any) -> Any:
 
 def _meaning(name: str) -> Callable[..., Any]:
     """Returns what a function of the compiler's table is in Python."""
-    row = FUNCTIONS[name]
-    return row.in_python or row.numpy
+    return FUNCTIONS[FUNCTIONS[name].in_hybrid or name].numpy
 
 
 abs: Unary = _meaning("abs")

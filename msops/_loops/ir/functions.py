@@ -50,7 +50,7 @@ class Function:
       is_transcendental: XLA's cost analysis counts it among the transcendentals.
       hybrid: who may call it by its name in the Hybrid DSL: kernels of func_type "akg" only, or
         those of `@kernel` too; None if nobody.
-      in_python: what it is in a `@kernel` that is called as Python, if not `numpy`.
+      in_hybrid: the function that its name means in the Hybrid DSL, if another.
       tvm_aliases: further names in `tvm.call_pure_intrin`. All functions are in `tvm`, and those of
         one argument in `topi`.
       tvm_of_integer: what `tvm` makes of an integer where the function takes floats: the integer
@@ -74,7 +74,7 @@ class Function:
     is_instruction: bool = False
     is_transcendental: bool = True
     hybrid: Literal["akg", "kernel"] | None = None
-    in_python: Callable[..., Any] | None = None
+    in_hybrid: str = ""
     tvm_aliases: tuple[str, ...] = ()
     tvm_of_integer: Literal["same"] | bool | None = None
 
@@ -255,8 +255,8 @@ FUNCTIONS: dict[str, Function] = {
     ),
     # Halves to even.
     "nearbyint": _rounding(np.rint, jax="numpy.rint", c="rint", is_instruction=True),
-    # Halves away from zero, as C's; numpy's and Python's round them to even.
-    "round": _rounding(_round_half_away, hybrid="kernel", in_python=np.round),
+    # Halves away from zero, as C's and TVM's; Python rounds them to even, and so the Hybrid DSL.
+    "round": _rounding(_round_half_away, hybrid="kernel", in_hybrid="nearbyint"),
     "abs": Function(
         numpy=np.abs,
         domain="number",

@@ -144,7 +144,8 @@ def unary(typing: Typing, node: ast.AST, op: UnaryOp, operand: Expr) -> Expr:
 
 def function(typing: Typing, node: ast.AST, name: str, args: tuple[Expr, ...]) -> Expr:
     """Returns a call of an IR function; integer constants become floats where it takes those."""
-    row = FUNCTIONS[name]
+    function = FUNCTIONS[name].in_hybrid or name
+    row = FUNCTIONS[function]
     if len(args) == 2:
         args = typing.agree(node, args[0], args[1], f"'{name}'")
     if row.domain == "float":
@@ -164,10 +165,10 @@ def function(typing: Typing, node: ast.AST, name: str, args: tuple[Expr, ...]) -
             node, f"'{name}' takes {wanted}; got {dtype}", f"Convert its input: {cast}(x)."
         )
     if not row.to_bool and len(args) == 1 and isinstance(args[0], Const):
-        folded = _folded(name, args[0])
+        folded = _folded(function, args[0])
         if folded is not None:
             return folded
-    return FunctionCall(name, args, "bool" if row.to_bool else dtype)
+    return FunctionCall(function, args, "bool" if row.to_bool else dtype)
 
 
 def _folded(name: str, arg: Const) -> Const | None:
