@@ -285,6 +285,23 @@ def test_keyword_only_defaults_do_not_keep_ops_apart() -> None:
     assert operator_of(make()) is operator_of(make())
 
 
+def test_changed_defaults_of_one_function_are_not_those_of_another() -> None:
+    def make() -> Any:
+        def add(x, step=1):
+            return x + np.float32(step)
+
+        return add
+
+    one, other = make(), make()
+    first_op, other_op = Custom(one, first, first), Custom(other, first, first)
+    for op in (first_op, other_op):
+        np.testing.assert_array_equal(op(X), X + 1)
+    one.__defaults__ = (10,)
+    np.testing.assert_array_equal(first_op(X), X + 10)
+    for op in (other_op, Custom(other, first, first)):
+        np.testing.assert_array_equal(op(X), X + 1)
+
+
 def test_op_in_a_bprop_may_be_reset_while_others_share() -> None:
     inner = aot("ScaleSum", lambda x: x[:1], first).add_prim_attr("scale", 2.0)
 

@@ -110,15 +110,19 @@ def by_live_value(function: Callable[..., Any]) -> Hashable:
     """Returns a key, equal only for functions that behave alike at every future call.
 
     For kernels that run again and again: globals may differ over time but are the same dict, and
-    closures share the very cells, since a counter in a closure belongs to one function.
+    closures share the very cells, since a counter in a closure belongs to one function. So do
+    defaults and attributes, which may be assigned to.
     """
-    if not isinstance(function, types.FunctionType) or function.__dict__:
+    if (
+        not isinstance(function, types.FunctionType)
+        or function.__dict__
+        or function.__defaults__
+        or function.__kwdefaults__
+    ):
         return ByIdentity(function)
     return (
         function.__code__,
         ByIdentity(function.__globals__),
-        by_value(function.__defaults__),
-        by_value(_keyword_defaults(function)),
         tuple(ByIdentity(cell) for cell in function.__closure__ or ()),
     )
 
