@@ -148,9 +148,16 @@ def decode_text(type_name: str, text: str) -> object:
         return _convert(_SCALAR_TEXTS[scalar](text), scalar, 0)
     stripped = text.strip()
     if depth == 2 or stripped.startswith("["):
-        return _convert(json.loads(stripped), scalar, depth)
+        return _convert(_decode_json(stripped), scalar, depth)
     parts = stripped.split(",") if stripped else []
     return tuple(decode_text(_SCALAR_NAMES[scalar], part.strip()) for part in parts)
+
+
+def _decode_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("lists are nested too deep") from None
 
 
 def _bool_of(text: str) -> bool:

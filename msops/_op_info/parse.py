@@ -63,8 +63,18 @@ def read_reg_info(
     if reg_info is None:
         reg_info = getattr(func, "reg_info", None)
     infos: dict[str, OpInfo] = {}
-    for item in _flatten(reg_info, who):
-        info = read_op_info(item, func_type, who, imply_type)
+    try:
+        read = [read_op_info(item, func_type, who, imply_type) for item in _flatten(reg_info, who)]
+    except RecursionError:
+        raise OpInfoValueError(
+            explain(
+                who,
+                "expected op info as a dict, its JSON text, or a list of them; got lists or dicts "
+                "that hold themselves, or are nested too deep",
+                "Pass what CustomRegOp(...).get_op_info() returns.",
+            )
+        ) from None
+    for info in read:
         if infos.setdefault(info.target, info) != info:
             raise OpInfoValueError(
                 explain(
