@@ -436,6 +436,51 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "Cast to 32 bits (x.astype(np.float32)), set jax.config.update('jax_enable_x64', True), "
         "call inside jax.enable_x64(True), or pass msops.Tensors, which keep their width.",
     ),
+    "an int that is too large": (
+        lambda: Custom(np.sin, first, first)(2**100),
+        errors.ArgumentValueError,
+        f"Custom 'sin': expected input 0 to fit 32 bits; got {2**100}.\n"
+        "Pass a float, or an array of a type that holds it.",
+    ),
+    "an int that is too large to print": (
+        lambda: jax.jit(lambda x: Custom(np.add, first, first)(x, -(10**9999)))(X),
+        errors.ArgumentValueError,
+        "Custom 'add': expected input 1 to fit 32 bits; got an int of 33216 bits.\n"
+        "Pass a float, or an array of a type that holds it.",
+    ),
+    "masked array": (
+        lambda: Custom(np.sin, first, first)(np.ma.masked_less(np.float32([1, 2]), 2)),
+        errors.ArgumentTypeError,
+        "Custom 'sin': expected an array for input 0; got a masked array, whose mask would be "
+        "lost.\nPass x.filled(value), or the mask as an input of its own.",
+    ),
+    "masked array as Tensor": (
+        lambda: Tensor(np.ma.masked_less(np.float32([1, 2]), 2)),
+        errors.ArgumentTypeError,
+        "Tensor: input_data is a masked array, whose mask would be lost.\n"
+        "Pass x.filled(value), and the mask as a Tensor of its own.",
+    ),
+    "masked array as result": (
+        lambda: Custom(lambda x: np.ma.masked_less(x, 2), first, first)(X),
+        errors.InferenceTypeError,
+        "Custom '<lambda>' on CPU: expected an array for output 0; its function returned a masked "
+        "array, whose mask would be lost.\n"
+        "Return result.filled(value), or the mask as an output of its own.",
+    ),
+    "op info nested too deep": (
+        lambda: Custom(np.sin, first, first, reg_info="[" * 100000 + "]" * 100000),
+        errors.OpInfoValueError,
+        "Custom 'sin': expected op info as a dict, its JSON text, or a list of them; got lists or "
+        "dicts that hold themselves, or are nested too deep.\n"
+        "Pass what CustomRegOp(...).get_op_info() returns.",
+    ),
+    "op info that holds itself": (
+        lambda: Custom(np.sin, first, first, reg_info=endless({})),
+        errors.OpInfoValueError,
+        "Custom 'sin': expected op info as a dict, its JSON text, or a list of them; got lists or "
+        "dicts that hold themselves, or are nested too deep.\n"
+        "Pass what CustomRegOp(...).get_op_info() returns.",
+    ),
     "platform of register_ffi_targets": (
         lambda: __import__("msops").register_ffi_targets("abacus"),
         errors.ArgumentValueError,

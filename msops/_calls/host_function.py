@@ -288,6 +288,15 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 
 
 def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarray:
+    if isinstance(value, np.ma.MaskedArray):
+        raise InferenceTypeError(
+            explain(
+                who,
+                f"expected an array for output {index}; its function returned a masked array, "
+                "whose mask would be lost",
+                "Return result.filled(value), or the mask as an output of its own.",
+            )
+        )
     try:
         array = np.asarray(value)
     except Exception as error:  # a list of rows that differ in length, say

@@ -80,6 +80,14 @@ def _as_numpy(data: Any, dtype: DType | None) -> np.ndarray:
                 "Convert it with numpy first.",
             )
         )
+    if isinstance(data, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            explain(
+                "Tensor",
+                "input_data is a masked array, whose mask would be lost",
+                "Pass x.filled(value), and the mask as a Tensor of its own.",
+            )
+        )
     try:
         array = np.array(data)
     except ValueError as error:

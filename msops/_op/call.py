@@ -13,6 +13,7 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 
 from msops._base.dtypes import DType, as_dtype, is_known
+from msops._jax_seam import x64_enabled
 from msops._op_info import OpInfo, bind_attributes, call_attribute_names, call_attributes
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
@@ -324,15 +325,18 @@ def _as_mindspores_number(value: Any, what: str, who: str) -> np.generic:
     if isinstance(value, (float, np.float32)):
         with np.errstate(over="ignore"):
             return np.float32(value)
-    if not -(2**63) <= value < 2**63:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected {what} to fit 64 bits; got {value}",
-                "An int beside Tensors is Int64; pass a float.",
-            )
-        )
+    _refuse_wide(value, 64, what, "An int beside Tensors is Int64; pass a float.", who)
     return np.int64(value)
+
+
+def _refuse_wide(value: int, bits: int, what: str, remedy: str, who: str) -> None:
+    """Raises for an int that a signed type of so many bits does not hold."""
+    if value.bit_length() < bits or value == -(2 ** (bits - 1)):
+        return
+    shown = value if value.bit_length() < 200 else f"an int of {value.bit_length()} bits"
+    raise ArgumentValueError(
+        explain(who, f"expected {what} to fit {bits} bits; got {shown}", remedy)
+    )
 
 
 def _count_tensors(args: Sequence[Any], info: OpInfo | None, who: str) -> int:
@@ -394,7 +398,19 @@ def as_array(value: Any, what: str, who: str) -> Any:
 
     Raises:
       ArgumentTypeError: it is no such array; `what` and `who` are for the message.
+      ArgumentValueError: it is an int that JAX's type of ints cannot hold.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected an array for {what}; got a masked array, whose mask would be lost",
+                "Pass x.filled(value), or the mask as an input of its own.",
+            )
+        )
+    if isinstance(value, int):
+        remedy = "Pass a float, or an array of a type that holds it."
+        _refuse_wide(value, 64 if x64_enabled() else 32, what, remedy, who)
     if isinstance(value, (np.ndarray, np.generic)):
         if is_known(value.dtype):
             native = value.dtype.newbyteorder("=")
@@ -438,14 +454,8 @@ def freeze_attribute(value: Any, name: str, who: str) -> Hashable:
 def _frozen(value: Any, name: str, who: str) -> Hashable:
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected attribute '{name}' to fit 64 bits; got {value}",
-                "A kernel reads it as int64_t.",
-            )
-        )
+    if isinstance(value, int):
+        _refuse_wide(value, 64, f"attribute '{name}'", "A kernel reads it as int64_t.", who)
     if isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
