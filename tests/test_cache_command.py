@@ -97,6 +97,18 @@ def test_sizes_have_units(
     assert told(capsys, "ls").split("  ")[-3].strip() == text
 
 
+def test_a_folder_that_is_a_loop_of_links_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "loop" / "cache"))
+    with pytest.raises(SystemExit):
+        run_command("cache", "size")
+    shown = capsys.readouterr().err
+    assert "MSOPS_CACHE_DIR: expected a folder; got" in shown
+    assert "Traceback" not in shown
+
+
 def test_without_an_action_the_libraries_are_listed(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -194,6 +194,9 @@ def test_usage(tmp_path):
     missing = msops("run", "none.py", cwd=tmp_path)
     assert missing.returncode == 2
     assert "no such script: none.py" in missing.stderr
+    long = msops("run", "a" * 5000, cwd=tmp_path)
+    assert long.returncode == 2
+    assert "no such script, File name too long: aaa" in long.stderr
     device = msops("run", "--device", "TPU", "none.py", cwd=tmp_path)
     assert device.returncode == 2
     assert "'CPU', 'GPU', 'Ascend'" in device.stderr

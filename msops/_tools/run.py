@@ -18,6 +18,7 @@ from typing import Any
 from msops._base.missing_names import describe_missing
 from msops._face import context
 from msops._tools import cache
+from msops.errors import MsopsError
 
 
 class MindSporeFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -186,14 +187,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.print_help()
         raise SystemExit(2)
     if options.command == "cache":
-        print(cache.COMMANDS[options.action][1]())
+        try:
+            print(cache.COMMANDS[options.action][1]())
+        except MsopsError as error:  # of the variables that name the folder
+            cache_parser.error(str(error))
         return
     if options.command == "doctor":
         # Here, as it imports all of msops.
         from msops._tools import doctor
 
         raise SystemExit(min(doctor.main(options.libraries), 1))
-    if not options.script.is_file():
+    try:
+        is_file = options.script.is_file()
+    except OSError as error:  # a name that is too long, say
+        run.error(f"no such script, {error.strerror}: {options.script}")
+    if not is_file:
         run.error(f"no such script: {options.script}")
     if options.device is not None:
         context.fix_device(options.device)
