@@ -15,11 +15,12 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msops import Build
+from msops import Build, Custom
 from msops._base import config
 from msops._toolchain import (
     BuildReport,
@@ -156,8 +157,12 @@ def test_a_missing_source_is_an_error_with_near_names(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("folder", ["with space", "ünï¢ode", "q'uo\"te$x;`", "-dash", "#a%b\\c"])
-@pytest.mark.parametrize("name", ["k", "a b", "-o", "@k", "$x'\"é#"])
+@pytest.mark.parametrize(
+    "folder", ["with space", "ünï¢ode", "q'uo\"te$x;`", "-dash", "#a%b\\c", "\ta b\udcff"]
+)
+@pytest.mark.parametrize(
+    "name", ["k", "a b", "-o", "@k", "$x'\"é#", "$ORIGIN", "a\tb", "a\rb\x7f", "\udcff\udcfe"]
+)
 def test_any_path_works(
     tmp_path: Path, folder: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +174,76 @@ def test_any_path_works(
     assert call(build(source, **options)) == 5
     write(tmp_path / folder / "in c" / "value$1 #.h", "#define VALUE 66\n")
     assert call(build(source, **options)) == 66
+
+
+def test_an_op_of_any_file_name_runs(tmp_path: Path) -> None:
+    text = (
+        "#include <cstdint>\n"
+        'extern "C" int Two(int, void **params, int *, int64_t **shapes, const char **, void *, '
+        "void *) {\n"
+        "  for (long i = 0; i < shapes[0][0]; ++i) static_cast<float *>(params[1])[i] = 2;\n"
+        "  return 0;\n}\n"
+    )
+    for name in ("$ORIGIN.cc", "${LIB}.cc", "a\tb.cc", "\udcff.cc"):
+        op = Custom(f"{write(tmp_path / name, text)}:Two", lambda x: x, lambda x: x)
+        assert op(np.zeros(2, np.float32)).tolist() == [2, 2]
+
+
+def test_a_name_of_two_lines_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentValueError) as caught:
+        build(write(tmp_path / "a\nb.cc", returns("1")), who=WHO)
+    assert str(caught.value) == (
+        "Custom 'op': expected a source whose name is one line; got 'a\\nb.cc'.\n"
+        "Rename the file: compilers write names into lists of one per line."
+    )
+
+
+NOBODY = 65534
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "problem"),
+    [
+        (0o777, None, "can be written by every user"),
+        (0o1777, None, "can be written by every user"),
+        (0o755, NOBODY, "belongs to user nobody"),
+        (0o775, None, ""),
+        (0o700, None, ""),
+    ],
+)
+def test_a_cache_folder_that_others_may_write_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, owner: int | None, problem: str
+) -> None:
+    if owner is not None and os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(mode)
+    if owner is not None:
+        os.chown(folder, owner, -1)
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(folder))
+    source = write(tmp_path / "op.cc", returns("1"))
+    if problem:
+        assert message_of(source) == (
+            f"Custom 'op': the cache folder {folder} {problem}, who could put libraries into it "
+            "that then run in this process.\n"
+            "Set MSOPS_CACHE_DIR to a folder of your own (chmod o-w), or MSOPS_CACHE_TRUST=1 if "
+            "you trust those users."
+        )
+        monkeypatch.setenv("MSOPS_CACHE_TRUST", "1")
+    assert call(build(source, who=WHO)) == 1
+
+
+def test_the_cache_folder_is_made_for_its_user_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "new" / "cache"))
+    umask = os.umask(0)
+    try:
+        assert call(build(write(tmp_path / "op.cc", returns("1")), who=WHO)) == 1
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "new" / "cache").stat().st_mode & 0o777 == 0o700
 
 
 def test_headers_beside_the_source_come_before_include_dirs(tmp_path: Path) -> None:

@@ -23,6 +23,11 @@ def cache_dir() -> Path:
     return _folder("XDG_CACHE_HOME", base) / "msops"
 
 
+def trusts_cache() -> bool:
+    """Returns whether a cache folder that others may write is used (``MSOPS_CACHE_TRUST``)."""
+    return _switch("MSOPS_CACHE_TRUST", default=False)
+
+
 def library_path() -> list[Path]:
     """Returns the folders of ``MSOPS_LIBRARY_PATH`` that hold libraries for loaded programs."""
     return _folders("MSOPS_LIBRARY_PATH")

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import importlib
 import logging
+import os
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -118,7 +119,10 @@ def remember_library(library: _toolchain.Library, who: str) -> None:
     """Makes the library known to the handlers, which open it, by its hash."""
     _toolchain.check_opening(library, who)
     native_module().register_library(
-        library.hash, str(library.path), str(library.origin or ""), library.old_string_abi
+        library.hash,
+        os.fsencode(library.path),
+        os.fsencode(library.origin or ""),
+        library.old_string_abi,
     )
     _remembered.add(library.hash)
 

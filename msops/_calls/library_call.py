@@ -60,7 +60,8 @@ class LibraryCall(ProcessCall):
         """Returns library, kernel and attributes."""
         return {
             "library": self.library.hash,
-            "library_name": self.library.name,
+            # A program's text is UTF-8, and a file's name need not be.
+            "library_name": self.library.name.encode("utf-8", "backslashreplace").decode(),
             self._KERNEL: self.kernel_name,
             "attributes": {name: ffi_value(value) for name, value in self.attributes},
             "reentrant": self.reentrant,

@@ -42,7 +42,8 @@ def name_of(func: Any) -> str:
     if isinstance(func, str):
         # A path is not part of a name: programs would differ by where they were made.
         _, colon, symbol = func.rpartition(":")
-        return (symbol if colon else PurePath(func).name) or func
+        shown = (symbol if colon else PurePath(func).name) or func
+        return shown.encode("utf-8", "backslashreplace").decode()
     while isinstance(func, functools.partial):
         func = func.func
     name = getattr(func, "__name__", None)

@@ -178,6 +178,14 @@ def make_plan(
         for unit in dict.fromkeys(options.sources if suffix == ".so" else ())
     )
     source = source.absolute()
+    if "\n" in source.name:
+        raise ArgumentValueError(
+            explain(
+                who,
+                f"expected a source whose name is one line; got {source.name!r}",
+                "Rename the file: compilers write names into lists of one per line.",
+            )
+        )
     language = LANGUAGES.get(source.suffix)
     if language is None:
         raise ArgumentValueError(
@@ -370,7 +378,8 @@ def _run_step(
 
 
 def _read_depfile(path: Path) -> tuple[str, ...]:
-    return parse_depfile(path.read_text(encoding="utf-8", errors="surrogateescape"))
+    # Read as bytes: a file's name may hold a carriage return.
+    return parse_depfile(path.read_bytes().decode("utf-8", "surrogateescape"))
 
 
 def _flag_folders(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -142,23 +143,19 @@ def parse_depfile(text: str) -> tuple[str, ...]:
     """Returns the prerequisites in the make rule that gcc, clang and nvcc write for ``-MD``.
 
     Args:
-      text: one rule; in a path, a space is written ``\\ ``, ``#`` as ``\\#`` and ``$`` as ``$$``.
+      text: one rule; in a path, a space or tab has a backslash before it, and twice the backslashes
+        that it follows; ``#`` is written ``\\#`` and ``$`` as ``$$``.
     """
     _, _, body = text.replace("\\\n", " ").partition(":")
-    paths: list[str] = []
-    current = ""
-    position = 0
-    while position < len(body):
-        pair = body[position : position + 2]
-        if pair in ("\\ ", "\\#", "$$"):
-            current += pair[1]
-            position += 2
-            continue
-        if pair[0].isspace():
-            paths.append(current)
-            current = ""
+    paths = [""]
+    for backslashes, character in re.findall(r"(\\*)(\$\$|[^\\])", f"{body}\n", re.DOTALL):
+        if character in (" ", "\t") and len(backslashes) % 2:
+            paths[-1] += backslashes[: len(backslashes) // 2] + character
+        elif character in (" ", "\t", "\n"):
+            paths[-1] += backslashes
+            paths.append("")
+        elif character == "#" and backslashes:
+            paths[-1] += f"{backslashes[1:]}#"
         else:
-            current += pair[0]
-        position += 1
-    paths.append(current)
+            paths[-1] += f"{backslashes}{character[-1]}"
     return tuple(dict.fromkeys(path for path in paths if path))

@@ -24,7 +24,10 @@ import fcntl
 import functools
 import hashlib
 import os
+import pwd
+import re
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -44,6 +47,8 @@ STORE_VARIABLES = ("MSOPS_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
 # An orphaned compiler may still write after its Python process was killed; not for this long.
 _ABANDONED_AFTER_S = 3600
 _ATTEMPTS = 8
+# The dynamic linker replaces $ORIGIN and the like in a path that it opens.
+_PLAIN = re.compile(r"[$\x00-\x1f\x7f\ud800-\udfff]")
 _held: set[int] = set()
 _swept: set[Path] = set()
 
@@ -89,7 +94,7 @@ class ObjectStore:
 
     def object_path(self, digest: str, name: str) -> Path:
         """Returns where the library with content hash `digest` lies under the name `name`."""
-        return self.root / "objects" / digest[:2] / digest / name
+        return self.root / "objects" / digest[:2] / digest / _PLAIN.sub("_", name)
 
     def load(self, digest: str, name: str) -> bytes | None:
         """Returns the content of an object, or None if it is absent or damaged."""
@@ -113,8 +118,12 @@ class ObjectStore:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Turns an operating system's refusal inside the block into an error with the remedy."""
+        """Makes the folder; turns an operating system's refusal inside the block into an error."""
         try:
+            # Whatever the umask: nobody else may write it.
+            with contextlib.suppress(FileExistsError):
+                self.root.parent.mkdir(parents=True, exist_ok=True)
+                self.root.mkdir(mode=0o700)
             yield
         except FileNotFoundError as error:
             raise self.vanished() from error
@@ -188,8 +197,46 @@ class ObjectStore:
 
 
 def open_store(who: str) -> ObjectStore:
-    """Returns the cache folder that the environment names now."""
-    return ObjectStore(config.cache_dir(), who)
+    """Returns the cache folder that the environment names now.
+
+    Raises:
+      BuildError: others could put libraries into it.
+    """
+    store = ObjectStore(config.cache_dir(), who)
+    _check_owner(store)
+    return store
+
+
+def _check_owner(store: ObjectStore) -> None:
+    """Raises if somebody else may write the folder: what lies in it runs in this process."""
+    try:
+        status = store.root.stat()
+    except OSError:  # not there, and made with our own rights
+        return
+    # Root may do all things anyway; a group may share a folder.
+    if status.st_uid not in (os.geteuid(), 0):
+        problem = f"belongs to user {_user_name(status.st_uid)}"
+    elif status.st_mode & stat.S_IWOTH:
+        problem = "can be written by every user"
+    else:
+        return
+    if not config.trusts_cache():
+        raise BuildError(
+            explain(
+                store.who,
+                f"the cache folder {store.root} {problem}, who could put libraries into it that "
+                "then run in this process",
+                "Set MSOPS_CACHE_DIR to a folder of your own (chmod o-w), or MSOPS_CACHE_TRUST=1 "
+                "if you trust those users.",
+            )
+        )
+
+
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
 
 
 def read_verified(path: Path, digest: str) -> bytes | None:
