@@ -87,7 +87,7 @@ def make_inputs(name: str, entries: Sequence[Any]) -> list[np.ndarray]:
 @functools.cache
 def _c_op(name: str) -> msops.Custom:
     source = Path(__file__).parent / "loops_c" / f"{name}.c"
-    library = _toolchain.build(source, flags=_C_FLAGS, who="benchmarks").path
+    library = _toolchain.build(source, options=msops.Build(flags=_C_FLAGS), who="benchmarks").path
     shape = {"edit_distance": lambda s, t: [s[0] + 1, t[0] + 1], "triangular_solve": lambda a, y: y}
     return msops.Custom(
         f"{library}:{name}", shape.get(name, lambda x, *_: x), lambda x, *_: x, "aot"

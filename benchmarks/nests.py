@@ -22,6 +22,9 @@ from timing import Times, take_turns
 
 import msops
 from msops import _toolchain
+from msops._loops.frontends.program import read_kernel
+from msops._loops.frontends.spec import Spec
+from msops._loops.specialisation import Specialisation
 
 try:
     import numba
@@ -44,6 +47,7 @@ _C_FLAGS = ("-O3", "-march=native", "-fno-math-errno")
 # Sums are taken in other orders, and a rounding may decide how long a point stays bounded.
 _TOLERANCE = 3e-3
 _LEAST_EQUAL = 0.99
+_MOST_LOSS = 1.2
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Measured:
       label: name and length.
       chosen: "native" or "xla".
       is_close: the estimates are too close to choose by.
+      estimated: by what factor the estimates of the two forms differ.
       ms: milliseconds of a call, by contender; "native" and "xla" are ours.
       first_ms: milliseconds of our first call.
     """
@@ -61,6 +66,7 @@ class Measured:
     label: str
     chosen: str
     is_close: bool
+    estimated: float
     ms: dict[str, float]
     first_ms: float
 
@@ -92,7 +98,7 @@ def run(settings: Settings) -> Report:
         # What the first kernel of a process loads is none of its own.
         msops.Custom(NESTS[-1].kernel, func_type="akg")(*NESTS[-1].inputs(8))
         library = _toolchain.build(
-            Path(__file__).parent / "nests.c", flags=_C_FLAGS, who="benchmarks"
+            Path(__file__).parent / "nests.c", options=msops.Build(flags=_C_FLAGS), who="benchmarks"
         ).path
         measured = [
             _measure(nest, length, rounds, library) for nest in NESTS for length in nest.lengths
@@ -102,12 +108,12 @@ def run(settings: Settings) -> Report:
         name="nests",
         title="Loop nests that nobody tuned for",
         method=METHOD.format(rounds=rounds),
-        tables=[_summary(measured), _table(measured)],
+        tables=[_summary(measured), _table(measured), _sureness(measured)],
         verdicts=[
             judge(
                 "at most 1.2 times the faster of its own two forms",
                 {m.label: m.loss for m in measured},
-                1.2,
+                _MOST_LOSS,
             ),
             judge(
                 "none slower than 1.2 times the best of the others",
@@ -149,9 +155,19 @@ def _measure(nest: Nest, length: int, rounds: int, library: Path) -> Measured:
         label=f"{nest.name} {length}",
         chosen="native" if "CPU: native" in choice else "xla",
         is_close="close" in choice,
+        estimated=_estimated(nest, inputs),
         ms={name: _median_ms(times) for name, times in _times(functions, rounds).items()},
         first_ms=first_ms,
     )
+
+
+def _estimated(nest: Nest, inputs: Sequence[np.ndarray]) -> float:
+    """Returns by what factor the estimates of the two forms differ."""
+    specs = [Spec(array.shape, array.dtype.name) for array in inputs]
+    program = read_kernel(nest.kernel, "akg", nest.name)
+    costs = Specialisation(program.specialise(specs, {}, nest.name), None, nest.name).estimates
+    low, high = sorted((costs.xla, costs.native + costs.fusion))
+    return high / low
 
 
 def _waiting(function: Callable[..., Any], arrays: Sequence[jax.Array]) -> Callable[[], Any]:
@@ -221,6 +237,19 @@ def _table(measured: Sequence[Measured]) -> Table:
             for m in measured
         ],
     )
+
+
+def _sureness(measured: Sequence[Measured]) -> Table:
+    """Returns what is left to the estimates if closer ones are measured: `choice.SURE_FACTOR`."""
+    rows = []
+    for factor in (1.0, 1.5, 2.0, 3.0, 5.0):
+        sure = [m for m in measured if m.estimated >= factor]
+        wrong = [m for m in sure if m.loss > _MOST_LOSS]
+        worst = max(sure, key=lambda m: m.loss)
+        share = f"{1 - len(sure) / len(measured):.0%}"
+        rows.append([f"{factor:g}", share, str(len(wrong)), f"{worst.loss:.2f} ({worst.label})"])
+    columns = ["estimates within", "are measured", "chosen wrong", "worst beside its other form"]
+    return Table("Choices left to estimates", columns, rows)
 
 
 def _summary(measured: Sequence[Measured]) -> Table:

@@ -21,7 +21,6 @@ from msops._loops.choice import (
     choose_for_gpu,
     estimate,
     forced,
-    is_product,
     is_quick_as_native,
 )
 from msops._loops.diagnostics import point
@@ -185,7 +184,6 @@ class Specialisation:
             and not self._checks_bounds
             and not self._raised[1]
             and not self._is_quick
-            and not is_product(self.steps)
             and not self.estimates.are_sure
             and _toolchain.has_compiler(".c")
         )
