@@ -21,7 +21,7 @@ from msops._loops.analysis.polyhedral import library as isl
 from msops._loops.analysis.polyhedral.counts import count_operations
 from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
 from msops._loops.analysis.unwritten import find_unwritten
-from msops._loops.choice import Lowering
+from msops._loops.choice import Form
 from msops._loops.errors import NotRaised
 from msops._loops.frontends import LoopProgram, Spec, read_kernel
 from msops._loops.frontends.hybrid.arithmetic import COMPARISONS as HYBRID_COMPARISONS
@@ -160,6 +160,7 @@ __all__ = [
     "Dependence",
     "Expr",
     "For",
+    "Form",
     "Function",
     "FunctionCall",
     "IRError",
@@ -171,7 +172,6 @@ __all__ = [
     "Local",
     "Loop",
     "LoopProgram",
-    "Lowering",
     "NotRaised",
     "Pass",
     "Select",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from loop_ir import Lowering, Specialisation, parse_kernel
+from loop_ir import Form, Specialisation, parse_kernel
 
 import msops
 from msops.errors import BuildError
@@ -87,7 +87,7 @@ FORCES = """kernel forces(x: float32[n], m: float32[n]) -> (f) {
 }"""
 
 
-def compiled(text: str, n: int, lower: Lowering | None = None) -> Specialisation:
+def compiled(text: str, n: int, lower: Form | None = None) -> Specialisation:
     sizes = {"n // 2": n // 2, "n - 1": n - 1, "n, n": f"{n}, {n}", "[n]": f"[{n}]"}
     for expression, value in sizes.items():
         text = text.replace(expression, str(value))
@@ -118,14 +118,14 @@ def compiled(text: str, n: int, lower: Lowering | None = None) -> Specialisation
         (FORCES, 1024, "native", "xla"),
     ],
 )
-def test_what_is_chosen(text: str, n: int, cpu: Lowering, gpu: Lowering) -> None:
+def test_what_is_chosen(text: str, n: int, cpu: Form, gpu: Form) -> None:
     kernel = compiled(text, n)
     assert [kernel.lowering(platform) for platform in ("cpu", "cuda", "tpu")] == [cpu, gpu, "xla"]
 
 
 @pytest.mark.parametrize("text", [ADD, IN_ORDER])
 @pytest.mark.parametrize("lower", ["xla", "native"])
-def test_what_is_asked_for_is_chosen(text: str, lower: Lowering) -> None:
+def test_what_is_asked_for_is_chosen(text: str, lower: Form) -> None:
     kernel = compiled(text, 8, lower)
     assert [kernel.lowering(platform) for platform in ("cpu", "cuda")] == [lower, lower]
     assert kernel.lowering("tpu") == "xla"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from msops._op.traced import Traced
 from msops._op_info import OpInfo
 
 
-class OpaqueBackend:
+class OpaqueBackend(abc.ABC):
     """A backend whose kernels are called as they are; a func_type adds how it reads them."""
 
     guard = ""
@@ -42,13 +43,13 @@ class OpaqueBackend:
         """Returns None: the kernel is no JAX code."""
         return None
 
+    @abc.abstractmethod
     def call(self, kernel: Any, request: Request) -> ProcessCall | None:
         """Returns what one call becomes; None where the kernel cannot run on the platform."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def division(self, kernel: Any, request: Request) -> Division:
         """Returns "parts" where the kernel itself runs; host callbacks take whole arrays."""
-        raise NotImplementedError
 
     def lower(
         self, kernel: Any, request: Request, lowering: seam.Lowering, operands: Sequence[Any]

@@ -157,7 +157,6 @@ def new_linear_primitive(
     name: str,
     function: Callable[..., Sequence[Any]],
     transpose: Callable[..., Sequence[Any]],
-    batch: Callable[..., Any],
     infer: Callable[..., Sequence[Any]] | None = None,
     is_fixed: bool = True,
 ) -> core.Primitive:
@@ -169,7 +168,6 @@ def new_linear_primitive(
         arguments in which it is linear.
       transpose: ``(args, cotangents, **params) -> cotangents of the linear arguments``, `args`
         without those.
-      batch: ``(args, dims, linear, **params) -> (results, dims)``.
       infer: ``(*args, **params) -> results`` as `jax.ShapeDtypeStruct`s; by default `function` is
         traced for them.
       is_fixed: whether equal calls do the same at any time, so that eager ones are compiled once.
@@ -199,6 +197,13 @@ def new_linear_primitive(
         known = args[: len(args) - linear]
         whole = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
         return [None] * len(known) + list(transpose(known, whole, linear=linear, **params))
+
+    def batch(
+        args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Sequence[Any], Sequence[int]]:
+        mapped = jax.vmap(lambda *each: function(*each, **params), in_axes=tuple(dims))
+        results = mapped(*args)
+        return results, [0] * len(results)
 
     @functools.lru_cache(maxsize=256)
     def compiled(params: tuple[tuple[str, Any], ...]) -> Callable[..., Sequence[Any]]:

@@ -34,7 +34,7 @@ from msops._loops.to_jax.raising.cost import (
 )
 from msops._loops.to_jax.raising.steps import Branch, Contract, Convolve, Loop, Step
 
-Lowering = Literal["xla", "native"]
+Form = Literal["xla", "native"]
 
 SURE_FACTOR = 2.0
 """Estimates that differ by less may be the wrong way round. In ``benchmarks/nests.py`` a quarter
@@ -64,12 +64,12 @@ class Choice:
       seconds: the time of each form by its name, if times were compared.
     """
 
-    lowering: Lowering
+    lowering: Form
     reason: str
     seconds: tuple[tuple[str, float], ...] = ()
 
 
-def forced(lowering: Lowering, why: str) -> Choice:
+def forced(lowering: Form, why: str) -> Choice:
     """Returns a choice that costs have no part in."""
     return Choice(lowering, f"{_NAMES[lowering]}, {why}")
 
@@ -142,7 +142,7 @@ def choose_for_cpu(costs: Costs, steps: tuple[Step, ...], is_quick: bool) -> Cho
     text = f"{source} {show_seconds(native)} as native code, {show_seconds(xla)} as XLA operations"
     if fusion > 0:
         text += f", of which fusing them with others may save {show_seconds(fusion)}"
-    faster: Lowering = "native" if is_quick or native + fusion < xla else "xla"
+    faster: Form = "native" if is_quick or native + fusion < xla else "xla"
     seconds = ((_NAMES["native"], native), (_NAMES["xla"], xla))
     return Choice(faster, f"{_NAMES[faster]}: {text}", seconds)
 

@@ -16,7 +16,7 @@ from msops._loops import pipeline
 from msops._loops.choice import (
     Choice,
     Costs,
-    Lowering,
+    Form,
     choose_for_cpu,
     choose_for_gpu,
     estimate,
@@ -65,7 +65,7 @@ class Specialisation:
         than a process can be.
     """
 
-    def __init__(self, kernel: Kernel, lower: Lowering | None, who: str):
+    def __init__(self, kernel: Kernel, lower: Form | None, who: str):
         self.kernel = kernel
         self._forced = lower
         self._who = who
@@ -217,7 +217,7 @@ class Specialisation:
     def _checks_bounds(self) -> bool:
         return "bounds" in config.debug()
 
-    def lowering(self, platform: str, travels: bool = False) -> Lowering:
+    def lowering(self, platform: str, travels: bool = False) -> Form:
         """Returns "xla" or "native" for one of JAX's platforms; see `choice`."""
         # Raising the loops takes longer than some kernels will in all.
         is_free = platform == "cpu" and not travels and self._forced is None

@@ -264,16 +264,6 @@ def _transpose_push(
     return pull_back(operator, call, primals, results, live, cotangents)
 
 
-def _batch_push(
-    args: Sequence[Any], dims: Sequence[Any], *, linear: int, **params: Any
-) -> tuple[Sequence[Any], Sequence[int]]:
-    def one(*values: Any) -> Sequence[Any]:
-        return _push(*values, linear=linear, **params)
-
-    results = jax.vmap(one, in_axes=tuple(dims))(*args)
-    return results, [0] * len(results)
-
-
 def _infer_push(*args: Any, call: Call, linear: int, **params: Any) -> list[Any]:
     # Without tracing the rule: reverse mode has no use for it.
     return [result for result in _split(args, call, linear)[1] if _is_float(result)]
@@ -283,7 +273,6 @@ _linear = seam.new_linear_primitive(
     "custom_push",
     _push,
     _transpose_push,
-    _batch_push,
     _infer_push,
     # A rule reads what its surroundings are when it runs, as that of a jax.custom_jvp does.
     is_fixed=False,

@@ -104,16 +104,4 @@ def _tangent_transpose(
         return traced.pullback(primals, cotangents, live)
 
 
-def _tangent_batch(
-    args: Sequence[Any], dims: Sequence[Any], *, linear: int, **params: Any
-) -> tuple[Sequence[Any], Sequence[int]]:
-    def one(*values: Any) -> Sequence[Any]:
-        return _tangent_function(*values, linear=linear, **params)
-
-    results = jax.vmap(one, in_axes=tuple(dims))(*args)
-    return results, [0] * len(results)
-
-
-_tangent = seam.new_linear_primitive(
-    "custom_tangent", _tangent_function, _tangent_transpose, _tangent_batch
-)
+_tangent = seam.new_linear_primitive("custom_tangent", _tangent_function, _tangent_transpose)

@@ -22,13 +22,14 @@ from msops import _jax_seam as seam
 from msops._backends.loops.kernels import AdjointKernel, Kernels, LoopKernel, case_of, compile_case
 from msops._backends.loops.timing import time_forms
 from msops._base.dtypes import as_dtype
+from msops._base.identity import ByIdentity
 from msops._base.logging import warn_once
 from msops._calls.library_call import AotCall
 from msops._calls.lowering import lower_call
 from msops._op.backend import Backend, Division, Trial
 from msops._op.call import Call
 from msops._op.definition import Definition
-from msops._op.identity import ByIdentity, ByValue, RunPerShape
+from msops._op.identity import ByValue, RunPerShape
 from msops._op.inference import Inference
 from msops._op.process_call import ProcessCall
 from msops._op.request import Options, Request
@@ -45,13 +46,13 @@ from msops.errors import (
 )
 
 if TYPE_CHECKING:
-    from msops._loops.choice import Lowering
+    from msops._loops.choice import Form
     from msops._loops.specialisation import Specialisation
     from msops._op.sharding_rule import ShardingRule
 
 Aliases: TypeAlias = tuple[tuple[int, int], ...]
 
-_LOWERINGS: tuple[Lowering, ...] = ("xla", "native")
+_LOWERINGS: tuple[Form, ...] = ("xla", "native")
 
 _log = logging.getLogger("msops.loops")
 
@@ -285,7 +286,7 @@ def _call_of(compiled: Specialisation, request: Request) -> ProcessCall:
     )
 
 
-def _read_lower(func: Any, options: Options, who: str) -> Lowering | None:
+def _read_lower(func: Any, options: Options, who: str) -> Form | None:
     """Returns what is forced: by the op, or by the decorator's ``compile_attrs``."""
     decorated = _decorated_attrs(func, who)
     lower = dict(options.compile_attrs).get("lower", decorated.get("lower"))

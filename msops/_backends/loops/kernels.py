@@ -10,13 +10,14 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msops._op.identity import ByIdentity, ByValue
+from msops._base.identity import ByIdentity
+from msops._op.identity import ByValue
 from msops._op.inference import require_numbers
 from msops._op.request import Request
 from msops.errors import InferenceTypeError, explain
 
 if TYPE_CHECKING:
-    from msops._loops.choice import Lowering
+    from msops._loops.choice import Form
     from msops._loops.frontends.program import LoopProgram
     from msops._loops.frontends.spec import Spec
     from msops._loops.ir.nodes import Kernel
@@ -37,7 +38,7 @@ class LoopKernel:
 
     function: ByValue
     dialect: str
-    lower: Lowering | None
+    lower: Form | None
     from_others: str
     program: LoopProgram = dataclasses.field(compare=False)
 
