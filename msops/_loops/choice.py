@@ -38,7 +38,7 @@ Form = Literal["xla", "native"]
 
 SURE_FACTOR = 2.0
 """Estimates that differ by less may be the wrong way round. In ``benchmarks/nests.py`` a quarter
-differ by less; of the other 39 one chooses a form that takes over 1.2 times as long as the other.
+differ by less; of the other 39 one or two choose a form that takes over 1.2 times as long.
 """
 
 SECONDS_PER_CALL = 4e-6
