@@ -284,16 +284,18 @@ def test_an_updated_input_is_an_output_more(caplog: pytest.LogCaptureFixture) ->
 def test_a_kernel_of_the_users_own_goes_first(tmp_path: Path) -> None:
     path = tmp_path / "mul.cc"
     kernel = (
-        "#include <cstdint>\n{}int Mul(int, void **params, int *, int64_t **shapes, "
+        '#include <cstdint>\n#include <vector>\n#include "custom_aot_extra.h"\n'
+        'extern "C" std::vector<int64_t> MulInferShape(int *, int64_t **, AotExtra *) {{\n'
+        "  return {{1}};\n}}\n{}int Mul(int, void **params, int *, int64_t **shapes, "
         "const char **, void *, void *) {{\n"
         "  static_cast<float *>(params[2])[0] = 77;\n  return 0;\n}}\n"
     )
     path.write_text(kernel.format('extern "C" '))
-    own = Custom(f"{path}:Mul", lambda x, _: [1], lambda x, _: x, "aot")
+    own = Custom(f"{path}:Mul", None, lambda x, _: x, "aot")
     assert own(X, Y).tolist() == [77]
     # Its name is not exported as written: that is an error, not another operator.
     path.write_text(kernel.format(""))
-    own = Custom(f"{path}:Mul", lambda x, _: [1], lambda x, _: x, "aot")
+    own = Custom(f"{path}:Mul", None, lambda x, _: x, "aot")
     with pytest.raises(errors.BuildError, match='Declare Mul as extern "C"'):
         own(X, Y)
 
@@ -342,6 +344,18 @@ def test_an_error_in_graph_mode_is_the_same(mode: int) -> None:
     net = Net("aclnnCat", [8, 6], msops.float32)
     with pytest.raises(errors.ArgumentTypeError, match=r"expected an int for dim; got 0\.5"):
         net([Tensor(X), Tensor(Y)], 0.5)
+
+
+def test_an_operator_is_lowered_for_every_platform() -> None:
+    op = Custom("aclnnSoftmax", lambda x, dim: x, lambda x, dim: x, "aot")
+    for platform in ("cuda", "tpu"):
+        program = jax.export.export(jax.jit(lambda x: op(x, 1)), platforms=[platform])(X)
+        assert "custom_call" not in program.mlir_module()
+
+
+def test_opcheck_passes() -> None:
+    report = msops.testing.opcheck(Custom("aclnnMul", func_type="aot"), jnp.asarray(X), Y)
+    assert report.ok, str(report)
 
 
 def test_explain_and_lower_text_say_what_runs() -> None:
