@@ -5,14 +5,17 @@
 from __future__ import annotations
 
 import gc
+import time
 import tracemalloc
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from custom_ops import FLOAT_OPS, aot, first, loops
+from custom_ops import FLOAT_OPS, aicpu, aot, first, loops
 from tbe_ops import kernel_of, op_info
 
 from msops import Custom, Tensor
@@ -311,6 +314,70 @@ def test_op_in_a_bprop_may_be_reset_while_others_share() -> None:
     make()(X, X)
     inner.add_prim_attr("scale", 3.0)
     assert make()(X, X).shape == X.shape
+
+
+def lifetime_cases() -> dict[str, Callable[..., Custom]]:
+    """An op of each kind, over an infer function and a bprop of its own."""
+
+    def loop_kernel() -> Callable[..., Any]:
+        def kernel(x, y):
+            z = output_tensor(x.shape, x.dtype)
+            for i in range(x.shape[0]):
+                z[i] = x[i] * y[i]
+            return z
+
+        return kernel
+
+    return {
+        "pyfunc": lambda infer, bprop: Custom(lambda x, y: x * y, infer, infer, bprop=bprop),
+        "callback": lambda infer, bprop: Custom(
+            lambda x, y: x * y, infer, infer, bprop=bprop, compile_attrs={"lower": "callback"}
+        ),
+        "aot": lambda infer, bprop: aot("Multiply", infer, infer, bprop=bprop),
+        "aicpu": lambda infer, bprop: aicpu("Mul", infer, infer, bprop=bprop),
+        "akg as operations": lambda infer, bprop: loops(loop_kernel(), "xla", bprop=bprop),
+        "akg as C": lambda infer, bprop: loops(loop_kernel(), "native", bprop=bprop),
+        "tbe": lambda infer, bprop: Custom(
+            kernel_of(lambda te, x, y: te.vmul(x, y)),
+            infer,
+            infer,
+            func_type="tbe",
+            reg_info=op_info(2),
+            bprop=bprop,
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", lifetime_cases())
+def test_what_nobody_holds_is_freed(kind: str) -> None:
+    class Held:
+        pass
+
+    def make() -> tuple[Custom, list[weakref.ref[Any]]]:
+        held = Held()
+
+        def infer(*inputs: Any) -> Any:
+            return inputs[0] if held else None
+
+        def bprop(x: Any, y: Any, out: Any, dout: Any) -> Any:
+            return (dout * y, dout * x) if held else None
+
+        op = lifetime_cases()[kind](infer, bprop)
+        programs = operator_of(op, X, X)
+        return op, [*map(weakref.ref, (held, infer, bprop, programs, programs.operator))]
+
+    op, references = make()
+    np.testing.assert_array_equal(op(X, X), X * X)
+    np.testing.assert_array_equal(jax.jit(jax.vmap(op))(X[None], X[None]), [X * X])
+    np.testing.assert_array_equal(jax.grad(lambda x: op(x, X).sum())(X), X)
+    np.testing.assert_array_equal(jax.jit(jax.grad(lambda x: op(x, X).sum()))(X), X)
+    del op
+    jax.clear_caches()
+    deadline = time.monotonic() + 20
+    while any(reference() for reference in references) and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)  # what other threads gave up is dropped when Python next can
+    assert [reference() for reference in references] == [None] * len(references)
 
 
 def scale_by_tvm(x):

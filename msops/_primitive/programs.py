@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import gc
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -101,8 +102,19 @@ def _differentiable(operator: Operator, call: Call) -> Function:
 
 
 _shared: weakref.WeakValueDictionary[Definition, Programs] = weakref.WeakValueDictionary()
-# Keeps the latest alive while a notebook cell or a loop is between two of them.
+# Keep the latest alive while a notebook cell or a loop is between two of them: until the second
+# full garbage collection after the last use, so that what nobody holds is freed.
 _recent: collections.deque[Programs] = collections.deque(maxlen=64)
+_less_recent = _recent
+
+
+def _age(phase: str, info: dict[str, int]) -> None:
+    global _recent, _less_recent
+    if phase == "start" and info["generation"] == 2:
+        _less_recent, _recent = _recent, collections.deque(maxlen=64)
+
+
+gc.callbacks.append(_age)
 # Reading whether functions are current may resolve, and so share, the ops they hold.
 _sharing_lock = threading.RLock()
 
@@ -115,6 +127,7 @@ def share_programs(definition: Definition) -> Programs:
             programs = Programs(Operator(definition))
             _shared.pop(definition, None)
             _shared[definition] = programs
-        if programs not in _recent:
-            _recent.append(programs)
+        recent = _recent
+        if programs not in recent:
+            recent.append(programs)
         return programs
