@@ -1,8 +1,8 @@
-"""Where each buffer of a kernel is in generated C, and what is done to it before the body runs.
+"""Where each buffer of a kernel is in generated code, and what is done to it before the body runs.
 
 Inputs, outputs and workspaces come as pointers, in this order, as MindSpore's aot kernels get them.
 A parameter that is written, or returned, is copied first, unless the result has its buffer; small
-temporaries go on the stack. What a local array takes comes on top, see loops.py.
+temporaries go on the stack of C. What a local array takes comes on top, see printer.py.
 """
 
 from __future__ import annotations
@@ -52,12 +52,15 @@ class Storage:
     repeats: tuple[tuple[int, int, int], ...]
 
 
-def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Storage:
+def place_buffers(
+    kernel: Kernel, overwritten: Collection[str], stack_bytes: int = STACK_BYTES
+) -> Storage:
     """Decides where the buffers of a kernel are.
 
     Args:
       kernel: the kernel.
       overwritten: names of buffers that need not be zero at the start.
+      stack_bytes: what its temporaries may take of the stack, in all.
     """
     inputs = len(kernel.parameters)
     written = {stmt.buffer for stmt in statements(kernel.body) if isinstance(stmt, Store)}
@@ -68,7 +71,8 @@ def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Storage:
             repeats.append((position, outputs[name], size_bytes(kernel.buffer(name))))
         else:
             outputs[name] = position
-    on_stack = _small(buffer for buffer in kernel.buffers if buffer.name not in outputs)
+    temporaries = [buffer for buffer in kernel.buffers if buffer.name not in outputs]
+    on_stack = _small(temporaries, stack_bytes // 2) if stack_bytes else set()
     workspaces: list[int] = []
 
     def find(buffer: Buffer) -> int | None:
@@ -91,9 +95,8 @@ def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Storage:
     return Storage(tuple(places), tuple(workspaces), tuple(repeats))
 
 
-def _small(buffers: Iterable[Buffer]) -> set[str]:
+def _small(buffers: Iterable[Buffer], left: int) -> set[str]:
     """Returns the names of the buffers that go on the stack: the smallest, while they fit."""
-    left = STACK_BYTES // 2
     chosen = set()
     for buffer in sorted(buffers, key=size_bytes):
         left -= size_bytes(buffer)

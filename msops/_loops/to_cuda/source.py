@@ -11,7 +11,7 @@ from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name
 from msops._loops.to_cuda.dialect import CUDA, PREAMBLE
 from msops._loops.to_cuda.grid import Grid, grid_of
-from msops._loops.to_cuda.memory import place_buffers
+from msops._loops.to_cuda.memory import arrange_memory
 from msops._loops.to_cuda.steps import ClearBuffer, CudaSource, Launch, Workspace
 from msops._loops.to_cuda.thread_code import ThreadCode
 
@@ -139,7 +139,7 @@ class _SourcePrinter:
     def source(self) -> CudaSource:
         """Returns the whole."""
         values = self._values
-        memory = place_buffers(self._kernel, values.overwritten)
+        memory = arrange_memory(self._kernel, values.overwritten)
         checking = [Workspace(FAILED, FAILED_BYTES)] if values.checks else []
         clears = [ClearBuffer(workspace.name, workspace.size_bytes) for workspace in checking]
         text = "\n\n".join((PREAMBLE.rstrip(), *values.helpers.values(), *self._functions))
