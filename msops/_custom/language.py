@@ -212,5 +212,8 @@ bfloat16: Unary = as_dtype("bfloat16").dtype.type
 float32: Unary = np.float32
 float64: Unary = np.float64
 
-INTRINSICS: dict[str, Any] = {name: globals()[name] for name in __all__}
+INTRINSICS: dict[str, Any] = {
+    **{name: _meaning(name) for name, row in FUNCTIONS.items() if row.hybrid},
+    **{name: globals()[name] for name in __all__},
+}
 """Every name of the language."""
