@@ -494,7 +494,7 @@ def steps_of_adam() -> Iterator[Case]:
                 "ApplyAdamWV2",
                 (
                     *(np.asarray(one, np.float32) for one in (before, old.mu, old.nu)),
-                    *(None, grad, np.array([2], np.float32)),
+                    *(None, grad, np.array([1], np.float32)),
                     *(0.01, 0.8, 0.9, 0.1, 1e-6, False, maximize),
                 ),
                 lambda *_, expected=expected: expected,
@@ -512,7 +512,7 @@ def steps_of_adam() -> Iterator[Case]:
 
     yield Case(
         "ApplyAdamWV2",
-        (var, m, v, most, grad, np.array([3], np.int64), 0.01, 0.8, 0.9, 0.0, 1e-6, True, False),
+        (var, m, v, most, grad, np.array([2], np.int64), 0.01, 0.8, 0.9, 0.0, 1e-6, True, False),
         amsgrad_step,
         1e-5,
     )

@@ -3,7 +3,8 @@
 The device computes it in tiles; the results are those of the formula, whose intermediate values
 here are as large as the matrix of scores.
 
-Source: T. Dao et al., "FlashAttention", 2022; the parameters are aclnn's.
+Source: T. Dao et al., "FlashAttention", 2022; the order of shift and scale is that of MindSpore
+2.7.2, ``ops.flash_attention_score``.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def apply_adam_w(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """One step of Adam with decoupled weight decay.
 
-    With g the gradient, t the step, and M the greatest v so far if `amsgrad`, else v::
+    With g the gradient, t = step + 1, and M the greatest v so far if `amsgrad`, else v::
 
         m = beta1 * m + (1 - beta1) * g,  v = beta2 * v + (1 - beta2) * g ** 2
         var = var * (1 - lr * weight_decay)
@@ -38,7 +38,7 @@ def apply_adam_w(
       var_ref, m_ref, v_ref: tensors of one shape.
       max_grad_norm_ref: M, or None without `amsgrad`.
       grad: the gradient, of that shape.
-      step: t, one number, 1 in the first step.
+      step: how many steps were made before, one number; 0 in the first step.
       lr, beta1, beta2, weight_decay, eps: the constants.
       amsgrad: whether M is kept.
       maximize: whether to go up the gradient.
@@ -46,7 +46,8 @@ def apply_adam_w(
     Returns:
       The new values of the first four.
 
-    Source: I. Loshchilov, F. Hutter, "Decoupled weight decay regularization", 2019.
+    Source: I. Loshchilov, F. Hutter, "Decoupled weight decay regularization", 2019. For the count
+    of steps: MindSpore 2.7.2, ``mint.optim.AdamW``, whose first call passes 0.
     """
     if step.size != 1 or (amsgrad and max_grad_norm_ref is None):
         raise Refused(
@@ -55,7 +56,7 @@ def apply_adam_w(
             "Pass a tensor of one entry, and a tensor of zeros at first.",
         )
     g = in_float32(-grad if maximize else grad)
-    t = in_float32(step).reshape(())
+    t = in_float32(step).reshape(()) + 1
     m = beta1 * in_float32(m_ref) + (1 - beta1) * g
     v = beta2 * in_float32(v_ref) + (1 - beta2) * g * g
     greatest = v
