@@ -1,6 +1,6 @@
 """What every room uses: settings, dtypes, logging, paths. It knows neither ops nor kernels.
 
 May import: nothing else of msops.
-Modules: building, config, dtypes, explanation, host_memory, identity, kernel_errors, logging,
-missing_names, paths, version.
+Modules: building, config, dtypes, explanation, host_memory, kernel_errors, logging, missing_names,
+paths, version.
 """

@@ -16,7 +16,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from msops._base.identity import ByIdentity
 from msops._base.kernel_errors import call_compiled
 from msops._face import context
 from msops._face.parameter import Frame, Parameter, is_compiling
@@ -29,8 +28,17 @@ class _TraceAgain(Exception):
 
 
 @jax.tree_util.register_static
-class _Constant(ByIdentity[Any]):
+class _Constant:
     """A result that is no array: it is known when the function is traced."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Constant) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 class _Dynamic:

@@ -12,14 +12,30 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from msops._base.dtypes import DType
-from msops._base.identity import ByIdentity
+
+T = TypeVar("T")
 
 _SCALARS = (int, float, complex, str, bytes, bool, type(None), type(...))
+
+
+class ByIdentity(Generic[T]):
+    """Compares by identity of `value`, which it keeps alive so that the id is not reused."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: T):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByIdentity) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 class ByValue:

@@ -22,14 +22,13 @@ from msops import _jax_seam as seam
 from msops._backends.loops.kernels import AdjointKernel, Kernels, LoopKernel, case_of, compile_case
 from msops._backends.loops.timing import time_forms
 from msops._base.dtypes import as_dtype
-from msops._base.identity import ByIdentity
 from msops._base.logging import warn_once
 from msops._calls.library_call import AotCall
 from msops._calls.lowering import lower_call
 from msops._op.backend import Backend, Division, Trial
 from msops._op.call import Call
 from msops._op.definition import Definition
-from msops._op.identity import ByValue, RunPerShape
+from msops._op.identity import ByIdentity, ByValue, RunPerShape
 from msops._op.inference import Inference
 from msops._op.process_call import ProcessCall
 from msops._op.request import Options, Request

@@ -10,8 +10,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msops._base.identity import ByIdentity
-from msops._op.identity import ByValue
+from msops._op.identity import ByIdentity, ByValue
 from msops._op.inference import require_numbers
 from msops._op.request import Request
 from msops.errors import InferenceTypeError, explain
