@@ -10,10 +10,13 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import msops
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
@@ -33,6 +36,8 @@ def load(name: str):
 timing = load("timing")
 report = load("report")
 page = load("page")
+load("nest_kernels")
+NESTS = load("nest_cases").NESTS
 
 
 def run_benchmarks(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -190,3 +195,15 @@ def test_an_unknown_benchmark_is_answered_with_those_there_are(tmp_path):
     result = run_benchmarks(tmp_path, "no_such")
     assert result.returncode == 2
     assert "no benchmark 'no_such'; there are creation, aot_call" in result.stderr
+
+
+@pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
+@pytest.mark.parametrize("form", ["native", pytest.param("xla", marks=pytest.mark.slow)])
+def test_loop_nests_compute_what_jax_numpy_does(nest, form):
+    inputs = nest.inputs(40)
+    op = msops.Custom(nest.kernel, func_type="akg", compile_attrs={"lower": form})
+    found, expected = (jax.tree.leaves(function(*inputs)) for function in (op, nest.by_hand))
+    for one, other in zip(found, expected, strict=True):
+        scale = 1e-4 * np.abs(other).max()
+        # Whether a point leaves the Mandelbrot set may depend on a rounding.
+        assert np.isclose(one, other, 1e-4, scale).mean() > 0.99
