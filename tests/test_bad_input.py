@@ -309,14 +309,14 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         errors.ArgumentTypeError,
         "Custom 'Multiply': expected an array for input 0; got str 'a'.\n"
         "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op info "
-        "(reg_info=CustomRegOp()...attr(...)) and follow the inputs.",
+        "(reg_info=CustomRegOp()...attr(...)), or by attrs=.",
     ),
     "None in a list": (
         lambda: aot("AddAll", lambda xs: xs[0], lambda xs: xs[0])([X, None]),
         errors.ArgumentTypeError,
         "Custom 'AddAll': expected an array for element 1 of input 0; got NoneType None.\n"
         "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op info "
-        "(reg_info=CustomRegOp()...attr(...)) and follow the inputs.",
+        "(reg_info=CustomRegOp()...attr(...)), or by attrs=.",
     ),
     "a list that holds itself": (
         lambda: aot("AddAll", lambda xs: xs[0], lambda xs: xs[0])(endless(X)),

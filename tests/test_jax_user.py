@@ -305,7 +305,8 @@ def test_one_arity_whether_an_attribute_of_op_info_is_passed_or_not(arguments: A
     shapes = []
     op = msops.Custom(
         lambda x, alpha: np.float32(alpha) * x,
-        lambda x, alpha: shapes.append(alpha) or x,
+        # It takes the value though it could do without.
+        lambda x, alpha=None: shapes.append(alpha) or x,
         # A function without a parameter for it does without, however the op is called.
         lambda x: x,
         bprop=lambda x, alpha, out, dout: (alpha * dout, None),
@@ -335,6 +336,7 @@ def test_attributes_that_a_call_must_give() -> None:
     [
         ({"alpha": object()}, OpInfoTypeError),
         ({"beta": 1.0}, ArgumentValueError),
+        ({"alpha": [[1], ["a"]]}, OpInfoTypeError),
         (["alpha"], ArgumentTypeError),
         ({3: 1.0}, ArgumentValueError),
     ],
@@ -357,6 +359,31 @@ def test_attributes_of_a_loop_kernel_are_its_parameters_with_a_default() -> None
     np.testing.assert_allclose(scale(X, X, 4.0), 5 * X)
     assert str(inspect.signature(scale)) == "(x, y, alpha=2.0)"
     np.testing.assert_allclose(jax.grad(lambda x: scale(x, X, alpha=7.0).sum())(X), [7.0] * 3)
+
+
+def test_attributes_of_a_loop_kernel_may_be_keyword_only() -> None:
+    @msops.kernel
+    def scale(x, *, alpha=2.0, steps):
+        z = ml.output_tensor(x.shape, x.dtype)
+        for i in range(x.shape[0]):
+            z[i] = alpha * x[i] + steps
+        return z
+
+    np.testing.assert_allclose(scale(X, steps=1), 2 * X + 1)
+    np.testing.assert_allclose(scale(x=X, steps=2, alpha=3.0), 3 * X + 2)
+    np.testing.assert_allclose(jax.grad(lambda x: scale(x, steps=1).sum())(X), [2.0] * 3)
+    np.testing.assert_allclose(scale.__wrapped__(np.float32([1.0]), steps=1), [3.0])
+    with pytest.raises(OpInfoValueError, match="required attribute 'steps'"):
+        scale(X)
+
+
+def test_attributes_may_be_lists() -> None:
+    op = msops.pyfunc(
+        lambda x, *, axes=(0, 1), weights=[], names=None: x * np.float32(len(axes) + sum(weights)),
+        out=lambda x: x,
+    )
+    np.testing.assert_allclose(op(X), 2 * X)
+    np.testing.assert_allclose(op(X, axes=[1], weights=[0.5, 2.5], names=["a"]), 4 * X)
 
 
 SCALE = """

@@ -59,9 +59,10 @@ def test_settings_are_kept_on_the_function() -> None:
     assert op.name == "double"
 
 
-def test_arguments_are_positional() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'n'"):
-        kernel(double)(np.zeros(2), n=2)
+def test_arguments_may_be_given_by_name() -> None:
+    assert kernel(double)(np.float32([1, 2, 3]), n=2).tolist() == [2, 4, 0]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'm'"):
+        kernel(double)(np.zeros(2), m=2)
 
 
 def test_closures_and_defaults_are_seen() -> None:

@@ -464,7 +464,8 @@ def test_out_shape_and_out_dtype_are_required() -> None:
         Custom(np.sin)(X)
     assert str(caught.value) == (
         "Custom 'sin': out_shape is required for func_type 'pyfunc'; got None.\n"
-        "Pass out_shape as a value or as a function of the inputs', e.g. lambda x: x."
+        "Pass out_shape as a value or as a function of the inputs', e.g. lambda x: x; or both in "
+        "one by out=."
     )
 
 

@@ -107,8 +107,8 @@ class Custom(Generic[P]):
         a pyfunc without output.
       attrs: the attributes of a kernel without op info, by name: a default, whose type the
         attribute has (``{"alpha": 0.5}``), or a type if each call must give it
-        (``{"alpha": float}``). Keyword-only parameters of a pyfunc, and parameters of a loop kernel
-        that have a default, are attributes without it.
+        (``{"alpha": float}``). Keyword-only parameters of a pyfunc or a loop kernel, and parameters
+        of a loop kernel that have a default, are attributes without it.
       func_type: "aicpu", "akg", "aot", "hybrid", "pyfunc" or "tbe". None chooses by `func`, and
         never chooses tbe.
       bprop: the gradient: ``bprop(*inputs, out, dout)``, with the attributes that it has

@@ -25,7 +25,7 @@ def kernel(
     """Marks a function as a Hybrid DSL kernel, for ``Custom(func)`` with func_type "hybrid".
 
     Corresponds to ``mindspore.ops.kernel``; `msops.kernel` makes a function an op instead. The
-    function can also be called, with numpy arrays by position. Then its body runs as Python, stores
+    function can also be called, with numpy arrays. Then its body runs as Python, stores
     and conversions follow numpy, and an in-place kernel writes into its argument. The names of the
     language are only visible in that call; unlike in MindSpore, your globals do not change.
 
@@ -79,9 +79,9 @@ def kernel(
             )
 
         @functools.wraps(func)
-        def run(*args: Any) -> Any:
-            _refuse_tracers(inner.__name__, args)
-            return _with_intrinsics(inner, {})(*args)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            _refuse_tracers(inner.__name__, (*args, *kwargs.values()))
+            return _with_intrinsics(inner, {})(*args, **kwargs)
 
         marks = {"ms_kernel_flag": True, "compile_attrs": attrs}
         run.__dict__.update(marks if reg_info is None else marks | {"reg_info": reg_info})

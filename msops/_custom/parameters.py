@@ -90,7 +90,7 @@ def _check_names(given: Mapping[str, Any], signature: inspect.Signature | None, 
         return
     kinds = {parameter.kind for parameter in signature.parameters.values()}
     unknown = [name for name in given if name not in signature.parameters]
-    if unknown and not kinds & {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}:
+    if unknown and Parameter.VAR_POSITIONAL not in kinds:
         raise ArgumentValueError(
             explain(
                 who,

@@ -426,7 +426,7 @@ def as_array(value: Any, what: str, who: str) -> Any:
             f"expected an array for {what}; got {type(value).__name__} "
             f"{shown if len(shown) < 60 else shown[:57] + '...'}",
             "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op "
-            "info (reg_info=CustomRegOp()...attr(...)) and follow the inputs.",
+            "info (reg_info=CustomRegOp()...attr(...)), or by attrs=.",
         )
     )
 

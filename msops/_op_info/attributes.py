@@ -143,6 +143,9 @@ def decode_text(type_name: str, text: str) -> object:
     Raises:
       ValueError: `text` is no text of that type.
     """
+    if type_name == ANY:
+        value = json.loads(text)
+        return _convert(value, *TYPES[type_of(value)])
     scalar, depth = TYPES[type_name]
     if depth == 0:
         return _convert(_SCALAR_TEXTS[scalar](text), scalar, 0)

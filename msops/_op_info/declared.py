@@ -67,4 +67,7 @@ def _declare(name: str, value: Any, who: str) -> Attribute:
                 'Write attrs={"alpha": 0.5}, or attrs={"alpha": float} if a call must give it.',
             )
         ) from None
+    if isinstance(value, (list, tuple)) and not value:
+        # It says nothing of its elements.
+        return Attribute(name, False, ANY, "[]")
     return Attribute(name, False, type_name, text_of_value(type_name, value))

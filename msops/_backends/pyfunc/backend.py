@@ -99,7 +99,8 @@ class PyfuncBackend(OpaqueBackend):
             explain(
                 who,
                 f"out_{half} is required for func_type 'pyfunc'; got None",
-                f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x."
+                f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x; or "
+                "both in one by out=."
                 + (loops if code and "output_tensor" in code.co_names else ""),
             )
         )

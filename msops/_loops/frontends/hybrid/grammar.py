@@ -76,7 +76,7 @@ def check_grammar(definition: ast.FunctionDef, rules: Rules) -> None:
     Raises:
       ArgumentValueError, ArgumentTypeError: it is not; which of them, as in MindSpore.
     """
-    check_signature(definition, rules)
+    check_signature(definition, rules, takes_keyword_only=rules.dialect == "akg")
     for statement in definition.body:
         _check(statement, rules)
     check_returns(definition, rules)

@@ -185,10 +185,13 @@ def check_operator(node: ast.AST, operator: ast.operator, rules: Rules) -> None:
         )
 
 
-def check_signature(definition: ast.FunctionDef, rules: Rules) -> None:
-    """Checks that all parameters are positional."""
+def check_signature(
+    definition: ast.FunctionDef, rules: Rules, takes_keyword_only: bool = False
+) -> None:
+    """Checks the parameters: all are positional, but for attributes where they may be by name."""
     arguments = definition.args
-    for extra in (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs):
+    by_name = [] if takes_keyword_only else arguments.kwonlyargs
+    for extra in (arguments.vararg, arguments.kwarg, *by_name):
         if extra is not None:
             raise rules.report.value_error(
                 extra,
@@ -277,4 +280,6 @@ def returned_names(definition: ast.FunctionDef) -> list[ast.Name]:
 
 def parameter_names(definition: ast.FunctionDef) -> list[str]:
     """Returns the names of a kernel's parameters."""
-    return [argument.arg for argument in (*definition.args.posonlyargs, *definition.args.args)]
+    arguments = definition.args
+    named = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    return [argument.arg for argument in named]
