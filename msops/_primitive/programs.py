@@ -42,7 +42,8 @@ class Programs:
 
     def lower(self, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]) -> jax.stages.Lowered:
         """Returns the program of a call on such inputs, as it is compiled now."""
-        return jax.jit(self._whole(call, may_need_trial=False)).lower(*inputs)
+        whole = self._whole(call, may_need_trial=False)
+        return jax.jit(whole).lower(*inputs)
 
     def _compiled(self, call: Call) -> Callable[..., Any]:
         """Returns the call compiled; raises `TrialNeeded` where what it becomes is to be tried."""
