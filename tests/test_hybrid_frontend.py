@@ -9,6 +9,7 @@ from loop_ir import Spec, interpret, kernel_text, verify
 from loop_source import body, define, matrix, run, specialise, vector
 
 from msops import Custom
+from msops.errors import BuildError
 
 
 @pytest.mark.parametrize("size", [5, 8])
@@ -612,3 +613,12 @@ def test_matrices_of_other_shapes_are_other_kernels() -> None:
     func = define("def k(a):\n    for t in grid(a.shape):\n        a[t] = 1\n    return a")
     assert "0 .. 4 " in body(func, matrix())
     assert "0 .. 9 " in body(func, matrix(9, 2))
+
+
+def test_an_expression_of_many_terms_is_an_error_that_says_what_to_do() -> None:
+    func = define(f"def k(a):\n    a[0] = {' + '.join(['a[0]'] * 900)}\n    return a")
+    with pytest.raises(
+        BuildError, match="one nested deeper, of several hundred operations"
+    ) as error:
+        Custom(func, func_type="akg")
+    assert "Split it over several statements, or write a loop." in str(error.value)

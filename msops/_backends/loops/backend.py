@@ -7,12 +7,14 @@ fuses, or native code: C on the CPU, CUDA on a GPU.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
@@ -82,7 +84,8 @@ class LoopBackend:
         # Here, as `import msops` loads none of the compiler.
         from msops._loops.frontends.program import read_kernel
 
-        program = read_kernel(func, self._dialect, who)
+        with _depth_reported(who):
+            program = read_kernel(func, self._dialect, who)
         hybrid = program.hybrid
         by_value = RunPerShape if hybrid is None else ByValue
         return LoopKernel(
@@ -112,7 +115,8 @@ class LoopBackend:
         self, kernel: LoopKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> Any:
         """Asks the loops."""
-        outputs = compile_case(kernel, case_of(request)).kernel.outputs
+        with _depth_reported(who):
+            outputs = compile_case(kernel, case_of(request)).kernel.outputs
         answers = tuple(
             output.shape if half == "shape" else as_dtype(output.dtype) for output in outputs
         )
@@ -141,6 +145,16 @@ class LoopBackend:
         operands: Sequence[Any],
     ) -> Sequence[Any]:
         """Lowers to XLA operations, or to a call of native code."""
+        with _depth_reported(request.who):
+            return self._lower(kernel, request, lowering, operands)
+
+    def _lower(
+        self,
+        kernel: Kernels,
+        request: Request,
+        lowering: seam.Lowering,
+        operands: Sequence[Any],
+    ) -> Sequence[Any]:
         compiled = _checked(kernel, request)
         # A derivative counts on zeros that nothing has written; its author is not the user.
         for warning in compiled.warnings if isinstance(kernel, LoopKernel) else ():
@@ -188,6 +202,22 @@ class LoopBackend:
     def stages(self, kernel: LoopKernel, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns the kernel's text from loop IR to C and CUDA."""
         return _checked(kernel, request).stages()
+
+
+@contextlib.contextmanager
+def _depth_reported(who: str) -> Iterator[None]:
+    """Turns Python's error for a tree that is too deep into one that says what to do."""
+    try:
+        yield
+    except RecursionError:
+        raise BuildError(
+            explain(
+                who,
+                f"expected expressions that Python can walk within {sys.getrecursionlimit()} "
+                "calls; got one nested deeper, of several hundred operations",
+                "Split it over several statements, or write a loop.",
+            )
+        ) from None
 
 
 def make_backend(func_type: str) -> Backend:
