@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import types
 from collections.abc import Callable
@@ -361,6 +362,7 @@ def wrong_inside(a):
     return a[0] + np.sum(a[0])
 
 
+partial = functools.partial(clipped, most=1.0)
 scaled = lambda v: v * 2.0  # noqa: E731
 
 
@@ -375,6 +377,7 @@ scaled = lambda v: v * 2.0  # noqa: E731
         ("y[0] = clipped(x[0])", r"'clipped' has the parameters \(value, most\)"),
         ("y[0] = clipped(x[0], least=1.0)", r"'clipped' has the parameters \(value, most\)"),
         ("y[0] = wrong_inside(x)", "helper 'wrong_inside': 'np.sum' cannot be called"),
+        ("y[0] = partial(x[0])", "'partial' is a partial, which a kernel cannot call"),
         ("y[0] = scaled(x[0])", "expected a kernel that is a function made by def; got a lambda"),
     ],
 )

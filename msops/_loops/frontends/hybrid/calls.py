@@ -56,6 +56,12 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
     row = INTRINSICS.get(name)
     if row is None:
         near = _near(name)
+        if name in rules.outside and not near:
+            raise rules.report.value_error(
+                node.func,
+                f"'{name}' is a {type(rules.outside[name]).__name__}, which a kernel cannot call",
+                "Kernels call the functions of the language, and functions of yours made by def.",
+            )
         raise rules.report.value_error(
             node.func,
             f"function call id '{name}' is not in the intrinsics list of the Hybrid DSL",
