@@ -35,6 +35,7 @@ from msops._custom.parameters import (
     read_attributes,
     signature_of_call,
 )
+from msops._custom.pickling import kernel_function, travelling_state
 from msops._face import context
 from msops._face.tensor import Tensor, holds, unwrap, wrap
 from msops._face.tensor_data import endless
@@ -708,6 +709,19 @@ class Custom(Generic[P]):
     def __deepcopy__(self, memo: Any) -> Custom:
         # Cells are copied with their ops. A kernel is what it is; only added attributes are own.
         return copy.copy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return travelling_state(self.__dict__, self._who)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._backend = find_backend(self.func_type)
+        self._signature = self._backend.signature(self._source)
+        function = kernel_function(self._source)
+        if function is not None:
+            self.__wrapped__ = function
+        self._programs = None
+        self._of_arrays, self._of_tensors = {}, {}
 
     def __repr__(self) -> str:
         rows = [f"  {info.target}: {row}" for info in self._infos for row in format_rows(info)]

@@ -10,6 +10,9 @@ before it lets another op share.
 from __future__ import annotations
 
 import functools
+import importlib
+import inspect
+import sys
 import types
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
@@ -56,6 +59,10 @@ class ByValue:
     def __hash__(self) -> int:
         return hash(self.key)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The key is of this process: it has identities.
+        return type(self), (as_travelling(self.function),)
+
     def read_again(self) -> ByValue:
         """Returns the key of the function in the memo of its results."""
         return self
@@ -99,6 +106,39 @@ class LiveFunction:
 
     def __hash__(self) -> int:
         return hash(self._key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (as_travelling(self.function),)
+
+
+def find_at_name(module: str | None, name: str) -> Any:
+    """Returns what a dotted name of a module is, below its decorators; None if there is nothing."""
+    # A function that exec made has no module.
+    found: Any = module and (sys.modules.get(module) or importlib.import_module(module))
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found if found is None else inspect.unwrap(found)
+
+
+class _AtName:
+    """Pickled, a function that its decorator has replaced at its name, by an op say."""
+
+    def __init__(self, function: types.FunctionType):
+        self._place = function.__module__, function.__qualname__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return find_at_name, self._place
+
+
+def as_travelling(function: Any) -> Any:
+    """Returns what pickle is to take for a function, so that the function comes out."""
+    if isinstance(function, types.FunctionType) and "<" not in function.__qualname__:
+        place: Any = sys.modules.get(function.__module__ or "")
+        for part in function.__qualname__.split("."):
+            place = getattr(place, part, None)
+        if place is not function and place is not None and inspect.unwrap(place) is function:
+            return _AtName(function)
+    return function
 
 
 def by_value(value: Any) -> Hashable:

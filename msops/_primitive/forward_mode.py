@@ -75,20 +75,21 @@ def attach_forward_mode(
 
 def tangent_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a rule in the form of `jax.custom_jvp` as one in the form of ``Custom(jvp=)``."""
+    # Not a function inside this one, which pickle cannot take.
+    return functools.partial(_tangents_alone, rule)
 
-    def tangents_alone(primals: Any, tangents: Any, out: Any) -> Any:
-        answer = rule(primals, tangents)
-        if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-            raise GradientTypeError(
-                explain(
-                    "the rule of def_jvp",
-                    f"expected (out, tangent_out); got {type(answer).__name__}",
-                    "Return what the op returns, and its tangent in the same structure.",
-                )
+
+def _tangents_alone(rule: Callable[..., Any], primals: Any, tangents: Any, out: Any) -> Any:
+    answer = rule(primals, tangents)
+    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+        raise GradientTypeError(
+            explain(
+                "the rule of def_jvp",
+                f"expected (out, tangent_out); got {type(answer).__name__}",
+                "Return what the op returns, and its tangent in the same structure.",
             )
-        return answer[1]
-
-    return tangents_alone
+        )
+    return answer[1]
 
 
 def _tangent_of(result: Any, pushed: Any) -> Any:

@@ -5,7 +5,9 @@ Corresponds to ``mindspore.ops.Custom(func_type="aot")``, 2.7.2.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import hashlib
 import logging
 import os
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from typing import Any
 from msops import _jax_seam as seam
 from msops._backends.aot.companions import Companions
 from msops._backends.aot.operators import BACKEND, NamedOperator, companions_of_operator
+from msops._base import config
 from msops._base.building import Build, SourceText
 from msops._base.logging import warn_once
 from msops._base.paths import get_include
@@ -27,6 +30,7 @@ from msops._toolchain import (
     Library,
     check_allowed,
     check_build,
+    index,
     read_path,
     require_file,
     require_symbol,
@@ -37,6 +41,7 @@ from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     BackendError,
+    BuildError,
     InferenceValueError,
     explain,
 )
@@ -52,6 +57,45 @@ class AotSource:
 
     file: Path | SourceText
     symbol: str
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self.file, SourceText):
+            return AotSource, (self.file, self.symbol)
+        content = self.file.read_bytes()
+        text = content.decode("utf-8", "surrogateescape") if self.file.suffix != ".so" else None
+        return _found_again, (self.file, hashlib.sha256(content).hexdigest(), text, self.symbol)
+
+
+def _found_again(path: Path, digest: str, text: str | None, symbol: str) -> AotSource:
+    """Returns a kernel that was pickled: its file, or equal content from elsewhere.
+
+    Args:
+      path: of the file, where it was pickled.
+      digest: SHA-256 of its content.
+      text: of a source; None for a library.
+      symbol: the function in it.
+
+    Raises:
+      BuildError: it is a library, and none of this content is found.
+    """
+    with contextlib.suppress(OSError):
+        if hashlib.sha256(path.read_bytes()).hexdigest() == digest:
+            return AotSource(path, symbol)
+    if text is not None:
+        return AotSource(SourceText(text, symbol, path.suffix), symbol)
+    objects = config.cache_dir() / "objects" / digest[:2] / digest
+    for folder in (*config.library_path(), objects):
+        found = index(folder).get(digest)
+        if found is not None:
+            return AotSource(found, symbol)
+    raise BuildError(
+        explain(
+            f"Custom '{symbol}'",
+            f"it was pickled with the library {path} of SHA-256 {digest[:16]}, and there is no "
+            "such file, nor one of this content",
+            "Copy the library to a folder of MSOPS_LIBRARY_PATH.",
+        )
+    )
 
 
 @dataclasses.dataclass(frozen=True)

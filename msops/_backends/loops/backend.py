@@ -21,7 +21,14 @@ import jax
 import jax.numpy as jnp
 
 from msops import _jax_seam as seam
-from msops._backends.loops.kernels import AdjointKernel, Kernels, LoopKernel, case_of, compile_case
+from msops._backends.loops.kernels import (
+    AdjointKernel,
+    Kernels,
+    LoopKernel,
+    case_of,
+    compile_case,
+    make_kernel,
+)
 from msops._backends.loops.timing import time_forms
 from msops._base.dtypes import as_dtype
 from msops._base.logging import warn_once
@@ -30,7 +37,7 @@ from msops._calls.lowering import lower_call
 from msops._op.backend import Backend, Division, Trial
 from msops._op.call import Call
 from msops._op.definition import Definition
-from msops._op.identity import ByIdentity, ByValue, RunPerShape
+from msops._op.identity import ByIdentity
 from msops._op.inference import Inference
 from msops._op.process_call import ProcessCall
 from msops._op.request import Options, Request
@@ -86,15 +93,7 @@ class LoopBackend:
 
         with _depth_reported(who):
             program = read_kernel(func, self._dialect, who)
-        hybrid = program.hybrid
-        by_value = RunPerShape if hybrid is None else ByValue
-        return LoopKernel(
-            by_value(program.func),
-            self.func_type,
-            _read_lower(func, options, who),
-            "" if hybrid is None else hybrid.from_others,
-            program,
-        )
+        return make_kernel(self.func_type, _read_lower(func, options, who), program)
 
     def settle(
         self, source: LoopKernel, options: Options, infos: Sequence[OpInfo], who: str

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msops._op.identity import ByIdentity, ByValue
+from msops._op.identity import ByIdentity, ByValue, RunPerShape, as_travelling
 from msops._op.inference import require_numbers
 from msops._op.request import Request
 from msops.errors import InferenceTypeError, explain
@@ -41,6 +41,9 @@ class LoopKernel:
     from_others: str
     program: LoopProgram = dataclasses.field(compare=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_again, (as_travelling(self.function.function), self.dialect, self.lower)
+
     def is_current(self) -> bool:
         """Returns whether its specialisations are those of an equal kernel made now."""
         # The Hybrid DSL reads its globals once, with the source.
@@ -58,6 +61,21 @@ class LoopKernel:
             for length in case.layout
         ]
         return self.program.specialise(grouped, dict(case.attributes), case.who)
+
+
+def _read_again(function: Any, dialect: Any, lower: Form | None) -> LoopKernel:
+    """Returns a kernel that was pickled, from its function's source."""
+    from msops._loops.frontends.program import read_kernel
+
+    return make_kernel(dialect, lower, read_kernel(function, dialect, "pickle"))
+
+
+def make_kernel(dialect: Any, lower: Form | None, program: LoopProgram) -> LoopKernel:
+    """Returns the kernel that a function is, which was read."""
+    hybrid = program.hybrid
+    by_value = RunPerShape if hybrid is None else ByValue
+    from_others = "" if hybrid is None else hybrid.from_others
+    return LoopKernel(by_value(program.func), dialect, lower, from_others, program)
 
 
 @dataclasses.dataclass(frozen=True)
