@@ -60,8 +60,11 @@ class FourierCpuKernel : public CpuKernel {
       PocketFFTR2C(in, out, forward, static_cast<In>(GetNormalized(count, norm, forward)), shape,
                    dim);
     } else if constexpr (kToReal) {
-      PocketFFTC2R(in, out, forward, static_cast<Out>(GetNormalized(count, norm, forward)), shape,
-                   dim);
+      // As MindSpore's kernels do: the input lies in the corner of an array of the whole shape.
+      std::vector<In> padded(static_cast<size_t>(ctx.Output(0)->NumElements()));
+      ShapeCopy(in, padded.data(), in_shape, shape);
+      PocketFFTC2R(padded.data(), out, forward,
+                   static_cast<Out>(GetNormalized(count, norm, forward)), shape, dim);
     } else {
       const int64_t entries =
           GetCalculateElementNum(in_shape, dim, sizes, ctx.Input(0)->NumElements());

@@ -206,10 +206,10 @@ class TensorsCpuKernel : public CpuKernel {
         shape->GetDimSize(2) == 0 && shape->GetDimSize(-1) == 0,
         shape->NumElements() == 6 && x->NumElements() == 6 && !shape->GetUnknownRank(),
         x->GetDataSize() == 12 && x->CalcDataSizeByShape() == 12,
-        x->GetDataType() == DT_FLOAT16 && shape->GetFormat() == FORMAT_ND,
+        x->GetDataType() == DT_FLOAT16 && shape->GetFormat() == FORMAT_NCHW,
         AddrAlignedCheck(x->GetData(), 16) && AddrAlignedCheck(ctx.Output(0)->GetData(), 16),
         ctx.Input(1)->GetTensorShape()->GetDims() == 0 && ctx.Input(1)->NumElements() == 1,
-        CpuKernelUtils::GetTensorName(x).empty(),
+        CpuKernelUtils::GetTensorName(x) == "x0",
         !IsEmptyTensor(x) && IsEmptyTensor(ctx.Output(0)) == (ctx.Output(0)->NumElements() == 0),
     };
     uint32_t number = 0;

@@ -15,12 +15,19 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from msops import _jax_seam as seam
-from msops._backends.aicpu.libraries import ATTRIBUTE, SEEDS, build_library, find_library
+from msops._backends.aicpu.libraries import (
+    ATTRIBUTE,
+    INPUT_NAMES,
+    SEEDS,
+    build_library,
+    find_library,
+)
 from msops._base.building import SourceText
 from msops._base.logging import warn_once
 from msops._calls.library_call import AicpuCall
 from msops._calls.opaque import OpaqueBackend
 from msops._op.backend import Backend, Division
+from msops._op.call import width
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
 from msops._toolchain import Library, check_allowed, check_build, read_path, require_file
@@ -181,7 +188,7 @@ class AicpuBackend(OpaqueBackend):
             op=request.op,
             kernel_name=request.op_type,
             library=kernel.library_of(request),
-            attributes=(*request.prim_attrs, *request.attributes),
+            attributes=(*request.prim_attrs, *request.attributes, *_input_names(request)),
             reentrant=request.options.reentrant,
             dynamic_outputs=request.options.dynamic_outputs,
             aliases=request.aliases(),
@@ -223,6 +230,21 @@ def _check_vmap(options: Options, who: str) -> None:
                 "Leave vmap out, so that the kernel runs once per element.",
             )
         )
+
+
+def _input_names(request: Request) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Returns the attribute that names the inputs as op info does.
+
+    Kernels find out by the names which of their optional inputs a call has.
+    """
+    ports = request.infos[0].inputs
+    if len(ports) != len(request.call.layout):
+        return ()
+    names: list[str] = []
+    for port, slot in zip(ports, request.call.layout, strict=True):
+        count = width(slot)
+        names += [port.name] if slot is None else [f"{port.name}{i}" for i in range(count)]
+    return ((INPUT_NAMES, tuple(names)),) if names else ()
 
 
 def _is_source(name: Any) -> bool:

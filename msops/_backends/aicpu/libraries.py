@@ -17,6 +17,9 @@ from msops.errors import ArgumentValueError, BuildError, explain
 ATTRIBUTE = "cust_aicpu"
 """The attribute that names the library, as MindSpore has it."""
 
+INPUT_NAMES = "msops_input_names"
+"""The attribute that names a call's inputs, as msops_aicpu.h has it."""
+
 BUNDLED = "mindspore_aicpu_kernels"
 """The library whose sources come with msops."""
 

@@ -2,6 +2,7 @@
 #ifndef MSOPS_AICPU_CPU_CONTEXT_H_
 #define MSOPS_AICPU_CPU_CONTEXT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -86,6 +87,17 @@ class CpuKernelContext {
     attributes_.reserve(call.attribute_count);
     for (uint32_t i = 0; i < call.attribute_count; ++i) {
       attributes_.emplace_back(call.attributes[i].name, Read(call.attributes[i]));
+    }
+    NameTensors();
+  }
+
+  // Names the inputs as the op info does.
+  void NameTensors() {
+    const AttrValue* const attribute = GetAttr(MSOPS_AICPU_INPUT_NAMES);
+    if (attribute == nullptr) return;
+    const std::vector<std::string> names = attribute->GetListString();
+    for (size_t i = 0; i < std::min(names.size(), inputs_.size()); ++i) {
+      inputs_[i]->name_ = names[i];
     }
   }
 

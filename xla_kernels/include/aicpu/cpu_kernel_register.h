@@ -51,11 +51,15 @@ class __attribute__((visibility("hidden"))) CpuKernelRegister {
 
   // An op has the kernel registered for it or, in libraries for users, for "Cust" and its name.
   const KERNEL_CREATOR_FUN* Find(const std::string& op_type) const {
-    for (const std::string& type : {"Cust" + op_type, op_type}) {
-      const auto found = creators_.find(type);
-      if (found != creators_.end()) return &found->second;
-    }
-    return nullptr;
+    const auto found = creators_.find(RegisteredType(op_type));
+    return found == creators_.end() ? nullptr : &found->second;
+  }
+
+  // Returns the name that an op's kernel is registered for. The AI CPU calls the op by that name,
+  // and some kernels cut "Cust" off it.
+  std::string RegisteredType(const std::string& op_type) const {
+    const std::string type = "Cust" + op_type;
+    return creators_.count(type) != 0 ? type : op_type;
   }
 
   // Returns false, and keeps the first, if there is a kernel of that name.
@@ -83,6 +87,7 @@ inline bool RegistCpuKernel(const std::string& type, const KERNEL_CREATOR_FUN& f
 inline uint32_t HostCall::Compute(const MsopsAicpuCall& call) {
   const Scope scope(&call);
   CpuKernelContext context(call);
+  context.type_ = CpuKernelRegister::Instance().RegisteredType(context.type_);
   const uint32_t code = CpuKernelRegister::Instance().RunCpuKernel(context);
   for (uint32_t i = 0; i < call.output_count; ++i) {
     const std::vector<int64_t> dims = context.outputs_[i]->GetTensorShape()->GetDimSizes();

@@ -24,6 +24,9 @@ struct MsopsAicpuTensor {
   const int64_t* dims;
 };
 
+// The attribute that lists the names of the inputs, if op info has them.
+#define MSOPS_AICPU_INPUT_NAMES "msops_input_names"
+
 enum MsopsAicpuKind {
   MSOPS_AICPU_BOOL = 0,   // values are uint8_t
   MSOPS_AICPU_INT = 1,    // int64_t

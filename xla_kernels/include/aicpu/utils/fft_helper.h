@@ -193,23 +193,21 @@ void PocketFFTR2C(T* calculate_input, std::complex<T>* output_ptr, bool forward,
                             });
 }
 
-// The transform to a real array of `calculate_shape`, of an array that has n / 2 + 1 entries along
-// the last of `dim`: the others are their conjugates.
+// The transform to a real array of `calculate_shape`, of a complex one of that shape. Along the
+// last of `dim`, of size n, it reads the first n / 2 + 1 entries: the others are their conjugates.
 template <typename T>
 void PocketFFTC2R(std::complex<T>* calculate_input, T* output_ptr, bool forward, T fct,
                   const std::vector<int64_t>& calculate_shape, const std::vector<int64_t>& dim) {
   const auto last = static_cast<size_t>(dim.back());
   const int64_t size = calculate_shape[last], given = size / 2 + 1;
   fft_internal::RequireSize(size, 1);
-  std::vector<int64_t> half_shape = calculate_shape;
-  half_shape[last] = given;
-  const size_t count = fft_internal::Count(half_shape);
+  const size_t count = fft_internal::Count(calculate_shape);
   std::vector<std::complex<T>> data(calculate_input, calculate_input + count);
   for (const int64_t axis : dim) {
     if (static_cast<size_t>(axis) == last) continue;
-    fft_internal::TransformAxis(&data, half_shape, static_cast<size_t>(axis), forward);
+    fft_internal::TransformAxis(&data, calculate_shape, static_cast<size_t>(axis), forward);
   }
-  fft_internal::ForEachLine(calculate_shape, last, given, size, data.data(), output_ptr,
+  fft_internal::ForEachLine(calculate_shape, last, size, size, data.data(), output_ptr,
                             [&](const std::complex<T>* in, T* out, int64_t stride) {
                               fft_internal::Line<T> line(static_cast<size_t>(size));
                               for (int64_t k = 0; k < size; ++k) {
