@@ -155,7 +155,8 @@ const MsopsAicpuHost AicpuCall::Execution::kHost = {&ParallelFor, &ThreadCount, 
 
 AicpuCall::AicpuCall(AicpuSpec spec)
     : spec_(std::move(spec)),
-      library_(LibraryStore::Get().Open(spec_.library_hash, spec_.library_name)) {
+      library_(LibraryStore::Get().Open(spec_.library_hash, spec_.library_name)),
+      writes_(InputWrites::Of(spec_.library_hash, spec_.type)) {
   CheckLibrary();
   ReadTensors();
   ReadAttributes();
@@ -310,6 +311,18 @@ void AicpuCall::Run(void** parameters, int64_t threads) {
         "Pass what the kernel asks for; what else it said is in Python's log msops.aicpu."));
   }
   Finish(execution, parameters);
+}
+
+void AicpuCall::RunOnCopies(void** parameters, int64_t threads) {
+  std::vector<size_t> sizes_bytes;
+  for (size_t i = 0; i < spec_.operand_count; ++i) sizes_bytes.push_back(tensors_[i].size_bytes);
+  const InputCopies copies(&writes_, sizes_bytes, parameters, parameter_count());
+  Run(parameters, threads);
+  for (const size_t input : copies.FindWrites()) {
+    LogToPython(kLogger, MSOPS_AICPU_INFO, __FILE__, __LINE__, __func__,
+                Who() + ": kernel " + spec_.type + " writes to its input " + std::to_string(input) +
+                    ". Each call gets a copy of it.");
+  }
 }
 
 void AicpuCall::Finish(const Execution& execution, void** parameters) const {

@@ -11,6 +11,7 @@
 #include "aicpu/msops_aicpu.h"
 #include "attributes.h"
 #include "frame_spec.h"
+#include "input_copies.h"
 #include "library_store.h"
 
 namespace msops {
@@ -48,6 +49,10 @@ class AicpuCall {
   // shape that it cannot have.
   void Run(void** parameters, int64_t threads);
 
+  // Does what Run does, and keeps the inputs as they are: the kernel writes to copies if it writes
+  // to them. Changes `parameters`. The log says once which input a kernel writes to.
+  void RunOnCopies(void** parameters, int64_t threads);
+
  private:
   class Execution;
   using Compute = uint32_t (*)(const MsopsAicpuCall*);
@@ -60,6 +65,7 @@ class AicpuCall {
 
   const AicpuSpec spec_;
   Library& library_;
+  InputWrites& writes_;
   Compute compute_ = nullptr;
   // Tensors without data, and attributes, as kernels see them; they point into what follows.
   std::vector<MsopsAicpuTensor> tensors_;

@@ -58,7 +58,7 @@ ffi::Error Execute(ffi::ThreadPool threads, State* state, ffi::RemainingArgs inp
   return state->Execute(inputs, outputs, [&](AicpuCall& call, void** parameters) {
     XlaThreadPool pool(threads);
     const PoolScope scope(&pool);
-    call.Run(parameters, pool.num_threads());
+    call.RunOnCopies(parameters, pool.num_threads());
   });
 }
 

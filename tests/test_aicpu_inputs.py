@@ -1,0 +1,129 @@
+"""AICPU kernels that write to their inputs, that need other files, and that crash."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from aicpu_harness import info
+
+import msops
+from msops.testing import opcheck
+
+KERNEL = """
+#include <algorithm>
+#include "inc/ms_cpu_kernel.h"
+{head}
+namespace {{ const char* kMine = "Mine"; }}
+class Mine : public aicpu::CpuKernel {{
+  uint32_t Compute(aicpu::CpuKernelContext &ctx) override {{
+    auto *x = static_cast<float *>(ctx.Input(0)->GetData());
+    auto *y = static_cast<float *>(ctx.Output(0)->GetData());
+    const int64_t n = ctx.Input(0)->NumElements();
+    {body}
+    return 0;
+  }}
+}};
+REGISTER_MS_CPU_KERNEL(kMine, Mine);
+"""
+# As a published median does: it sorts where its input is.
+SORT = "std::sort(x, x + n); std::copy(x, x + n, y);"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("MSOPS_EIGEN", raising=False)
+
+
+def kernel(body: str, head: str = "", inputs: int = 1, **options: object) -> msops.Custom:
+    source = msops.source(KERNEL.format(body=body, head=head), "Mine")
+    return msops.Custom(
+        source,
+        lambda x, *_: x,
+        lambda x, *_: x,
+        "aicpu",
+        reg_info=info("Mine", inputs=inputs),
+        **options,
+    )
+
+
+@pytest.mark.parametrize("size", [5, 100_000])
+@pytest.mark.parametrize("transform", [lambda op: op, jax.jit])
+def test_arrays_that_a_kernel_writes_to_do_not_change(size: int, transform) -> None:
+    sort = transform(kernel(SORT))
+    values = np.random.default_rng(size).permutation(size).astype(np.float32)
+    x = jnp.asarray(values)
+    for _ in range(20):
+        np.testing.assert_array_equal(sort(x), np.arange(size))
+        np.testing.assert_array_equal(x, values)
+
+
+def test_a_written_input_is_named_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "msops.aicpu")
+    op = kernel(
+        "ctx.Output(0); y[0] = x[0]; y[1] = ++*static_cast<float*>(ctx.Input(1)->GetData());",
+        inputs=2,
+    )
+    for _ in range(3):
+        assert op(jnp.zeros(2), jnp.zeros(2)).tolist() == [0, 1]
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 1
+    assert "kernel Mine writes to its input 1. Each call gets a copy of it." in lines[0]
+
+
+def test_an_input_that_was_given_away_is_written_in_place() -> None:
+    op = kernel("for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;", inplace={0: 0})
+    add = jax.jit(op, donate_argnums=0)
+    x = jnp.arange(2000.0)
+    place = x.unsafe_buffer_pointer()
+    result = add(x)
+    assert result.unsafe_buffer_pointer() == place
+    np.testing.assert_array_equal(result, np.arange(2000) + 1)
+
+
+def test_helpers_of_the_author_come_after_the_headers_of_msops(tmp_path: Path) -> None:
+    utils = tmp_path / "theirs" / "utils"
+    utils.mkdir(parents=True)
+    (utils / "helper.h").write_text("float Helper(float x);\n")
+    (utils / "helper.cc").write_text(
+        '#include "utils/helper.h"\nfloat Helper(float x) { return FACTOR * x; }\n'
+    )
+    (utils / "kernel_util.h").write_text("#error theirs goes before ours\n")
+    op = kernel(
+        "for (int64_t i = 0; i < n; ++i) y[i] = Helper(x[i]);",
+        '#include "utils/kernel_util.h"\n#include "utils/helper.h"',
+        build=msops.Build(
+            sources=utils / "helper.cc", include_dirs=tmp_path / "theirs", defines={"FACTOR": 3}
+        ),
+    )
+    assert op(jnp.arange(3.0)).tolist() == [0, 3, 6]
+
+
+def test_a_kernel_knows_its_inputs_by_the_names_of_the_op_info() -> None:
+    # As published transforms do, to find out which optional inputs a call has.
+    body = 'y[0] = aicpu::CpuKernelUtils::GetTensorName(ctx.Input(1)) == "{}";'
+    head = '#include "context/inc/cpu_kernel_utils.h"'
+    for name, expected in (("x1", 1), ("x0", 0)):
+        op = kernel(body.format(name), head, inputs=2)
+        assert op(jnp.zeros(1), jnp.zeros(1)).tolist() == [expected]
+
+
+def test_a_kernel_of_a_users_library_is_called_by_cust_and_its_name() -> None:
+    op = kernel(
+        'y[0] = ctx.GetOpType() == "CustMine"; y[1] = GetOpName(ctx) == "Mine";',
+        '#include "utils/kernel_util.h"\nusing aicpu::GetOpName;',
+    )
+    assert op(jnp.zeros(2)).tolist() == [1, 1]
+
+
+def test_opcheck_names_the_kernel_that_crashes() -> None:
+    op = kernel("*static_cast<volatile int *>(nullptr) = 1;")
+    report = opcheck(op, jnp.arange(3.0))
+    text = str(report)
+    assert "SIGSEGV" in text
+    assert "kernel Mine" in text
