@@ -22,7 +22,7 @@ def op_of(kernel: Callable[..., Any]) -> msops.Custom:
 
 @pytest.mark.parametrize(
     ("way", "kernel", "most"),
-    [(jax.jit, lambda x: np.sinh(x), 41), (lambda op: op, lambda x: np.cosh(x), 45)],
+    [(jax.jit, lambda x: np.sinh(x), 43), (lambda op: op, lambda x: np.cosh(x), 48)],
     ids=["jit", "eager"],
 )
 def test_the_first_call_of_a_python_function_moves_seldom(
@@ -34,7 +34,7 @@ def test_the_first_call_of_a_python_function_moves_seldom(
     assert "_calls/python_call.py" in files_of(steps)
 
 
-@pytest.mark.parametrize(("form", "most"), [("xla", 570), ("native", 580)])
+@pytest.mark.parametrize(("form", "most"), [("xla", 490), ("native", 535)])
 def test_the_first_call_of_a_loop_kernel_moves_seldom(form: str, most: int) -> None:
     def op_of_form(kernel: Callable[..., Any]) -> msops.Custom:
         return msops.Custom(kernel, func_type="akg", compile_attrs={"lower": form})
