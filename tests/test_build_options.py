@@ -104,6 +104,8 @@ def test_a_library_by_name_a_header_and_a_macro(folder: Path) -> None:
     assert run("op.cc:Map", build) == [10, 16, 22]
     header.write_text('extern "C" float Triple(float);\n#define OFFSET 20\n')
     assert run(source.with_name("op.cc:Map"), build) == [20, 26, 32]
+    op = msops.cpp(source.with_name("op.cc:Map"), out=same, build=build)
+    assert op(jnp.arange(3.0)).tolist() == [20, 26, 32]
 
 
 def test_an_archive_may_be_used_by_every_source(folder: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypedDict, Unpack, overload
 
-from msops._base.building import Build, SourceText
+from msops._base.building import AnyPath, Build, SourceText
 from msops._custom.custom import Custom
 from msops._custom.kernel import kernel as runs_as_python
 from msops.errors import ArgumentTypeError, explain
@@ -124,11 +125,14 @@ def kernel(func: Any = None, /, *, out: Any = None, **options: Unpack[CustomOpti
     return make if func is None else make(func)
 
 
-def cpp(func: str | SourceText, /, *, out: Any = None, **options: Unpack[CustomOptions]) -> Custom:
+def cpp(
+    func: AnyPath | SourceText, /, *, out: Any = None, **options: Unpack[CustomOptions]
+) -> Custom:
     """Makes a C, C++ or CUDA function an op: ``Custom(func, func_type="aot")``.
 
     Args:
-      func: ``"source.c|cc|cpp|cu:Symbol"``, ``"library.so:Symbol"`` or ``msops.source(...)``.
+      func: ``"source.c|cc|cpp|cu:Symbol"``, ``"library.so:Symbol"``, as text or path, or
+        ``msops.source(...)``.
       out: what the op returns: a `jax.ShapeDtypeStruct`, a pytree of them, or a function of the
         inputs that returns one; see `Custom`. None asks the function's ``SymbolInferShape`` and
         ``SymbolInferType``.
@@ -140,7 +144,7 @@ def cpp(func: str | SourceText, /, *, out: Any = None, **options: Unpack[CustomO
     Raises:
       ArgumentTypeError, ArgumentValueError: an argument cannot be used.
     """
-    if not isinstance(func, (str, SourceText)):
+    if not isinstance(func, (str, os.PathLike, SourceText)):
         raise ArgumentTypeError(
             explain(
                 "cpp",
