@@ -111,6 +111,8 @@ def slopes(make: Any, path: Callable[[Any], Any], keep: Any, is_new: bool) -> li
 
 
 SHORT = ("grad", "jvp")
+# An op made anew is equal to the one before, and jax.jit of equal functions traces once.
+OF_JITTED_OP = ("grad of vmap of jit", "jvp of jit")
 KEEPS = {"list": (in_list, None), "attribute": (in_attribute, SHORT), "module": (in_module, SHORT)}
 
 
@@ -119,11 +121,15 @@ KEEPS = {"list": (in_list, None), "attribute": (in_attribute, SHORT), "module": 
 def test_a_rule_is_as_current_as_a_rule_of_jax(keep: Any, names: Any, is_new: bool) -> None:
     for name in names or REVERSE:
         if name in REVERSE:
-            expected = slopes(reverse_of_jax, REVERSE[name], keep, is_new)
+            expected = slopes(
+                reverse_of_jax, REVERSE[name], keep, is_new and name not in OF_JITTED_OP
+            )
             assert slopes(by_bprop, REVERSE[name], keep, is_new) == expected, name
     for name in names or FORWARD:
         if name in FORWARD:
-            expected = slopes(forward_of_jax, FORWARD[name], keep, is_new)
+            expected = slopes(
+                forward_of_jax, FORWARD[name], keep, is_new and name not in OF_JITTED_OP
+            )
             for make in (by_forward, by_jvp):
                 assert slopes(make, FORWARD[name], keep, is_new) == expected, (name, make)
     expected = slopes(forward_of_jax, FORWARD["jvp"], keep, is_new)

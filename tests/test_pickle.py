@@ -120,6 +120,7 @@ def test_a_library_is_found_by_its_content(tmp_path: Path, monkeypatch: pytest.M
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     built.rename(elsewhere / "other.so")
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "cache"))  # which no earlier run filled
     with pytest.raises(errors.BuildError, match=r"pickled with the library .*mine\.so"):
         pickle.loads(data)
     monkeypatch.setenv("MSOPS_LIBRARY_PATH", str(elsewhere))
