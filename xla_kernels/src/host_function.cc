@@ -118,7 +118,7 @@ bool CopyIfAlike(PyObject* from, PyObject* to) {
 // Waits for what holds views without keeping them: cycles of objects, a thread about to end, an
 // array of JAX's that is being freed. Returns as FindHeld does.
 int64_t AwaitRelease(const Views& views) {
-  constexpr int kTries = 20;
+  constexpr int kTries = 400;  // seconds, on a machine that has much else to do
   constexpr std::chrono::milliseconds kPause(5);
   constexpr int kYoungest = 0;
   const py::object collect = py::module_::import("gc").attr("collect");
