@@ -66,6 +66,8 @@ class Job:
       far: the buffers between which and the guard lies a page more; None for all.
       poison: the byte that outputs and workspaces are filled with.
       other_inputs: further inputs, to run the kernel on two threads at once.
+      locked: whether the inputs cannot be written.
+      in_a_row: whether the kernel is called many times on the same memory.
     """
 
     call: LibraryCall
@@ -77,6 +79,8 @@ class Job:
     far: frozenset[int] | None = frozenset()
     poison: int = 0xA4
     other_inputs: tuple[np.ndarray, ...] | None = None
+    locked: bool = False
+    in_a_row: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,8 +114,9 @@ class Run:
       damage: per buffer with bad canaries a line that says where.
       changed: per changed input a line that says where.
       outputs: the outputs' bytes.
-      calls: on threads: how often the kernel was called.
-      differing: on threads: after how many calls a result was another than on one thread.
+      calls: on threads, or in a row: how often the kernel was called.
+      differing: after how many of these a result was another than that of the first, alone.
+      left: in a row: what of the process the calls changed or kept, a line each.
       slack: the most bytes that lie between the end of a buffer and a guard close to it.
       text: what the process wrote to its standard error.
     """
@@ -123,6 +128,7 @@ class Run:
     outputs: tuple[bytes, ...] = ()
     calls: int = 0
     differing: int = 0
+    left: tuple[str, ...] = ()
     slack: int = 0
     text: str = ""
 
@@ -174,7 +180,10 @@ def _run_until_crash(
         if len(runs) == len(jobs):
             return runs
         if started == len(runs):
-            raise RuntimeError(f"opcheck: the process that runs kernels {ended}:\n{text}")
+            if not runs:
+                raise RuntimeError(f"opcheck: the process that runs kernels {ended}:\n{text}")
+            crash = Crash(ended, "after it had returned, in a thread of its own", False, text)
+            return [*runs[:-1], Run(crash=crash, text=text)]
         crash = _crash_of(jobs[len(runs)], layout, folder / "fault", ended, text)
         return [*runs, Run(crash=crash, text=text)]
 
@@ -283,6 +292,8 @@ def _described(job: Job) -> dict[str, Any]:
         "alignment": job.alignment,
         "far": job.far,
         "poison": job.poison,
+        "locked": job.locked,
+        "in_a_row": job.in_a_row,
     }
 
 
@@ -297,7 +308,21 @@ def _bytes_of(arrays: Sequence[np.ndarray]) -> list[bytes]:
 
 def _run_of(job: Job, seen: Mapping[str, Any], text: str) -> Run:
     if "calls" in seen:
-        return Run(calls=seen["calls"], differing=seen["differing"], text=text)
+        settings = [
+            f"{name}: {before!r} before, {after!r} after"
+            for name, (before, after) in seen.get("settings", {}).items()
+        ]
+        growth = [
+            f"{name}: {count} more after {seen['calls']} calls"
+            for name, count in seen.get("growth", {}).items()
+        ]
+        return Run(
+            error=seen["error"] or "",
+            calls=seen["calls"],
+            differing=seen["differing"],
+            left=(*settings, *growth),
+            text=text,
+        )
     return Run(
         error=seen["error"] or "",
         damage=tuple(
@@ -350,6 +375,8 @@ def _damage_line(job: Job, index: int, size: int, first: int, last: int, count: 
 def _edge(access: str, job: Job, index: int, offset: int, size: int) -> str:
     """Names the side of a buffer of so many bytes on which an offset from its start lies."""
     name = name_of(job, index)
+    if 0 <= offset < size:
+        return f"{access} of {name}"
     if offset < 0:
         return f"{access} before {name}"
     return f"{access} beyond {name}, which ends at byte {size}"

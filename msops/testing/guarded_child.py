@@ -47,6 +47,12 @@ _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _libc.malloc.restype = ctypes.c_void_p
 _libc.malloc.argtypes = [ctypes.c_size_t]
 _libc.free.argtypes = [ctypes.c_void_p]
+_libc.setlocale.restype = ctypes.c_char_p
+_libc.setlocale.argtypes = [ctypes.c_int, ctypes.c_char_p]
+_libm = ctypes.CDLL("libm.so.6")
+
+# Calls of one kernel in a row, or as many as this time lets.
+_IN_A_ROW, _IN_A_ROW_S = 200, 1.0
 
 
 class GuardedBuffer:
@@ -97,6 +103,10 @@ class GuardedBuffer:
         places += [self.size + i for i, byte in enumerate(around[1]) if byte != self._fill]
         return self.size, places[0], places[-1], len(places)
 
+    def lock(self) -> None:
+        """Makes the buffer one that can only be read."""
+        _libc.mprotect(self._body, self._body_size, mmap.PROT_READ)
+
     def free(self) -> None:
         """Gives the memory back."""
         _libc.munmap(self._base, self._mapped)
@@ -139,7 +149,10 @@ class ChildFrame:
             return self.buffers[-1]
 
         for data in inputs:
-            ctypes.memmove(add(len(data)).address, data, len(data))
+            buffer = add(len(data))
+            ctypes.memmove(buffer.address, data, len(data))
+            if job["locked"]:
+                buffer.lock()
         # An output that is an input's has no buffer of its own.
         holders = {output: self.buffers[index] for index, output in job["aliases"]}
         for index, size in enumerate([*job["outputs"], *kernel.workspace_sizes]):
@@ -203,7 +216,7 @@ def run_on_threads(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dic
         once_s = time.perf_counter() - start_s
         emit(events, "step", None)
     if any(run["error"] for run in alone):
-        return {"calls": 0, "differing": 0}
+        return {"calls": 0, "differing": 0, "error": None}
     calls = 1
     if once_s < _SLOW_S:
         start_s = time.perf_counter()
@@ -211,24 +224,125 @@ def run_on_threads(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dic
         once_s = (time.perf_counter() - start_s) / _TIMED_CALLS
         calls = max(_LEAST_CALLS, min(_MOST_CALLS, int(_ROUND_S / once_s)))
     made = differing = 0
-    while not differing and made < _ROUNDS * calls * len(frames):
+    errors: list[str] = []
+    while not (differing or errors) and made < _ROUNDS * calls * len(frames):
         emit(events, "step", None)
         made += calls * len(frames)
-        differing = _race(frames, [run["outputs"] for run in alone], calls)
+        differing, errors = _race(frames, [run["outputs"] for run in alone], calls)
     for frame in frames:
         frame.free()
-    return {"calls": made, "differing": differing}
+    return {"calls": made, "differing": differing, "error": errors[0] if errors else None}
 
 
-def _race(frames: Sequence[ChildFrame], expected: Sequence[Sequence[bytes]], calls: int) -> int:
-    """Calls the kernel on all frames at once; returns after how many calls outputs were unlike."""
+def run_in_a_row(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dict[str, Any]:
+    """Runs a kernel many times on one memory; returns what differed, and what it left behind."""
+    frame = ChildFrame(kernel, job, job["inputs"])
+    emit(events, "layout", [(buffer.address, buffer.size) for buffer in frame.buffers])
+    settings = process_settings()
+    seen = frame.run()
+    emit(events, "step", None)
+    start_s = time.perf_counter()
+    frame.repeat(_TIMED_CALLS)
+    once_s = (time.perf_counter() - start_s) / _TIMED_CALLS
+    half = max(_LEAST_CALLS, min(_IN_A_ROW, int(_IN_A_ROW_S / once_s)) // 2)
+    made, differing, error, growth = 1 + _TIMED_CALLS, 0, None, []
+    for _ in range(2):
+        emit(events, "step", None)
+        before = process_resources()
+        try:
+            differing += frame.repeat(half, seen["outputs"])
+        except RuntimeError as raised:
+            error = str(raised)
+            break
+        made += half
+        growth.append({name: count - before[name] for name, count in process_resources().items()})
+    changed = {
+        name: (before, after)
+        for (name, before), after in zip(settings.items(), process_settings().values(), strict=True)
+        if before != after
+    }
+    # What grows by each call grows in both halves; a cache that fills does not.
+    grown = {
+        name: sum(part[name] for part in growth)
+        for name in (growth[0] if len(growth) == 2 else ())
+        if all(part[name] >= half for part in growth)
+    }
+    frame.free()
+    return {
+        "calls": made,
+        "differing": differing,
+        "error": error,
+        "settings": changed,
+        "growth": grown,
+    }
+
+
+def process_settings() -> dict[str, Any]:
+    """Returns what a kernel may change of its process, and should leave."""
+    environment = (ctypes.c_uint32 * 64)()
+    _libm.fegetenv(environment)
+    mask = os.umask(0o77)
+    os.umask(mask)
+    settings = {
+        "the rounding mode": _libm.fegetround(),
+        "the working directory": os.getcwd(),
+        "the umask": oct(mask),
+        "the locale": _libc.setlocale(6, None),
+        "a handler of SIGSEGV or SIGFPE": (
+            signal.getsignal(signal.SIGSEGV),
+            signal.getsignal(signal.SIGFPE),
+        ),
+    }
+    if os.uname().machine == "x86_64":
+        # MXCSR is the last word of glibc's fenv_t: flush-to-zero, denormals-are-zero.
+        settings["flushing of subnormals to zero"] = environment[7] & 0x8040
+    return settings
+
+
+def process_resources() -> dict[str, int]:
+    """Returns what a kernel may take of its process, and should give back."""
+    resources = {
+        name: len(os.listdir(f"/proc/self/{folder}"))
+        for name, folder in (("open files", "fd"), ("threads", "task"))
+    }
+    if hasattr(_libc, "mallinfo2"):
+        _libc.mallinfo2.restype = _Heap
+        heap = _libc.mallinfo2()
+        resources["bytes of the heap"] = heap.uordblks + heap.hblkhd
+    return resources
+
+
+class _Heap(ctypes.Structure):
+    """glibc's struct mallinfo2."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    )
+
+
+def _race(
+    frames: Sequence[ChildFrame], expected: Sequence[Sequence[bytes]], calls: int
+) -> tuple[int, list[str]]:
+    """Calls the kernel on all frames at once.
+
+    Returns:
+      After how many calls outputs were unlike, and the errors that ended a thread's calls.
+    """
     barrier = threading.Barrier(len(frames))
     differing: list[int] = []
+    errors: list[str] = []
 
     def work(frame: ChildFrame, outputs: Sequence[bytes]) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
         barrier.wait()
-        differing.append(frame.repeat(calls, outputs))
+        try:
+            differing.append(frame.repeat(calls, outputs))
+        except RuntimeError as raised:
+            errors.append(str(raised))
 
     threads = [
         threading.Thread(target=work, args=arguments)
@@ -240,7 +354,7 @@ def _race(frames: Sequence[ChildFrame], expected: Sequence[Sequence[bytes]], cal
     for thread in threads:
         thread.join()
     signal.setitimer(signal.ITIMER_REAL, 0)
-    return sum(differing)
+    return sum(differing), errors
 
 
 def first_difference(left: bytes, right: bytes) -> int | None:
@@ -294,9 +408,11 @@ def main(arguments: Sequence[str]) -> None:
             except RuntimeError as raised:
                 emit(events, "refused", str(raised))
                 continue
-            on_threads = job["other_inputs"] is not None
-            run = (run_on_threads if on_threads else run_once)(kernel, job, events)
-            emit(events, "done", run)
+            if job["other_inputs"] is not None:
+                run = run_on_threads
+            else:
+                run = run_in_a_row if job["in_a_row"] else run_once
+            emit(events, "done", run(kernel, job, events))
     os._exit(0)  # what the kernel's library does at exit is not checked, and may hang
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -54,10 +55,12 @@ class GuardedRuns(Runs):
     Attributes:
       subject: the op.
       job: what `back` is a run of.
+      locked: the run whose inputs cannot be written; None if outputs lie in them.
     """
 
     subject: Subject
     job: Job
+    locked: Run | None
 
     @functools.cached_property
     def bounds(self) -> AccessBounds:
@@ -90,6 +93,31 @@ class GuardedRuns(Runs):
         (run,) = run_jobs([dataclasses.replace(self.job, other_inputs=others)])
         return run
 
+    @functools.cached_property
+    def in_a_row(self) -> Run:
+        """Many calls on the same memory."""
+        (run,) = run_jobs([dataclasses.replace(self.job, in_a_row=True)])
+        return run
+
+    @functools.cached_property
+    def on_checked_heap(self) -> Run:
+        """The same with a heap that glibc checks, whose size it then does not count."""
+        environment = _checked_heap()
+        if not environment:
+            return self.in_a_row
+        (run,) = run_jobs([dataclasses.replace(self.job, in_a_row=True)], environment)
+        return run
+
+    @functools.cached_property
+    def after_others(self) -> Run:
+        """The run in a process in which the kernel has run before, on other values."""
+        others = tuple(map(rolled, self.subject.flat))
+        if not self.subject.stands([others]):
+            return self.again
+        first = dataclasses.replace(self.subject.job(others) or self.job, poison=POISONS[1])
+        _, run = run_jobs([first, self.job])
+        return run
+
     @property
     def hazard(self) -> str:
         """Why the kernel may not run in this process; empty if it may.
@@ -97,12 +125,23 @@ class GuardedRuns(Runs):
         What `bounds` adds does no harm here: the rest of the 64 bytes in which an array ends lies
         on the same page.
         """
-        runs = (self.back, self.front, self.again, self.at_64, self.threads)
+        alone = (self.back, self.front, self.again, self.at_64)
+        runs = (*alone, self.threads, self.in_a_row, self.on_checked_heap)
         if any(run.crash for run in runs):
             return f"kernel {self.kernel} crashes"
         if any(run.damage for run in runs):
             return f"kernel {self.kernel} writes outside its buffers"
         return ""
+
+
+def _checked_heap() -> dict[str, str]:
+    """Returns the environment in which glibc checks its heap; empty if it has not the library."""
+    with open("/proc/self/maps") as maps:
+        libc = next((line.split()[-1] for line in maps if "libc.so.6" in line), "")
+    checker = Path(libc).with_name("libc_malloc_debug.so.0") if libc else None
+    if checker is None or not checker.exists():
+        return {}
+    return {"LD_PRELOAD": str(checker), "MALLOC_CHECK_": "3"}
 
 
 def run_on_guarded_memory(subject: Subject) -> GuardedRuns | None:
@@ -112,7 +151,10 @@ def run_on_guarded_memory(subject: Subject) -> GuardedRuns | None:
         return None
     job = dataclasses.replace(job, poison=POISONS[0])
     front = dataclasses.replace(job, placement="front", poison=POISONS[1])
-    back, before, again = run_jobs([job, front, job])
+    jobs = [job, front, job]
+    if not job.call.aliases:
+        jobs.append(dataclasses.replace(job, locked=True))
+    back, before, again, *locked = run_jobs(jobs)
     return GuardedRuns(
         kernel=job.call.kernel_name,
         outputs=job.outputs,
@@ -123,6 +165,7 @@ def run_on_guarded_memory(subject: Subject) -> GuardedRuns | None:
         again=again,
         subject=subject,
         job=job,
+        locked=locked[0] if locked else None,
     )
 
 
@@ -205,6 +248,9 @@ def check_inputs(runs: Runs) -> Finding:
     """Checks that inputs are as they were."""
     check = "inputs unchanged"
     changed = unique([*runs.back.changed, *runs.front.changed])
+    if not changed and isinstance(runs, GuardedRuns) and runs.is_complete and runs.locked:
+        crash = runs.locked.crash
+        changed = [f"{crash.place}, where the old value was back at the end"] if crash else []
     if changed:
         return failed(
             check,
@@ -233,6 +279,15 @@ def check_repeatable(runs: Runs) -> Finding:
             "Pass Custom(..., stateful=True) if that is meant; else look for static variables, "
             "clocks and unseeded random numbers.",
         )
+    if isinstance(runs, GuardedRuns) and not runs.after_others.crash:
+        lines = difference_lines(runs.outputs, runs.back, runs.after_others)
+        if lines:
+            return failed(
+                check,
+                f"results of kernel {runs.kernel} depend on what it was called with before",
+                lines,
+                "Look for static variables that the first call sets: a size, a table, an input.",
+            )
     lines = difference_lines(runs.outputs, runs.back, runs.front)
     if lines:
         return failed(
@@ -276,6 +331,35 @@ def _misaligned_lines(runs: GuardedRuns, run: Run) -> list[str]:
     return [*run.damage, *difference_lines(runs.outputs, runs.back, run)]
 
 
+def check_many_calls(runs: GuardedRuns) -> Finding:
+    """Checks that a kernel that is called often computes the same, and leaves its process alone."""
+    check = "many calls"
+    if runs.aliased:
+        return skipped(check, "the kernel works in place: a second call has other inputs")
+    if not runs.is_complete:
+        return skipped(check, "the kernel does not end with 0")
+    run = runs.in_a_row
+    lines = list(run.left)
+    if run.crash:
+        lines.append(crash_line(run.crash))
+    elif runs.on_checked_heap.crash:
+        ended = runs.on_checked_heap.crash.signal
+        lines.append(f"{ended} where glibc checks the heap: a write beyond what was allocated")
+    if run.error:
+        lines += [f"after {run.calls} calls:", *run.error.splitlines()]
+    if run.differing and not runs.is_stateful:
+        lines.append(f"{run.differing} of {run.calls} calls have other results")
+    if lines:
+        return failed(
+            check,
+            f"kernel {runs.kernel} does something else, or leaves something, when called often",
+            lines,
+            "Free what a call allocates, close what it opens, set back what it sets, and keep "
+            "nothing in static variables.",
+        )
+    return passed(check, f"{run.calls} calls: same bytes, and nothing left in the process")
+
+
 def check_threads(runs: GuardedRuns) -> Finding:
     """Checks that two threads at once, with unlike inputs, compute what one does."""
     check = "two threads"
@@ -294,6 +378,9 @@ def check_threads(runs: GuardedRuns) -> Finding:
     if runs.threads.crash:
         summary = f"kernel {runs.kernel} crashes when two threads run it"
         return failed(check, summary, [crash_line(runs.threads.crash)], remedy)
+    if runs.threads.error:
+        summary = f"kernel {runs.kernel} fails when two threads run it"
+        return failed(check, summary, runs.threads.error.splitlines(), remedy)
     if runs.threads.differing:
         return failed(
             check,

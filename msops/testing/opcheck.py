@@ -23,12 +23,14 @@ _MEMORY_CHECKS: dict[str, Callable[[Any], Finding]] = {
     "inputs unchanged": memory.check_inputs,
     "repeatable": memory.check_repeatable,
     "alignment": memory.check_alignment,
+    "many calls": memory.check_many_calls,
     "two threads": memory.check_threads,
 }
 _CHECKS_IN_PYTHON = ("return code", "outputs written", "inputs unchanged", "repeatable")
 # These run a kernel in a library on guarded memory, too, and the op itself only if it is safe.
 _GUARDED_CHECKS: dict[str, Callable[[Subject, bool], Finding]] = {
     "sizes": sizes.check_sizes,
+    "values": sizes.check_values,
     "refusals": sizes.check_refusals,
 }
 # These run the op in this process, once the checks of memory have found it safe.
@@ -57,6 +59,7 @@ _RESULTS = ("return code", "memory bounds", "outputs written", "inputs unchanged
 _CAUSES: dict[str, tuple[str, ...]] = {
     "outputs written": ("memory bounds",),
     "repeatable": ("memory bounds", "outputs written"),
+    "many calls": (*_RESULTS, "alignment"),
     "sizes": _RESULTS,
     "refusals": _RESULTS,
     "eager and jit": (*_RESULTS, "two threads"),
@@ -86,11 +89,16 @@ def opcheck(
     - "return code": the kernel returns 0.
     - "memory bounds": no byte before or beyond a buffer is read or written.
     - "outputs written": every element, found by poisoning.
-    - "inputs unchanged".
-    - "repeatable": the same bytes twice, whatever lay in outputs, workspaces and around.
+    - "inputs unchanged": not even for the time of the call.
+    - "repeatable": the same bytes twice, whatever lay in outputs, workspaces and around, and
+      whatever the kernel was called with before.
     - "alignment": arrays at 64 bytes, as XLA has them, will do.
+    - "many calls": calls in a row return the same, and leave no memory, open files, threads or
+      other settings of the process behind. Where glibc can check its heap, it does.
     - "two threads": unlike inputs at once.
-    - "sizes": each extent 0, all 1, and odd ones.
+    - "sizes": each extent 0, all 1, odd ones, and more than 100,000 elements.
+    - "values": NaN, infinities, zeros, huge, tiny and negative numbers neither crash a kernel nor
+      keep it from ending.
     - "refusals": inputs of other dtypes are refused, or handled without a fault; a refusal arrives
       as an error and does no harm.
     - "eager and jit": the same bytes, twice each, and on two threads with unlike inputs.
@@ -210,6 +218,8 @@ class _Session:
             if isinstance(runs, GuardedRuns) or (runs and check in _CHECKS_IN_PYTHON):
                 return _MEMORY_CHECKS[check](runs)
             return _of_plain(check, subject)
+        if check == "values" and any(cause in self._failed for cause in _RESULTS):
+            return skipped(check, "the kernel is wrong on usual values already")
         if check in _GUARDED_CHECKS:
             return _guarded(check, _GUARDED_CHECKS[check], subject, not self._hazard)
         if check in _CALL_CHECKS and self._hazard:

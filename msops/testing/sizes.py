@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from msops.errors import MsopsError
 from msops.testing.bounds import AccessBounds, find_bounds
 from msops.testing.guarded import HangError, Job, Run, run_jobs
-from msops.testing.memory import POISONS, unique, unwritten_lines
+from msops.testing.memory import POISONS, difference_lines, unique, unwritten_lines
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 
 # Narrower and wider than most: a kernel that takes them for its own leaves its buffers, or leaves
 # half of an output as it was.
 _OTHER_DTYPES = ("float16", "float64")
+# Elements of an array: more than 16 bits count, and what is too many to look at.
+_LARGE, _LARGEST = 100_000, 10_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +48,9 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
     if not cases:
         return skipped(check, "the inputs have no extent but 1")
     trials = list(_try_out(subject, cases, is_safe))
+    # A call on much larger arrays may take longer than anybody wants to wait.
+    with contextlib.suppress(HangError):
+        trials += _try_out(subject, dict(_enlarged(subject)), is_safe)
     faults = [f"{trial.inputs}: {line}" for trial in trials for line in trial.faults]
     if faults:
         return failed(
@@ -52,6 +61,64 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
             "another code than 0 for sizes that the kernel does not take.",
         )
     return passed(check, _summary(trials))
+
+
+def check_values(subject: Subject, is_safe: bool) -> Finding:
+    """Checks that no value of a number crashes a kernel, or keeps it from ending."""
+    check = "values"
+    if subject.native() is None:
+        return skipped(check, "the kernel is in no library")
+    trials = list(_try_out(subject, dict(_revalued(subject)), is_safe))
+    faults = [f"{trial.inputs}: {line}" for trial in trials for line in trial.faults]
+    if faults:
+        return failed(
+            check,
+            "the op is wrong for other values than those it was given",
+            faults,
+            "Do not turn a number into an index or a count before its range was checked; NaN "
+            "compares as false with everything.",
+        )
+    return passed(check, _summary(trials))
+
+
+def _revalued(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields inputs with the values at which kernels go wrong; integers, but for 0, stay."""
+    yield "all 0", tuple(np.zeros_like(array) for array in subject.flat)
+    if not any(_is_real(array) for array in subject.flat):
+        return
+    for name in ("NaN", "infinity", "minus infinity", "largest", "subnormal", "negative", "mixed"):
+        with np.errstate(all="ignore"):
+            yield (
+                name,
+                tuple(
+                    _special(name, array) if _is_real(array) else array for array in subject.flat
+                ),
+            )
+
+
+def _is_real(array: np.ndarray) -> bool:
+    return bool(jnp.issubdtype(array.dtype, jnp.floating))
+
+
+def _special(name: str, array: np.ndarray) -> np.ndarray:
+    info = jnp.finfo(array.dtype.type)
+    values = {
+        "NaN": np.nan,
+        "infinity": np.inf,
+        "minus infinity": -np.inf,
+        "largest": float(info.max),
+        "subnormal": float(info.smallest_subnormal),
+    }
+    if name in values:
+        return np.full_like(array, values[name])
+    if name == "negative":
+        return (-np.abs(array) - array.dtype.type(1)).astype(array.dtype)
+    # One of them here and there, so that a kernel meets it after usual numbers.
+    mixed = np.array(array)
+    flat = mixed.reshape(-1)
+    for index, value in enumerate([*values.values(), 0.0, -0.0]):
+        flat[index :: 2 * len(values) + 4] = value
+    return mixed
 
 
 def check_refusals(subject: Subject, is_safe: bool) -> Finding:
@@ -97,6 +164,24 @@ def _resized(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
     }
     for name, change in changes.items() if extents else ():
         yield name, tuple(_resize(array, change) for array in subject.flat)
+
+
+def _enlarged(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields inputs of which one has more elements than 16 bits count, if all stay in bounds."""
+    extent = max((n for array in subject.flat for n in array.shape), default=1)
+    size = max((array.size for array in subject.flat), default=0)
+    if extent < 2 or not size or size > _LARGE or subject.native() is None:
+        return
+    factor = 2
+    while True:
+        larger = factor * extent + 1
+        shapes = ([larger if n == extent else n for n in a.shape] for a in subject.flat)
+        sizes = [math.prod(shape) for shape in shapes]
+        if max(sizes) > _LARGE:
+            break
+        factor *= 2
+    if max(sizes) < _LARGEST:
+        yield f"{extent} -> {larger}", tuple(_resize(a, {extent: larger}) for a in subject.flat)
 
 
 def _resize(array: np.ndarray, change: Mapping[int, int]) -> np.ndarray:
@@ -151,7 +236,8 @@ def _try_out(
     runs = run_jobs([*backs, *fronts])
     backs_of, fronts_of = runs[: len(backs)], runs[len(backs) :]
     bounds = find_bounds(backs, backs_of, fronts_of)
-    yield from map(_trial_of, jobs, backs, backs_of, fronts_of, bounds)
+    trial_of = functools.partial(_trial_of, subject.options.stateful)
+    yield from map(trial_of, jobs, backs, backs_of, fronts_of, bounds)
     yield from others
 
 
@@ -171,11 +257,15 @@ def _try_here(subject: Subject, name: str, flat: tuple[np.ndarray, ...]) -> Tria
     return Trial(name, "", ())
 
 
-def _trial_of(name: str, job: Job, back: Run, front: Run, bounds: AccessBounds) -> Trial:
+def _trial_of(
+    is_stateful: bool, name: str, job: Job, back: Run, front: Run, bounds: AccessBounds
+) -> Trial:
     faults = [*bounds.lines, *(back.changed or front.changed)]
     if not (back.crash or front.crash or back.error):
         aliased = [output for _, output in job.call.aliases]
         faults += unwritten_lines(job.outputs, back, front, aliased)
+        if not is_stateful:
+            faults += difference_lines(job.outputs, back, front)
     return Trial(name, "return code" if back.error else "", tuple(unique(faults)))
 
 
