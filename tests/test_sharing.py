@@ -338,7 +338,7 @@ def lifetime_cases() -> dict[str, Callable[..., Custom]]:
         "akg as operations": lambda infer, bprop: loops(loop_kernel(), "xla", bprop=bprop),
         "akg as C": lambda infer, bprop: loops(loop_kernel(), "native", bprop=bprop),
         "tbe": lambda infer, bprop: Custom(
-            kernel_of(lambda te, x, y: te.vmul(x, y)),
+            kernel_of(lambda te, x, y: te.vmul(x, y), 2),
             infer,
             infer,
             func_type="tbe",

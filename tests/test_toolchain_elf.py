@@ -54,7 +54,8 @@ def names_by_nm(path: Path, which: str) -> set[str]:
 
 def loaded_libraries() -> list[Path]:
     """The libraries of this process: real ones, of several makers."""
-    maps = Path("/proc/self/maps").read_text()
+    # Libraries of other tests may have names that are not UTF-8.
+    maps = os.fsdecode(Path("/proc/self/maps").read_bytes())
     paths = {Path(path) for path in re.findall(r"(/\S+\.so[.\d]*)$", maps, re.MULTILINE)}
     return sorted(path for path in paths if path.exists())
 

@@ -4,7 +4,7 @@
 // the work that it waits for from running. So it runs on a thread of ours, and XLA gets a future.
 // A program over several devices waits for that future on a thread of XLA's all the same. If as
 // many functions run as there are cores, one more may be the one that all of them wait for: it gets
-// copies of its arrays, and is given up as failed if none of these functions computes or ends for a
+// copies of its arrays, and fails if none of these functions computes or ends for a
 // time. Knows neither Python nor XLA.
 #ifndef MSOPS_HOST_THREADS_H_
 #define MSOPS_HOST_THREADS_H_
