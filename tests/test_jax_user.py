@@ -702,3 +702,41 @@ def test_results_on_mindspores_face_are_tensors_in_the_tree() -> None:
     scaled_tensor = by_name(x=msops.Tensor(np.float32([1.0])), k=2.0)
     assert isinstance(scaled_tensor, msops.Tensor)
     np.testing.assert_allclose(scaled_tensor.asnumpy(), [2.0])
+
+
+def test_a_number_by_position_is_refused_where_attributes_go_by_name() -> None:
+    op = msops.cpp(
+        msops.source('extern "C" int F(...) { return 0; }', "F"),
+        out=lambda *inputs: inputs[0],
+        attrs={"alpha": 0.5},
+    )
+    with pytest.raises(ArgumentTypeError, match=r"got 3\.0 by position\.\nPass .* as alpha=3\.0"):
+        op(jnp.ones(4), 3.0)
+
+
+def test_gradients_of_complex_arrays_pass_through_operators() -> None:
+    z = jnp.array([1 + 2j, 3 - 1j], jnp.complex64)
+    op = msops.Custom("aclnnMul", None, None, func_type="aot")
+
+    def loss(multiply):
+        return lambda z: jnp.abs(multiply(z, z)).sum()
+
+    np.testing.assert_allclose(jax.grad(loss(op))(z), jax.grad(loss(jnp.multiply))(z), rtol=1e-6)
+
+
+def test_a_rule_of_vmap_returns_the_structure_of_the_op() -> None:
+    pair = jax.ShapeDtypeStruct((3,), jnp.float32)
+    op = msops.pyfunc(lambda a: (a, 2 * a), out=(pair, pair))
+    op.def_vmap(lambda n, b, a: ({"z": a, "a": 2 * a}, {"z": True, "a": True}))
+    with pytest.raises(ArgumentTypeError, match="the structure that the op returns"):
+        jax.vmap(op)(jnp.ones((2, 3)))
+
+
+def test_an_op_made_with_numpys_float_is_another_than_one_with_pythons() -> None:
+    def op(s):
+        return msops.Custom(
+            lambda x: x, lambda x: x, lambda x: x, bprop=lambda x, out, dout: (dout * s,)
+        )
+
+    assert op(2.0) == op(2.0)
+    assert op(2.0) != op(np.float64(2.0))

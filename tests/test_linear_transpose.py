@@ -193,3 +193,16 @@ def test_a_custom_vjp_of_the_users_keeps_jaxs_error() -> None:
     double.defvjp(lambda x: (2 * x, None), lambda _, d: (2 * d,))
     with pytest.raises(NotImplementedError, match="'custom_vjp_call' not implemented"):
         jax.linear_transpose(double, jnp.ones(3))(jnp.ones(3))
+
+
+def test_integer_results_have_no_cotangents() -> None:
+    x = jnp.ones(3)
+    count = jax.ShapeDtypeStruct((), jnp.int32)
+    doubled = jax.ShapeDtypeStruct((3,), jnp.float32)
+    op = Custom(
+        lambda x: (np.int32(1), x * 2),
+        out=(count, doubled),
+        bprop=lambda x, out, dout: (2 * dout[1],),
+    )
+    (found,) = jax.linear_transpose(lambda x: op(x)[1], x)(x)
+    np.testing.assert_array_equal(found, 2 * x)

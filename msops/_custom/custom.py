@@ -400,8 +400,26 @@ class Custom(Generic[P]):
                     )
                 )
             return sort_by_value(args, tensors, self._who)
+        self._check_numbers(args)
         takes_trees = definition.backend.takes_trees
         return sort_arguments(args, definition.infos, tensors, takes_trees, self._who, named)
+
+    def _check_numbers(self, args: Sequence[Any]) -> None:
+        """Refuses a number by position where only its author knows what it is."""
+        if self._signature is not None or not self._infos or not self._infos[0].by_name:
+            return
+        number = next((value for value in args if type(value) in (bool, int, float)), None)
+        if number is not None:
+            name = next(iter(call_attribute_names(self._infos[0])), "alpha")
+            raise ArgumentTypeError(
+                explain(
+                    self._who,
+                    f"expected arrays by position, and attributes by name; got {number!r} by "
+                    "position",
+                    f"Pass an attribute as {name}={number!r}, a number that is an input as "
+                    f"jnp.float32({number!r}).",
+                )
+            )
 
     def _resolve(self) -> Programs:
         """Returns the op's programs; builds the kernel at the first call."""

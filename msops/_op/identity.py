@@ -174,8 +174,10 @@ def _key(value: Any, seen: dict[int, int]) -> Hashable:
     and keeps the walk linear. What can change in place (a list, a Cell) is what it is by identity;
     `Operator.is_current` looks at what infer functions make of it.
     """
-    if isinstance(value, float):
-        return (float, value.hex())
+    if isinstance(value, float):  # numpy's float64 is one, which JAX promotes otherwise
+        return (type(value), float(value).hex())
+    if isinstance(value, complex):
+        return (type(value), value.real.hex(), value.imag.hex())
     if isinstance(value, _SCALARS):
         return (type(value), value)
     if isinstance(value, (DType, np.dtype, np.generic)):

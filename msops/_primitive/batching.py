@@ -131,8 +131,9 @@ def batch_by_rule(
         jax.ShapeDtypeStruct(array.shape if dim is None else array.shape[1:], array.dtype)
         for array, dim in zip(arrays, dims, strict=True)
     ]
-    structs = outputs(call, elements).structs
-    results, flags = _read_answer(answer, who)
+    made = outputs(call, elements)
+    structs = made.structs
+    results, flags = _read_answer(answer, made, who)
     expected = [
         ((size, *struct.shape) if flag else struct.shape, struct.dtype)
         for struct, flag in zip(structs, flags, strict=False)
@@ -150,7 +151,7 @@ def batch_by_rule(
     return results, [0 if flag else None for flag in flags]
 
 
-def _read_answer(answer: Any, who: str) -> tuple[list[jax.Array], list[bool]]:
+def _read_answer(answer: Any, made: Outputs, who: str) -> tuple[list[jax.Array], list[bool]]:
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise ArgumentTypeError(
             explain(
@@ -161,6 +162,15 @@ def _read_answer(answer: Any, who: str) -> tuple[list[jax.Array], list[bool]]:
         )
     results, flags = jax.tree.leaves(answer[0]), jax.tree.leaves(answer[1])
     structures: list[Any] = [jax.tree.structure(part) for part in answer]
+    # By its structure, as leaves of a dict come in the order of its keys.
+    if structures[0] == structures[1] and made.unpack(answer[0]) is None:
+        raise ArgumentTypeError(
+            explain(
+                f"vmap rule of {who}",
+                f"expected a result of the structure that the op returns; got {structures[0]}",
+                "Return what the op returns, with a leading axis where batched.",
+            )
+        )
     if structures[0] != structures[1] or not all(isinstance(flag, bool) for flag in flags):
         raise ArgumentTypeError(
             explain(

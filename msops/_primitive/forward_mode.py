@@ -30,6 +30,7 @@ from msops._face.tensor import unwrap, wrap
 from msops._op.call import Call, width
 from msops._op.protocols import BoundOp
 from msops._primitive.reverse_mode import apply_bprop, check_entry
+from msops._primitive.traced import is_inexact
 from msops.errors import GradientTypeError, GradientValueError, explain
 
 
@@ -51,10 +52,10 @@ def attach_forward_mode(
         live = tuple(
             i
             for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))
-            if _is_float(primal) and not isinstance(tangent, SymbolicZero)
+            if is_inexact(primal) and not isinstance(tangent, SymbolicZero)
         )
         pushed: Any = None
-        if live and any(map(_is_float, results)):
+        if live and any(map(is_inexact, results)):
             push = _push if operator.definition.bprop is None else _linear.bind
             pushed = iter(
                 push(
@@ -93,13 +94,9 @@ def _tangents_alone(rule: Callable[..., Any], primals: Any, tangents: Any, out: 
 
 
 def _tangent_of(result: Any, pushed: Any) -> Any:
-    if not _is_float(result):
+    if not is_inexact(result):
         return np.zeros(result.shape, jax.dtypes.float0)
     return jnp.zeros_like(result) if pushed is None else next(pushed)
-
-
-def _is_float(value: Any) -> bool:
-    return bool(jnp.issubdtype(value.dtype, jnp.inexact))
 
 
 def _split(args: Sequence[Any], call: Call, linear: int) -> tuple[Sequence[Any], ...]:
@@ -133,7 +130,7 @@ def ask_rule(
     """Returns what the author's jvp rule says; inputs without a tangent have a zero one."""
     outputs = operator.outputs(call, [jax.typeof(primal) for primal in primals])
     flat = [
-        tangents.get(i, jnp.zeros_like(primal)) if _is_float(primal) else None
+        tangents.get(i, jnp.zeros_like(primal)) if is_inexact(primal) else None
         for i, primal in enumerate(primals)
     ]
     arguments = tuple(call.arguments_of_rule(primals))
@@ -163,7 +160,7 @@ def ask_rule(
         if tangent is None
         else check_entry(tangent, result, f"for output {index}", place, "tangent")
         for index, (tangent, result) in enumerate(zip(answers, results, strict=True))
-        if _is_float(result)
+        if is_inexact(result)
     ]
 
 
@@ -194,7 +191,7 @@ def _transpose_bprop(
     tangents: Sequence[Any],
 ) -> Sequence[Any]:
     """Returns the transpose of bprop, seen as a function of dout, at the tangents."""
-    floats = [result for result in results if _is_float(result)]
+    floats = [result for result in results if is_inexact(result)]
 
     def pull(*douts: Any) -> Sequence[Any]:
         return pull_back(operator, call, primals, results, live, douts)
@@ -235,7 +232,7 @@ def pull_back(
     bprop = operator.definition.bprop
     assert bprop is not None, "without one, L is not bound"
     given = iter(douts)
-    cotangents = [next(given) if _is_float(result) else _no_dout(result) for result in results]
+    cotangents = [next(given) if is_inexact(result) else _no_dout(result) for result in results]
     gradients = apply_bprop(
         bprop.function,
         call,
@@ -267,7 +264,7 @@ def _transpose_push(
 
 def _infer_push(*args: Any, call: Call, linear: int, **params: Any) -> list[Any]:
     # Without tracing the rule: reverse mode has no use for it.
-    return [result for result in _split(args, call, linear)[1] if _is_float(result)]
+    return [result for result in _split(args, call, linear)[1] if is_inexact(result)]
 
 
 _linear = seam.new_linear_primitive(

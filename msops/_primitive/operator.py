@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import weakref
 from collections.abc import Callable, Sequence
@@ -80,12 +81,14 @@ class Operator:
         if answer is None:
             answer = self._answers[key] = self._infer(call, inputs)
             if len(self._answers) > _MOST_ANSWERS:
-                del self._answers[next(iter(self._answers))]
+                # Without running code of Python's: other threads add answers, too.
+                with contextlib.suppress(RuntimeError):
+                    self._answers.pop(next(iter(self._answers)), None)
         return answer
 
     def latest_call(self) -> tuple[Call, tuple[jax.ShapeDtypeStruct, ...]] | None:
         """Returns the call whose results were inferred last, if there was one."""
-        for call, inputs, _ in reversed(self._answers):
+        for call, inputs, _ in reversed(list(self._answers)):
             return call, inputs
         return None
 

@@ -18,7 +18,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from msops import _jax_seam as seam
 from msops._op.call import Call
@@ -37,7 +36,7 @@ def differentiate(
     """Returns the tangents of `results`, which are those of the op at `primals`."""
     live = tuple(i for i, tangent in enumerate(tangents) if not seam.is_zero(tangent))
     pushed: Sequence[Any] = ()
-    if live and any(map(_is_float, results)):
+    if live and any(map(is_inexact, results)):
         directions = [tangents[i] for i in live]
         with jax.named_scope(operator.primitive_name):
             if traced.pullback is None:
@@ -53,13 +52,14 @@ def differentiate(
                 )
     given = iter(pushed)
     return [
-        next(given) if live and _is_float(result) else seam.zero_tangent(jax.typeof(result))
+        next(given) if live and is_inexact(result) else seam.zero_tangent(jax.typeof(result))
         for result in results
     ]
 
 
-def _is_float(value: Any) -> bool:
-    return bool(jnp.issubdtype(value.dtype, np.floating))
+def is_inexact(value: Any) -> bool:
+    """Returns whether an array has a tangent of its own dtype: whether it is real or complex."""
+    return bool(jnp.issubdtype(value.dtype, jnp.inexact))
 
 
 def push_forward(
@@ -71,7 +71,7 @@ def push_forward(
         flat = list(primals)
         for position, value in zip(live, moved, strict=True):
             flat[position] = value
-        return [result for result in function(*flat) if _is_float(result)]
+        return [result for result in function(*flat) if is_inexact(result)]
 
     pushed: list[Any] = jax.jvp(floats, tuple(primals[i] for i in live), tuple(directions))[1]
     return pushed

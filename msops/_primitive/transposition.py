@@ -20,7 +20,7 @@ from msops._op.call import Call
 from msops._op.protocols import BoundOp
 from msops._primitive.forward_mode import ask_rule, pull_back
 from msops._primitive.reverse_mode import refuse_transposition
-from msops._primitive.traced import push_forward
+from msops._primitive.traced import is_inexact, push_forward
 from msops.errors import GradientValueError, explain
 
 Derivative = Callable[..., Sequence[Any]]
@@ -100,6 +100,7 @@ def _transpose_by_rule(
     cotangents: Sequence[Any],
 ) -> Sequence[Any]:
     structs = operator.outputs(call, [jax.typeof(arg) for arg in args]).structs
+    cotangents = [ct for ct, struct in zip(cotangents, structs, strict=True) if is_inexact(struct)]
     unknown = [args[i] for i in linear]
     results = [jnp.zeros(struct.shape, struct.dtype) for struct in structs]
     rule = operator.definition.options.jvp
@@ -147,6 +148,8 @@ def _transpose_traced(
     _check_linear(push, unknown, [], unknown, operator.who)
     if traced.pullback is not None:
         return traced.pullback(args, cotangents, linear)
+    structs = operator.outputs(call, [jax.typeof(arg) for arg in args]).structs
+    cotangents = [ct for ct, struct in zip(cotangents, structs, strict=True) if is_inexact(struct)]
     pushed = functools.partial(push, unknown, [])
     found: Sequence[Any] = jax.linear_transpose(pushed, *unknown)(list(cotangents))
     return found

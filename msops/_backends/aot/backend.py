@@ -62,7 +62,8 @@ class AotSource:
         if isinstance(self.file, SourceText):
             return AotSource, (self.file, self.symbol)
         content = self.file.read_bytes()
-        text = content.decode("utf-8", "surrogateescape") if self.file.suffix != ".so" else None
+        is_library = content.startswith(b"\x7fELF")
+        text = None if is_library else content.decode("utf-8", "surrogateescape")
         return _found_again, (self.file, hashlib.sha256(content).hexdigest(), text, self.symbol)
 
 
