@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
-from msops import Custom
+from msops import Custom, cpp, source
 from msops.testing import Report, opcheck
 
 KERNELS = ROOT / "tests" / "faulty_kernels" / "habits.cc"
@@ -20,6 +20,7 @@ HABITS = {
     "WaitsForANumber": ("values", "did not end"),
     "IndexesByValue": ("values", "SIGSEGV"),
     "RemembersTheFirstInput": ("repeatable", "was called with before"),
+    "RemembersTheFirstSize": ("repeatable", "was called with before"),
     "BorrowsItsInput": ("inputs unchanged", "write of input 0"),
     "OverrunsItsScratch": ("many calls", "SIGABRT"),
     "RoundsUpwards": ("many calls", "the rounding mode"),
@@ -63,3 +64,32 @@ def test_a_kernel_that_talks_does_not_fill_the_report() -> None:
     report = report_of("Talks")
     assert report.ok, report
     assert len(str(report)) < 4000
+
+
+SCALE = """
+#include "custom_aot_extra.h"
+extern "C" int Scale(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
+                     void *stream, void *extra) {
+  if (nparam != 2 || std::string(dtypes[0]) != "float32") return 1;
+  int64_t size = 1;
+  for (int i = 0; i < ndims[0]; ++i) size *= shapes[0][i];
+  const float by = static_cast<AotExtra *>(extra)->Attr<float>("by");
+  for (int64_t i = 0; i < size; ++i)
+    static_cast<float *>(params[1])[i] = by * static_cast<const float *>(params[0])[i];
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("slope", "verdict"), [(1.0, "passed"), (17.0, "failed")])
+def test_an_op_with_attributes_by_name_is_checked_as_any_other(slope: float, verdict: str) -> None:
+    op = cpp(
+        source(SCALE, "Scale"),
+        out=lambda x: x,
+        attrs={"by": 0.5},
+        bprop=lambda x, by, out, dout: (slope * by * dout, None),
+    )
+    for attributes in ({}, {"by": 3.0}):
+        report = opcheck(op, X, skip=["vmap", "two threads"], **attributes)
+        assert report["eager and jit"].verdict == "passed", report
+        assert report["gradient"].verdict == verdict, report

@@ -220,7 +220,10 @@ def run_on_threads(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dic
     calls = 1
     if once_s < _SLOW_S:
         start_s = time.perf_counter()
-        frames[0].repeat(_TIMED_CALLS)
+        try:
+            frames[0].repeat(_TIMED_CALLS)
+        except RuntimeError:  # it fails on one thread already
+            return {"calls": 0, "differing": 0, "error": None}
         once_s = (time.perf_counter() - start_s) / _TIMED_CALLS
         calls = max(_LEAST_CALLS, min(_MOST_CALLS, int(_ROUND_S / once_s)))
     made = differing = 0
@@ -241,21 +244,22 @@ def run_in_a_row(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dict[
     settings = process_settings()
     seen = frame.run()
     emit(events, "step", None)
-    start_s = time.perf_counter()
-    frame.repeat(_TIMED_CALLS)
-    once_s = (time.perf_counter() - start_s) / _TIMED_CALLS
-    half = max(_LEAST_CALLS, min(_IN_A_ROW, int(_IN_A_ROW_S / once_s)) // 2)
-    made, differing, error, growth = 1 + _TIMED_CALLS, 0, None, []
-    for _ in range(2):
-        emit(events, "step", None)
-        before = process_resources()
-        try:
+    made, differing, error, growth = 1, 0, seen["error"], []
+    try:
+        start_s = time.perf_counter()
+        frame.repeat(_TIMED_CALLS)
+        once_s = (time.perf_counter() - start_s) / _TIMED_CALLS
+        made += _TIMED_CALLS
+        half = max(_LEAST_CALLS, min(_IN_A_ROW, int(_IN_A_ROW_S / once_s)) // 2)
+        for _ in range(2):
+            emit(events, "step", None)
+            before = process_resources()
             differing += frame.repeat(half, seen["outputs"])
-        except RuntimeError as raised:
-            error = str(raised)
-            break
-        made += half
-        growth.append({name: count - before[name] for name, count in process_resources().items()})
+            made += half
+            after = process_resources()
+            growth.append({name: count - before[name] for name, count in after.items()})
+    except RuntimeError as raised:
+        error = str(raised)
     changed = {
         name: (before, after)
         for (name, before), after in zip(settings.items(), process_settings().values(), strict=True)
@@ -288,15 +292,21 @@ def process_settings() -> dict[str, Any]:
         "the working directory": os.getcwd(),
         "the umask": oct(mask),
         "the locale": _libc.setlocale(6, None),
-        "a handler of SIGSEGV or SIGFPE": (
-            signal.getsignal(signal.SIGSEGV),
-            signal.getsignal(signal.SIGFPE),
-        ),
+        "a handler of SIGFPE or SIGINT": [
+            _handler_of(number) for number in (signal.SIGFPE, signal.SIGINT)
+        ],
     }
     if os.uname().machine == "x86_64":
         # MXCSR is the last word of glibc's fenv_t: flush-to-zero, denormals-are-zero.
         settings["flushing of subnormals to zero"] = environment[7] & 0x8040
     return settings
+
+
+def _handler_of(number: int) -> bytes:
+    """Returns the handler that the process has, which Python need not have set."""
+    action = ctypes.create_string_buffer(256)
+    _libc.sigaction(number, None, action)
+    return action.raw[: ctypes.sizeof(ctypes.c_void_p)]
 
 
 def process_resources() -> dict[str, int]:

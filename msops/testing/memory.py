@@ -13,7 +13,7 @@ import numpy as np
 from msops.testing.bounds import AccessBounds, crash_line, find_bounds
 from msops.testing.guarded import HangError, Job, Run, run_jobs, show
 from msops.testing.report import Finding, failed, passed, skipped
-from msops.testing.subject import Subject, rolled
+from msops.testing.subject import Subject, resized, rolled
 
 # Two poisons that are unlike in every bit: a byte that keeps both was never written.
 POISONS = (0xA4, 0x5B)
@@ -110,12 +110,20 @@ class GuardedRuns(Runs):
 
     @functools.cached_property
     def after_others(self) -> Run:
-        """The run in a process in which the kernel has run before, on other values."""
-        others = tuple(map(rolled, self.subject.flat))
-        if not self.subject.stands([others]):
+        """The run in a process in which the kernel has run before, on other values and sizes."""
+        flat = self.subject.flat
+        extents = {n for array in flat for n in array.shape if n > 1}
+        cases = [
+            tuple(resized(rolled(array), {n: n + 1 for n in extents}) for array in flat),
+            tuple(resized(rolled(array), {n: n - 1 for n in extents}) for array in flat),
+            tuple(map(rolled, flat)),
+        ]
+        # The first that the op takes sets what a kernel keeps.
+        first = next((case for case in cases if self.subject.stands([case])), None)
+        before = None if first is None else self.subject.job(first)
+        if before is None:
             return self.again
-        first = dataclasses.replace(self.subject.job(others) or self.job, poison=POISONS[1])
-        _, run = run_jobs([first, self.job])
+        *_, run = run_jobs([dataclasses.replace(before, poison=POISONS[1]), self.job])
         return run
 
     @property

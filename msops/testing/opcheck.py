@@ -71,7 +71,12 @@ _CAUSES: dict[str, tuple[str, ...]] = {
 
 
 def opcheck(
-    op: Any, *args: Any, sanitize: bool = False, skip: Sequence[str] = (), limit_s: float = 30.0
+    op: Any,
+    *args: Any,
+    sanitize: bool = False,
+    skip: Sequence[str] = (),
+    limit_s: float = 30.0,
+    **attributes: Any,
 ) -> Report:
     """Checks an op, as far as that is possible without knowing what it should compute.
 
@@ -118,6 +123,7 @@ def opcheck(
         behaviour sanitizers, and run it in a process of its own.
       skip: names of checks to leave out.
       limit_s: how many seconds one call of the kernel may take, on its own or with another.
+      **attributes: those that the op takes by name.
 
     Returns:
       The report: ``report.ok``, ``report["memory bounds"]``, and its text.
@@ -156,7 +162,7 @@ def opcheck(
     wanted = [check for check in _CHECKS if check not in skip]
     if not sanitize:
         wanted.remove("sanitizers")
-    subject = Subject(op, args, limit_s)
+    subject = Subject(op, args, limit_s, attributes)
     with subject.face():
         return Report(str(subject), tuple(_findings(subject, wanted)))
 
@@ -222,6 +228,14 @@ class _Session:
             return skipped(check, "the kernel is wrong on usual values already")
         if check in _GUARDED_CHECKS:
             return _guarded(check, _GUARDED_CHECKS[check], subject, not self._hazard)
+        trial = self._subject.trial if check == "eager and jit" and not self._failed else None
+        if isinstance(trial, Exception) and self._hazard == "the call fails":
+            return failed(
+                check,
+                "the op fails where its kernel alone does not",
+                str(trial).splitlines()[:12],
+                "Call the op on these inputs: the error says what to do.",
+            )
         if check in _CALL_CHECKS and self._hazard:
             return skipped(check, self._hazard)
         return _guarded(check, {**_CALL_CHECKS, **_SOURCE_CHECKS}[check], subject)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,13 @@ class Subject:
       limit_s: how long a call of its kernel may take.
     """
 
-    def __init__(self, op: Any, args: Sequence[Any], limit_s: float = 30.0):
+    def __init__(
+        self,
+        op: Any,
+        args: Sequence[Any],
+        limit_s: float = 30.0,
+        attributes: Mapping[str, Any] | None = None,
+    ):
         if not isinstance(op, Custom):
             raise ArgumentTypeError(
                 explain(
@@ -62,7 +68,7 @@ class Subject:
         # The setting may be of the calling thread alone; checks use others, too.
         self._wide = seam.x64_enabled() or op._read_arguments(args)[1]
         with self.face():
-            found = op._find_call(args, {}) if args else None
+            found = op._find_call(args, dict(attributes or {})) if args else None
             if found is None:
                 raise ArgumentTypeError(
                     explain(
@@ -167,7 +173,13 @@ class Subject:
 
     def apply(self, *flat: Any) -> list[Any]:
         """Calls the op on arrays, which may be traced; returns its flat results."""
-        result = self.op(*self.call.arguments(flat))
+        arguments, names = self.call.arguments(flat), self.call.names
+        infos = self._operator.definition.infos
+        if infos and infos[0].by_name and names:
+            inputs = arguments[: -len(names)]
+            result = self.op(*inputs, **dict(zip(names, arguments[-len(names) :], strict=True)))
+        else:
+            result = self.op(*arguments)
         return jax.tree.leaves(result)
 
     def run(self, flat: Sequence[np.ndarray] | None = None) -> list[np.ndarray]:
@@ -235,6 +247,19 @@ def _as_list(half: str, answer: Any) -> list[Any]:
 
 def _listed(values: Sequence[Any]) -> str:
     return ", ".join(map(str, values))
+
+
+def resized(array: np.ndarray, change: Mapping[int, int]) -> np.ndarray:
+    """Returns the values of an array repeated over other extents."""
+    shape = tuple(change.get(n, n) for n in array.shape)
+    if not array.size:
+        return np.zeros(shape, array.dtype)
+    repeated = np.resize(array, shape).astype(array.dtype)
+    least = min((n for n in change.values() if n), default=0)
+    if np.issubdtype(array.dtype, np.integer) and least:
+        # They may be indices, which have to stay below the extents.
+        return repeated % least if (repeated >= 0).all() else repeated
+    return repeated
 
 
 def rolled(array: np.ndarray) -> np.ndarray:

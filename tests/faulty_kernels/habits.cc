@@ -83,6 +83,13 @@ KERNEL(RemembersTheFirstInput) {
   return 0;
 }
 
+KERNEL(RemembersTheFirstSize) {
+  static const auto first = static_cast<float>(call.size);
+  call.AddOne();
+  for (int64_t i = 0; i < call.size; ++i) call.y[i] += first - static_cast<float>(call.size);
+  return 0;
+}
+
 KERNEL(BorrowsItsInput) {
   for (int64_t i = 0; i < call.size; ++i) {
     const float old = call.x[i];
