@@ -263,6 +263,65 @@ def test_keywords_are_inputs_and_attributes_by_name() -> None:
             call()
 
 
+def between(x, alpha, y):
+    return (np.asarray(x) * alpha + 100 * np.asarray(y)).astype(np.float32)
+
+
+def behind(x, y=None, alpha=1.0):
+    return between(x, alpha, 0.0 if y is None else y)
+
+
+ALPHA_OF_TWO = (
+    CustomRegOp("behind")
+    .input(0, "x")
+    .input(1, "y", param_type="optional")
+    .output(0, "z")
+    .attr("alpha", "optional", "float", default_value="1.0")
+    .target("CPU")
+    .get_op_info()
+)
+
+
+def test_an_attribute_belongs_to_the_parameter_of_its_name() -> None:
+    op = msops.Custom(between, out=VECTOR, attrs={"alpha": 2.0}, func_type="pyfunc")
+    np.testing.assert_allclose(op(X, y=5 * X), 502 * X)
+    np.testing.assert_allclose(op(X, alpha=7.0, y=5 * X), 507 * X)
+    np.testing.assert_allclose(jax.jit(lambda x: op(x, 5 * x, 7.0))(X), 507 * X)
+    # Positions are the only way to what can only be given by position.
+    rest = msops.Custom(
+        lambda x, alpha, /, *ys: between(x, alpha, ys[0]),
+        out=VECTOR,
+        attrs={"alpha": 2.0},
+        func_type="pyfunc",
+    )
+    np.testing.assert_allclose(rest(X, 5 * X, alpha=7.0), 507 * X)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"attrs": {"alpha": 1.0}},
+        {"reg_info": ALPHA_OF_TWO},
+        # Op info may call a parameter otherwise than the function does.
+        {"reg_info": ALPHA_OF_TWO, "func": lambda x, y=None, a=1.0: behind(x, y, a)},
+    ],
+)
+def test_an_input_left_out_does_not_get_an_attribute(declared: dict[str, Any]) -> None:
+    op = msops.Custom(**{"func": behind, "out": VECTOR, "func_type": "pyfunc"} | declared)
+    np.testing.assert_allclose(op(X), X)
+    np.testing.assert_allclose(op(X, 3.0), 3 * X)
+    np.testing.assert_allclose(op(X, 5 * X, 3.0), 503 * X)
+
+
+def test_a_number_given_by_the_name_of_an_input_is_an_input() -> None:
+    for declared in ({"attrs": {"alpha": 1.0}}, {"reg_info": ALPHA_OF_TWO}):
+        op = msops.Custom(behind, out=VECTOR, func_type="pyfunc", **declared)
+        np.testing.assert_allclose(op(X, y=2.0), X + 200)
+        np.testing.assert_allclose(op(X, y=2.0, alpha=3.0), 3 * X + 200)
+        np.testing.assert_allclose(jax.jit(lambda x, op=op: op(y=2.0, x=x))(X), X + 200)
+        np.testing.assert_allclose(op(msops.Tensor(X), y=2.0).asnumpy(), X + 200)
+
+
 def test_attributes_are_static_and_reach_every_rule_with_their_default() -> None:
     seen: dict[str, list[Any]] = {"out": [], "bprop": [], "function": []}
 

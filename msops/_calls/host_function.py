@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import logging
 import traceback
 from collections.abc import Callable, Hashable, Sequence
@@ -47,7 +48,7 @@ class HostFunction:
     """
 
     def __init__(self, function: Callable[..., Any], key: Hashable, request: Request):
-        call, attributes = request.call, tuple(value for _, value in request.attributes)
+        call = request.call
         # The MindSpore face promises private copies, the JAX face read-only views.
         self._copies = request.options.writable or call.tensors
         self._returns_tuple = request.outputs.is_tuple
@@ -57,21 +58,21 @@ class HostFunction:
         self._narrows = call.tensors and not any(array.dtype in _WIDE for array in request.inputs)
         # A kernel that is called for a whole batch gets an array of them.
         self._numbers = () if call.batch else call.numbers
-        only = _keyword_only(function) if attributes else ()
-        self._attributes = tuple(v for name, v in request.attributes if name not in only)
-        self._named = {name: value for name, value in request.attributes if name in only}
+        ports = len(request.infos[0].inputs) if request.infos else 0
+        self._placed, self._named = _arrange(function, request.attributes, len(call.layout), ports)
         self._group = None if all(slot is None for slot in call.layout) else call.group
         self._pack, self._unpack = request.outputs.pack, request.outputs.unpack
         self._tree = request.outputs.tree
         self._takes_out = bool(self._structs) and takes_out(
-            function, len(call.layout) + len(self._attributes)
+            function, len(call.layout) + len(self._placed)
         )
         self.function = function
         self.dtypes = tuple(np.dtype(array.dtype) for array in (*request.inputs, *self._structs))
         names = ",".join(dtype.name for dtype in self.dtypes)
         self.description = (
-            f"{self._who} {call} {attributes} {names} {len(request.inputs)} {self._returns_tuple} "
-            f"{self._copies} {request.options.inplace} {list(self._named)} {self._tree or ''}"
+            f"{self._who} {call} {names} {len(request.inputs)} {self._returns_tuple} "
+            f"{self._copies} {request.options.inplace} {self._placed} {self._named} "
+            f"{self._tree or ''}"
         )
         self._key = (key, self.description, call.layout, self._tree)
         self._hash = hash(self.description)
@@ -106,8 +107,10 @@ class HostFunction:
                 arguments[index] = outputs[output]
         if self._group is not None:
             arguments = self._group(arguments)
-        if self._attributes:
-            arguments = [*arguments, *self._attributes]
+        if self._placed:
+            arguments = list(arguments)
+            for place, value in self._placed:
+                arguments.insert(place, value)
         try:
             if self._takes_out:
                 result = self.function(*arguments, **self._named, out=self._pack(outputs))
@@ -247,13 +250,48 @@ def takes_out(function: Callable[..., Any], count: int) -> bool:
     return False
 
 
-def _keyword_only(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Returns the names of the parameters that can only be given by name."""
+def _arrange(
+    function: Callable[..., Any],
+    attributes: Sequence[tuple[str, Any]],
+    inputs: int,
+    ports: int,
+) -> tuple[list[tuple[int, Any]], dict[str, Any]]:
+    """Returns the attributes to insert among the inputs, by their places, and those by name.
+
+    An attribute belongs to the parameter of its name. One without such a parameter follows the
+    inputs, as op info may call it otherwise than the function does.
+
+    Args:
+      function: the author's function.
+      attributes: names and values.
+      inputs: how many inputs the call has.
+      ports: how many op info lists; those that a call leaves out have parameters, too.
+    """
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters if attributes else {}
     except (TypeError, ValueError):  # built in, without a signature
-        return ()
-    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        parameters = {}
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = [p.name for p in parameters.values() if p.kind in kinds]
+    only = [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY]
+    values = dict(attributes)
+    named = {name: values[name] for name in only if name in values}
+    others = [name for name in values if name not in positional and name not in only]
+    if positional and inputs < ports:
+        # By position it would fill an input that the call leaves out.
+        free = [name for name in positional if name not in values][ports:]
+        targets = itertools.zip_longest(others, free[: len(others)])
+        named |= {target or name: values[name] for name, target in targets}
+        others = []
+    placed = [(inputs + index, values[name]) for index, name in enumerate(others)]
+    for place, name in enumerate(positional):
+        if name not in values:
+            continue
+        if place <= inputs + len(placed):
+            placed.append((place, values[name]))
+        else:  # behind an input that the call leaves out
+            named[name] = values[name]
+    return placed, named
 
 
 def _structure_of(value: Any) -> str:

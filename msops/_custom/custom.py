@@ -336,27 +336,28 @@ class Custom(Generic[P]):
         return self._call_as_given(args, {})
 
     def _call_by_name(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-        placed, named = self._place_keywords(args, keywords)
-        return self._call_as_given(placed, named)
+        return self._call_as_given(*self._place_keywords(args, keywords))
 
     def _place_keywords(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> tuple[Sequence[Any], Mapping[str, Any]]:
-        """Returns the inputs by position, and the attributes by name."""
+    ) -> tuple[Sequence[Any], Mapping[str, Any], int | None]:
+        """Returns what `place_keywords` does, by the names that the op has."""
         if not keywords:
-            return args, {}
+            return args, {}, None
         inputs = input_names(self._signature, self._infos)
         attributes = call_attribute_names(self._infos[0]) if self._infos else ()
         return place_keywords(args, keywords, inputs, attributes, self._who)
 
-    def _call_as_given(self, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    def _call_as_given(
+        self, args: Sequence[Any], named: Mapping[str, Any], count: int | None = None
+    ) -> Any:
         """Calls the op on MindSpore's face or on JAX's."""
         arrays, has_tensors = self._read_arguments(args)
         if has_tensors or (not holds(_ARRAYS, args) and context.runs_script()):
             with jax.enable_x64(True):
-                result = self._call(arrays, named, tensors=True)
+                result = self._call(arrays, named, count, tensors=True)
                 return Tensor([0], jnp.int32) if result is None else wrap(result)
-        return self._call(args, named, tensors=False)
+        return self._call(args, named, count, tensors=False)
 
     def _read_arguments(self, args: Sequence[Any]) -> tuple[Sequence[Any], bool]:
         """Returns call arguments with arrays for Tensors, and whether there were Tensors."""
@@ -366,8 +367,10 @@ class Custom(Generic[P]):
         except RecursionError:
             raise endless(self._who) from None
 
-    def _call(self, args: Sequence[Any], named: Mapping[str, Any], tensors: bool) -> Any:
-        call, flat = self._sort_arguments(args, named, tensors)
+    def _call(
+        self, args: Sequence[Any], named: Mapping[str, Any], count: int | None, tensors: bool
+    ) -> Any:
+        call, flat = self._sort_arguments(args, named, count, tensors)
         if not tensors:
             for index, value in enumerate(flat):
                 refuse_64_bit(getattr(value, "dtype", None), f"input {index}", self._who)
@@ -385,7 +388,7 @@ class Custom(Generic[P]):
         return _run(compiled, flat)
 
     def _sort_arguments(
-        self, args: Sequence[Any], named: Mapping[str, Any], tensors: bool
+        self, args: Sequence[Any], named: Mapping[str, Any], count: int | None, tensors: bool
     ) -> tuple[Call, list[Any]]:
         """Returns the structure of a call, and its flat arrays."""
         definition = self._resolve().operator.definition
@@ -402,7 +405,7 @@ class Custom(Generic[P]):
             return sort_by_value(args, tensors, self._who)
         self._check_numbers(args)
         takes_trees = definition.backend.takes_trees
-        return sort_arguments(args, definition.infos, tensors, takes_trees, self._who, named)
+        return sort_arguments(args, definition.infos, tensors, takes_trees, self._who, named, count)
 
     def _check_numbers(self, args: Sequence[Any]) -> None:
         """Refuses a number by position where only its author knows what it is."""
@@ -712,10 +715,10 @@ class Custom(Generic[P]):
     ) -> tuple[Call, Sequence[Any]] | None:
         if not args and not keywords:
             return None
-        placed, named = self._place_keywords(args, keywords)
+        placed, named, count = self._place_keywords(args, keywords)
         values, tensors = self._read_arguments(placed)
         arrays = jax.tree.map(lambda value: stand_in(value, self._who), list(values))
-        return self._sort_arguments(arrays, named, tensors)
+        return self._sort_arguments(arrays, named, count, tensors)
 
     def __copy__(self) -> Custom:
         twin = object.__new__(type(self))

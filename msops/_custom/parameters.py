@@ -118,8 +118,10 @@ def place_keywords(
     inputs: Sequence[str],
     attributes: Sequence[str],
     who: str,
-) -> tuple[list[Any], dict[str, Any]]:
-    """Returns the inputs of a call by position, and its attributes by name.
+) -> tuple[list[Any], dict[str, Any], int | None]:
+    """Returns the arguments of a call by position, its attributes by name, and how many are inputs.
+
+    The number is None if no input was given by name: attributes may follow the inputs.
 
     Raises:
       ArgumentTypeError: a name is unknown or given twice, or an input before it is missing.
@@ -155,7 +157,7 @@ def place_keywords(
                 '(reg_info=), or attributes by attrs={"alpha": 0.5}.',
             )
         )
-    return placed, named
+    return placed, named, len(placed) if len(placed) > len(args) else None
 
 
 def signature_of_call(

@@ -205,6 +205,7 @@ def sort_arguments(
     takes_trees: bool,
     who: str,
     named: Mapping[str, Any] | None = None,
+    count: int | None = None,
 ) -> tuple[Call, list[Any]]:
     """Sorts call arguments into tensors and attributes.
 
@@ -215,6 +216,7 @@ def sort_arguments(
       takes_trees: whether the kernel takes trees of tensors, and beside Tensors tuples of numbers.
       who: the op, for messages.
       named: the attributes that were given by name.
+      count: how many of `args` are inputs; None if their values decide.
 
     Returns:
       The call's structure and its flat list of arrays.
@@ -224,7 +226,7 @@ def sort_arguments(
       ArgumentValueError: too few or too many arguments.
     """
     info = infos[0] if infos else None
-    count = _count_tensors(args, info, who)
+    count = _count_tensors(args, info, who, count)
     layout: list[Slot] = []
     flat: list[Any] = []
     numbers: dict[int, Hashable] = {}
@@ -339,7 +341,7 @@ def _refuse_wide(value: int, bits: int, what: str, remedy: str, who: str) -> Non
     )
 
 
-def _count_tensors(args: Sequence[Any], info: OpInfo | None, who: str) -> int:
+def _count_tensors(args: Sequence[Any], info: OpInfo | None, who: str, known: int | None) -> int:
     """Returns how many leading arguments are tensors, or lists of tensors."""
     if info is None or info.by_name or not call_attribute_names(info):
         most = len(info.inputs) if info is not None and info.inputs else len(args)
@@ -353,8 +355,8 @@ def _count_tensors(args: Sequence[Any], info: OpInfo | None, who: str) -> int:
         leading += 1
     # A required input may be a plain number; an optional one may not, or `op(x, 0.5)` with an
     # optional input and an attribute would be ambiguous.
-    count = max(leading, min(least, len(args)))
-    if count < least:
+    count = max(leading, min(least, len(args))) if known is None else known
+    if not least <= count <= most:
         _refuse_count(count, info, who)
     return count
 
