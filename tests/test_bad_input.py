@@ -188,13 +188,13 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: aot("Multiply", lambda x: x)(X, X),
         errors.ArgumentTypeError,
         "Custom 'Multiply': out_shape function (x) cannot take the call's 2 argument(s).\n"
-        "Give out_shape one parameter per call argument, attributes included, or fix the call.",
+        "Give out_shape one parameter per call argument, inputs, then attributes, or fix the call.",
     ),
     "arity of out_dtype": (
         lambda: aot("Multiply", first, lambda a, b, c: a)(X, X),
         errors.ArgumentTypeError,
         "Custom 'Multiply': out_dtype function (a, b, c) cannot take the call's 2 argument(s).\n"
-        "Give out_dtype one parameter per call argument, attributes included, or fix the call.",
+        "Give out_dtype one parameter per call argument, inputs, then attributes, or fix the call.",
     ),
     "text as shape": (
         lambda: aot("Multiply", lambda x, y: "abc")(X, X),

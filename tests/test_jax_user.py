@@ -322,6 +322,46 @@ def test_a_number_given_by_the_name_of_an_input_is_an_input() -> None:
         np.testing.assert_allclose(op(msops.Tensor(X), y=2.0).asnumpy(), X + 200)
 
 
+def test_a_rule_gets_the_attributes_by_its_parameters_names() -> None:
+    def function(x, *, s=1.0, u=2.0):
+        return np.float32(s * u) * x
+
+    rules = (
+        lambda x, u, out, dout: (u * dout, None),
+        lambda x, out, dout, u: (u * dout,),
+        lambda x, out, dout, *, u: (u * dout,),
+        lambda x, first, u, out, dout: (first * u * dout, None, None),
+        lambda x, first, second, out, dout: (first * second * dout, None, None),
+        lambda x, *rest: (rest[1] * rest[-1], None, None),
+    )
+    for rule in rules:
+        op = msops.pyfunc(function, out=lambda x: x, bprop=rule)
+        np.testing.assert_allclose(jax.grad(lambda x, op=op: op(x, u=5.0).sum())(X), [5.0] * 3)
+
+
+def test_a_default_of_a_rule_that_is_no_attribute_stays() -> None:
+    op = msops.pyfunc(lambda x, *, scale=1.0: np.float32(scale) * x, out=lambda x: x)
+    op.def_vjp(lambda x, eps=0.5: (op(x), x * 0 + eps), lambda kept, dout: (dout * kept,))
+    np.testing.assert_allclose(jax.grad(lambda x: op(x, scale=3.0).sum())(X), [0.5] * 3)
+    n = 2
+    filled = msops.Custom(
+        lambda x, *, scale=1, out: out.fill(scale), lambda s, n=n: [n], lambda d: d
+    )
+    np.testing.assert_allclose(filled(X, scale=5), [5.0] * 2)
+
+
+def test_a_rule_with_an_attribute_among_its_inputs_is_refused() -> None:
+    op = msops.Custom(
+        between,
+        out=VECTOR,
+        attrs={"alpha": 2.0},
+        func_type="pyfunc",
+        bprop=lambda x, alpha, y, out, dout: (alpha * dout, None, 100 * dout),
+    )
+    with pytest.raises(GradientTypeError, match="inputs, then attributes"):
+        jax.grad(lambda x: op(x, x).sum())(X)
+
+
 def test_attributes_are_static_and_reach_every_rule_with_their_default() -> None:
     seen: dict[str, list[Any]] = {"out": [], "bprop": [], "function": []}
 

@@ -373,7 +373,7 @@ def _ask(function: Callable[..., Any], name: str, inputs: list[Any], call: Call,
                 who,
                 f"{name} function {inspect.signature(function)} cannot take the call's "
                 f"{len(inputs) + len(call.given)} argument(s)",
-                f"Give {name} one parameter per call argument, attributes included, or fix the "
+                f"Give {name} one parameter per call argument, inputs, then attributes, or fix the "
                 "call.",
             )
         )
@@ -394,9 +394,10 @@ def fit_arguments(
 ) -> tuple[list[Any], dict[str, Any]] | None:
     """Returns what a function of the author's is called with: inputs, and attributes it takes.
 
-    A function takes all attributes, or the first few, or none: its signature decides, so that it is
-    called alike whether an attribute was passed or has its default. A keyword-only parameter takes
-    the attribute of its name.
+    A parameter gets the attribute of its name. Of the others, which op info may call otherwise than
+    the function does, the first follow the inputs, as many as the function has parameters without a
+    default for; all, if it takes any number. So it is called alike whether an attribute was passed
+    or has its default.
 
     Args:
       function: `out_shape`, `bprop` and the like.
@@ -406,27 +407,48 @@ def fit_arguments(
       after: number of further positional arguments after them.
 
     Returns:
-      Arguments by position, and by name; None if the function cannot take the inputs.
+      Arguments by position, and by name; None if the function cannot take them, or has an
+      attribute's parameter among those of the inputs: gradients are in this order, too.
     """
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # builtins without a signature
         return call.spread(inputs, call.given), {}
-    named: dict[str, Any] = {}
-    values = list(call.given)
     if call.names:
-        only = {p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
-        pairs = list(zip(call.names, call.given, strict=True))
-        named = {name: value for name, value in pairs if name in only}
-        values = [value for name, value in pairs if name not in only]
-    # Attributes among the inputs cannot be left out.
-    least = len(values) if call.places else 0
-    for count in range(len(values), least - 1, -1):
-        arguments = [*inputs, *values[:count]]
+        fitting = _fit_names(signature, call, inputs, before, after)
+    else:  # attributes among the inputs cannot be left out
+        fitting = call.spread(inputs, call.given), {}
+    if fitting is not None:
         with contextlib.suppress(TypeError):
-            signature.bind(*range(before + len(arguments) + after), **named)
-            return call.spread(inputs, values) if call.places else arguments, named
+            signature.bind(*range(before + len(fitting[0]) + after), **fitting[1])
+            return fitting
     return None
+
+
+def _fit_names(
+    signature: inspect.Signature, call: Call, inputs: Sequence[Any], before: int, after: int
+) -> tuple[list[Any], dict[str, Any]] | None:
+    """Returns what `fit_arguments` does, for a call whose attributes have names."""
+    values = dict(zip(call.names, call.given, strict=True))
+    parameters = signature.parameters.values()
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    named = {
+        p.name: values[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in values
+    }
+    own = {place: p.name for place, p in enumerate(positional[before:]) if p.name in values}
+    if own and min(own) < len(inputs):
+        return None
+    others = [v for name, v in values.items() if name not in {*named, *own.values()}]
+    if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        required = [p for p in positional if p.name not in values and p.default is p.empty]
+        others = others[: max(len(required) - before - len(inputs) - after, 0)]
+    arguments = [*inputs, *others]
+    for place, name in own.items():
+        if place <= len(arguments):
+            arguments.insert(place, values[name])
+        else:
+            named[name] = values[name]
+    return arguments, named
 
 
 def _read_out(out: Any, may_have_none: bool, in_order: bool, who: str) -> Inference:

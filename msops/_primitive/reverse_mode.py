@@ -127,7 +127,7 @@ def _run_fwd(
             explain(
                 place,
                 f"{inspect.signature(fwd)} cannot take {len(inputs)} input(s)",
-                "Give it the parameters of the call, attributes included.",
+                "Give it the parameters of the call: inputs, then attributes.",
             )
         )
     arguments, named = fitting
@@ -171,7 +171,7 @@ def apply_bprop(
                     f"bprop of {who}",
                     f"{inspect.signature(bprop)} cannot take {len(inputs) + len(call.given)} "
                     "input(s), out and dout",
-                    "Give it one parameter per argument of the call, attributes included, then "
+                    "Give it one parameter per argument of the call, inputs, then attributes, then "
                     "out and dout.",
                 )
             )
