@@ -67,7 +67,8 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
             f"function call id '{name}' is not in the intrinsics list of the Hybrid DSL",
             f"Did you mean {' or '.join(near)}?"
             if near
-            else f"There are {', '.join(names_of(rules))}.",
+            else f"There are {', '.join(names_of(rules))}; and functions of yours that stand "
+            "above the kernel.",
         )
     if row.akg_only and rules.dialect != "akg":
         raise rules.report.value_error(
