@@ -839,3 +839,17 @@ def test_an_op_made_with_numpys_float_is_another_than_one_with_pythons() -> None
 
     assert op(2.0) == op(2.0)
     assert op(2.0) != op(np.float64(2.0))
+
+
+def test_a_function_is_called_as_its_call_says_whichever_came_first() -> None:
+    op = msops.Custom(
+        lambda x, n: np.asarray(x) * np.float32(2 if type(n) is float else 3),
+        lambda a, b: a,
+        lambda a, b: a,
+        func_type="pyfunc",
+        vmap="broadcast_all",
+    )
+    x = msops.Tensor(np.ones(3, np.float32))
+    batched = jax.vmap(lambda v: op(msops.Tensor(v), 2.0).value)(jnp.ones((4, 3)))
+    assert batched.shape == (4, 3)
+    np.testing.assert_array_equal(op(x, 2.0).asnumpy(), 2)

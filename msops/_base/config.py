@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -99,8 +100,14 @@ def _folders(variable: str) -> list[Path]:
 
 def _folder(variable: str, text: str) -> Path:
     try:
-        return Path(text).expanduser().resolve()
-    except RuntimeError as error:
+        path = Path(text).expanduser()
+        try:
+            return path.resolve(strict=True)
+        except FileNotFoundError:  # it is made when it is needed
+            return path.resolve()
+    except (RuntimeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.ELOOP:
+            return path.resolve()
         raise ArgumentValueError(
             explain(
                 variable,

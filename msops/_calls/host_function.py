@@ -72,7 +72,7 @@ class HostFunction:
         self.description = (
             f"{self._who} {call} {names} {len(request.inputs)} {self._returns_tuple} "
             f"{self._copies} {request.options.inplace} {self._placed} {self._named} "
-            f"{self._tree or ''}"
+            f"{self._tree or ''} {self._narrows} {self._numbers}"
         )
         self._key = (key, self.description, call.layout, self._tree)
         self._hash = hash(self.description)
