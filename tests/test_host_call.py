@@ -554,8 +554,8 @@ def test_functions_that_wait_on_all_of_xlas_threads_end_in_an_error() -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     for line in done.stdout.splitlines():
         assert re.search(
-            "^(finished|.*its function waits on one of XLA's threads, .* for 2 s.|Have JAX compute "
-            "in the calling thread.*)$",
+            "^(finished|.*its function waits on one of XLA's threads, .* for (2|0.1) s.|Have JAX "
+            "compute in the calling thread.*)$",
             line,
         )
 

@@ -6,13 +6,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <limits>
 #include <mutex>
 #include <set>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -126,8 +127,7 @@ std::string Call(const Run& run, void** addresses) {
 // Runs on copies: `call` may go on after XLA has its memory back.
 void CallOnCopies(Run& run) {
   const size_t count = run.arrays.addresses.size();
-  // A function that was given up may have kept its arrays, so these are freed on the other way out.
-  auto* const copies = new std::vector<std::unique_ptr<char[]>>;
+  auto copies = std::make_unique<std::vector<std::unique_ptr<char[]>>>();
   std::vector<void*> addresses;
   for (size_t i = 0; i < count; ++i) {
     const size_t size_bytes = run.arrays.sizes_bytes[i];
@@ -142,9 +142,11 @@ void CallOnCopies(Run& run) {
       if (size_bytes) std::memcpy(run.arrays.addresses[i], addresses[i], size_bytes);
     }
   });
-  if (!is_first) return;
-  if (problem.empty()) delete copies;
-  run.done(problem);
+  if (is_first) {
+    run.done(problem);
+  } else if (!problem.empty()) {
+    copies.release();  // a function that was given up may have failed because it kept its arrays
+  }
 }
 
 // Gives a call up when no function has made progress for a time.
@@ -156,15 +158,18 @@ void Watch(const std::shared_ptr<Run>& run) {
   while (!run->has_ended.wait_for(lock, kPause, [&] { return run->is_over; })) {
     if (!Progress::Get().IsSame(&seen)) since = Clock::now();
     const std::chrono::duration<double> idle = Clock::now() - since;
-    if (idle.count() < Progress::Get().patience_s()) continue;
+    const double patience_s = Progress::Get().patience_s();
+    if (idle.count() < patience_s) continue;
     lock.unlock();
     if (run->Finish([] {})) {
       Progress::Get().SetGivenUp();
+      std::ostringstream waited;
+      waited << patience_s;
       run->done(Explain(
           run->who,
           "its function waits on one of XLA's threads, as functions do on all of them, and nothing "
           "happened for " +
-              std::to_string(std::lround(default_patience_s)) + " s",
+              waited.str() + " s",
           {},
           "Have JAX compute in the calling thread, so that functions may wait for it: "
           "jax.config.update('jax_cpu_enable_async_dispatch', False), before the first "
@@ -187,11 +192,23 @@ void RunOnThread(std::string who, HostArrays arrays, std::function<void(void**)>
   std::thread([run] {
     clockid_t clock;
     pthread_getcpuclockid(pthread_self(), &clock);
-    if (Progress::Get().Enter(clock) < core_count) {
-      run->done(Call(*run, run->arrays.addresses.data()));
-    } else {
-      std::thread(Watch, run).detach();
-      CallOnCopies(*run);
+    try {
+      if (Progress::Get().Enter(clock) < core_count) {
+        const std::string problem = Call(*run, run->arrays.addresses.data());
+        if (run->Finish([] {})) run->done(problem);
+      } else {
+        std::thread(Watch, run).detach();
+        CallOnCopies(*run);
+      }
+    } catch (const std::exception& error) {
+      // Nothing above this function catches it.
+      if (run->Finish([] {})) {
+        run->done(
+            Explain(run->who,
+                    std::string("its function needs a thread and a copy of its arrays; got ") +
+                        error.what(),
+                    {}, "Run fewer functions at once, or leave more memory or threads."));
+      }
     }
     Progress::Get().Leave(clock);
   }).detach();
