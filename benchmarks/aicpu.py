@@ -17,7 +17,8 @@ METHOD = (
     "Adds two float32 arrays and waits for the sum, under jax.jit; microseconds a call as median "
     "(quartiles) of {rounds} rounds in which both take turns; ratio and difference are of one "
     "round. Both compile the same loop (add_loop.h); the AICPU kernel, an object made for each "
-    "call, gets its arrays as tensors of a context and checks them as MindSpore's kernels do"
+    "call, gets its arrays as tensors of a context and checks them as MindSpore's kernels do; it "
+    "is declared to only read its inputs (writable=False), else each call copies them"
 )
 # Below, a call is more than its loop, and what it costs is judged by the difference.
 _LOOP_IS_MOST = 2**16
@@ -32,6 +33,7 @@ def make_aicpu_op() -> msops.Custom:
         lambda x, y: x,
         func_type="aicpu",
         reg_info=info.get_op_info(),
+        writable=False,
     )
 
 

@@ -62,7 +62,7 @@ def test_kernel_that_is_not_there_is_an_error_that_lists_those_that_are() -> Non
         probe("Absent", (6,), np.float32, X)
 
 
-@pytest.mark.parametrize("option", [{"writable": True}, {"host": True}, {"cxx11_abi": True}])
+@pytest.mark.parametrize("option", [{"host": True}, {"cxx11_abi": True}])
 def test_options_of_other_kinds_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(errors.ArgumentValueError, match=f"option {next(iter(option))} is for"):
         probe("Log", (), np.int32, X, **option)

@@ -411,7 +411,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "option of another func_type": (
         lambda: Custom(multiply, func_type="akg", writable=True),
         errors.ArgumentValueError,
-        "Custom 'multiply': option writable is for func_type 'pyfunc'; this op is 'akg'.\n"
+        "Custom 'multiply': option writable is for func_type 'aicpu' or 'pyfunc'; "
+        "this op is 'akg'.\n"
         "Leave writable out.",
     ),
     "unknown compile_attrs": (

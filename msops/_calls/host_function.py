@@ -50,7 +50,7 @@ class HostFunction:
     def __init__(self, function: Callable[..., Any], key: Hashable, request: Request):
         call = request.call
         # The MindSpore face promises private copies, the JAX face read-only views.
-        self._copies = request.options.writable or call.tensors
+        self._copies = request.options.writable is True or call.tensors
         self._returns_tuple = request.outputs.is_tuple
         self._structs = request.outputs.structs
         self._who = request.who

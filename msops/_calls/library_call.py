@@ -92,16 +92,22 @@ class AicpuCall(LibraryCall):
 
     Attributes:
       dynamic_outputs: whether the last output takes the true shapes of the others.
+      writable: whether the kernel may write to its inputs, which then are copies.
     """
 
     target = "msops_aicpu"
     _KERNEL = "type"
 
     dynamic_outputs: bool = False
+    writable: bool = True
 
     def encode(self) -> dict[str, Any]:
-        """Returns library, kernel, attributes, and what the last output takes."""
-        return {**super().encode(), "dynamic_outputs": self.dynamic_outputs}
+        """Returns library, kernel, attributes, what the last output takes, and who may write."""
+        return {
+            **super().encode(),
+            "dynamic_outputs": self.dynamic_outputs,
+            "writable": self.writable,
+        }
 
 
 def infer_shapes(

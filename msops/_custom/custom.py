@@ -153,7 +153,9 @@ class Custom(Generic[P]):
         ``msops.set_context(implicit_gather=)``.
       batch_dims: a short form of `sharding`: this many leading dimensions have the same names in
         every input and output, and no other dimension may be divided.
-      writable: pyfunc: pass writable copies of the inputs instead of read-only views.
+      writable: aicpu, pyfunc: True passes copies of the inputs, which the kernel may write to.
+        False passes the inputs themselves: a Python function gets read-only views; an AICPU kernel
+        must not write to them, which nothing checks. None is True for aicpu and False for pyfunc.
       dynamic_outputs: aicpu: the kernel may return smaller outputs than `out_shape`, which is then
         the largest shape. A result is in the corner of its array, and the rest is zero. One more
         output, int32 of shape [outputs, highest rank], has the true shapes, one row each, padded
@@ -216,7 +218,7 @@ class Custom(Generic[P]):
         inplace: Mapping[int, int] | None = None,
         sharding: str | None = None,
         batch_dims: int = 0,
-        writable: bool = False,
+        writable: bool | None = None,
         host: bool = False,
         dynamic_outputs: bool = False,
         cxx11_abi: bool | None = None,

@@ -121,7 +121,7 @@ _OF_SOME = (
 )
 """The options that not all func_types take: those of `Backend.own_options`."""
 
-_BOOLS = ("stateful", "reentrant", "forward", "writable", "host", "dynamic_outputs")
+_BOOLS = ("stateful", "reentrant", "forward", "host", "dynamic_outputs")
 
 
 def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Options:
@@ -139,8 +139,9 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
     for option in _BOOLS:
         if not isinstance(given[option], bool):
             raise _wrong_option(option, "a bool", given[option], who)
-    if given["cxx11_abi"] is not None and not isinstance(given["cxx11_abi"], bool):
-        raise _wrong_option("cxx11_abi", "a bool or None", given["cxx11_abi"], who)
+    for option in ("writable", "cxx11_abi"):
+        if given[option] is not None and not isinstance(given[option], bool):
+            raise _wrong_option(option, "a bool or None", given[option], who)
     if given["build"] is not None and not isinstance(given["build"], Build):
         raise _wrong_option("build", "a msops.Build or None", given["build"], who)
     vmap, jvp = given["vmap"], given["jvp"]

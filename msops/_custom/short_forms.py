@@ -28,7 +28,7 @@ class CustomOptions(TypedDict, total=False):
     inplace: Mapping[int, int] | None
     sharding: str | None
     batch_dims: int
-    writable: bool
+    writable: bool | None
     host: bool
     dynamic_outputs: bool
     cxx11_abi: bool | None

@@ -26,7 +26,7 @@ class Options:
 
     stateful: bool = False
     reentrant: bool = True
-    writable: bool = False
+    writable: bool | None = None
     host: bool = False
     dynamic_outputs: bool = False
     cxx11_abi: bool | None = None

@@ -285,7 +285,7 @@ def _identify(
         ),
         *(call and (call, call.tensors, call.batch, call.mapped), kernel),
         *(request.op_type, request.attributes, request.prim_attrs),
-        *(request.options.reentrant, request.options.inplace),
+        *(request.options.reentrant, request.options.inplace, request.options.writable),
         # A program of the cache is not looked at again: what may gather in one that does not raise.
         context.implicit_gather(),
     ]

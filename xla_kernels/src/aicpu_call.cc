@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "aicpu/cpu_types.h"
+#include "input_copies.h"
 #include "message.h"
 #include "padded_output.h"
 #include "parallel_for.h"
@@ -155,8 +156,7 @@ const MsopsAicpuHost AicpuCall::Execution::kHost = {&ParallelFor, &ThreadCount, 
 
 AicpuCall::AicpuCall(AicpuSpec spec)
     : spec_(std::move(spec)),
-      library_(LibraryStore::Get().Open(spec_.library_hash, spec_.library_name)),
-      writes_(InputWrites::Of(spec_.library_hash, spec_.type)) {
+      library_(LibraryStore::Get().Open(spec_.library_hash, spec_.library_name)) {
   CheckLibrary();
   ReadTensors();
   ReadAttributes();
@@ -314,15 +314,11 @@ void AicpuCall::Run(void** parameters, int64_t threads) {
 }
 
 void AicpuCall::RunOnCopies(void** parameters, int64_t threads) {
+  if (!spec_.writable) return Run(parameters, threads);
   std::vector<size_t> sizes_bytes;
   for (size_t i = 0; i < spec_.operand_count; ++i) sizes_bytes.push_back(tensors_[i].size_bytes);
-  const InputCopies copies(&writes_, sizes_bytes, parameters, parameter_count());
+  const InputCopies copies(sizes_bytes, parameters, parameter_count());
   Run(parameters, threads);
-  for (const size_t input : copies.FindWrites()) {
-    LogToPython(kLogger, MSOPS_AICPU_INFO, __FILE__, __LINE__, __func__,
-                Who() + ": kernel " + spec_.type + " writes to its input " + std::to_string(input) +
-                    ". Each call gets a copy of it.");
-  }
 }
 
 void AicpuCall::Finish(const Execution& execution, void** parameters) const {

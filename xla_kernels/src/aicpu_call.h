@@ -11,7 +11,6 @@
 #include "aicpu/msops_aicpu.h"
 #include "attributes.h"
 #include "frame_spec.h"
-#include "input_copies.h"
 #include "library_store.h"
 
 namespace msops {
@@ -26,6 +25,8 @@ struct AicpuSpec : FrameSpec {
   // The last output is int32 [outputs, highest rank] and gets the shapes that the kernel gave the
   // others, with ones behind a shape of lower rank. Without it a kernel that changes one fails.
   bool dynamic_outputs = false;
+  // Whether the kernel may write to its inputs, which then are copies.
+  bool writable = true;
 };
 
 // Does not change after its constructor, so overlapping executions share it. Each makes a kernel
@@ -49,8 +50,8 @@ class AicpuCall {
   // shape that it cannot have.
   void Run(void** parameters, int64_t threads);
 
-  // Does what Run does, and keeps the inputs as they are: the kernel writes to copies if it writes
-  // to them. Changes `parameters`. The log says once which input a kernel writes to.
+  // Does what Run does, on copies of the inputs if the kernel may write to them. Changes
+  // `parameters`.
   void RunOnCopies(void** parameters, int64_t threads);
 
  private:
@@ -65,7 +66,6 @@ class AicpuCall {
 
   const AicpuSpec spec_;
   Library& library_;
-  InputWrites& writes_;
   Compute compute_ = nullptr;
   // Tensors without data, and attributes, as kernels see them; they point into what follows.
   std::vector<MsopsAicpuTensor> tensors_;

@@ -50,6 +50,7 @@ void ReadSpec(const CallAttributes& attributes, AicpuSpec* spec) {
   spec->attributes = attributes.OfOp();
   spec->reentrant = attributes.Flag("reentrant");
   spec->dynamic_outputs = attributes.Flag("dynamic_outputs");
+  spec->writable = attributes.Flag("writable");
   CheckDescription(*spec);
 }
 

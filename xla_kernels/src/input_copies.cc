@@ -1,72 +1,49 @@
 #include "input_copies.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <utility>
+
+#include "parallel_for.h"
 
 namespace msops {
 namespace {
 
-// So many bytes are copied sooner than a kernel is started.
-constexpr size_t kSmallBytes = 4096;
-constexpr int kCheckedCalls = 8;
+// A thread copies so much while another one wakes up.
+constexpr int64_t kGrainBytes = 256 << 10;
+
+struct Range {
+  char* to;
+  const char* from;
+};
+
+int CopyRange(void* argument, int64_t begin, int64_t end) {
+  const Range& range = *static_cast<Range*>(argument);
+  std::memcpy(range.to + begin, range.from + begin, static_cast<size_t>(end - begin));
+  return 0;
+}
 
 }  // namespace
 
-InputWrites& InputWrites::Of(const std::string& library_hash, const std::string& type) {
-  static auto* const mutex = new std::mutex;
-  static auto* const records =
-      new std::map<std::pair<std::string, std::string>, std::unique_ptr<InputWrites>>;
-  const std::lock_guard<std::mutex> lock(*mutex);
-  auto& record = (*records)[{library_hash, type}];
-  if (!record) record = std::make_unique<InputWrites>();
-  return *record;
-}
-
-bool InputWrites::StartCheck() {
-  return calls_.load(std::memory_order_relaxed) < kCheckedCalls &&
-         calls_.fetch_add(1, std::memory_order_relaxed) < kCheckedCalls;
-}
-
-InputCopies::InputCopies(InputWrites* writes, const std::vector<size_t>& sizes_bytes,
-                         void** parameters, size_t parameter_count)
-    : writes_(writes),
-      checks_(writes->StartCheck()),
-      copies_(Choose(*writes, checks_, sizes_bytes, parameters, parameter_count)),
-      memory_(EndOf(copies_)) {
+InputCopies::InputCopies(const std::vector<size_t>& sizes_bytes, void** parameters,
+                         size_t parameter_count)
+    : copies_(Choose(sizes_bytes, parameters, parameter_count)), memory_(EndOf(copies_)) {
   for (const Copy& copy : copies_) {
-    parameters[copy.input] =
-        std::memcpy(memory_.data() + copy.offset, copy.original, copy.size_bytes);
+    Range range{memory_.data() + copy.offset, copy.original};
+    ParallelFor(0, static_cast<int64_t>(copy.size_bytes), kGrainBytes, &CopyRange, &range);
+    parameters[copy.input] = range.to;
   }
 }
 
-std::vector<size_t> InputCopies::FindWrites() const {
-  std::vector<size_t> found;
-  for (const Copy& copy : copies_) {
-    const bool is_checked = checks_ && !writes_->IsWritten(copy.input);
-    if (is_checked &&
-        std::memcmp(memory_.data() + copy.offset, copy.original, copy.size_bytes) != 0 &&
-        writes_->Note(copy.input)) {
-      found.push_back(copy.input);
-    }
-  }
-  return found;
-}
-
-std::vector<InputCopies::Copy> InputCopies::Choose(const InputWrites& writes, bool checks,
-                                                   const std::vector<size_t>& sizes_bytes,
+std::vector<InputCopies::Copy> InputCopies::Choose(const std::vector<size_t>& sizes_bytes,
                                                    void** parameters, size_t parameter_count) {
   std::vector<Copy> copies;
+  void** const outputs = parameters + sizes_bytes.size();
+  void** const end = parameters + parameter_count;
   for (size_t i = 0; i < sizes_bytes.size(); ++i) {
-    void** const outputs = parameters + sizes_bytes.size();
-    const bool is_output = std::find(outputs, parameters + parameter_count, parameters[i]) !=
-                           parameters + parameter_count;
-    const bool is_needed = checks || sizes_bytes[i] <= kSmallBytes || writes.IsWritten(i);
-    if (sizes_bytes[i] == 0 || is_output || !is_needed) continue;
-    copies.push_back({i, parameters[i], sizes_bytes[i], EndOf(copies)});
+    const bool is_output = std::find(outputs, end, parameters[i]) != end;
+    if (sizes_bytes[i] == 0 || is_output) continue;
+    copies.push_back({i, static_cast<const char*>(parameters[i]), sizes_bytes[i], EndOf(copies)});
   }
   return copies;
 }

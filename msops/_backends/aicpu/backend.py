@@ -104,6 +104,7 @@ class AicpuBackend(OpaqueBackend):
         "stateful",
         "reentrant",
         "inplace",
+        "writable",
         "dynamic_outputs",
         "build",
     )
@@ -191,6 +192,8 @@ class AicpuBackend(OpaqueBackend):
             attributes=(*request.prim_attrs, *request.attributes, *_input_names(request)),
             reentrant=request.options.reentrant,
             dynamic_outputs=request.options.dynamic_outputs,
+            # A kernel declares nothing about its inputs: only the user knows.
+            writable=request.options.writable is not False,
             aliases=request.aliases(),
         )
 
