@@ -172,7 +172,7 @@ class AttrValue {
   }
 
   [[noreturn]] void ThrowWrongType(const std::string& expected) const {
-    static const char* const kHeld[] = {
+    constexpr const char* kHeld[] = {
         "not set",           "a bool",    "an integer", "a float",  "a string",        "a DataType",
         "a shape",           "a tensor",  "bools",      "integers", "floats",          "strings",
         "lists of integers", "DataTypes", "shapes",     "tensors",  "lists of floats",
