@@ -100,7 +100,7 @@ def _transpose_by_rule(
     cotangents: Sequence[Any],
 ) -> Sequence[Any]:
     structs = operator.outputs(call, [jax.typeof(arg) for arg in args]).structs
-    cotangents = [ct for ct, struct in zip(cotangents, structs, strict=True) if is_inexact(struct)]
+    cotangents = _of_inexact(cotangents, structs)
     unknown = [args[i] for i in linear]
     results = [jnp.zeros(struct.shape, struct.dtype) for struct in structs]
     rule = operator.definition.options.jvp
@@ -149,10 +149,17 @@ def _transpose_traced(
     if traced.pullback is not None:
         return traced.pullback(args, cotangents, linear)
     structs = operator.outputs(call, [jax.typeof(arg) for arg in args]).structs
-    cotangents = [ct for ct, struct in zip(cotangents, structs, strict=True) if is_inexact(struct)]
+    cotangents = _of_inexact(cotangents, structs)
     pushed = functools.partial(push, unknown, [])
     found: Sequence[Any] = jax.linear_transpose(pushed, *unknown)(list(cotangents))
     return found
+
+
+def _of_inexact(
+    cotangents: Sequence[Any], structs: Sequence[jax.ShapeDtypeStruct]
+) -> Sequence[Any]:
+    """Returns the cotangents of real and complex results; those of integers mean nothing."""
+    return [ct for ct, struct in zip(cotangents, structs, strict=True) if is_inexact(struct)]
 
 
 def _fill(args: Sequence[Any], linear: Sequence[int], unknown: Sequence[Any]) -> list[Any]:

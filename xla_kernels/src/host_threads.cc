@@ -71,7 +71,7 @@ class Progress {
   }
 
   // Returns for how many seconds nothing may happen. Calls that come into the state in which an
-  // earlier one was given up need not wait as long.
+  // earlier call failed so need not wait as long.
   double patience_s() {
     constexpr double kShare = 0.05;
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -99,7 +99,7 @@ struct Run {
 
   std::mutex mutex;
   std::condition_variable has_ended;
-  bool is_over = false;  // ended, or given up
+  bool is_over = false;  // ended, or its call failed
 
   // Returns whether this is the one that says how the call went. `last` runs before another may.
   template <typename Last>
@@ -145,7 +145,8 @@ void CallOnCopies(Run& run) {
   if (is_first) {
     run.done(problem);
   } else if (!problem.empty()) {
-    copies.release();  // a function that was given up may have failed because it kept its arrays
+    copies.release();  // a function whose call failed first may have failed because it kept its
+                       // arrays
   }
 }
 

@@ -26,11 +26,11 @@ struct HostArrays {
 
 // Runs `call` with the addresses of `arrays`, or of copies of them, on a thread of its own, and
 // `done` once with the text of the error, empty if there is none: when the call has ended, or when
-// it is given up. `who` begins the text of the latter.
+// its call fails. `who` begins the text of the latter.
 void RunOnThread(std::string who, HostArrays arrays, std::function<void(void**)> call,
                  std::function<void(const std::string&)> done);
 
-// Sets after how many seconds without progress a function is given up.
+// Sets after how many seconds without progress a call of a function fails.
 void SetPatience(double seconds);
 
 }  // namespace msops

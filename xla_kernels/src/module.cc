@@ -113,7 +113,7 @@ PYBIND11_MODULE(_native, module) {
              "Has find(id) asked for the Python functions that programs name; it returns the "
              "function, or None.");
   module.def("set_patience", &msops::SetPatience, arg("seconds"),
-             "Sets after how long without progress functions on XLA's threads are given up.");
+             "Sets after how long without progress calls of functions on XLA's threads fail.");
   module.def("await_functions", &msops::AwaitFunctions, arg("seconds"),
              pybind11::call_guard<pybind11::gil_scoped_release>(),
              "Waits until no Python function of a program runs, for at most so long; returns "

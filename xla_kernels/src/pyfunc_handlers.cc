@@ -12,7 +12,7 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// A call that was given up may outlive its program.
+// A function whose call failed in this way may outlive its program.
 struct SharedFunction {
   using Spec = HostFunctionSpec;
 
