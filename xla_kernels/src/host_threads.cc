@@ -70,8 +70,8 @@ class Progress {
     return is_same;
   }
 
-  // Returns for how many seconds nothing may happen. Calls that come into the state in which an
-  // earlier call failed so need not wait as long.
+  // Returns for how many seconds nothing may happen. Once a call has failed in this way, the
+  // next ones wait for a shorter time.
   double patience_s() {
     constexpr double kShare = 0.05;
     const std::lock_guard<std::mutex> lock(mutex_);

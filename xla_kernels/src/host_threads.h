@@ -25,8 +25,8 @@ struct HostArrays {
 };
 
 // Runs `call` with the addresses of `arrays`, or of copies of them, on a thread of its own, and
-// `done` once with the text of the error, empty if there is none: when the call has ended, or when
-// its call fails. `who` begins the text of the latter.
+// `done` once with the text of the error, empty if there is none: when the call has ended, or after
+// too long without progress. `who` begins the text of the latter.
 void RunOnThread(std::string who, HostArrays arrays, std::function<void(void**)> call,
                  std::function<void(const std::string&)> done);
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// A function whose call failed in this way may outlive its program.
+// A function that makes no progress may outlive its program, whose call has failed.
 struct SharedFunction {
   using Spec = HostFunctionSpec;
 
