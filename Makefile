@@ -31,7 +31,7 @@ export PIP_ROOT_USER_ACTION := ignore
 .DELETE_ON_ERROR:
 
 # Each process needs a few GB.
-IN_PARALLEL := --numprocesses auto --maxprocesses 4
+IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
 
 .PHONY: help setup demo test test-all test-latest bench docs notebooks wheels lint format gpu clean FORCE
 
