@@ -27,13 +27,11 @@ STALE = ("msops/_native.cpython-39-x86_64-linux-gnu.so", "msops/include/old.h", 
 needs_tasks = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 
-@pytest.fixture(scope="module")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist, and the wheel built from that, of a copy of the checkout."""
+def distributions_of(checkout: Path, *options: str) -> Path:
+    """Returns a folder with the sdist, and the wheel built from that, of a copy of the checkout."""
     for module in ("build", "cmake", "ninja", "pybind11", "scikit_build_core"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed: pip install -e .[dev]")
-    checkout = tmp_path_factory.mktemp("checkout")
     for name in PACKAGED:
         shutil.copy(ROOT / name, checkout)
     for name in ("msops", "xla_kernels"):
@@ -44,14 +42,33 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (checkout / name).write_bytes(b"stale")
     # The pinned jaxlib is for released builds; headers of the installed one do here.
     command = [sys.executable, "-m", "build", "--no-isolation", "--skip-dependency-check"]
-    # Nothing here depends on how fast the module is, and the optimiser takes most of the time.
-    command.append("--config-setting=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O0")
     environment = {**os.environ, "PATH": f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}"}
     done = subprocess.run(
-        command, cwd=checkout, env=environment, capture_output=True, text=True, check=False
+        [*command, *(f"--config-setting={option}" for option in options)],
+        cwd=checkout,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return checkout / "dist"
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An sdist and a wheel without what CMake adds, which takes more than a minute to compile."""
+    return distributions_of(tmp_path_factory.mktemp("checkout"), "wheel.cmake=false")
+
+
+@pytest.fixture(scope="module")
+def whole_wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    # Nothing here depends on how fast the module is, and the optimiser takes most of the time.
+    folder = distributions_of(
+        tmp_path_factory.mktemp("whole"), "cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O0"
+    )
+    (path,) = folder.glob("*.whl")
+    return zipfile.ZipFile(path)
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +83,23 @@ def checkout_files(*patterns: str) -> set[str]:
     }
 
 
-def test_the_wheel_holds_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_holds_the_python_files_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert names == checkout_files("msops/**/*.py", "msops/py.typed")
+
+
+@pytest.mark.slow
+def test_the_whole_wheel_holds_the_package_and_nothing_else(whole_wheel: zipfile.ZipFile) -> None:
+    names = {name for name in whole_wheel.namelist() if ".dist-info/" not in name}
     modules = {name for name in names if name.startswith("msops/_native.")}
     assert modules == {f"msops/_native{sysconfig.get_config_var('EXT_SUFFIX')}"}
-    assert names - modules == {
-        *checkout_files("msops/**/*.py", "msops/py.typed"),
-        *(
-            name.replace("xla_kernels/", "msops/")
-            for name in checkout_files("xla_kernels/include/**/*.*", "xla_kernels/aicpu/**/*.*")
-        ),
+    assert names - modules == checkout_files("msops/**/*.py", "msops/py.typed") | added_by_cmake()
+
+
+def added_by_cmake() -> set[str]:
+    return {
+        name.replace("xla_kernels/", "msops/")
+        for name in checkout_files("xla_kernels/include/**/*.*", "xla_kernels/aicpu/**/*.*")
     }
 
 
@@ -146,11 +170,36 @@ def test_a_manylinux_wheel_runs_the_readme_in_a_new_environment(
     assert "doctor" in shown
 
 
+@pytest.mark.slow
 def test_an_installed_wheel_builds_and_runs_a_kernel(
+    whole_wheel: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    whole_wheel.extractall(tmp_path / "site")
+    check_that_a_kernel_builds_and_runs(tmp_path / "site")
+
+
+def test_an_installed_package_builds_and_runs_a_kernel(
     wheel: zipfile.ZipFile, tmp_path: Path
 ) -> None:
-    wheel.extractall(tmp_path / "site")
-    (tmp_path / "scale.cc").write_text(
+    """The wheel's Python files, and what CMake adds to them, of the build of this environment."""
+    version = "cp{}{}".format(*sys.version_info)
+    built = [path.parent for path in ROOT.glob(f"build/{version}-{version}-*/cmake_install.cmake")]
+    if not built:
+        pytest.skip("this environment's module was built elsewhere")
+    site = tmp_path / "site"
+    wheel.extractall(site)
+    cmake = Path(sysconfig.get_path("scripts")) / "cmake"
+    subprocess.run([cmake, "--install", built[0], "--prefix", site], check=True)
+    added = {path.relative_to(site).as_posix() for path in site.glob("msops/**/*.*")}
+    added -= checkout_files("msops/**/*.py", "msops/py.typed")
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    assert added == {f"msops/_native{suffix}", *added_by_cmake()}
+    check_that_a_kernel_builds_and_runs(site)
+
+
+def check_that_a_kernel_builds_and_runs(site: Path) -> None:
+    """Checks that the package in a folder uses its own files alone."""
+    (site.parent / "scale.cc").write_text(
         '#include "custom_aot_extra.h"\n'
         'extern "C" int Scale(int, void** p, int*, int64_t**, const char**, void*, void* extra) {\n'
         '  const float by = static_cast<AotExtra*>(extra)->Attr<float>("by");\n'
@@ -167,17 +216,17 @@ def test_an_installed_wheel_builds_and_runs_a_kernel(
         "print(op.add_prim_attr('by', 2.5)(jnp.arange(3.0)).tolist())\n"
     )
     # -S leaves out .pth files, by which an editable install would come first.
-    paths = [str(tmp_path / "site"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    paths = [str(site), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     done = subprocess.run(
         [sys.executable, "-S", "-c", script],
-        cwd=tmp_path,
+        cwd=site.parent,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    package = tmp_path / "site" / "msops"
+    package = site / "msops"
     assert done.stdout.splitlines() == [
         str(package / "__init__.py"),
         str(package / "include"),
