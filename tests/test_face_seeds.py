@@ -128,15 +128,22 @@ def test_aicpu_dropout(tmp_path):
     assert printed in [f"output:  {y}\nmask:  {mask}\n" for y, mask in (kept, dropped)]
 
 
+@pytest.fixture(scope="module")
+def folder_of_an_extension(tmp_path_factory):
+    """A folder with the sources of function_grad.py, which are built once for all modes."""
+    folder = tmp_path_factory.mktemp("extension")
+    (folder / "custom_src").symlink_to(SEEDS / "custom_src")
+    return folder
+
+
 @pytest.mark.parametrize("mode", [None, "GRAPH_MODE", "PYNATIVE_MODE"])
-def test_function_of_an_extension(tmp_path, mode):
+def test_function_of_an_extension(folder_of_an_extension, mode):
     text = (SEEDS / "function_grad.py").read_text()
     if mode is not None:
         text = text.replace("class MyNet", f"ms.set_context(mode=ms.{mode})\n\nclass MyNet")
-    script = tmp_path / "function_grad.py"
+    script = folder_of_an_extension / "function_grad.py"
     script.write_text(text)
-    (tmp_path / "custom_src").symlink_to(SEEDS / "custom_src")
-    assert run(script, tmp_path) == (
+    assert run(script, folder_of_an_extension) == (
         "out: 12.0\n"
         "grads[0]: (Tensor(shape=[], dtype=Float32, value= 6), "
         "Tensor(shape=[], dtype=Float32, value= 4))\n"
