@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, run_command
 
 
 def msops(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -122,29 +121,45 @@ def test_a_script_that_does_not_parse(run):
     assert "SyntaxError" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("code", "error", "missing", "near"),
-    [
-        ("from mindspore.ops import Addd", "ImportError", "msops.ops.Addd", "Add"),
-        (
-            "import mindspore.ops as o; o.ReduceSums",
-            "AttributeError",
-            "msops.ops.ReduceSums",
-            "ReduceSum",
-        ),
-        ("import mindspore.opps", "ModuleNotFoundError", "msops.opps", "ops"),
-        ("from mindspore.nn import Dense", "ImportError", "msops.nn.Dense", ""),
-        ("import mindspore.dataset.vision", "ModuleNotFoundError", "msops.dataset", ""),
-        ("import mindspore as ms; ms.Tensr", "AttributeError", "msops.Tensr", "Tensor"),
-        ("import mindspore.common.initializer", "ModuleNotFoundError", "msops.common", "optax"),
-    ],
-)
-def test_what_msops_lacks_is_named(run, code, error, missing, near):
-    done = run(code)
+MISSING = [
+    ("from mindspore.ops import Addd", "ImportError", "msops.ops.Addd", "Add"),
+    (
+        "import mindspore.ops as o; o.ReduceSums",
+        "AttributeError",
+        "msops.ops.ReduceSums",
+        "ReduceSum",
+    ),
+    ("import mindspore.opps", "ModuleNotFoundError", "msops.opps", "ops"),
+    ("from mindspore.nn import Dense", "ImportError", "msops.nn.Dense", ""),
+    ("import mindspore.dataset.vision", "ModuleNotFoundError", "msops.dataset", ""),
+    ("import mindspore as ms; ms.Tensr", "AttributeError", "msops.Tensr", "Tensor"),
+    ("import mindspore.common.initializer", "ModuleNotFoundError", "msops.common", "optax"),
+]
+
+
+def test_what_msops_lacks_is_named(run):
+    done = run(
+        f"""
+import sys
+for code in {[code for code, *_ in MISSING]}:
+    try:
+        exec(code, {{}})
+    except Exception as error:  # shown as Python shows what ends a script
+        sys.excepthook(type(error), error, error.__traceback__)
+    print("END", file=sys.stderr)
+"""
+    )
+    reports = done.stderr.split("END\n")[:-1]
+    for (_, error, missing, near), report in zip(MISSING, reports, strict=True):
+        assert error in report
+        assert f"msops does not have {missing}" in report
+        assert near in report
+
+
+def test_a_missing_name_ends_the_script(run):
+    done = run(MISSING[0][0])
     assert done.returncode == 1
-    assert error in done.stderr
-    assert f"msops does not have {missing}" in done.stderr
-    assert near in done.stderr
+    assert done.stderr.endswith("msops does not have msops.ops.Addd. Near names: Add.\n")
 
 
 def test_an_installed_mindspore_is_not_reached(run, tmp_path):
@@ -183,31 +198,31 @@ print(ms.get_context("device_target"), ms.Tensor([1.0]))
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("walk",), "invalid choice: 'walk'"),
+        (("run", "none.py"), "no such script: none.py"),
+        (("run", "a" * 5000), "no such script, File name too long: aaa"),
+        (("run", "--device", "TPU", "none.py"), "'CPU', 'GPU', 'Ascend'"),
+        (("a script.py", "--flag"), "did you mean: msops run 'a script.py' --flag\n"),
+        (
+            ("--device", "CPU", "script.py"),
+            "did you mean: msops run --device CPU script.py\n",
+        ),
+    ],
+    ids=["command", "script", "long_script", "device", "forgotten_run", "forgotten_run_device"],
+)
+def test_wrong_arguments_are_named(arguments, expected, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        run_command(*arguments)
+    assert ended.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
 def test_usage(tmp_path):
     bare = msops(cwd=tmp_path)
     assert bare.returncode == 2
     assert "usage: msops" in bare.stdout
     assert "`" not in bare.stdout
-    unknown = msops("walk", cwd=tmp_path)
-    assert unknown.returncode == 2
-    assert "invalid choice: 'walk'" in unknown.stderr
-    missing = msops("run", "none.py", cwd=tmp_path)
-    assert missing.returncode == 2
-    assert "no such script: none.py" in missing.stderr
-    long = msops("run", "a" * 5000, cwd=tmp_path)
-    assert long.returncode == 2
-    assert "no such script, File name too long: aaa" in long.stderr
-    device = msops("run", "--device", "TPU", "none.py", cwd=tmp_path)
-    assert device.returncode == 2
-    assert "'CPU', 'GPU', 'Ascend'" in device.stderr
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [("a script.py", "--flag"), ("--device", "CPU", "script.py")],
-    ids=["bare", "device"],
-)
-def test_a_forgotten_run_is_suggested(arguments, tmp_path):
-    done = msops(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"did you mean: msops run {shlex.join(arguments)}\n" in done.stderr
