@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume
 from loop_corpus import BY_NAME, CORPUS, specialised
 from loop_idioms import idioms
 from loop_ir import (
@@ -32,6 +32,7 @@ from loop_kernels.case import Case as CorpusCase
 from loop_patterns import patterns
 from loop_strategies import Case, kernels
 from loop_tangents import slope, tangents
+from random_examples import on_random
 
 from msops.errors import ArgumentValueError
 
@@ -238,28 +239,24 @@ def test_in_place_update_through_an_index_reads_its_adjoint() -> None:
 # Gradients.
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
-@given(kernels(("float64", "float64", "int32")))
+@on_random(kernels(("float64", "float64", "int32")), quick=25, thorough=120)
 def test_adjoint_transposes_forward_mode(case: Case) -> None:
     assume(is_smooth(case.kernel))
     check_transpose(case.kernel, case.inputs)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(patterns(["float64"]))
+@on_random(patterns(["float64"]), quick=15, thorough=40)
 def test_adjoint_of_patterns_transposes_forward_mode(case: Case) -> None:
     check_transpose(case.kernel, case.inputs)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(idioms(["float64"]))
+@on_random(idioms(["float64"]), quick=15, thorough=40)
 def test_adjoint_of_idioms_transposes_forward_mode(case: Case) -> None:
     """Multiples of 1/4 are often equal: minima and maxima are shared alike in both modes."""
     check_transpose(case.kernel, case.inputs)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(kernels(("float64",)))
+@on_random(kernels(("float64",)), quick=12, thorough=40)
 def test_loops_of_unknown_length_are_run_again(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # Every loop counts as one of unknown length.
@@ -267,8 +264,7 @@ def test_loops_of_unknown_length_are_run_again(case: Case) -> None:
         check_transpose(case.kernel, case.inputs)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(kernels(("float64", "int32")))
+@on_random(kernels(("float64", "int32")), quick=15, thorough=30)
 def test_kernels_too_complex_to_analyse_have_gradients(case: Case) -> None:
     assume(is_smooth(case.kernel))
     with pytest.MonkeyPatch.context() as patch:

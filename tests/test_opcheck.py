@@ -188,15 +188,20 @@ BYTES_OUTSIDE = {
 }
 
 
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("symbol", "said"), BYTES_OUTSIDE.items(), ids=BYTES_OUTSIDE)
-def test_one_byte_outside_is_found_for_every_dtype_and_size(symbol: str, said: str) -> None:
+def test_one_byte_outside_is_found_for_every_dtype_and_size(
+    symbol: str, said: str, every: bool
+) -> None:
     assert set(EXTENTS) == set(DTYPE_NAMES)
-    for name, extent in EXTENTS.items():
-        x = np.ones(extent, name)
+    # Each call crashes processes. At every run each dtype is with some of the accesses.
+    first, step = (0, 1) if every else (list(BYTES_OUTSIDE).index(symbol) % 4, 4)
+    for name in list(EXTENTS)[first::step]:
+        x = np.ones(EXTENTS[name], name)
         with jax.enable_x64(True):
             finding = check_one(faulty(symbol), "memory bounds", x)
         (line,) = finding.details
-        assert said.format(array=f"{name}[{extent}]", size=x.nbytes) in line
+        assert said.format(array=f"{name}[{x.size}]", size=x.nbytes) in line
 
 
 @pytest.mark.parametrize("count", [1, 7, 16, 100])
