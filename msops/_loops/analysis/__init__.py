@@ -1,7 +1,5 @@
 """What is known of a kernel without changing it.
 
-ranges.py    values an index can have
-scope.py     buffers, loops and ranges at each statement
 affine.py    sums of multiples of expressions
 conditions.py  what a condition says of loop variables
 bounds.py    accesses that are or may be out of range

@@ -13,7 +13,6 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from msops._loops.analysis.ranges import Range, Ranges, dtype_range, range_of
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -25,6 +24,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+from msops._loops.ir.ranges import Range, Ranges, dtype_range, range_of
 from msops._loops.ir.walk import variables
 
 INDEX_DTYPES = ("int32", "int64")

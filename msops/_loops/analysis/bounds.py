@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from msops._loops.analysis.findings import LoopFinding
-from msops._loops.analysis.ranges import is_within, range_of
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.nodes import Expr, Kernel
+from msops._loops.ir.ranges import is_within, range_of
 from msops._loops.ir.text import buffer_text, expr_text
 from msops._loops.ir.walk import accesses_of, visit
 
@@ -62,7 +61,7 @@ def _is_inside(kernel: Kernel) -> bool:
     """Returns whether the intervals of all indices lie in their dimensions."""
     return all(
         is_within(range_of(index, scope.ranges), (0, size - 1))
-        for stmt, scope in visit(kernel.body, Scope.of(kernel))
+        for stmt, scope in visit(kernel)
         for access in accesses_of(stmt)
         for index, size in zip(access.indices, scope.buffers[access.buffer].shape, strict=True)
     )

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 
 from msops._loops.analysis.affine import INDEX_DTYPES, Affine, affine
-from msops._loops.analysis.ranges import Range
 from msops._loops.ir.nodes import Binary, Const, Expr, Unary
 from msops._loops.ir.operators import NEGATED
+from msops._loops.ir.ranges import Range
 
 
 def conjuncts(condition: Expr, holds: bool = True) -> tuple[Expr, ...]:

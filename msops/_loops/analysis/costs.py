@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msops._loops.analysis.ranges import Ranges, range_of
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, For, Load, Select, Unary
+from msops._loops.ir.ranges import Ranges, range_of
 from msops._loops.ir.walk import operands
 
 CACHE_BYTES = 1 << 20

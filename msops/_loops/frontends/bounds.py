@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from msops._loops.analysis.ranges import dtype_range, range_of
 from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Cast, Const, Expr
+from msops._loops.ir.ranges import dtype_range, range_of
 
 
 def as_bound(value: Expr) -> Expr:

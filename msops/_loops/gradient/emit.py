@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from msops._loops.analysis.ranges import Ranges, is_within, range_of
 from msops._loops.gradient.algebra import add, both, number
 from msops._loops.gradient.relations import Derivative
 from msops._loops.gradient.share import share
 from msops._loops.ir.nodes import Buffer, Expr, If, Load, Local, Select, Stmt, Store
+from msops._loops.ir.ranges import Ranges, is_within, range_of
 from msops._loops.ir.walk import map_bodies, map_expressions, rewrite
 
 

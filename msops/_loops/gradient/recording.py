@@ -13,9 +13,9 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from msops._loops.analysis.ranges import nested_ranges
 from msops._loops.gradient.tree import Node
 from msops._loops.ir.nodes import For
+from msops._loops.ir.ranges import nested_ranges
 from msops._loops.ir.walk import loads
 
 LONGEST = 2**24

@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from msops._loops.analysis.ranges import nested_ranges
-from msops._loops.analysis.scope import buffers_of
 from msops._loops.gradient.ascend import mirror
 from msops._loops.gradient.contributions import widened
 from msops._loops.gradient.emit import reversal
@@ -18,7 +16,8 @@ from msops._loops.gradient.relations import Derivative, rebuilt, stored, touched
 from msops._loops.gradient.tapes import Tape, tape_for
 from msops._loops.gradient.tree import Body, Node, Tree
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
-from msops._loops.ir.walk import rewrite_all
+from msops._loops.ir.ranges import nested_ranges
+from msops._loops.ir.walk import buffers_of, rewrite_all
 
 
 @dataclass(frozen=True)

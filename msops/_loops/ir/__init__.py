@@ -7,7 +7,8 @@ float32_c.py   C code of functions on float that vectorises
 operators.py   operators: signs, dtypes of results
 scalars.py     what an operation on single values means
 text.py        a kernel as text
-walk.py        visiting and rewriting
+ranges.py      values an index can have
+walk.py        visiting and rewriting, with what is in scope
 names.py       fresh names
 sizes.py       sizes in bytes, and their limits
 """

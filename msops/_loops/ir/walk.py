@@ -1,15 +1,21 @@
 """Visiting and rewriting the loop IR.
 
 What only reads gets a list, made here in one go: it is quicker than a generator for each node, and
-a reader who follows a call stays in one file.
+a reader who follows a call stays in one file. What needs to know where a statement is gets its
+scope, too:
+
+    for stmt, scope in visit(kernel):
+        ...
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self, TypeVar, overload
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
 from msops._loops.ir.nodes import (
     Binary,
@@ -28,6 +34,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+from msops._loops.ir.ranges import Ranges, nested_ranges
 
 A = TypeVar("A", Load, Store)
 T = TypeVar("T", bound=Stmt)
@@ -38,6 +45,10 @@ class ChangeAccess(Protocol):
     """Returns a load for a load, and a store for a store."""
 
     def __call__(self, access: A, /) -> A: ...
+
+
+ChangeLoop: TypeAlias = "Callable[[For, Scope], tuple[Stmt, ...] | None]"
+"""Returns what replaces a loop in a scope; None for the loop with those inside of it changed."""
 
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
@@ -127,62 +138,114 @@ def stored_in(body: tuple[Stmt, ...]) -> set[str]:
     return {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
 
 
-class Scoped(Protocol):
-    """What a walk carries along, such as `analysis.scope.Scope`."""
+def guarded_accesses(stmt: Stmt) -> list[tuple[Load | Store, tuple[Expr, ...]]]:
+    """Returns the accesses of a statement itself, in order.
 
-    def inside(self, stmt: Stmt) -> tuple[Self, ...]:
-        """Returns what holds in each body of a statement."""
-        ...
-
-
-class Guarded(Scoped, Protocol):
-    """A scope that conditions narrow, such as `analysis.polyhedral.domain.Domain`."""
-
-    def where(self, condition: Expr, negated: bool = False) -> Self:
-        """Returns the scope where a condition holds, or does not."""
-        ...
-
-
-S = TypeVar("S", bound=Scoped)
-G = TypeVar("G", bound=Guarded)
-
-
-def visit(body: tuple[Stmt, ...], scope: S) -> list[tuple[Stmt, S]]:
-    """Returns all statements with the scope of each, a statement before those inside it.
-
-    Args:
-      body: the statements.
-      scope: that of the body.
+    Each comes with the conditions in the statement that hold where it is evaluated.
     """
-    found: list[tuple[Stmt, S]] = []
+    found: list[tuple[Load | Store, tuple[Expr, ...]]] = []
+    for expr in own_expressions(stmt):
+        found += _guarded_loads(expr, ())
+    return [*found, (stmt, ())] if isinstance(stmt, Store) else found
+
+
+def _guarded_loads(expr: Expr, conditions: tuple[Expr, ...]) -> list[tuple[Load, tuple[Expr, ...]]]:
+    if not loads(expr):
+        return []
+    parts = [(operand, conditions) for operand in operands(expr)]
+    match expr:
+        case Select(condition=test, then=then, otherwise=otherwise):
+            fails = Unary("not", test, "bool")
+            parts[1:] = [(then, (*conditions, test)), (otherwise, (*conditions, fails))]
+        case Binary(op=("land" | "lor") as op, left=left, right=right):
+            decides = left if op == "land" else Unary("not", left, "bool")
+            parts[1:] = [(right, (*conditions, decides))]
+    found = [pair for part, inner in parts for pair in _guarded_loads(part, inner)]
+    return [*found, (expr, conditions)] if isinstance(expr, Load) else found
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What is in scope at a statement: buffers, loops, conditions, ranges of variables.
+
+    Attributes:
+      buffers: parameters, buffers of the kernel and enclosing locals, by name.
+      path: the enclosing loops and conditions, outermost first, without their bodies; inside of
+        them each condition holds.
+      depths: for each enclosing local the number of loops around it.
+      outer: the scope of the statement around; None for the body of a kernel.
+    """
+
+    buffers: Mapping[str, Buffer]
+    path: tuple[For | If, ...] = ()
+    depths: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    outer: Scope | None = None
+
+    @staticmethod
+    def of(kernel: Kernel) -> Scope:
+        """Returns the scope of the body of a kernel."""
+        return Scope({b.name: b for b in (*kernel.parameters, *kernel.buffers)})
+
+    @functools.cached_property
+    def loops(self) -> tuple[For, ...]:
+        """The enclosing loops, outermost first."""
+        return tuple(part for part in self.path if isinstance(part, For))
+
+    @functools.cached_property
+    def ranges(self) -> Ranges:
+        """The interval of the variable of each enclosing loop."""
+        return nested_ranges(self.loops, {})
+
+    def inside(self, stmt: Stmt) -> tuple[Scope, ...]:
+        """Returns the scope of each body of a statement in this scope."""
+        match stmt:
+            case For():
+                path = (*self.path, dataclasses.replace(stmt, body=()))
+                return (dataclasses.replace(self, path=path, outer=self),)
+            case If(condition=condition):
+                holds = dataclasses.replace(stmt, then=(), otherwise=())
+                fails = dataclasses.replace(holds, condition=Unary("not", condition, "bool"))
+                return tuple(
+                    dataclasses.replace(self, path=(*self.path, part), outer=self)
+                    for part in (holds, fails)
+                )
+            case Local(buffer=buffer):
+                buffers = {**self.buffers, buffer.name: buffer}
+                depths = {**self.depths, buffer.name: len(self.loops)}
+                return (dataclasses.replace(self, buffers=buffers, depths=depths, outer=self),)
+        return ()
+
+
+def visit(kernel: Kernel) -> list[tuple[Stmt, Scope]]:
+    """Returns all statements with the scope of each, a statement before those inside it."""
+    return _visit(kernel.body, Scope.of(kernel))
+
+
+def _visit(body: tuple[Stmt, ...], scope: Scope) -> list[tuple[Stmt, Scope]]:
+    found: list[tuple[Stmt, Scope]] = []
     for stmt in body:
         found.append((stmt, scope))
-        if inner := bodies(stmt):
-            for part, inside in zip(inner, scope.inside(stmt), strict=True):
-                found += visit(part, inside)
+        for part, inside in zip(bodies(stmt), scope.inside(stmt), strict=True):
+            found += _visit(part, inside)
     return found
 
 
-def visit_accesses(stmt: Stmt, scope: G) -> list[tuple[Load | Store, G]]:
-    """Returns the accesses of a statement itself, in order, each with where it is evaluated."""
-    found: list[tuple[Load | Store, G]] = []
-    for expr in own_expressions(stmt):
-        found += _visit_loads(expr, scope)
-    return [*found, (stmt, scope)] if isinstance(stmt, Store) else found
+def buffers_of(kernel: Kernel) -> dict[str, Buffer]:
+    """Returns all buffers of a kernel, locals too, by name."""
+    found = {buffer.name: buffer for buffer in (*kernel.parameters, *kernel.buffers)}
+    for stmt in statements(kernel.body):
+        if isinstance(stmt, Local):
+            found[stmt.buffer.name] = stmt.buffer
+    return found
 
 
-def _visit_loads(expr: Expr, scope: G) -> list[tuple[Load, G]]:
-    if not loads(expr):
-        return []
-    parts = [(operand, scope) for operand in operands(expr)]
-    match expr:
-        case Select(condition=condition, then=then, otherwise=otherwise):
-            chosen, rest = scope.where(condition), scope.where(condition, True)
-            parts = [(condition, scope), (then, chosen), (otherwise, rest)]
-        case Binary(op=("land" | "lor") as op, left=left, right=right):
-            parts = [(left, scope), (right, scope.where(left, op == "lor"))]
-    found = [pair for part, inner in parts for pair in _visit_loads(part, inner)]
-    return [*found, (expr, scope)] if isinstance(expr, Load) else found
+def ranges_of(kernel: Kernel) -> Ranges:
+    """Returns the interval of the variable of every loop of a kernel."""
+    found: dict[str, tuple[int, int]] = {}
+    for stmt, scope in visit(kernel):
+        if isinstance(stmt, For):
+            found |= nested_ranges((stmt,), scope.ranges)
+    return found
 
 
 # Rewriting. What nothing changes stays the same object, so that a pass that finds nothing to do
@@ -254,7 +317,7 @@ def map_all(body: tuple[Stmt, ...], change: Callable[[Expr], Expr]) -> tuple[Stm
 
 
 def map_bodies_within(
-    stmt: Stmt, scope: S, change: Callable[[tuple[Stmt, ...], S], tuple[Stmt, ...]]
+    stmt: Stmt, scope: Scope, change: Callable[[tuple[Stmt, ...], Scope], tuple[Stmt, ...]]
 ) -> Stmt:
     """Returns the statement with `change` applied to its bodies and the scope of each."""
     insides = iter(scope.inside(stmt))
@@ -293,18 +356,24 @@ def rewrite_statements(
     return tuple(found)
 
 
-def rewrite_loops(
-    body: tuple[Stmt, ...], scope: S, change: Callable[[For, S], tuple[Stmt, ...] | None]
-) -> tuple[Stmt, ...]:
-    """Returns the body with loops replaced, outermost first.
+def rewrite_loops(kernel: Kernel, change: ChangeLoop) -> Kernel:
+    """Returns the kernel with loops replaced, outermost first.
 
     Args:
-      body: the statements.
-      scope: that of the body.
+      kernel: the kernel.
       change: is called with each loop and the scope around it. It returns what replaces the loop;
         None leaves it, and goes on with the loops inside.
     """
+    return with_parts(kernel, body=_rewrite_loops(kernel.body, Scope.of(kernel), change))
 
+
+def rewrite_inner_loops(loop: For, scope: Scope, change: ChangeLoop) -> For:
+    """Returns a loop with those inside replaced, outermost first; see `rewrite_loops`."""
+    (inside,) = scope.inside(loop)
+    return with_parts(loop, body=_rewrite_loops(loop.body, inside, change))
+
+
+def _rewrite_loops(body: tuple[Stmt, ...], scope: Scope, change: ChangeLoop) -> tuple[Stmt, ...]:
     def changed(stmt: Stmt) -> tuple[Stmt, ...]:
         new = change(stmt, scope) if isinstance(stmt, For) else None
         if new is not None:
@@ -313,7 +382,7 @@ def rewrite_loops(
             return (stmt,)
         return (
             map_bodies_within(
-                stmt, scope, lambda part, inside: rewrite_loops(part, inside, change)
+                stmt, scope, lambda part, inside: _rewrite_loops(part, inside, change)
             ),
         )
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from msops._base.dtypes import as_dtype
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -41,7 +40,7 @@ from msops._loops.ir.operators import (
     Domain,
     result_dtype,
 )
-from msops._loops.ir.walk import statements
+from msops._loops.ir.walk import Scope, statements
 
 
 class Rule(NamedTuple):

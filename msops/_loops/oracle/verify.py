@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from msops._loops.analysis.scope import Scope
 from msops._loops.diagnostics import point
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Local, Store
 from msops._loops.ir.text import body_text, buffer_text, expr_text
-from msops._loops.ir.walk import operands, own_expressions, visit
+from msops._loops.ir.walk import Scope, operands, own_expressions, visit
 from msops._loops.oracle.rules import RULES, Rule, names
 from msops.errors import MsopsError, explain
 
@@ -32,7 +31,7 @@ def verify(kernel: Kernel) -> None:
         _check(kernel, scope)
         for buffer in top:
             _check(buffer, scope)
-        for stmt, inside in visit(kernel.body, scope):
+        for stmt, inside in visit(kernel):
             for expr in own_expressions(stmt):
                 _check_expr(expr, inside)
             _check(stmt.buffer if isinstance(stmt, Local) else stmt, inside)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,
@@ -29,7 +28,7 @@ from msops._loops.ir.nodes import (
     Unary,
 )
 from msops._loops.ir.operators import REDUCIBLE
-from msops._loops.ir.walk import rewrite_loops, rewrite_statements, with_body
+from msops._loops.ir.walk import Scope, rewrite_loops, rewrite_statements
 from msops._loops.passes.extremes import find_extreme, is_element, reads
 from msops._loops.passes.search import split_search
 
@@ -51,7 +50,7 @@ def rewrite_conditional_reductions(kernel: Kernel) -> Kernel:
     def outermost(loop: For, _: Scope) -> tuple[Stmt, ...]:
         return rewrite_statements((loop,), change, Store, For, If)
 
-    return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), outermost))
+    return rewrite_loops(kernel, outermost)
 
 
 # Updates of one element.

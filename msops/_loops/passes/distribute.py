@@ -21,8 +21,6 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from msops._loops.analysis.ranges import Ranges, is_known
-from msops._loops.analysis.scope import ranges_of
 from msops._loops.errors import NotRaised
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
@@ -37,7 +35,8 @@ from msops._loops.ir.nodes import (
     Stmt,
     Var,
 )
-from msops._loops.ir.walk import variables
+from msops._loops.ir.ranges import Ranges, is_known
+from msops._loops.ir.walk import ranges_of, variables
 from msops._loops.passes.graph import components
 from msops._loops.passes.self_orders import last_iterations, read_first
 from msops._loops.passes.sites import Edge, Site, edges_of, sites_of, wrapped

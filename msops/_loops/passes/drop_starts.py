@@ -17,12 +17,12 @@ import math
 from collections.abc import Sequence
 
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.analysis.ranges import Ranges, dtype_range, nested_ranges
-from msops._loops.analysis.scope import Scope
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.nodes import Const, Expr, For, Kernel, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import Ranges, dtype_range, nested_ranges
 from msops._loops.ir.walk import (
+    Scope,
     accesses_in,
     loads,
     map_bodies,

@@ -16,8 +16,6 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.ranges import Range, is_within, loop_range, nested_ranges, range_of
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -33,7 +31,9 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.ranges import Range, is_within, loop_range, nested_ranges, range_of
 from msops._loops.ir.walk import (
+    Scope,
     loads,
     loads_in,
     map_bodies,
@@ -61,8 +61,8 @@ def expand_carried(kernel: Kernel) -> Kernel:
         added.append(expanded[0])
         return expanded[1]
 
-    body = rewrite_loops(kernel.body, Scope.of(kernel), change)
-    return with_parts(kernel, buffers=(*kernel.buffers, *added), body=body)
+    changed = rewrite_loops(kernel, change)
+    return with_parts(changed, buffers=(*kernel.buffers, *added))
 
 
 def _expand(

@@ -14,8 +14,6 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from msops._loops.analysis.ranges import Range, Ranges, is_known
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -31,6 +29,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import Range, Ranges, is_known
 from msops._loops.ir.walk import A, map_accesses, rewrite_statements, visit, with_parts
 
 ELEMENT_LIMIT = 1 << 27
@@ -42,7 +41,7 @@ def expand_locals(kernel: Kernel) -> Kernel:
     names = Names(kernel)
     expanded: dict[str, _Expanded] = {
         stmt.buffer.name: _expanded(stmt, scope.ranges, names)
-        for stmt, scope in visit(kernel.body, Scope.of(kernel))
+        for stmt, scope in visit(kernel)
         if isinstance(stmt, Local)
     }
 

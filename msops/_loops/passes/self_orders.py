@@ -21,7 +21,6 @@ import dataclasses
 import math
 from collections.abc import Collection
 
-from msops._loops.analysis.ranges import Ranges
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -35,6 +34,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import loads, substitute, variables
 from msops._loops.passes.expand_locals import ELEMENT_LIMIT
 from msops._loops.passes.sites import Edge, Site

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from msops._loops.analysis.ranges import Ranges, is_within, range_of
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.nodes import Expr, Kernel, Local
+from msops._loops.ir.ranges import Ranges, is_within, range_of
 from msops._loops.ir.walk import accesses_in, loads, variables, visit
 from msops._loops.passes.axes import keep_axes
 
@@ -32,7 +31,7 @@ def shrink_locals(kernel: Kernel) -> Kernel:
                 {indices[axis] for indices in used[stmt.buffer.name]}, size, scope.ranges
             )
         ]
-        for stmt, scope in visit(kernel.body, Scope.of(kernel))
+        for stmt, scope in visit(kernel)
         if isinstance(stmt, Local)
     }
     return keep_axes(kernel, kept)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from msops._loops.analysis.ranges import Ranges, loop_range
 from msops._loops.ir.nodes import Const, For, If, Kernel, Local, Stmt, Store, Unary
+from msops._loops.ir.ranges import Ranges, loop_range
 from msops._loops.ir.walk import (
     bodies,
     loads,

@@ -13,7 +13,6 @@ from functools import cache, partial
 import numpy as np
 
 from msops._loops.analysis.affine import INDEX_DTYPES, Affine
-from msops._loops.analysis.ranges import Range, Ranges, range_of
 from msops._loops.ir import scalars
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -28,6 +27,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import COMPARISONS, FLOATS, INTEGERS, LOGICAL, NEGATED, is_float
+from msops._loops.ir.ranges import Range, Ranges, range_of
 from msops._loops.ir.walk import expressions, map_operands, with_parts
 
 _FLOORING: dict[BinaryOp, BinaryOp] = {"truncdiv": "floordiv", "truncmod": "mod"}

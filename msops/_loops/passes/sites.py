@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.nodes import For, If, Kernel, Stmt, Store
 from msops._loops.ir.walk import statements, visit
 
@@ -54,7 +53,7 @@ def sites_of(kernel: Kernel) -> list[Site]:
     """Returns the stores of a kernel without locals, in the order of the text."""
     return [
         Site(order, stmt, scope.path)
-        for order, (stmt, scope) in enumerate(visit(kernel.body, Scope.of(kernel)))
+        for order, (stmt, scope) in enumerate(visit(kernel))
         if isinstance(stmt, Store)
     ]
 

@@ -12,10 +12,16 @@ compilers call this index set splitting (M. Griebl, P. Feautrier, C. Lengauer, I
 
 from __future__ import annotations
 
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Const, For, Kernel, Load, Stmt, Store, Var
-from msops._loops.ir.walk import accesses_in, rewrite_loops, statements, with_body, with_parts
+from msops._loops.ir.walk import (
+    Scope,
+    accesses_in,
+    rewrite_inner_loops,
+    rewrite_loops,
+    statements,
+    with_parts,
+)
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference
 
@@ -25,14 +31,13 @@ _MOST_STATEMENTS = 8
 
 def split_at_pivots(kernel: Kernel) -> Kernel:
     """Returns the kernel with loops split at their pivots, and the loops inside of them."""
-    body = rewrite_loops(kernel.body, Scope.of(kernel), _split)
-    return kernel if body == kernel.body else simplify(unique_names(with_body(kernel, body)))
+    split = rewrite_loops(kernel, _split)
+    return kernel if split.body == kernel.body else simplify(unique_names(split))
 
 
 def _split(loop: For, scope: Scope) -> tuple[Stmt, ...]:
     """Returns what replaces a loop, those inside of it first."""
-    (inside,) = scope.inside(loop)
-    loop = with_parts(loop, body=rewrite_loops(loop.body, inside, _split))
+    loop = rewrite_inner_loops(loop, scope, _split)
     pivot = _pivot(loop, scope)
     if pivot is None or len(statements(loop.body)) > _MOST_STATEMENTS:
         return (loop,)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from msops._loops.analysis.ranges import Ranges, range_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -23,6 +22,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import result_dtype
+from msops._loops.ir.ranges import Ranges, range_of
 from msops._loops.ir.walk import expressions, map_bodies, rewrite_all
 
 

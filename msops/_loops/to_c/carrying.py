@@ -16,8 +16,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from msops._loops.analysis.ranges import Ranges, is_within, range_of
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -33,7 +31,15 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.walk import expressions, loads, rewrite, rewrite_loops, substitute, with_body
+from msops._loops.ir.ranges import Ranges, is_within, range_of
+from msops._loops.ir.walk import (
+    Scope,
+    expressions,
+    loads,
+    rewrite,
+    rewrite_loops,
+    substitute,
+)
 from msops._loops.passes.simplify_expressions import difference, simplified
 from msops._loops.to_c.blocks import if_it_runs
 
@@ -54,7 +60,7 @@ def carry_elements(kernel: Kernel) -> Kernel:
                 return _with_held(loop, store, _held(loop, store, inside), names)
         return None
 
-    return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), change))
+    return rewrite_loops(kernel, change)
 
 
 def _carried(loop: For, store: Store, inside: Scope) -> Load | None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, mean_trips
-from msops._loops.analysis.ranges import Ranges, loop_range, range_of
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Const,
@@ -28,6 +27,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.ranges import Ranges, loop_range, range_of
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import accesses_in, bodies, expressions, loads, operands, statements
 

@@ -15,12 +15,17 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
-from msops._loops.analysis.ranges import Ranges
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import rewrite_all, rewrite_loops, statements, substitute, with_body
+from msops._loops.ir.ranges import Ranges
+from msops._loops.ir.walk import (
+    Scope,
+    rewrite_all,
+    rewrite_loops,
+    statements,
+    substitute,
+)
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import can_swap, constant, index, with_buffer
 
@@ -32,8 +37,7 @@ _MOST_STATEMENTS = 4
 
 def jam_serial_loops(kernel: Kernel) -> Kernel:
     """Returns the kernel with loops around innermost serial ones unrolled into them."""
-    body = rewrite_loops(kernel.body, Scope.of(kernel), _Jamming(kernel).loop)
-    jammed = with_body(kernel, body)
+    jammed = rewrite_loops(kernel, _Jamming(kernel).loop)
     return kernel if jammed is kernel else simplify(jammed)
 
 

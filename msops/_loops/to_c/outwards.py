@@ -18,15 +18,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
-from msops._loops.analysis.scope import Scope, buffers_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Stmt
 from msops._loops.ir.walk import (
+    Scope,
     accesses_in,
+    buffers_of,
     loads,
     rewrite_loops,
     statements,
-    with_body,
     with_parts,
 )
 from msops._loops.to_c import cost
@@ -41,8 +41,8 @@ _WIDEST_BLOCK = 1024
 
 def move_parallel_loops_out(kernel: Kernel) -> Kernel:
     """Returns the kernel with parallel loops around the serial ones that they were in."""
-    body = rewrite_loops(kernel.body, Scope.of(kernel), _Moving(kernel).loop)
-    return kernel if body == kernel.body else with_body(kernel, body)
+    moved = rewrite_loops(kernel, _Moving(kernel).loop)
+    return kernel if moved.body == kernel.body else moved
 
 
 class _Moving:

@@ -20,8 +20,6 @@ import math
 from collections.abc import Callable
 
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.analysis.ranges import Ranges, dtype_range
-from msops._loops.analysis.scope import Scope, buffers_of
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
@@ -39,7 +37,8 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import accesses_in, rewrite_loops, statements
+from msops._loops.ir.ranges import Ranges, dtype_range
+from msops._loops.ir.walk import Scope, accesses_in, buffers_of, rewrite_loops, statements
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import constant, in_blocks, with_buffer
@@ -67,11 +66,11 @@ class _Splitting:
 
     def kernel(self) -> Kernel:
         """Returns the kernel, with the buffers of the parts."""
-        body = rewrite_loops(self._kernel.body, Scope.of(self._kernel), self._loop)
+        split = rewrite_loops(self._kernel, self._loop)
         if not self._parts:
             return self._kernel
         buffers = (*self._kernel.buffers, *self._parts)
-        return simplify(dataclasses.replace(self._kernel, body=body, buffers=buffers))
+        return simplify(dataclasses.replace(split, buffers=buffers))
 
     def _loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""

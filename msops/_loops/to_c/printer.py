@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.ranges import loop_range, range_of
 from msops._loops.analysis.updates import Update
 from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import loop_range, range_of
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import expressions, own_expressions, statements
 from msops._loops.to_c.reductions import fixed_updates

@@ -14,8 +14,6 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from msops._loops.analysis.ranges import Ranges
-from msops._loops.analysis.scope import Scope
 from msops._loops.analysis.updates import Update, sum_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
@@ -32,14 +30,15 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
+    Scope,
     bodies,
     expressions,
     own_expressions,
     rewrite_loops,
     rewrite_statements,
     statements,
-    with_body,
 )
 from msops._loops.to_c.blocks import if_it_runs
 
@@ -58,7 +57,7 @@ def sum_in_variables(kernel: Kernel) -> Kernel:
         updates = fixed_updates(loop)
         return _summed(loop, updates, scope.ranges, names) if updates else None
 
-    return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), change))
+    return rewrite_loops(kernel, change)
 
 
 def _summed(loop: For, updates: Updates, ranges: Ranges, names: Names) -> tuple[Stmt, ...]:

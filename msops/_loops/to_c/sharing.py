@@ -12,15 +12,14 @@ from __future__ import annotations
 import math
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.ranges import Ranges
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.nodes import For, Kernel, Load, Stmt, Var
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
+    Scope,
     expressions,
     rewrite_loops,
     statements,
     stored_in,
-    with_body,
     with_parts,
 )
 from msops._loops.to_c import cost
@@ -53,7 +52,7 @@ def share_among_threads(kernel: Kernel) -> Kernel:
         grain = _grain(seconds / mean_trips(inner, scope.ranges))
         return (with_parts(loop, body=(with_parts(inner, grain=grain),), grain=grain),)
 
-    return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), change))
+    return rewrite_loops(kernel, change)
 
 
 def _grain(seconds: float) -> int:

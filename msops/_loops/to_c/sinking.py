@@ -16,17 +16,17 @@ import dataclasses
 from collections.abc import Iterator
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.scope import Scope, buffers_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.walk import (
+    Scope,
     accesses_in,
+    buffers_of,
     rewrite_all,
+    rewrite_inner_loops,
     rewrite_loops,
     statements,
     substitute,
-    with_body,
-    with_parts,
 )
 from msops._loops.to_c.blocks import can_swap, in_blocks
 from msops._loops.to_c.strides import stride
@@ -38,8 +38,7 @@ _BLOCK = 1024
 
 def sink_parallel_loops(kernel: Kernel) -> Kernel:
     """Returns the kernel with parallel loops moved inwards where that helps vector units."""
-    body = rewrite_loops(kernel.body, Scope.of(kernel), _Sinking(kernel).loop)
-    return with_body(kernel, body)
+    return rewrite_loops(kernel, _Sinking(kernel).loop)
 
 
 class _Sinking:
@@ -49,8 +48,7 @@ class _Sinking:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...]:
         """Returns what replaces a loop, those inside of it first."""
-        (inside,) = scope.inside(loop)
-        loop = with_parts(loop, body=rewrite_loops(loop.body, inside, self.loop))
+        loop = rewrite_inner_loops(loop, scope, self.loop)
         trips = mean_trips(loop, scope.ranges)
         if loop.kind != "parallel" or trips < _FEWEST_TRIPS or not self._is_better_inside(loop):
             return (loop,)

@@ -16,11 +16,16 @@ import dataclasses
 from collections.abc import Mapping
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.scope import Scope, buffers_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Stmt
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import accesses_in, rewrite_loops, statements, with_body
+from msops._loops.ir.walk import (
+    Scope,
+    accesses_in,
+    buffers_of,
+    rewrite_loops,
+    statements,
+)
 from msops._loops.to_c.blocks import can_swap, in_blocks
 from msops._loops.to_c.strides import stride
 
@@ -40,7 +45,7 @@ def tile_crossing_loops(kernel: Kernel) -> Kernel:
                 return (_tiled(loop, inner, names),)
         return None
 
-    return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), change))
+    return rewrite_loops(kernel, change)
 
 
 def _cross(outer: For, inner: For, scope: Scope, buffers: Mapping[str, Buffer]) -> bool:

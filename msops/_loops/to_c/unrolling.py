@@ -7,15 +7,14 @@ parallel j in 0 .. 64 {                       parallel j in 0 .. 64 {
 
 from __future__ import annotations
 
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.nodes import Const, For, Kernel, Local, Stmt
 from msops._loops.ir.walk import (
+    Scope,
     rewrite_all,
+    rewrite_inner_loops,
     rewrite_loops,
     statements,
     substitute,
-    with_body,
-    with_parts,
 )
 from msops._loops.passes.simplify import simplify
 
@@ -25,14 +24,13 @@ _MOST_STATEMENTS = 16
 
 def unroll_short_loops(kernel: Kernel) -> Kernel:
     """Returns the kernel with short innermost loops inside of others unrolled."""
-    unrolled = with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), _unrolled))
+    unrolled = rewrite_loops(kernel, _unrolled)
     return kernel if unrolled is kernel else simplify(unrolled)
 
 
 def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...]:
     """Returns what replaces a loop, those inside of it first."""
-    (inside,) = scope.inside(loop)
-    loop = with_parts(loop, body=rewrite_loops(loop.body, inside, _unrolled))
+    loop = rewrite_inner_loops(loop, scope, _unrolled)
     if not _is_short(loop) or all(map(_is_short, scope.loops)):
         return (loop,)
     assert isinstance(loop.begin, Const)

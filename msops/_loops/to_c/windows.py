@@ -17,7 +17,6 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -31,6 +30,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.walk import (
     A,
+    Scope,
     accesses_in,
     bodies,
     map_accesses,
@@ -40,7 +40,6 @@ from msops._loops.ir.walk import (
     rewrite_loops,
     statements,
     substitute,
-    with_body,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
@@ -54,8 +53,8 @@ _FEWEST_POSITIONS = 32
 
 def write_out_windows(kernel: Kernel) -> Kernel:
     """Returns the kernel with the loops inside of vectorisable parallel ones written out."""
-    body = rewrite_loops(kernel.body, Scope.of(kernel), _Writing(kernel).loop)
-    return kernel if body == kernel.body else unique_names(simplify(with_body(kernel, body)))
+    written = rewrite_loops(kernel, _Writing(kernel).loop)
+    return kernel if written.body == kernel.body else unique_names(simplify(written))
 
 
 class _Writing:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.ranges import Range, loop_range, range_of
 from msops._loops.ir.nodes import For, Kernel, Stmt
+from msops._loops.ir.ranges import Range, loop_range, range_of
 from msops._loops.ir.walk import bodies, loads
 
 _MAX_COUNT = 1 << 40

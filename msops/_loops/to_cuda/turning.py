@@ -9,22 +9,27 @@ Each thread of a grid then has a sum to itself.
 
 from __future__ import annotations
 
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
-from msops._loops.ir.walk import expressions, rewrite_loops, statements, with_body, with_parts
+from msops._loops.ir.walk import (
+    Scope,
+    expressions,
+    rewrite_inner_loops,
+    rewrite_loops,
+    statements,
+    with_parts,
+)
 
 
 def turn_reductions(kernel: Kernel) -> Kernel:
     """Returns the kernel with the parallel loops outside, where that means the same."""
-    return with_body(kernel, rewrite_loops(kernel.body, Scope.of(kernel), _turned))
+    return rewrite_loops(kernel, _turned)
 
 
 def _turned(loop: For, scope: Scope) -> tuple[Stmt, ...]:
     if loop.kind == "parallel":
         # A thread runs what is inside: how the loops there are ordered does not matter.
         return (loop,)
-    (inside,) = scope.inside(loop)
-    loop = with_parts(loop, body=rewrite_loops(loop.body, inside, _turned))
+    loop = rewrite_inner_loops(loop, scope, _turned)
     match loop:
         case For(kind="reduction", body=(For(kind="parallel") as inner,)) if _may_turn(loop, inner):
             return (with_parts(inner, body=(with_parts(loop, body=inner.body),)),)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from msops._loops.analysis.polyhedral.domain import Domain
 from msops._loops.analysis.polyhedral.library import isl, limited
-from msops._loops.analysis.ranges import is_within, range_of
 from msops._loops.ir.nodes import (
     Buffer,
     Expr,
@@ -25,7 +24,8 @@ from msops._loops.ir.nodes import (
     Stmt,
     Store,
 )
-from msops._loops.ir.walk import visit, visit_accesses
+from msops._loops.ir.ranges import is_within, range_of
+from msops._loops.ir.walk import Scope, guarded_accesses, visit
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Access:
     @functools.cached_property
     def loops(self) -> tuple[For, ...]:
         """The enclosing loops, outermost first."""
-        return self.domain.loops
+        return self.domain.scope.loops
 
 
 class _Latest(threading.local):
@@ -98,12 +98,16 @@ def analysis(kernel: Kernel) -> Iterator[tuple[Access, ...]]:
 
 
 def _accesses(kernel: Kernel, context: isl.Context) -> tuple[Access, ...]:
-    everything = visit(kernel.body, Domain.of(kernel, context))
-    return tuple(
-        _access(node, inner, stmt, order)
-        for order, (stmt, domain) in enumerate(everything)
-        for node, inner in visit_accesses(stmt, domain)
-    )
+    domains: dict[Scope, Domain] = {}
+    found: list[Access] = []
+    for order, (stmt, scope) in enumerate(visit(kernel)):
+        if scope not in domains:
+            outer = domains[scope.outer] if scope.outer else None
+            domains[scope] = outer.inside(scope) if outer else Domain.of(scope, context)
+        for node, conditions in guarded_accesses(stmt):
+            domain = functools.reduce(Domain.where, conditions, domains[scope])
+            found.append(_access(node, domain, stmt, order))
+    return tuple(found)
 
 
 def _access(node: Load | Store, domain: Domain, stmt: Stmt, order: int) -> Access:
@@ -132,7 +136,7 @@ def _element(index: Expr, size: int, domain: Domain, is_store: bool) -> isl.Map 
     if value is None:
         return None
     relation = isl.Map.from_pw_aff(value)
-    if domain.is_exact or is_within(range_of(index, domain.ranges), (0, size - 1)):
+    if domain.is_exact or is_within(range_of(index, domain.scope.ranges), (0, size - 1)):
         return relation
     if is_store:
         return relation.intersect_range(_interval(domain, size))

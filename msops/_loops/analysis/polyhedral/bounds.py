@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from msops._loops.analysis.polyhedral.accesses import Access, analysis
 from msops._loops.analysis.polyhedral.library import isl
-from msops._loops.analysis.ranges import is_within, range_of
 from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.ranges import is_within, range_of
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def _doubts(access: Access) -> Iterator[Doubt]:
     for axis, (index, size) in enumerate(
         zip(access.node.indices, access.declared.shape, strict=True)
     ):
-        if is_within(range_of(index, domain.ranges), (0, size - 1)):
+        if is_within(range_of(index, domain.scope.ranges), (0, size - 1)):
             continue
         # Only where being out of range is an error does it matter how an index wraps.
         value = domain.expression(index, wraps=domain.is_exact)

@@ -32,7 +32,14 @@ from msops._loops.ir.nodes import (
     Unary,
 )
 from msops._loops.ir.operators import COMPARISONS, LOGICAL, is_float
-from msops._loops.ir.walk import expressions, operands, own_expressions, statements, variables
+from msops._loops.ir.walk import (
+    Scope,
+    expressions,
+    operands,
+    own_expressions,
+    statements,
+    variables,
+)
 
 _MOST_STEPS = 30_000_000
 """Steps of isl for one kernel: 4 seconds, in which it counts a Cholesky of 2,000 rows."""
@@ -46,7 +53,7 @@ def count_operations(kernel: Kernel) -> dict[str, int]:
     try:
         context = isl.Context()
         with limited(context, _MOST_STEPS):
-            found = _in_body(kernel.body, _Region(Domain.of(kernel, context)))
+            found = _in_body(kernel.body, _Region(Domain.of(Scope.of(kernel), context)))
     except (TooComplex, _DependsOnData):
         return {}
     return {kind: found[kind] for kind in ("flops", "transcendentals")}
@@ -98,7 +105,8 @@ class _Region:
         trips = fixed_trips(loop)
         if trips is not None and not _decides(loop):
             return _Region(self.domain, self.factor * trips)
-        (domain,) = self.domain.inside(loop)
+        (scope,) = self.domain.scope.inside(loop)
+        domain = self.domain.inside(scope)
         if not domain.is_exact:
             raise _DependsOnData
         return _Region(domain, self.factor)

@@ -9,12 +9,9 @@ not exact: it holds the iterations that may run.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from dataclasses import dataclass
 
 from msops._loops.analysis.polyhedral.library import isl
-from msops._loops.analysis.ranges import Ranges, dtype_range, is_within, unwrapped_range
-from msops._loops.analysis.scope import Scope
 from msops._loops.ir.nodes import (
     Binary,
     Cast,
@@ -22,13 +19,13 @@ from msops._loops.ir.nodes import (
     Expr,
     For,
     If,
-    Kernel,
     Select,
-    Stmt,
     Unary,
     Var,
 )
 from msops._loops.ir.operators import COMPARISONS, INTEGERS, NEGATED
+from msops._loops.ir.ranges import dtype_range, is_within, unwrapped_range
+from msops._loops.ir.walk import Scope
 
 _SETS = {op: getattr(isl.PwAff, f"{op}_set") for op in COMPARISONS}
 
@@ -48,42 +45,24 @@ class Domain:
     is_exact: bool
 
     @staticmethod
-    def of(kernel: Kernel, context: isl.Context) -> Domain:
+    def of(scope: Scope, context: isl.Context) -> Domain:
         """Returns the domain of the body of a kernel."""
         once = isl.Set.universe(isl.Space.set_alloc(context, 0, 0))
-        return Domain(Scope.of(kernel), once, True)
+        return Domain(scope, once, True)
 
-    @functools.cached_property
-    def loops(self) -> tuple[For, ...]:
-        """The enclosing loops, outermost first."""
-        return self.scope.loops
-
-    @functools.cached_property
-    def ranges(self) -> Ranges:
-        """The interval of the variable of each enclosing loop."""
-        return self.scope.ranges
-
-    def inside(self, stmt: Stmt) -> tuple[Domain, ...]:
-        """Returns the domain of each body of a statement in this domain."""
-        scopes = self.scope.inside(stmt)
-        match stmt:
-            case For():
-                parts: tuple[Domain, ...] = (self._iterated(stmt, scopes[0]),)
-            case If(condition=condition, otherwise=()):
-                parts = (self.where(condition), self)
-            case If(condition=condition):
-                parts = (self.where(condition), self.where(condition, negated=True))
-            case _:
-                parts = (self,) * len(scopes)
-        return tuple(
-            dataclasses.replace(part, scope=scope)
-            for part, scope in zip(parts, scopes, strict=True)
-        )
+    def inside(self, scope: Scope) -> Domain:
+        """Returns the domain of a scope directly inside this domain's."""
+        match scope.path[len(self.scope.path) :]:
+            case (For() as loop,):
+                return self._iterated(loop, scope)
+            case (If(condition=condition),):
+                return dataclasses.replace(self.where(condition), scope=scope)
+        return dataclasses.replace(self, scope=scope)
 
     def _iterated(self, loop: For, scope: Scope) -> Domain:
         points = self.points.add_dims(isl.dim_type.set, 1)
         inner = dataclasses.replace(self, scope=scope, points=points)
-        variable = inner.iterator(len(self.loops))
+        variable = inner.iterator(len(self.scope.loops))
         begin, end = inner.expression(loop.begin), inner.expression(loop.end)
         if begin is not None:
             points = points.intersect(variable.ge_set(begin))
@@ -105,7 +84,12 @@ class Domain:
           expr: the expression.
           wraps: it may wrap, which makes it costly.
         """
-        exact = unwrapped_range(expr, self.ranges)
+        match expr:
+            case Const(value=number):
+                return self.constant(int(number))
+            case Var(name=name):
+                return self.iterator([loop.var for loop in self.scope.loops].index(name))
+        exact = unwrapped_range(expr, self.scope.ranges)
         if exact is None:
             return None
         low, high = dtype_range(expr.dtype)
@@ -120,10 +104,6 @@ class Domain:
     def _form(self, expr: Expr, wraps: bool) -> isl.PwAff | None:
         """Returns what the last operation of an expression gives if it does not wrap."""
         match expr:
-            case Const(value=value):
-                return self.constant(int(value))
-            case Var(name=name):
-                return self.iterator([loop.var for loop in self.loops].index(name))
             case Unary(op="neg", operand=operand):
                 part = self.expression(operand, wraps)
                 return None if part is None else part.neg()

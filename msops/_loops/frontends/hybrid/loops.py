@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from msops._loops.analysis.ranges import dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.frontends.bounds import as_bound
 from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, scalar, value_of
 from msops._loops.frontends.hybrid.language import LOOP_HINTS
@@ -27,6 +26,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import INTEGERS
+from msops._loops.ir.ranges import dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.ir.scalars import EXACT
 from msops._loops.ir.walk import loads
 

@@ -7,13 +7,13 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from msops._loops.analysis.ranges import Range
 from msops._loops.frontends.hybrid.names import Path, ResolvedNames, ScopedName
 from msops._loops.frontends.hybrid.typing import Typing
 from msops._loops.frontends.hybrid.values import Value
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Local, Location, Stmt
+from msops._loops.ir.ranges import Range
 
 RESERVED = ("true", "false", "inf", "nan")
 """Words of the IR's text form that a name may not be."""

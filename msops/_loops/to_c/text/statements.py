@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from msops._loops.analysis.ranges import loop_range
 from msops._loops.ir.nodes import Buffer, For, If, Local, Stmt, Store
+from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.walk import loads
 from msops._loops.to_c.text.syntax import bare
 from msops._loops.to_c.text.values import Values

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from msops._base.dtypes import as_dtype
-from msops._loops.analysis.ranges import dtype_range
 from msops._loops.ir.nodes import Binary, Cast, Expr, Unary, Var
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import dtype_range
 
 ROUNDED = ("float16", "bfloat16")
 """Dtypes that are computed in float."""

@@ -16,7 +16,6 @@ import numpy as np
 
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.bounds import Index
-from msops._loops.analysis.ranges import Range, dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.diagnostics import point
 from msops._loops.ir.formulas import evaluate, is_name, uses
 from msops._loops.ir.functions import FUNCTIONS
@@ -35,6 +34,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import COMPARISONS, LOGICAL, is_float
+from msops._loops.ir.ranges import Range, dtype_range, is_within, range_of, unwrapped_range
 from msops._loops.ir.walk import expressions
 from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.helpers import fill

@@ -12,8 +12,8 @@ import numpy as np
 from jax import lax
 
 from msops._loops.analysis.conditions import conjuncts
-from msops._loops.analysis.ranges import Range
 from msops._loops.ir.nodes import Expr
+from msops._loops.ir.ranges import Range
 from msops._loops.to_jax.printing.values import Array, Contents, Value
 from msops._loops.to_jax.raising.nests import Axis
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jax import lax
 
-from msops._loops.analysis.ranges import range_of
 from msops._loops.ir.nodes import Load
+from msops._loops.ir.ranges import range_of
 from msops._loops.to_jax.printing.environment import Environment, ValueOf
 from msops._loops.to_jax.printing.indices import Places, as_index, find_windows, stacked
 from msops._loops.to_jax.printing.values import Array, Value

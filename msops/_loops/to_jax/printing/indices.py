@@ -9,8 +9,8 @@ import numpy as np
 from jax import lax
 
 from msops._loops.analysis.affine import affine
-from msops._loops.analysis.ranges import is_within
 from msops._loops.ir.nodes import Expr
+from msops._loops.ir.ranges import is_within
 from msops._loops.ir.walk import variables
 from msops._loops.to_jax.printing.environment import Environment, ValueOf
 from msops._loops.to_jax.printing.values import Array, Value

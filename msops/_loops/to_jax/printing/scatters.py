@@ -10,8 +10,8 @@ import jax
 import numpy as np
 from jax import lax
 
-from msops._loops.analysis.ranges import range_of
 from msops._loops.ir.nodes import INDEX_DTYPE, Const, Store
+from msops._loops.ir.ranges import range_of
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate

@@ -10,7 +10,6 @@ from functools import cached_property
 
 from msops._loops.analysis.affine import affine
 from msops._loops.analysis.conditions import conjuncts, inequalities, narrow, narrow_unequal
-from msops._loops.analysis.ranges import Range, loop_range
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -23,6 +22,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.ranges import Range, loop_range
 from msops._loops.ir.walk import substitute
 
 LONGEST_HULL = 2**24

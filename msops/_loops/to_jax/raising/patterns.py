@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.analysis.ranges import loop_range
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -26,6 +25,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.walk import bodies, loads, rewrite_all, substitute, variables
 from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, chain, is_known, nest
 from msops._loops.to_jax.raising.pools import find_pool

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from msops._loops.analysis.ranges import dtype_range
 from msops._loops.ir.nodes import Const, Expr, Select
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import dtype_range
 from msops._loops.ir.walk import variables
 from msops._loops.to_jax.raising.steps import Pool, Reduce
 from msops._loops.to_jax.raising.windows import find_windows

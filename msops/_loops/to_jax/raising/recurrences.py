@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.conditions import decide
-from msops._loops.analysis.ranges import Range
 from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Const, Expr, For, Load, Select, Store, Unary
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import Range
 from msops._loops.ir.walk import loads, rewrite, rewrite_all, substitute
 from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, chain, nest
 from msops._loops.to_jax.raising.steps import Accumulate, Recur, Step

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.affine import Affine, affine
-from msops._loops.analysis.ranges import Range, is_within
 from msops._loops.ir.nodes import Binary, Const, Expr
+from msops._loops.ir.ranges import Range, is_within
 from msops._loops.ir.walk import variables
 
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from msops._loops.analysis.affine import Affine, affine
-from msops._loops.analysis.ranges import Range
 from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Const, Expr, Load, Var
+from msops._loops.ir.ranges import Range
 from msops._loops.ir.walk import expressions, map_operands, variables
 
 
