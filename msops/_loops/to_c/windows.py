@@ -28,6 +28,7 @@ from msops._loops.ir.nodes import (
     Stmt,
     Store,
 )
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     A,
     Scope,
@@ -64,7 +65,8 @@ class _Writing:
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop, with windows written out; None leaves it."""
         if _is_over_positions(loop, scope):
-            body = _written_out(loop.body, _MOST_STATEMENTS)
+            (inside,) = scope.inside(loop)
+            body = _written_out(loop.body, _MOST_STATEMENTS, inside.ranges)
             if body is not None:
                 return (with_parts(loop, body=self._in_variables(body)),)
         return None
@@ -121,11 +123,11 @@ def _is_inside(at: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return all(0 <= index < size for index, size in zip(at, shape, strict=True))
 
 
-def _written_out(body: tuple[Stmt, ...], most: int) -> tuple[Stmt, ...] | None:
+def _written_out(body: tuple[Stmt, ...], most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
     """Returns statements with each iteration of their loops written out; None if too many."""
     written: tuple[Stmt, ...] = ()
     for stmt in body:
-        parts = _parts(map_expressions(stmt, lambda expr: simplified(expr, {})), most)
+        parts = _parts(map_expressions(stmt, lambda expr: simplified(expr, ranges)), most, ranges)
         if parts is None:
             return None
         written += parts
@@ -135,7 +137,7 @@ def _written_out(body: tuple[Stmt, ...], most: int) -> tuple[Stmt, ...] | None:
     return written
 
 
-def _parts(stmt: Stmt, most: int) -> tuple[Stmt, ...] | None:
+def _parts(stmt: Stmt, most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
     """Returns what a statement becomes."""
     if isinstance(stmt, For):
         if not (isinstance(stmt.begin, Const) and isinstance(stmt.end, Const)):
@@ -144,8 +146,8 @@ def _parts(stmt: Stmt, most: int) -> tuple[Stmt, ...] | None:
         if last - first > most:
             return None
         rounds = tuple(part for at in range(first, last) for part in _at(stmt, at))
-        return _written_out(rounds, most)
-    inside = [_written_out(body, most) for body in bodies(stmt)]
+        return _written_out(rounds, most, ranges)
+    inside = [_written_out(body, most, ranges) for body in bodies(stmt)]
     found = [body for body in inside if body is not None]
     if len(found) < len(inside):
         return None
