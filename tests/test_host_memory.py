@@ -6,7 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from conftest import ROOT
 
@@ -86,3 +89,35 @@ def test_only_a_bool_is_taken_and_a_failed_call_changes_nothing() -> None:
         msops.set_context(host_memory_pool=1, mode=msops.GRAPH_MODE)
     assert msops.get_context("mode") == msops.PYNATIVE_MODE
     assert msops.get_context("host_memory_pool") is False
+
+
+HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+def flags_at(address: int) -> list[str]:
+    """Returns what the system knows of the mapping of this process at an address."""
+    is_there = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first = line.split()[0]
+        if "-" in first and not first.endswith(":"):
+            begin, end = (int(part, 16) for part in first.split("-"))
+            is_there = begin <= address < end
+        elif is_there and first == "VmFlags:":
+            return line.split()[1:]
+    return []
+
+
+@pytest.mark.skipif(not HUGE.exists(), reason="the system has no huge pages on request")
+def test_a_loop_kernel_requests_huge_pages_for_a_large_result() -> None:
+    def double(x):
+        y = output_tensor(x.shape, x.dtype)  # noqa: F821
+        for i in range(x.shape[0]):
+            y[i] = 2.0 * x[i]
+        return y
+
+    op = msops.Custom(double, func_type="akg", compile_attrs={"lower": "native"})
+    result = op(jnp.ones(3 * 2**20, jnp.float32))
+    page = 2**21
+    middle = -(-result.unsafe_buffer_pointer() // page) * page
+    assert "hg" in flags_at(middle)
+    np.testing.assert_array_equal(result, 2.0)

@@ -20,6 +20,7 @@ _MEMORY = {
     "memset": "void* memset(void* to, int byte, __SIZE_TYPE__ size);",
     "aligned_alloc": "void* aligned_alloc(__SIZE_TYPE__ alignment, __SIZE_TYPE__ size);",
     "free": "void free(void* memory);",
+    "madvise": "int madvise(void* memory, __SIZE_TYPE__ size, int advice);",
 }
 _CALL = re.compile(r"\b([a-z]\w*)\(")
 

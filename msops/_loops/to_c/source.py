@@ -15,6 +15,21 @@ from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name
 from msops._loops.to_c.threads import PARALLEL_FOR
 
+_LARGE_BYTES = 1 << 22
+"""From this size on numpy requests huge pages for its arrays, too."""
+
+HUGE_PAGES = """
+// A result is new memory as a rule, and the system brings in a page at its first use: 512 times as
+// often if the pages are small. Where it is not, or the system has no such pages, nothing changes.
+static void ms_huge_pages(void* memory, uint64_t size) {
+#ifdef __linux__
+  const uint64_t page = 1 << 21;
+  const uint64_t begin = ((uint64_t)memory + page - 1) / page * page;
+  const uint64_t end = ((uint64_t)memory + size) / page * page;
+  if (begin < end) madvise((void*)begin, end - begin, 14);  // MADV_HUGEPAGE
+#endif
+}"""
+
 
 @dataclass(frozen=True)
 class CSource:
@@ -65,12 +80,14 @@ def c_source(
         **{buffer.name: first + i for i, buffer in enumerate(printer.large_locals)},
     }
     body_function = _body_function(printer, list(pointers), body)
+    large = _large_results(kernel, storage)
     parts = [
+        *([HUGE_PAGES.strip()] if large else []),
         *values.helpers.values(),
         *([PARALLEL_FOR.strip()] if printer.tasks else []),
         *printer.tasks,
         body_function,
-        _entry(symbol, storage, list(pointers.values())),
+        _entry(symbol, storage, large, list(pointers.values())),
         *([_messages(symbol, values.checks)] if values.checks else []),
     ]
     text = "\n\n".join(parts)
@@ -86,10 +103,22 @@ def _body_function(printer: CPrinter, names: list[str], body: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _entry(symbol: str, storage: Storage, positions: list[int]) -> str:
+def _large_results(kernel: Kernel, storage: Storage) -> list[Placement]:
+    """Returns where the large results are; workspaces are memory that is used again."""
+    first = len(kernel.parameters)
+    results = range(first, first + len(kernel.results))
+    return [
+        place
+        for place in storage.places
+        if place.position in results and size_bytes(place.buffer) >= _LARGE_BYTES
+    ]
+
+
+def _entry(symbol: str, storage: Storage, large: list[Placement], positions: list[int]) -> str:
     """Returns the function that is called: it fills buffers, runs the body, copies results."""
     arguments = ", ".join(f"params[{position}]" for position in positions)
     lines = [
+        *(f"ms_huge_pages(params[{p.position}], {size_bytes(p.buffer)});" for p in large),
         *(line for place in storage.places for line in _preparation(place)),
         f"const int code = ms_body({arguments});",
         *(_copy(to, source, size) for to, source, size in storage.repeats),
