@@ -109,6 +109,7 @@ from msops._loops.to_c import CSource, c_source
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.jamming import jam_serial_loops
+from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.sharing import share_among_threads
@@ -233,6 +234,7 @@ __all__ = [
     "parse_kernel",
     "pipeline",
     "privatise",
+    "put_rows_in_lanes",
     "raise_kernel",
     "read_kernel",
     "read_source",

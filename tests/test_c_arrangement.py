@@ -17,6 +17,7 @@ from loop_ir import (
     mark_loops,
     move_parallel_loops_out,
     parse_kernel,
+    put_rows_in_lanes,
     share_among_threads,
     split_at_pivots,
     split_reductions,
@@ -272,6 +273,26 @@ def test_an_array_that_is_indexed_by_data_stays_one() -> None:
     assert "w[1] = a[i, j + 1]" in text
 
 
+def test_windows_at_an_edge_are_under_conditions_on_outer_loops() -> None:
+    kernel = parse_kernel("""kernel padded(a: float32[4, 40]) -> (b) {
+  buffer b: float32[4, 40]
+  parallel i in 0 .. 4 {
+    parallel j in 0 .. 40 {
+      serial p in 0 .. 3 {
+        serial q in 0 .. 3 {
+          if ((((i + p) >= 1) && ((i + p) < 5)) && (((j + q) >= 1) && ((j + q) < 41))) {
+            b[i, j] = b[i, j] + a[(i + p) - 1, (j + q) - 1]
+          }
+        }
+      }
+    }
+  }
+}""")
+    text = body_of(arranged(write_out_windows, kernel))
+    assert text.count("b[i, j] = ") == 9
+    assert "serial" not in text
+
+
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -524,3 +545,81 @@ def test_an_element_that_may_not_exist_is_not_held() -> None:
 }"""
     )
     assert carry_elements(kernel) == kernel
+
+
+# The largest element so far, and what the elements before it are worth beside it.
+RUNNING = """kernel running(a: float32[{n}, {m}]) -> (b) {{
+  buffer b: float32[{n}, {m}]
+  parallel i in 0 .. {n} {{
+    local big: float32[] {{
+      big[] = a[i, 0]
+      local total: float32[] {{
+        serial j in 0 .. {m} {{
+          local new: float32[] {{
+            new[] = max(big[], {element})
+            total[] = (total[] * (big[] / new[])) + ({element} / new[])
+            big[] = new[]
+          }}
+        }}
+        parallel j_1 in 0 .. {m} {{
+          b[i, j_1] = a[i, j_1] * total[]
+        }}
+      }}
+    }}
+  }}
+}}"""
+
+
+def test_rows_that_compute_much_go_into_lanes() -> None:
+    kernel = parse_kernel(RUNNING.format(n=48, m=8, element="a[i, j]"))
+    assert body_of(arranged(put_rows_in_lanes, kernel)) == textwrap.dedent("""\
+        buffer b: float32[48, 8]
+        parallel i_block in 0 .. 3 {
+          local big: float32[16] {
+            parallel lane in 0 .. 16 {
+              big[lane] = a[(i_block * 16) + lane, 0]
+            }
+            local total: float32[16] {
+              serial j in 0 .. 8 {
+                parallel lane_1 in 0 .. 16 {
+                  local new: float32[] {
+                    new[] = max(big[lane_1], a[(i_block * 16) + lane_1, j])
+                    total[lane_1] = (total[lane_1] * (big[lane_1] / new[])) + (a[(i_block * 16) + lane_1, j] / new[])
+                    big[lane_1] = new[]
+                  }
+                }
+              }
+              parallel lane_2 in 0 .. 16 {
+                parallel j_1 in 0 .. 8 {
+                  b[(i_block * 16) + lane_2, j_1] = a[(i_block * 16) + lane_2, j_1] * total[lane_2]
+                }
+              }
+            }
+          }
+        }""")  # noqa: E501
+
+
+def test_rows_that_fill_no_lanes_are_left_over() -> None:
+    kernel = parse_kernel(RUNNING.format(n=37, m=9, element="a[i, j]"))
+    got = body_of(arranged(put_rows_in_lanes, kernel))
+    assert "parallel i_block in 0 .. 2 {" in got
+    assert "parallel i in 32 .. 37 {" in got
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        RUNNING.format(n=31, m=8, element="a[i, j]"),
+        RUNNING.format(n=48, m=7, element="a[i, j]"),
+        RUNNING.format(n=48, m=8, element="a[i, j]").replace("parallel i in", "serial i in"),
+        RUNNING.format(n=48, m=8, element="a[i, j]").replace("j in 0 .. 8", "j in (i % 2) .. 8"),
+        RUNNING.format(n=48, m=8, element="a[int32(a[i, j]) % 2, j]"),
+        RUNNING.format(
+            n=48, m=8, element="((a[i, j] + a[47 - i, j]) + (a[i, 7 - j] + a[47 - i, 7 - j]))"
+        ).replace(" / ", " * "),
+    ],
+    ids=["few rows", "short rows", "in order", "other bounds", "gathered", "much fetched"],
+)
+def test_rows_that_gain_nothing_in_lanes_stay(text: str) -> None:
+    kernel = parse_kernel(text)
+    assert put_rows_in_lanes(kernel) is kernel

@@ -44,6 +44,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.jamming import jam_serial_loops
+from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
@@ -90,6 +91,7 @@ PASSES_TO_C: Passes = (
     ("sink parallel loops", sink_parallel_loops),
     ("tile crossing loops", tile_crossing_loops),
     ("split reductions", split_reductions),
+    ("put rows in lanes", put_rows_in_lanes),
     ("jam serial loops", jam_serial_loops),
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),

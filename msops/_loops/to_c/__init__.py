@@ -9,6 +9,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
     sinking.py     parallel loops that belong innermost
     tiling.py      pairs of parallel loops that cross through memory
     partial_sums.py  long reductions, for threads
+    lanes.py       rows in order, in the lanes of vectors
     jamming.py     rows in order, side by side
     carrying.py    elements that one iteration hands to the next
     reductions.py  sums in variables
