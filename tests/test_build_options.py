@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -124,6 +125,62 @@ def test_an_archive_may_be_used_by_every_source(folder: Path) -> None:
     subprocess.run(["gcc", "-fPIC", "-c", "part.c"], check=True)
     subprocess.run(["ar", "rcs", "libpart.a", "part.o"], check=True)
     assert run(msops.source(text, "Map"), build) == [3, 5, 7]
+
+
+def archive(path: Path, value: int) -> Path:
+    """Makes an archive with a function that returns `value`."""
+    path.parent.mkdir(exist_ok=True)
+    path.with_suffix(".c").write_text(f"float Value(void) {{ return {value}; }}")
+    subprocess.run(["gcc", "-fPIC", "-c", path.with_suffix(".c"), "-o", path.with_suffix(".o")])
+    path.unlink(missing_ok=True)
+    subprocess.run(["ar", "rcs", path, path.with_suffix(".o")], check=True)
+    return path
+
+
+WAYS_TO_AN_ARCHIVE = {
+    "library": {"libraries": "value", "library_dirs": "libs"},
+    "flag": {"link_flags": "-lvalue", "library_dirs": "libs"},
+    "file name": {"link_flags": "-l:libvalue.a", "library_dirs": "libs"},
+    "variable": {"libraries": "value"},
+    "linker script": {"libraries": "script", "library_dirs": "libs"},
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_AN_ARCHIVE)
+def test_an_archive_that_was_made_anew_is_linked_anew(
+    way: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = KERNEL.format(name="Map", value="Value()")
+    text = text.replace("extern", 'extern "C" float Value();\nextern', 1)
+    source = msops.source(text, "Map")
+    library = archive(folder / "libs" / "libvalue.a", 1)
+    if way == "variable":
+        monkeypatch.setenv("LIBRARY_PATH", str(folder / "libs"))
+    if way == "linker script":
+        library = library.rename(folder / "part of it.a")
+        (folder / "libs" / "libscript.a").write_text(f'INPUT("{library}")\n')
+    build = msops.Build(**WAYS_TO_AN_ARCHIVE[way])
+    assert run(source, build) == [1] * 3
+    archive(library, 2)
+    assert run(source, build) == [2] * 3
+    archive(library, 3)
+    in_a_new_process = f"""
+import jax.numpy as jnp, msops
+source, build = msops.source({text!r}, "Map"), msops.Build(**{WAYS_TO_AN_ARCHIVE[way]!r})
+print(msops.Custom(source, lambda x: x, lambda x: x, build=build)(jnp.arange(1.0)).tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", in_a_new_process], capture_output=True, text=True)
+    assert done.stdout == "[3.0]\n", done.stderr
+
+
+def test_a_shared_library_beside_an_archive_is_found_first_as_by_the_linker(folder: Path) -> None:
+    text = KERNEL.format(name="Map", value="Value()")
+    source = msops.source(text.replace("extern", 'extern "C" float Value();\nextern', 1), "Map")
+    archive(folder / "libs" / "libbeside.a", 1)
+    build = msops.Build(libraries="beside", library_dirs="libs")
+    assert run(source, build) == [1] * 3
+    shared_library(folder / "libs" / "libbeside.so", "float Value(void) { return 2; }")
+    assert run(source, build) == [2] * 3
 
 
 def test_an_edited_further_source_is_built_anew(folder: Path) -> None:

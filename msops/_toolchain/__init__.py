@@ -4,8 +4,8 @@
 
 May import: `_base`.
 Modules: allow_list, builder, commands, compile_errors, compilers, contents, cuda, dependencies,
-elf, generated, inputs, languages, libraries, manifest, measurements, modules, nvcc_paths, nvrtc,
-opening, options, private_copy, stamps, store, symbols.
+elf, generated, inputs, languages, libraries, linker, manifest, measurements, modules, nvcc_paths,
+nvrtc, opening, options, private_copy, stamps, store, symbols, texts.
 """
 
 from msops._toolchain.allow_list import check_allowed
@@ -13,7 +13,7 @@ from msops._toolchain.builder import BuildReport, build
 from msops._toolchain.compilers import has_compiler
 from msops._toolchain.dependencies import check_dependencies, find_dependencies
 from msops._toolchain.elf import ElfInfo, read_elf
-from msops._toolchain.generated import build_generated, resolve_text, store_source
+from msops._toolchain.generated import build_generated
 from msops._toolchain.inputs import read_path, require_file
 from msops._toolchain.languages import LANGUAGES
 from msops._toolchain.libraries import OTHER_ABI, Library, index, resolve
@@ -32,6 +32,7 @@ from msops._toolchain.symbols import (
     taken_names,
     uses_old_strings,
 )
+from msops._toolchain.texts import store_source
 
 __all__ = [
     "BIND_OWN_SYMBOLS",
@@ -69,7 +70,6 @@ __all__ = [
     "require_file",
     "require_symbol",
     "resolve",
-    "resolve_text",
     "store_source",
     "taken_names",
     "uses_old_strings",

@@ -12,7 +12,6 @@ import hashlib
 import itertools
 import json
 import os
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from msops._toolchain.compile_errors import compile_error
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.inputs import read_input
 from msops._toolchain.languages import CUDA, LANGUAGES
+from msops._toolchain.linker import named_files, read_report, report_words, search_folders
 from msops._toolchain.manifest import (
     Result,
     find_result,
@@ -40,6 +40,7 @@ from msops._toolchain.options import (
     library_files,
     library_folders,
     linker_words,
+    named_folders,
 )
 from msops._toolchain.stamps import Stamp, take_stamp
 from msops._toolchain.store import Built, ObjectStore, open_store, retried
@@ -48,6 +49,7 @@ from msops.errors import ArgumentValueError, BuildError, explain
 # Part of every key: raise it when the same key would name something built differently.
 _KEY_FORMAT = 1
 _ATTEMPTS = 3
+_HEADER_OPTIONS = ("-I", "-iquote", "-isystem", "-idirafter")
 # The clock that file systems take a file's times from; it stands still for some milliseconds.
 _CLOCK_REALTIME_COARSE = 5
 
@@ -221,8 +223,9 @@ def make_plan(
     folders = (
         os.fspath(source.parent),
         *headers,
-        *_flag_folders(words, source.parent),
+        *named_folders(words, _HEADER_OPTIONS, source.parent),
         *compilers.folders_of_environment(source.parent),
+        *(search_folders(words, source.parent) if suffix == ".so" else ()),
         *(map(os.fspath, library_folders(options)) if link_words else ()),
     )
     folders = tuple(dict.fromkeys((*folders, *(name for unit in units for name in unit.folders))))
@@ -233,7 +236,7 @@ def make_plan(
         key,
         language is CUDA,
         compiler.is_gcc,
-        (*linked_files(words, source.parent), *map(os.fspath, library_files(options))),
+        (*named_files(words, source.parent), *map(os.fspath, library_files(options))),
         tuple((unit.source, unit.command) for unit in units),
         link_words,
         suffix,
@@ -315,8 +318,6 @@ def _run_compiler(
             for path in _run_step(store, plan, plan.source, command, library, echo)
         ]
         data = library.read_bytes()
-    if plan.suffix == ".so":
-        parse_elf(data, plan.source.path, store.who)
     return data, tuple(dict.fromkeys(paths))
 
 
@@ -349,12 +350,19 @@ def _run_step(
     output: Path,
     echo: Callable[[str], None] | None = None,
 ) -> list[str]:
-    """Compiles one source in its folder to `output`; returns what was read, as depfiles say."""
+    """Compiles one source in its folder to `output`, and links it if that is a library.
+
+    Returns:
+      The files that were read, as compiler, assembler and linker report them.
+    """
     folder = Path(source.path).parent
     depfile, assembled = output.with_suffix(".d"), output.with_suffix(".incbin.d")
+    linked = output.with_suffix(".link.d") if output.suffix == ".so" else None
     outputs = ["-MD", "-MT", "out", "-MF", os.fspath(depfile), "-o", os.fspath(output)]
     if plan.uses_gcc:
         outputs += ["-Xassembler", "--MD", "-Xassembler", os.fspath(assembled)]
+    if linked is not None:
+        outputs += report_words(linked)
     done = compilers.run_quietly((*command, *outputs), folder, output.parent, echo)
     if done.returncode != 0 or not output.exists():
         # A temporary file of the compiler's, in a folder of which a deletion has left a part.
@@ -374,34 +382,12 @@ def _run_step(
     if assembled.exists():
         # The assembler also read what the compiler wrote, which is gone.
         paths += filter(lambda path: (folder / path).exists(), _read_depfile(assembled))
+    if linked is not None:
+        parse_elf(output.read_bytes(), source.path, store.who)
+        paths += read_report(linked, folder, store.who)
     return paths
 
 
 def _read_depfile(path: Path) -> tuple[str, ...]:
     # Read as bytes: a file's name may hold a carriage return.
     return parse_depfile(path.read_bytes().decode("utf-8", "surrogateescape"))
-
-
-def _flag_folders(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """Returns the absolute folders that words of a command add to the search for headers."""
-    found = []
-    for flag, following in itertools.pairwise((*flags, "")):
-        for option in ("-I", "-iquote", "-isystem", "-idirafter"):
-            if flag.startswith(option):
-                found.append(os.fspath(folder / (flag[len(option) :] or following)))
-                break
-    return tuple(found)
-
-
-def linked_files(flags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """Returns the files that words of a command name, which no depfile lists: @files, libraries."""
-    libraries = [flag[2:] for flag in flags if flag.startswith("-l")]
-    searched = [folder / flag[2:] for flag in flags if flag.startswith("-L")]
-    named = [folder / part for flag in flags for part in re.split("[=,@]", flag) if part]
-    named += [
-        base / f"lib{library}{suffix}"
-        for base in searched
-        for library in libraries
-        for suffix in (".so", ".a")
-    ]
-    return tuple(os.fspath(path) for path in named if path.is_file())

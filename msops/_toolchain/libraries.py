@@ -1,4 +1,4 @@
-"""From the file in ``Custom("file:Name")`` to a library that is safe to open."""
+"""From the source or library that a user names to a library that is safe to open."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from msops._base.building import Build
+from msops._base.building import Build, SourceText
 from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.builder import build_recorded
 from msops._toolchain.compilers import CHOICE_VARIABLES, SEARCH_VARIABLES
@@ -19,8 +19,9 @@ from msops._toolchain.manifest import Listing, Result, header_names, list_folder
 from msops._toolchain.options import NO_OPTIONS
 from msops._toolchain.private_copy import copy_library
 from msops._toolchain.stamps import Stamp, take_stamp
-from msops._toolchain.store import STORE_VARIABLES, Built
+from msops._toolchain.store import STORE_VARIABLES, Built, retried
 from msops._toolchain.symbols import uses_old_strings
+from msops._toolchain.texts import kept, store_source
 from msops.errors import ArgumentValueError, explain
 
 OTHER_ABI = ".other-string-abi"
@@ -77,8 +78,9 @@ _memos: dict[tuple[object, ...], _Memo] = {}
 _indexed: dict[str, Stamp] = {}
 
 
+@retried
 def resolve(
-    path: str | os.PathLike[str],
+    source: str | os.PathLike[str] | SourceText,
     who: str,
     *,
     include_dirs: tuple[Path, ...] = (),
@@ -91,39 +93,33 @@ def resolve(
     Cheap when nothing changed since the last call: some stat calls.
 
     Args:
-      path: a .c, .cc, .cpp, .cxx or .cu source, or a .so library; a relative path starts at the
-        working directory.
+      source: a .c, .cc, .cpp, .cxx or .cu source, or a .so library; a relative path starts at the
+        working directory. Or a source given as text.
       who: the op that messages name.
       include_dirs: where sources find msops's headers.
       options: what the caller adds to the build of a source.
       cxx11_abi: which std::string the library was built with; None asks the library.
       is_named: a user named the files, so the allow-list concerns them; False for sources that come
-        with msops, or as text.
+        with msops. It does not concern a text.
 
     Raises:
       ArgumentTypeError: a file lies outside ``MS_CUSTOM_AOT_WHITE_LIST``.
-      ArgumentValueError: the suffix is none of the above, or options are given for a library.
+      ArgumentValueError: the suffix is none of the above, options are given for a library, or a
+        text has a character that UTF-8 cannot write.
       BuildError: it is missing, does not compile, is no library for this machine, or needs another
         library that the process has in another build.
     """
-    origin = Path(path).absolute()
     if is_named:
-        origin = check_allowed(origin, who)
-        sources = tuple(check_allowed(source, who) for source in options.sources)
+        sources = tuple(check_allowed(other, who) for other in options.sources)
         options = replace(options, sources=sources) if sources != options.sources else options
-    environment = tuple(map(os.environ.get, _ENVIRONMENT))
-    memo_key = (os.fspath(origin), include_dirs, options, cxx11_abi, environment)
-    memo = _memos.get(memo_key)
-    if memo is not None:
-        memo = _refreshed(memo)
-    if memo is None:
-        memo = _resolve_file(origin, who, include_dirs, options, cxx11_abi)
-        if not is_named:
-            memo = replace(memo, library=replace(memo.library, origin=None))
-    _memos[memo_key] = memo
-    # Not only before it is opened: a program that was compiled before may call it.
-    check_dependencies(memo.library.dependencies, memo.library.name, who)
-    return memo.library
+    if isinstance(source, SourceText):
+        path = store_source(source.text, source.file_name, who)
+        with kept(path, who):
+            return _resolve(path, who, include_dirs, options, cxx11_abi, has_origin=False)
+    path = Path(source).absolute()
+    if is_named:
+        path = check_allowed(path, who)
+    return _resolve(path, who, include_dirs, options, cxx11_abi, has_origin=is_named)
 
 
 def index(folder: str | os.PathLike[str]) -> dict[str, Path]:
@@ -146,6 +142,30 @@ def index(folder: str | os.PathLike[str]) -> dict[str, Path]:
                 _indexed[os.fspath(path)] = stamp
                 found.setdefault(stamp.sha256, path)
     return found
+
+
+def _resolve(
+    path: Path,
+    who: str,
+    include_dirs: tuple[Path, ...],
+    options: Build,
+    cxx11_abi: bool | None,
+    has_origin: bool,
+) -> Library:
+    """Returns the library of a file, from the last call if nothing changed since."""
+    environment = tuple(map(os.environ.get, _ENVIRONMENT))
+    memo_key = (os.fspath(path), include_dirs, options, cxx11_abi, environment)
+    memo = _memos.get(memo_key)
+    if memo is not None:
+        memo = _refreshed(memo)
+    if memo is None:
+        memo = _resolve_file(path, who, include_dirs, options, cxx11_abi)
+        if not has_origin:
+            memo = replace(memo, library=replace(memo.library, origin=None))
+    _memos[memo_key] = memo
+    # Not only before it is opened: a program that was compiled before may call it.
+    check_dependencies(memo.library.dependencies, memo.library.name, who)
+    return memo.library
 
 
 def _resolve_file(

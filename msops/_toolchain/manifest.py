@@ -1,10 +1,10 @@
 """What a build read, recorded so that the next one can tell without compiling that it still holds.
 
 This is the direct mode of ccache: under a key of everything known before compiling (source, flags,
-compiler, architecture) lie the results so far, each with the stamps of the files the compiler
-opened. A result holds while all of them hold the same content, and while no folder that is searched
-for headers gained an entry that could now be found before one of them. Not covered, as in ccache:
-a header that appears where ``__has_include`` found none.
+compiler, architecture) lie the results so far, each with the stamps of the files that compiler and
+linker opened. A result holds while all of them hold the same content, and while no folder that is
+searched for headers or libraries gained an entry that could now be found before one of them. Not
+covered, as in ccache: a header that appears where ``__has_include`` found none.
 """
 
 from __future__ import annotations
@@ -57,8 +57,12 @@ class Result:
 
 
 def header_names(inputs: tuple[Stamp, ...]) -> frozenset[str]:
-    """Returns every part of every path: the name a header is included by starts with one."""
-    return frozenset(part for stamp in inputs for part in stamp.path.split("/"))
+    """Returns every part of every path: the name a header is included by starts with one.
+
+    Also the name of a shared library for that of each archive: the linker prefers it.
+    """
+    names = {part for stamp in inputs for part in stamp.path.split("/")}
+    return frozenset(names | {f"{name[:-2]}.so" for name in names if name.endswith(".a")})
 
 
 def list_folders(folders: tuple[str, ...], names: frozenset[str]) -> Listing:

@@ -15,14 +15,21 @@ from pathlib import Path
 
 from msops._base.building import Build
 from msops._base.logging import log_build, log_hit
-from msops._toolchain import compilers
+from msops._toolchain import compilers, nvcc_paths
 from msops._toolchain.allow_list import check_allowed
-from msops._toolchain.builder import BuildReport, build_object, linked_files
+from msops._toolchain.builder import BuildReport, build_object
 from msops._toolchain.commands import map_in_threads
 from msops._toolchain.compile_errors import link_error
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.languages import CUDA, CXX, LANGUAGES
-from msops._toolchain.manifest import Result, find_result, record_result
+from msops._toolchain.linker import named_files, read_report, report_words, search_folders
+from msops._toolchain.manifest import (
+    Result,
+    find_result,
+    header_names,
+    list_folders,
+    record_result,
+)
 from msops._toolchain.stamps import take_stamp
 from msops._toolchain.store import Built, ObjectStore, open_store, retried
 
@@ -136,9 +143,9 @@ def _run_linker(
     """Links, records the result, and returns its content hash."""
     name = f"{module.name}.so"
     folder = module.sources[0].parent
-    with store.scratch() as scratch:
-        output = scratch / name
-        whole = (*command, "-o", os.fspath(output))
+    with store.scratch() as scratch, nvcc_paths.plain_folder(scratch) as plain:
+        output, report = scratch / name, plain / "link.d"
+        whole = (*command, *report_words(report), "-o", os.fspath(output))
         with log_build(store.who, name, whole):
             done = compilers.run_quietly(whole, folder, scratch, echo)
             if not all(os.path.exists(word) for word in command if word.endswith(".o")):
@@ -146,9 +153,12 @@ def _run_linker(
             if done.returncode != 0 or not output.exists():
                 raise link_error(store.who, name, whole, folder, done.stdout)
         data = output.read_bytes()
-    parse_elf(data, name, store.who)
+        parse_elf(data, name, store.who)
+        # Objects are in the key.
+        read = [path for path in read_report(report, folder, store.who) if path not in command]
     store.add(data, name)
     digest = hashlib.sha256(data).hexdigest()
-    stamps = tuple(take_stamp(path) for path in linked_files(words, folder))
-    record_result(store, key, Result(digest, stamps, ()))
+    stamps = tuple(map(take_stamp, dict.fromkeys((*read, *named_files(words, folder)))))
+    listing = list_folders(search_folders(words, folder), header_names(stamps))
+    record_result(store, key, Result(digest, stamps, listing))
     return digest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import re
 from pathlib import Path
@@ -97,6 +98,19 @@ def linker_words(build: Build, language: SourceLanguage) -> tuple[str, ...]:
         for library in build.libraries
     ]
     return tuple(words)
+
+
+def named_folders(
+    words: tuple[str, ...], options: tuple[str, ...], folder: Path
+) -> tuple[str, ...]:
+    """Returns the absolute folders that words of a command name with `options`, such as ``-I``."""
+    found = []
+    for word, following in itertools.pairwise((*words, "")):
+        for option in options:
+            if word.startswith(option):
+                found.append(os.fspath(folder / (word[len(option) :] or following)))
+                break
+    return tuple(found)
 
 
 def versions_of(name: str, folders: tuple[str, ...]) -> list[str]:

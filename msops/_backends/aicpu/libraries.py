@@ -11,7 +11,7 @@ from pathlib import Path
 from msops._base import config
 from msops._base.building import Build, SourceText
 from msops._base.paths import bundled_kernels, get_include
-from msops._toolchain import LANGUAGES, Library, read_path, require_file, resolve, resolve_text
+from msops._toolchain import LANGUAGES, Library, read_path, require_file, resolve
 from msops.errors import ArgumentValueError, BuildError, explain
 
 ATTRIBUTE = "cust_aicpu"
@@ -111,7 +111,7 @@ def _build(
     options = dataclasses.replace(options, flags=flags)
     try:
         if isinstance(sources, SourceText):
-            return resolve_text(sources, who, include_dirs=(headers,), options=options)
+            return resolve(sources, who, include_dirs=(headers,), options=options)
         first, *others = sources
         return resolve(
             first,

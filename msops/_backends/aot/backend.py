@@ -35,7 +35,6 @@ from msops._toolchain import (
     require_file,
     require_symbol,
     resolve,
-    resolve_text,
 )
 from msops.errors import (
     ArgumentTypeError,
@@ -244,9 +243,8 @@ def build_library(
     build = options.build or Build()
     if flags:
         build = dataclasses.replace(build, flags=(*build.flags, *flags))
-    find = resolve_text if isinstance(source.file, SourceText) else resolve
-    return find(
-        source.file,  # type: ignore[arg-type]
+    return resolve(
+        source.file,
         who,
         include_dirs=(Path(get_include()),),
         options=build,
