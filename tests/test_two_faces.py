@@ -169,6 +169,66 @@ def test_a_kernel_with_a_side_effect_runs_though_its_result_is_dropped(
     assert runs(False) == (0 if mode == ms.GRAPH_MODE else 2)
 
 
+def test_side_effects_are_in_the_order_of_the_calls(mode: int) -> None:
+    seen: list[str] = []
+
+    class Steps(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = ms.Parameter(Tensor([1.0, 2.0]), name="weight")
+            self.fixed = Tensor([5.0, 5.0])
+            self.first, self.then = (
+                Custom(lambda x, name=name: seen.append(name) or x, first, first).add_prim_attr(
+                    "side_effect_mem", True
+                )
+                for name in ("first", "then")
+            )
+
+        def construct(self, x: Any) -> Any:
+            self.first(self.weight)
+            y = self.then(x)
+            self.first(self.fixed)
+            self.then(x)
+            self.weight = self.weight + y
+            return self.weight * 2
+
+    net = Steps()
+    for call in range(1, 4):
+        y = net(Tensor([1.0, 1.0]))
+        np.testing.assert_array_equal(y.asnumpy(), [2 + 2 * call, 4 + 2 * call])
+        assert seen == ["first", "then"] * 2 * call
+
+
+def test_one_side_effect_stays_in_a_compiled_cell_and_happens_in_each_call() -> None:
+    seen: list[int] = []
+    traced: list[int] = []
+
+    class Logging(nn.Cell):
+        def __init__(self, value: Any) -> None:
+            super().__init__()
+            self.value = value
+            self.op = Custom(lambda x: seen.append(1) or x, first, first)
+            self.op.add_prim_attr("side_effect_io", True)
+
+        def construct(self, x: Any) -> Any:
+            traced.append(1)
+            self.op(x if self.value is None else self.value)
+            return x + 1
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        net, constant = Logging(None), Logging(Tensor([5.0, 5.0]))
+        for _ in range(3):
+            net(Tensor([1.0, 2.0])).asnumpy()
+        assert (len(seen), len(traced)) == (3, 1)
+        # What a program knows when it is compiled would be written once.
+        for _ in range(3):
+            constant(Tensor([1.0, 2.0])).asnumpy()
+        assert len(seen) == 6
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
 def test_a_side_effect_is_nothing_to_a_loop_kernel() -> None:
     def twice(x):  # type: ignore[no-untyped-def]
         y = output_tensor(x.shape, x.dtype)  # type: ignore[name-defined]  # noqa: F821

@@ -37,6 +37,7 @@ from msops._custom.parameters import (
 )
 from msops._custom.pickling import kernel_function, travelling_state
 from msops._face import context
+from msops._face.parameter import note_effect
 from msops._face.tensor import Tensor, holds, unwrap, wrap
 from msops._face.tensor_data import endless
 from msops._op.backend import TrialNeeded
@@ -377,7 +378,11 @@ class Custom(Generic[P]):
             for index, value in enumerate(flat):
                 refuse_64_bit(getattr(value, "dtype", None), f"input {index}", self._who)
         programs = self._resolve()
-        if any(map(seam.is_tracer, flat)):
+        is_traced = any(map(seam.is_tracer, flat))
+        is_ordered = tensors and programs.operator.has_effect
+        if is_ordered:
+            note_effect(is_traced)
+        if is_traced:
             # Outside the gradient's rule, so that gradients are summed over what was made alike.
             arrays = seam.vary_alike([jnp.asarray(value) for value in flat])
             results = programs.function(call)(*arrays)
@@ -385,9 +390,13 @@ class Custom(Generic[P]):
             return outputs.pack(results)
         compiled = programs.compiled(call.without_values() if call.values else call)
         has_outputs = programs.operator.definition.inference.has_outputs
-        if has_outputs and not named and call.is_plain(len(args)):
+        if has_outputs and not named and not is_ordered and call.is_plain(len(args)):
             (self._of_tensors if tensors else self._of_arrays)[len(args)] = compiled
-        return _run(compiled, flat)
+        results = _run(compiled, flat)
+        if is_ordered:
+            # Effects are in the order of the calls, as MindSpore's are.
+            jax.block_until_ready(results)
+        return results
 
     def _sort_arguments(
         self, args: Sequence[Any], named: Mapping[str, Any], count: int | None, tensors: bool

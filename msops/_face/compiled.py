@@ -5,11 +5,15 @@ arguments are inputs of the program, whatever else is among them is part of its 
 Parameters a function reads are inputs too, never constants, and those it assigns to are outputs
 that are written back after each call. Which they are is found while tracing: a Parameter met that
 was not listed makes one more tracing with it listed.
+
+XLA orders what a program computes by its data alone. So a function that calls ops with effects more
+than once is not compiled as a whole: it runs op by op, in the order in which it is written.
 """
 
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
@@ -18,7 +22,7 @@ import numpy as np
 
 from msops._base.kernel_errors import call_compiled
 from msops._face import context
-from msops._face.parameter import Frame, Parameter, is_compiling
+from msops._face.parameter import Frame, Parameter, RunsInOrder, is_compiling
 from msops._face.tensor import Tensor, wrap
 from msops.errors import ArgumentTypeError, explain
 
@@ -46,6 +50,7 @@ class _Dynamic:
 
 
 _DYNAMIC = _Dynamic()
+_log = logging.getLogger("msops")
 
 
 def is_array(leaf: Any) -> bool:
@@ -90,14 +95,19 @@ class _Program:
         parameters: Iterable[Parameter],
     ):
         self._parameters = list(parameters)
+        self._runs_in_order = False
+        name = getattr(function, "__name__", "msops_function")
 
-        def trace(values: list[Any], arrays: list[Any]) -> Any:
+        def call(arrays: list[Any]) -> Any:
             entries = iter(arrays)
             filled = [next(entries) if leaf is _DYNAMIC else leaf for leaf in leaves]
             args, kwargs = jax.tree_util.tree_unflatten(structure, filled)
+            return pack(function(*args, **kwargs))
+
+        def trace(values: list[Any], arrays: list[Any]) -> Any:
             listed = dict(zip(self._parameters, values, strict=True))
             with Frame(listed, compiles=True) as frame:
-                result = pack(function(*args, **kwargs))
+                result = call(arrays)
             if frame.missed:
                 self._parameters.extend(frame.missed)
                 raise _TraceAgain
@@ -106,17 +116,23 @@ class _Program:
             written = {numbers[p]: v for p, v in frame.written.items() if p in numbers}
             return result, written
 
-        trace.__name__ = trace.__qualname__ = getattr(function, "__name__", "msops_function")
+        trace.__name__ = trace.__qualname__ = self._name = name
+        self._call = call
         self._run = jax.jit(trace)
 
     def __call__(self, arrays: list[Any]) -> Any:
-        while True:
+        while not self._runs_in_order:
             values = [parameter.value for parameter in self._parameters]
             try:
                 result, written = call_compiled(self._run, values, arrays)
                 break
             except _TraceAgain:
                 continue
+            except RunsInOrder:
+                self._runs_in_order = True
+                _log.debug("%s runs op by op, as it calls ops with effects in order", self._name)
+        else:
+            return unpack(self._call(arrays))
         for number, value in written.items():
             self._parameters[number].value = value
         return unpack(result)

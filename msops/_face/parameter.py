@@ -30,6 +30,13 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+class RunsInOrder(BaseException):
+    """A function that is traced cannot be one program: XLA would choose the order of its effects.
+
+    No Exception, as the user's own functions that it passes must not handle it.
+    """
+
+
 class Frame:
     """Values that Parameters have inside a function, from ``with`` entry to exit.
 
@@ -47,6 +54,7 @@ class Frame:
         self._values = dict(values)
         self._compiles = compiles
         self._outer: Frame | None = None
+        self._has_effect = False
         self.written: dict[Parameter, Any] = {}
         self.missed: list[Parameter] = []
 
@@ -76,12 +84,31 @@ class Frame:
 
 def is_compiling() -> bool:
     """Returns whether this thread is tracing a function that will be compiled as a whole."""
+    return _compiling_frame() is not None
+
+
+def note_effect(is_traced: bool) -> None:
+    """Notes that an op with an effect is about to be called.
+
+    Args:
+      is_traced: whether an input of it is known only when the program runs.
+
+    Raises:
+      RunsInOrder: the op is the second one in a function that is being compiled as a whole, or
+        would run now and not when the program does.
+    """
+    frame = _compiling_frame()
+    if frame is not None:
+        if frame._has_effect or not is_traced:
+            raise RunsInOrder
+        frame._has_effect = True
+
+
+def _compiling_frame() -> Frame | None:
     frame = _thread.frame
-    while frame is not None:
-        if frame._compiles:
-            return True
+    while frame is not None and not frame._compiles:
         frame = frame._outer
-    return False
+    return frame
 
 
 def traced_values() -> dict[Parameter, Any]:
