@@ -77,6 +77,10 @@ def test_py_func_takes_its_types_and_shapes():
     total, is_large = both(ms.Tensor([1.0, 2.0]))
     assert total.asnumpy().tolist() == [2.0, 3.0]
     assert is_large.asnumpy().tolist() == [False, True]
+    add = PyFunc(np.add, [ms.float32] * 2, [(2,)] * 2, [ms.float32], [(2,)])
+    x, y = ms.Tensor([1.0, 2.0]), ms.Tensor([10.0, 20.0])
+    for inputs in ((x, y), ((x, y),), ([x, y],)):
+        assert add(*inputs)[0].asnumpy().tolist() == [11.0, 22.0]
     with pytest.raises(ArgumentTypeError, match="expected as many out_types as out_shapes; got 1"):
         PyFunc(np.negative, [ms.float32], [(2,)], [ms.float32], [])
 

@@ -122,7 +122,9 @@ class PyFunc:
         self._op = Custom(fn, shapes, tuple(out_types), "pyfunc", stateful=stateful)
 
     def __call__(self, *inputs: Any) -> Any:
-        """Returns a tuple with the outputs."""
+        """Returns a tuple with the outputs; the inputs may be one tuple or list of tensors."""
+        if len(inputs) == 1 and isinstance(inputs[0], tuple | list):
+            inputs = tuple(inputs[0])
         return self._op(*inputs)
 
 
