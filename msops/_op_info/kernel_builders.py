@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from msops._op_info.builders import RegOp
 
 
-class CpuRegOp(RegOp):
-    """Builds the op info of a CPU kernel.
+class _KernelRegOp(RegOp):
+    """What the builders of kernels share: inputs, and the kind of kernel."""
 
-    Corresponds to ``mindspore.ops.op_info_register.CpuRegOp``.
-
-    Args:
-      op_name: str, the op's name.
-
-    Source: MindSpore 2.7.2, ``mindspore.ops.op_info_register.CpuRegOp``.
-    """
-
-    _imply_type = "CPU"
+    _imply_type: ClassVar[str]
 
     def __init__(self, op_name: str):
         super().__init__(op_name)
@@ -41,6 +33,24 @@ class CpuRegOp(RegOp):
         values = {"index": index, "name": name, "paramType": param_type}
         self._inputs.append(self._entry("input", values, kwargs))
         return self
+
+    def get_op_info(self) -> dict[str, Any]:
+        """Returns the op info as a plain dict."""
+        return super().get_op_info() | {"imply_type": self._imply_type}
+
+
+class CpuRegOp(_KernelRegOp):
+    """Builds the op info of a CPU kernel.
+
+    Corresponds to ``mindspore.ops.op_info_register.CpuRegOp``.
+
+    Args:
+      op_name: str, the op's name.
+
+    Source: MindSpore 2.7.2, ``mindspore.ops.op_info_register.CpuRegOp``.
+    """
+
+    _imply_type = "CPU"
 
     def output(
         self,
@@ -73,10 +83,6 @@ class CpuRegOp(RegOp):
         self._attributes.append(self._entry("attr", values, kwargs))
         return self
 
-    def get_op_info(self) -> dict[str, Any]:
-        """Returns the op info as a plain dict."""
-        return super().get_op_info() | {"imply_type": self._imply_type}
-
 
 class AiCPURegOp(CpuRegOp):
     """Builds the op info of an AI CPU kernel.
@@ -100,7 +106,7 @@ class AiCPURegOp(CpuRegOp):
     _imply_type = "AiCPU"
 
 
-class AkgRegOp(RegOp):
+class AkgRegOp(_KernelRegOp):
     """Builds the op info of an AKG kernel.
 
     Corresponds to ``mindspore.ops.op_info_register.AkgRegOp``.
@@ -113,21 +119,11 @@ class AkgRegOp(RegOp):
     Source: MindSpore 2.7.2, ``mindspore.ops.op_info_register.AkgRegOp``.
     """
 
+    _imply_type = "AKG"
+
     def __init__(self, op_name: str, processor: str):
         super().__init__(op_name)
         self._processor = processor
-
-    def input(
-        self,
-        index: int | None = None,
-        name: str | None = None,
-        param_type: str | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Adds an input; arguments as those of `CpuRegOp.input`."""
-        values = {"index": index, "name": name, "paramType": param_type}
-        self._inputs.append(self._entry("input", values, kwargs))
-        return self
 
     def output(self, index: int | None = None, name: str | None = None, **kwargs: Any) -> Self:
         """Adds an output.
@@ -161,7 +157,7 @@ class AkgRegOp(RegOp):
 
     def get_op_info(self) -> dict[str, Any]:
         """Returns the op info as a plain dict."""
-        return super().get_op_info() | {"imply_type": "AKG", "processor": self._processor}
+        return super().get_op_info() | {"processor": self._processor}
 
 
 class AkgGpuRegOp(AkgRegOp):
