@@ -261,6 +261,8 @@ def gather_cache(
 ) -> tuple[Tensor, Tensor]:
     """The tokens of sequences, one behind the other, from a cache that has them in blocks.
 
+    The order of the parameters was checked with no published prototype.
+
     Args:
       key_cache, value_cache: [blocks, block size, ...].
       block_tables: [B, n], the blocks of each sequence in order.

@@ -120,6 +120,8 @@ def rms_norm_quant(
 ) -> Tensor:
     """`RmsNorm` plus `beta` as Int8: divided by `scale`, plus `offset`, rounded halves to even.
 
+    The order of the parameters, and that `scale` divides, were checked with no published prototype.
+
     Args:
       x: tensor whose last axes are normalized.
       gamma, beta: tensors of the shape of these axes, or one row of it.

@@ -92,6 +92,8 @@ def quant_matmul(
 ) -> Tensor:
     """``(x1 @ x2 + bias) * x2_scale * x1_scale``, or plus `bias` at the end if that is a float.
 
+    The order of the parameters was checked with no published prototype.
+
     Args:
       x1, x2: [..., M, K] and [..., K, N], Int8; or the transposes, see below.
       x1_scale: [M], one per row, or None.
@@ -162,6 +164,8 @@ def grouped_matmul(
     act_type: Int,
 ) -> list[Tensor]:
     """Products of matrices in groups, as the experts of a mixture need them.
+
+    The parameters have the order of the primitive ``GroupedMatmulV4`` of MindSpore 2.7.2.
 
     Args:
       x: with `group_type` -1 a matrix [M, K] per group; with 0 one [M, K] whose rows are those of
