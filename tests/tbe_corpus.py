@@ -137,6 +137,8 @@ CASES = [
     Case("channel_moments", (IMAGE,), lambda x: (x.sum((0, 2, 3)), (x * x).sum((0, 2, 3)))),
     Case("bessel", ((5, 1, 7),), lambda x: scipy.special.i0e(x), entry="bessel_i0e"),
     Case("bessel", ((5, 1, 7),), lambda x: scipy.special.i1e(x), entry="bessel_i1e"),
+    Case("bessel_y1", ((5, 1, 7),), lambda x: scipy.special.y1(x), positive=True),
+    Case("bessel_y1", ((5, 7),), lambda x: scipy.special.y1(x), dtype="float16", positive=True),
     Case("softmax", ((3, 5, 4),), lambda x, axis: scipy.special.softmax(x, axis), (1,)),
     Case("softmax", ((3, 5),), lambda x: scipy.special.softmax(x, -1)),
     Case("layer_norm", ((4, 6), (6,), (6,)), layer_norm, (1e-3,)),

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 from tbe_corpus import CASES, FOLDER
 from tbe_ops import kernel_of, op_info
 
@@ -31,6 +32,13 @@ def test_a_kernel_is_batched(case):
     results = jax.tree.leaves(jax.jit(jax.vmap(lambda xs: op(*xs), -1))(stacked))
     for index, element in enumerate(elements):
         case.check([result[index] for result in results], element)
+
+
+def test_a_bessel_function_is_scipys_in_all_its_forms():
+    x = np.linspace(0.05, 60, 4001, dtype="f4")
+    op = Custom(f"{FOLDER / 'bessel_y1.py'}:bessel_y1", lambda x: x, lambda x: x, func_type="tbe")
+    expected = scipy.special.y1(x.astype("f8"))
+    np.testing.assert_allclose(op(x), expected, rtol=2e-6, atol=2e-6)
 
 
 FLOATS = [case for case in CASES if case.differentiable and case.dtype == "float32"]
