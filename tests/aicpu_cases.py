@@ -12,10 +12,17 @@ import numpy as np
 import scipy.fft
 from conftest import ROOT
 
-from msops import Custom
+from msops import Build, Custom
 from msops.ops import CustomRegOp
 
-SOURCES = sorted(map(str, (ROOT / "tests" / "aicpu_kernels").glob("*.cc")))
+EACH_SOURCE = sorted(map(str, (ROOT / "tests" / "aicpu_kernels").glob("*.cc")))
+# Nothing that is tested of kernels depends on how fast they are, and the optimiser takes most of
+# the time that Eigen's templates take.
+TOGETHER = [
+    str(ROOT / "tests" / "aicpu_probes" / "kernels.cc"),
+    str(ROOT / "tests" / "aicpu_kernels" / "multiply.cc"),
+]
+UNOPTIMISED = Build(flags=["-O0"])
 
 Array = np.ndarray
 _TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
@@ -60,7 +67,13 @@ class Case:
         results = self.numpy(*inputs)
         return [np.asarray(r) for r in (results if isinstance(results, tuple) else (results,))]
 
-    def op(self, example: Sequence[Array], **options: Any) -> Callable[..., Any]:
+    def op(
+        self,
+        example: Sequence[Array],
+        sources: Sequence[str] = TOGETHER,
+        build: Build | None = UNOPTIMISED,
+        **options: Any,
+    ) -> Callable[..., Any]:
         """Returns the op for inputs like `example`, as a function of them; it returns a tuple."""
         outputs = self.expected(example)
         shapes = self.room or tuple(array.shape for array in outputs)
@@ -75,12 +88,13 @@ class Case:
         for name, value in self.attributes.items():
             info.attr(name, "required", attribute_type(value))
         op = Custom(
-            SOURCES,
+            list(sources),
             tuple(map(list, shapes)),
             tuple(array.dtype for array in outputs),
             func_type="aicpu",
             reg_info=info.get_op_info(),
             dynamic_outputs=bool(self.room),
+            build=build,
             **options,
         )
         values = tuple(self.attributes.values())

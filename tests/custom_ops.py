@@ -30,10 +30,10 @@ def aot(symbol: str, out_shape: Any = first, out_dtype: Any = first, **options: 
 
 
 def aicpu(kernel: str, out_shape: Any = first, out_dtype: Any = first, **options: Any) -> Custom:
-    """Returns an op over a kernel of two inputs in aicpu_kernels/broadcast.cc."""
+    """Returns an op over a kernel of two inputs in aicpu_kernels/multiply.cc."""
     info = CustomRegOp(kernel).input(0, "x").input(1, "y").output(0, "z").target("Ascend")
     return Custom(
-        str(ROOT / "tests" / "aicpu_kernels" / "broadcast.cc"),
+        str(ROOT / "tests" / "aicpu_kernels" / "multiply.cc"),
         out_shape,
         out_dtype,
         func_type="aicpu",

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from aicpu_cases import CASES, Case
+from aicpu_cases import CASES, EACH_SOURCE, Case
 
 from msops import errors
 
@@ -59,6 +59,14 @@ def test_kernel_agrees_with_numpy_eagerly_and_under_jit(case: Case) -> None:
         run(*inputs)
         inputs = inputs_of(case, 1)
         check(case, run(*inputs), inputs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_kernel_of_a_source_of_its_own_agrees_with_numpy_when_optimised(case: Case) -> None:
+    inputs = inputs_of(case, 0)
+    with jax.enable_x64(True):
+        check(case, case.op(inputs, EACH_SOURCE, None)(*inputs), inputs)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

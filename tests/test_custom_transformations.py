@@ -16,6 +16,14 @@ from jax.experimental.jet import jet
 from msops.errors import GradientTypeError
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+# Other attributes, numbers of outputs and rules of gradients pass through the same code of a
+# transformation: what every one of them computes, each_case shows.
+KINDS = ("aot", "aicpu", "pyfunc_scalar_and_array", "akg_raised", "akg_native", "tbe_two_outputs")
+each_kind = pytest.mark.parametrize(
+    "case",
+    [case if case.name in KINDS else pytest.param(case, marks=pytest.mark.slow) for case in CASES],
+    ids=lambda case: case.name,
+)
 
 
 def assert_same(got: Any, expected: Any) -> None:
@@ -44,7 +52,7 @@ def test_eager_and_jit_give_what_numpy_gives(case: Case) -> None:
     assert_same(jax.jit(op)(*inputs), expected)
 
 
-@each_case
+@each_kind
 def test_op_runs_with_jit_disabled(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     expected = case.numpy(*map(np.asarray, inputs))
@@ -55,7 +63,7 @@ def test_op_runs_with_jit_disabled(case: Case) -> None:
         assert_same(jax.grad(lambda *xs: weighted_sum(op(*xs)))(*inputs), slope)
 
 
-@each_case
+@each_kind
 def test_no_call_moves_data_where_a_transfer_guard_forbids_it(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     batch = [jnp.stack([x, x + 1]) for x in inputs]
@@ -78,7 +86,7 @@ def test_jet_is_refused_in_words_of_ours(case: Case) -> None:
             jet(function, inputs, series)
 
 
-@each_case
+@each_kind
 def test_sequential_vmap_gives_what_one_call_per_element_gives(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     batch = [jnp.stack([x, 2 * x]) for x in inputs]
@@ -108,7 +116,7 @@ def test_vmap_gives_what_one_call_per_element_gives(case: Case) -> None:
     assert_same(jax.vmap(op, in_axes=-1)(*moved), expected)
 
 
-@each_case
+@each_kind
 def test_vmap_takes_unbatched_arguments_and_empty_batches(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     axes = [0] + [None] * (len(inputs) - 1)
@@ -145,7 +153,7 @@ def test_gradients_agree_with_finite_differences(case: Case) -> None:
             np.testing.assert_allclose(gradient[index], slope, rtol=1e-4, atol=1e-5)
 
 
-@each_case
+@each_kind
 def test_gradient_is_the_same_under_every_transformation(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     loss = lambda *xs: weighted_sum(op(*xs))  # noqa: E731
@@ -160,7 +168,7 @@ def test_gradient_is_the_same_under_every_transformation(case: Case) -> None:
     assert_same(jax.grad(mean)(*batches), jnp.stack([expected, expected]))
 
 
-@each_case
+@each_kind
 def test_scan_runs_the_op_at_each_step(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
 
@@ -177,7 +185,7 @@ def test_scan_runs_the_op_at_each_step(case: Case) -> None:
     assert_same(slope, each)
 
 
-@each_case
+@each_kind
 def test_op_works_in_while_loop_and_cond(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     expected = op(*inputs)
@@ -192,7 +200,7 @@ def test_op_works_in_while_loop_and_cond(case: Case) -> None:
     assert_same(jax.jit(choose)(True, *inputs), expected)
 
 
-@each_case
+@each_kind
 def test_op_trains_in_a_step_with_donated_buffers(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     optimizer = optax.sgd(1e-2)

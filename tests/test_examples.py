@@ -62,16 +62,7 @@ def test_the_demo_trains_both_networks_to_equal_accuracy():
     assert result.stderr == ""
 
 
-@needs_demo_extras
-def test_the_demo_shows_its_progress_on_a_terminal():
-    terminal, stderr = os.openpty()
-    termios.tcsetwinsize(terminal, (24, 80))
-    run_digits("--epochs", "2", stderr=stderr)
-    os.close(stderr)
-    assert b"2/2" in os.read(terminal, 100_000)
-    os.close(terminal)
-
-
+@pytest.mark.slow
 @needs_demo_extras
 def test_the_demo_fails_when_the_network_did_not_learn():
     result = run_digits("--epochs", "0")
@@ -80,7 +71,7 @@ def test_the_demo_fails_when_the_network_did_not_learn():
 
 
 @needs_demo_extras
-def test_the_demo_fails_when_a_kernel_is_wrong():
+def test_the_demo_fails_when_a_kernel_is_wrong_and_shows_its_progress_on_a_terminal():
     # A gradient of the wrong sign in C++ alone: its network cannot learn what the other one does.
     wrong = """
 import msops
@@ -90,7 +81,12 @@ class Wrong(msops.Custom):
         super().__init__(func, *args, bprop=flipped, **options)
 msops.Custom = Wrong
 """
-    assert run_digits("--epochs", "10", before=wrong).returncode == 1
+    terminal, stderr = os.openpty()
+    termios.tcsetwinsize(terminal, (24, 80))
+    assert run_digits("--epochs", "10", before=wrong, stderr=stderr).returncode == 1
+    os.close(stderr)
+    assert b"10/10" in os.read(terminal, 100_000)
+    os.close(terminal)
 
 
 @pytest.mark.parametrize("module", ["optax", "sklearn", "tqdm"])

@@ -24,6 +24,8 @@ MACHINE_PATH = re.compile(r"/(home|root|tmp|work|usr|opt)/|site-packages|ipykern
 
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+# The others show what pages of the site show too, whose code runs with the fast tests.
+FAST = ("01", "02", "03")
 
 
 def load_execute():
@@ -73,7 +75,14 @@ def add_checks(notebook, checks: str) -> None:
         notebook.cells.insert(index + 1, cell)
 
 
-@each_notebook
+@pytest.mark.parametrize(
+    "path",
+    [
+        path if path.stem[:2] in FAST else pytest.param(path, marks=pytest.mark.slow)
+        for path in NOTEBOOKS
+    ],
+    ids=lambda path: path.stem,
+)
 def test_a_run_in_another_folder_prints_what_is_committed(path, tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))

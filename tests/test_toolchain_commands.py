@@ -81,7 +81,9 @@ def test_interrupting_python_ends_its_compilers(tmp_path: Path, count: int) -> N
     compiler(tmp_path / "cxx", f"echo $$ >> {tmp_path}/started\nsleep 600\nexit 1")
     paths = [source(tmp_path, f"op{index}.cc") for index in range(count)]
     code = (
-        "import sys\n"
+        "import signal, sys\n"
+        # A shell starts what runs in its background with interrupts ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import numpy as np\n"
         "from msops import Custom, ops\n"
         "first, *more = sys.argv[1:]\n"

@@ -1,0 +1,11 @@
+// Most of the kernels in aicpu_kernels as one source: what they use of Eigen is compiled once.
+#include "../aicpu_kernels/broadcast.cc"
+#include "../aicpu_kernels/elementwise.cc"
+#include "../aicpu_kernels/fourier.cc"
+#include "../aicpu_kernels/gather.cc"
+#include "../aicpu_kernels/linalg.cc"
+#include "../aicpu_kernels/random.cc"
+#include "../aicpu_kernels/reduce.cc"
+#include "../aicpu_kernels/rows.cc"
+#include "../aicpu_kernels/search.cc"
+#include "../aicpu_kernels/sparse.cc"
