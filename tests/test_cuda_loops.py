@@ -616,7 +616,7 @@ def test_random_kernels_agree_with_arrays_in_device_memory(case) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(kernels(dtypes=WIDE_DTYPES))
 def test_many_random_kernels_agree(case) -> None:
     run_everywhere(case.kernel, case.inputs)

@@ -236,7 +236,18 @@ def test_a_module_that_does_not_load_is_explained(tmp_path):
         CustomOpBuilder("unresolved", str(tmp_path / "b.cpp")).load()
 
 
-def test_classes_of_equal_name_in_two_modules(tmp_path):
+def test_functions_of_equal_name_in_two_modules(write):
+    before = "inline long& calls() { static long count = 0; return count; }"
+    modules = [
+        CustomOpBuilder("counts", write(f"{name}.cpp", "++calls()", f"{before}  // {name}")).load()
+        for name in ("one", "two")
+    ]
+    assert modules[0] is not modules[1]
+    assert [module.value() for module in modules] == [1, 1]
+
+
+@pytest.mark.slow
+def test_classes_of_equal_name_in_two_modules():
     modules = []
     for value in (1, 2):
         text = (
