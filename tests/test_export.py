@@ -211,7 +211,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[MsopsError], str]] = {
     "a round trip to the host": (
         lambda: export(aicpu("Mul"), (3,), (3,), platforms=["cuda"]),
         BackendError,
-        "Custom 'broadcast.cc' on GPU: a program that calls its CPU kernel through Python is being "
+        "Custom 'multiply.cc' on GPU: a program that calls its CPU kernel through Python is being "
         "exported",
     ),
 }
