@@ -340,7 +340,7 @@ def test_calls_overlap_and_have_kernels_of_their_own() -> None:
 
 def test_bprop_differentiates() -> None:
     op = Custom(
-        str(ROOT / "tests" / "aicpu_kernels" / "broadcast.cc"),
+        str(ROOT / "tests" / "aicpu_kernels" / "multiply.cc"),
         lambda x, y: x,
         lambda x, y: x,
         func_type="aicpu",
