@@ -30,7 +30,7 @@ class NodeDef {
   std::string name_;
   std::vector<std::shared_ptr<Tensor>> inputs_;
   std::vector<std::shared_ptr<Tensor>> outputs_;
-  std::vector<std::pair<std::string, std::shared_ptr<AttrValue>>> attributes_;
+  std::vector<std::shared_ptr<AttrValue>> attributes_;
 };
 
 class CpuKernelContext {
@@ -40,9 +40,9 @@ class CpuKernelContext {
   CpuKernelContext(CpuKernelContext&&) = delete;
   CpuKernelContext& operator=(const CpuKernelContext&) = delete;
   CpuKernelContext& operator=(CpuKernelContext&&) = delete;
-  ~CpuKernelContext() = default;
+  MSOPS_AICPU_ONCE ~CpuKernelContext() {}
 
-  uint32_t Init(NodeDef* node_def) {
+  MSOPS_AICPU_ONCE uint32_t Init(NodeDef* node_def) {
     if (!node_def) return KERNEL_STATUS_PARAM_INVALID;
     type_ = node_def->type_;
     inputs_ = node_def->inputs_;
@@ -58,8 +58,8 @@ class CpuKernelContext {
   Tensor* Input(uint32_t index) const { return At(inputs_, index); }
   Tensor* Output(uint32_t index) const { return At(outputs_, index); }
   AttrValue* GetAttr(std::string name) const {
-    for (const auto& [known, value] : attributes_) {
-      if (known == name) return value.get();
+    for (const std::shared_ptr<AttrValue>& value : attributes_) {
+      if (value->name_ == name) return value.get();
     }
     return nullptr;
   }
@@ -74,7 +74,7 @@ class CpuKernelContext {
 
   using Tensors = std::vector<std::shared_ptr<Tensor>>;
 
-  explicit CpuKernelContext(const MsopsAicpuCall& call)
+  MSOPS_AICPU_ONCE explicit CpuKernelContext(const MsopsAicpuCall& call)
       : host_call_(&call), device_type_(HOST), type_(call.type) {
     inputs_.reserve(call.input_count);
     for (uint32_t i = 0; i < call.input_count; ++i) inputs_.push_back(Read(call.inputs[i]));
@@ -86,7 +86,7 @@ class CpuKernelContext {
     }
     attributes_.reserve(call.attribute_count);
     for (uint32_t i = 0; i < call.attribute_count; ++i) {
-      attributes_.emplace_back(call.attributes[i].name, Read(call.attributes[i]));
+      attributes_.push_back(std::shared_ptr<AttrValue>(new AttrValue(call.attributes[i])));
     }
     NameTensors();
   }
@@ -113,54 +113,6 @@ class CpuKernelContext {
     return tensor;
   }
 
-  template <typename To, typename From, typename Value>
-  static void ReadValues(const MsopsAicpuAttribute& from, Value* value) {
-    const From* data = static_cast<const From*>(from.values);
-    if (from.depth == 0) {
-      *value = static_cast<To>(data[0]);
-      return;
-    }
-    if (from.depth == 1) {
-      *value = std::vector<To>(data, data + from.count);
-      return;
-    }
-    if constexpr (std::is_same_v<To, From>) {
-      std::vector<std::vector<To>> rows;
-      for (uint64_t i = 0; i < from.rows; data += from.lengths[i++]) {
-        rows.emplace_back(data, data + from.lengths[i]);
-      }
-      *value = std::move(rows);
-    }
-  }
-
-  static std::shared_ptr<AttrValue> Read(const MsopsAicpuAttribute& from) {
-    std::shared_ptr<AttrValue> attribute(new AttrValue(from.name));
-    auto* const value = &attribute->value_;
-    switch (from.kind) {
-      case MSOPS_AICPU_BOOL:
-        ReadValues<bool, uint8_t>(from, value);
-        break;
-      case MSOPS_AICPU_INT:
-        ReadValues<int64_t, int64_t>(from, value);
-        break;
-      case MSOPS_AICPU_FLOAT:
-        ReadValues<double, double>(from, value);
-        break;
-      default: {
-        const auto* const texts = static_cast<const MsopsAicpuText*>(from.values);
-        std::vector<std::string> strings;
-        for (uint64_t i = 0; i < from.count; ++i)
-          strings.emplace_back(texts[i].data, texts[i].size);
-        if (from.depth == 0) {
-          *value = std::move(strings[0]);
-        } else {
-          *value = std::move(strings);
-        }
-      }
-    }
-    return attribute;
-  }
-
   // Null for a context that a test made by hand.
   const MsopsAicpuCall* host_call_ = nullptr;
   DeviceType device_type_;
@@ -168,7 +120,7 @@ class CpuKernelContext {
   Tensors inputs_;
   Tensors outputs_;
   // Few, so looking through them is faster than a hash table, which each call would have to fill.
-  std::vector<std::pair<std::string, std::shared_ptr<AttrValue>>> attributes_;
+  std::vector<std::shared_ptr<AttrValue>> attributes_;
 };
 
 }  // namespace aicpu

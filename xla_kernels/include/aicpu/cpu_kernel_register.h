@@ -50,25 +50,25 @@ class __attribute__((visibility("hidden"))) CpuKernelRegister {
   }
 
   // An op has the kernel registered for it or, in libraries for users, for "Cust" and its name.
-  const KERNEL_CREATOR_FUN* Find(const std::string& op_type) const {
+  MSOPS_AICPU_ONCE const KERNEL_CREATOR_FUN* Find(const std::string& op_type) const {
     const auto found = creators_.find(RegisteredType(op_type));
     return found == creators_.end() ? nullptr : &found->second;
   }
 
   // Returns the name that an op's kernel is registered for. The AI CPU calls the op by that name,
   // and some kernels cut "Cust" off it.
-  std::string RegisteredType(const std::string& op_type) const {
+  MSOPS_AICPU_ONCE std::string RegisteredType(const std::string& op_type) const {
     const std::string type = "Cust" + op_type;
     return creators_.count(type) != 0 ? type : op_type;
   }
 
   // Returns false, and keeps the first, if there is a kernel of that name.
-  bool Add(const std::string& type, const KERNEL_CREATOR_FUN& fun) {
+  MSOPS_AICPU_ONCE bool Add(const std::string& type, const KERNEL_CREATOR_FUN& fun) {
     return creators_.emplace(type, fun).second;
   }
 
   // Names, a line each.
-  const char* Names() {
+  MSOPS_AICPU_ONCE const char* Names() {
     names_.clear();
     for (const auto& [type, creator] : creators_) names_ += type + "\n";
     return names_.c_str();
@@ -84,7 +84,7 @@ inline bool RegistCpuKernel(const std::string& type, const KERNEL_CREATOR_FUN& f
   return CpuKernelRegister::Instance().Add(type, fun);
 }
 
-inline uint32_t HostCall::Compute(const MsopsAicpuCall& call) {
+MSOPS_AICPU_ONCE inline uint32_t HostCall::Compute(const MsopsAicpuCall& call) {
   const Scope scope(&call);
   CpuKernelContext context(call);
   context.type_ = CpuKernelRegister::Instance().RegisteredType(context.type_);

@@ -41,64 +41,77 @@ class NodeDefBuilder {
 
   NodeDefBuilder& Attr(std::string name, int32_t value) { return Attr(name, int64_t{value}); }
   NodeDefBuilder& Attr(std::string name, int64_t value) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetInt(value); });
+    New(std::move(name)).SetInt(value);
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, float value) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetFloat(value); });
+    New(std::move(name)).SetFloat(value);
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, double value) {
     return Attr(std::move(name), static_cast<float>(value));
   }
   NodeDefBuilder& Attr(std::string name, bool value) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetBool(value); });
+    New(std::move(name)).SetBool(value);
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, DataType value) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetDataType(value); });
+    New(std::move(name)).SetDataType(value);
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, const std::string& value) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetString(value); });
+    New(std::move(name)).SetString(value);
+    return *this;
   }
   // A literal would otherwise become a bool.
   NodeDefBuilder& Attr(std::string name, const char* value) {
     return Attr(std::move(name), std::string(value));
   }
   NodeDefBuilder& Attr(std::string name, const std::vector<int64_t>& values) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListInt(values); });
+    New(std::move(name)).SetListInt(values);
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, const std::vector<std::vector<int64_t>>& values) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListListInt(values); });
+    New(std::move(name)).SetListListInt(values);
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, const std::vector<float>& values) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListFloat(values); });
+    New(std::move(name)).SetListFloat(values);
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, const std::vector<bool>& values) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListBool(values); });
+    New(std::move(name)).SetListBool(values);
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, const std::vector<std::string>& values) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListString(values); });
+    New(std::move(name)).SetListString(values);
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, const std::vector<DataType>& values) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListDataType(values); });
+    New(std::move(name)).SetListDataType(values);
+    return *this;
   }
   // With "shape" for `type`, the dims are a shape.
   NodeDefBuilder& Attr(std::string name, const std::vector<int64_t>& dims,
                        const std::string& type) {
     if (type != "shape") return Attr(std::move(name), dims);
-    return Add(std::move(name),
-               [&](AttrValue* attr) { attr->SetTensorShape(AttrValue::NewShape(dims).get()); });
+    New(std::move(name)).SetTensorShape(AttrValue::NewShape(dims).get());
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, const std::vector<std::vector<int64_t>>& shapes,
                        const std::string& type) {
     if (type != "shape_list") return Attr(std::move(name), shapes);
-    return Add(std::move(name), [&](AttrValue* attr) {
-      for (const auto& dims : shapes) attr->AddListTensorShape()->SetDimSizes(dims);
-    });
+    AttrValue& value = New(std::move(name));
+    for (const auto& dims : shapes) value.AddListTensorShape()->SetDimSizes(dims);
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, Tensor* value) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetTensor(value); });
+    New(std::move(name)).SetTensor(value);
+    return *this;
   }
   NodeDefBuilder& Attr(std::string name, const std::vector<Tensor*>& values) {
-    return Add(std::move(name), [&](AttrValue* attr) { attr->SetListTensor(values); });
+    New(std::move(name)).SetListTensor(values);
+    return *this;
   }
 
  private:
@@ -114,12 +127,9 @@ class NodeDefBuilder {
     return tensor;
   }
 
-  template <typename Set>
-  NodeDefBuilder& Add(std::string name, Set&& set) {
-    std::shared_ptr<AttrValue> attribute(new AttrValue(name));
-    set(attribute.get());
-    node_->attributes_.emplace_back(std::move(name), std::move(attribute));
-    return *this;
+  AttrValue& New(std::string name) {
+    node_->attributes_.push_back(std::shared_ptr<AttrValue>(new AttrValue(std::move(name))));
+    return *node_->attributes_.back();
   }
 
   NodeDef* const node_;

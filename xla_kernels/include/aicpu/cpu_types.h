@@ -4,6 +4,10 @@
 
 #include <cstdint>
 
+// For what runs once in a call. Every source of kernels compiles these functions: for size, and
+// without copies in their callers, that takes a third of the time.
+#define MSOPS_AICPU_ONCE __attribute__((noinline, cold))
+
 // What classes that kernels see were declared with; nothing here needs it.
 #ifndef AICPU_VISIBILITY
 #define AICPU_VISIBILITY

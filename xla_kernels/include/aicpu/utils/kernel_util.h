@@ -105,7 +105,7 @@ std::string FmtToStr(const T& value) {
 }
 
 // Returns the name of a format without "FORMAT_".
-inline std::string FormatToSerialString(Format format) {
+MSOPS_AICPU_ONCE inline std::string FormatToSerialString(Format format) {
   static const char* const kNames[] = {
       "NCHW",
       "NHWC",
@@ -155,7 +155,7 @@ inline std::string FormatToSerialString(Format format) {
   return index < std::size(kNames) ? kNames[index] : "RESERVED";
 }
 
-inline std::string FormatToSerialString(CpuKernelContext&, Format format) {
+MSOPS_AICPU_ONCE inline std::string FormatToSerialString(CpuKernelContext&, Format format) {
   return FormatToSerialString(format);
 }
 
@@ -164,60 +164,66 @@ inline int32_t GetPrimaryFormat(int32_t format) { return format & 0xff; }
 inline int32_t GetSubFormat(int32_t format) { return (format & 0xffff00) >> 8; }
 inline bool HasSubFormat(int32_t format) { return GetSubFormat(format) != 0; }
 
-inline const std::map<std::string, DataType>& DataTypeNames() {
-  static const auto* const names = new std::map<std::string, DataType>{
-      {"DT_FLOAT", DT_FLOAT},
-      {"DT_FLOAT16", DT_FLOAT16},
-      {"DT_BFLOAT16", DT_BFLOAT16},
-      {"DT_INT8", DT_INT8},
-      {"DT_INT16", DT_INT16},
-      {"DT_INT32", DT_INT32},
-      {"DT_INT64", DT_INT64},
-      {"DT_UINT8", DT_UINT8},
-      {"DT_UINT16", DT_UINT16},
-      {"DT_UINT32", DT_UINT32},
-      {"DT_UINT64", DT_UINT64},
-      {"DT_DOUBLE", DT_DOUBLE},
-      {"DT_BOOL", DT_BOOL},
-      {"DT_STRING", DT_STRING},
-      {"DT_DUAL_SUB_INT8", DT_DUAL_SUB_INT8},
-      {"DT_DUAL_SUB_UINT8", DT_DUAL_SUB_UINT8},
-      {"DT_COMPLEX64", DT_COMPLEX64},
-      {"DT_COMPLEX128", DT_COMPLEX128},
-      {"DT_QINT8", DT_QINT8},
-      {"DT_QINT16", DT_QINT16},
-      {"DT_QINT32", DT_QINT32},
-      {"DT_QUINT8", DT_QUINT8},
-      {"DT_QUINT16", DT_QUINT16},
-      {"DT_RESOURCE", DT_RESOURCE},
-      {"DT_STRING_REF", DT_STRING_REF},
-      {"DT_DUAL", DT_DUAL},
-      {"DT_UNDEFINED", DT_UNDEFINED},
-  };
-  return *names;
-}
+struct DataTypeName {
+  const char* name;
+  DataType type;
+};
+
+constexpr DataTypeName kDataTypeNames[] = {
+    {"DT_FLOAT", DT_FLOAT},
+    {"DT_FLOAT16", DT_FLOAT16},
+    {"DT_BFLOAT16", DT_BFLOAT16},
+    {"DT_INT8", DT_INT8},
+    {"DT_INT16", DT_INT16},
+    {"DT_INT32", DT_INT32},
+    {"DT_INT64", DT_INT64},
+    {"DT_UINT8", DT_UINT8},
+    {"DT_UINT16", DT_UINT16},
+    {"DT_UINT32", DT_UINT32},
+    {"DT_UINT64", DT_UINT64},
+    {"DT_DOUBLE", DT_DOUBLE},
+    {"DT_BOOL", DT_BOOL},
+    {"DT_STRING", DT_STRING},
+    {"DT_DUAL_SUB_INT8", DT_DUAL_SUB_INT8},
+    {"DT_DUAL_SUB_UINT8", DT_DUAL_SUB_UINT8},
+    {"DT_COMPLEX64", DT_COMPLEX64},
+    {"DT_COMPLEX128", DT_COMPLEX128},
+    {"DT_QINT8", DT_QINT8},
+    {"DT_QINT16", DT_QINT16},
+    {"DT_QINT32", DT_QINT32},
+    {"DT_QUINT8", DT_QUINT8},
+    {"DT_QUINT16", DT_QUINT16},
+    {"DT_RESOURCE", DT_RESOURCE},
+    {"DT_STRING_REF", DT_STRING_REF},
+    {"DT_DUAL", DT_DUAL},
+    {"DT_UNDEFINED", DT_UNDEFINED},
+};
 
 // Returns the dtype of a name such as "DT_FLOAT", else DT_UNDEFINED.
-inline DataType DType(std::string name) {
-  const auto found = DataTypeNames().find(name);
-  return found == DataTypeNames().end() ? DT_UNDEFINED : found->second;
+MSOPS_AICPU_ONCE inline DataType DType(std::string name) {
+  for (const DataTypeName& known : kDataTypeNames) {
+    if (name == known.name) return known.type;
+  }
+  return DT_UNDEFINED;
 }
 
-inline std::string DTypeStr(DataType dtype) {
-  for (const auto& [name, known] : DataTypeNames()) {
-    if (known == dtype) return name;
+MSOPS_AICPU_ONCE inline std::string DTypeStr(DataType dtype) {
+  for (const DataTypeName& known : kDataTypeNames) {
+    if (known.type == dtype) return known.name;
   }
   return "DT_UNDEFINED";
 }
 
 // Returns the name of an op without the "Cust" it may be registered with.
-inline std::string GetOpName(std::string name) {
+MSOPS_AICPU_ONCE inline std::string GetOpName(std::string name) {
   constexpr char kPrefix[] = "Cust";
   constexpr size_t kLength = sizeof kPrefix - 1;
   return name.compare(0, kLength, kPrefix) == 0 ? name.substr(kLength) : name;
 }
 
-inline std::string GetOpName(const CpuKernelContext& ctx) { return GetOpName(ctx.GetOpType()); }
+MSOPS_AICPU_ONCE inline std::string GetOpName(const CpuKernelContext& ctx) {
+  return GetOpName(ctx.GetOpType());
+}
 
 // Numbers.
 
@@ -327,7 +333,7 @@ inline bool ShapeVectorIsSame(const std::vector<int64_t>& shape,
 }
 
 // A tensor is empty if it has no memory and an axis of size 0.
-inline bool IsEmptyTensor(Tensor* tensor) {
+MSOPS_AICPU_ONCE inline bool IsEmptyTensor(Tensor* tensor) {
   if (tensor->GetData() != nullptr) return false;
   for (const int64_t dim : tensor->GetTensorShape()->GetDimSizes()) {
     if (dim == 0) return true;
@@ -339,8 +345,8 @@ inline bool IsEmptyTensor(Tensor* tensor) {
 
 // Checks that there are at least `inputs_num` inputs and exactly `outputs_num` outputs, all with
 // memory unless they are empty. kDynamicInput and kDynamicOutput ask for one or more.
-inline uint32_t NormalCheck(CpuKernelContext& ctx, const uint32_t inputs_num,
-                            const uint32_t outputs_num) {
+MSOPS_AICPU_ONCE inline uint32_t NormalCheck(CpuKernelContext& ctx, const uint32_t inputs_num,
+                                             const uint32_t outputs_num) {
   if (inputs_num != kDynamicInput) {
     CUST_KERNEL_CHECK_FALSE(ctx, ctx.GetInputsSize() >= inputs_num, KERNEL_STATUS_PARAM_INVALID,
                             "[%s] needs at least %u inputs, but has %u.", ctx.GetOpType().c_str(),
@@ -368,9 +374,9 @@ inline uint32_t NormalCheck(CpuKernelContext& ctx, const uint32_t inputs_num,
 }
 
 // Checks also that the attributes are there.
-inline uint32_t NormalCheck(CpuKernelContext& ctx, const uint32_t inputs_num,
-                            const uint32_t outputs_num,
-                            const std::vector<std::string>& attr_names) {
+MSOPS_AICPU_ONCE inline uint32_t NormalCheck(CpuKernelContext& ctx, const uint32_t inputs_num,
+                                             const uint32_t outputs_num,
+                                             const std::vector<std::string>& attr_names) {
   RETURN_IF_FAILURE(NormalCheck(ctx, inputs_num, outputs_num))
   for (const std::string& name : attr_names) {
     CUST_KERNEL_CHECK_NULLPTR(ctx, ctx.GetAttr(name), KERNEL_STATUS_PARAM_INVALID,
@@ -381,7 +387,7 @@ inline uint32_t NormalCheck(CpuKernelContext& ctx, const uint32_t inputs_num,
 }
 
 // Checks a function of two inputs of one dtype.
-inline uint32_t NormalMathCheck(CpuKernelContext& ctx) {
+MSOPS_AICPU_ONCE inline uint32_t NormalMathCheck(CpuKernelContext& ctx) {
   RETURN_IF_FAILURE(NormalCheck(ctx, 2, 1))
   const DataType first = ctx.Input(0)->GetDataType();
   const DataType second = ctx.Input(1)->GetDataType();
@@ -392,9 +398,10 @@ inline uint32_t NormalMathCheck(CpuKernelContext& ctx) {
   return KERNEL_STATUS_OK;
 }
 
-inline uint32_t CheckTensorTypeSame(CpuKernelContext& ctx,
-                                    const std::map<std::string, DataType>& types,
-                                    const DataType& check_type, const std::string& prim_name) {
+MSOPS_AICPU_ONCE inline uint32_t CheckTensorTypeSame(CpuKernelContext& ctx,
+                                                     const std::map<std::string, DataType>& types,
+                                                     const DataType& check_type,
+                                                     const std::string& prim_name) {
   for (const auto& [name, type] : types) {
     CUST_KERNEL_CHECK_FALSE(ctx, type == check_type, KERNEL_STATUS_PARAM_INVALID,
                             "For primitive[%s], the dtype of [%s] should be %s, but got %s.",
@@ -404,8 +411,9 @@ inline uint32_t CheckTensorTypeSame(CpuKernelContext& ctx,
   return KERNEL_STATUS_OK;
 }
 
-inline uint32_t CheckTensorTypeSame(const std::map<std::string, DataType>& types,
-                                    const DataType& check_type, const std::string& prim_name) {
+MSOPS_AICPU_ONCE inline uint32_t CheckTensorTypeSame(const std::map<std::string, DataType>& types,
+                                                     const DataType& check_type,
+                                                     const std::string& prim_name) {
   CpuKernelContext none(HOST);
   return CheckTensorTypeSame(none, types, check_type, prim_name);
 }
@@ -415,27 +423,25 @@ inline bool IsComplexDataType(DataType dtype) {
 }
 
 // Checks that the dtypes are one and the same complex dtype.
-inline uint32_t CheckComplexTensorTypeSame(CpuKernelContext& ctx,
-                                           const std::map<std::string, DataType>& types,
-                                           const DataType& check_type,
-                                           const std::string& prim_name) {
+MSOPS_AICPU_ONCE inline uint32_t CheckComplexTensorTypeSame(
+    CpuKernelContext& ctx, const std::map<std::string, DataType>& types, const DataType& check_type,
+    const std::string& prim_name) {
   CUST_KERNEL_CHECK_FALSE(ctx, IsComplexDataType(check_type), KERNEL_STATUS_PARAM_INVALID,
                           "For primitive[%s], the dtype should be complex, but got %s.",
                           prim_name.c_str(), DTypeStr(check_type).c_str());
   return CheckTensorTypeSame(ctx, types, check_type, prim_name);
 }
 
-inline uint32_t CheckComplexTensorTypeSame(const std::map<std::string, DataType>& types,
-                                           const DataType& check_type,
-                                           const std::string& prim_name) {
+MSOPS_AICPU_ONCE inline uint32_t CheckComplexTensorTypeSame(
+    const std::map<std::string, DataType>& types, const DataType& check_type,
+    const std::string& prim_name) {
   CpuKernelContext none(HOST);
   return CheckComplexTensorTypeSame(none, types, check_type, prim_name);
 }
 
-inline uint32_t CheckTensorShapeSame(CpuKernelContext& ctx,
-                                     const std::map<std::string, TensorShapePtr>& shapes,
-                                     const std::vector<int64_t>& check_shape,
-                                     const std::string& prim_name) {
+MSOPS_AICPU_ONCE inline uint32_t CheckTensorShapeSame(
+    CpuKernelContext& ctx, const std::map<std::string, TensorShapePtr>& shapes,
+    const std::vector<int64_t>& check_shape, const std::string& prim_name) {
   for (const auto& [name, shape] : shapes) {
     CUST_KERNEL_CHECK_FALSE(ctx, shape && shape->GetDimSizes() == check_shape,
                             KERNEL_STATUS_PARAM_INVALID,
@@ -446,9 +452,9 @@ inline uint32_t CheckTensorShapeSame(CpuKernelContext& ctx,
   return KERNEL_STATUS_OK;
 }
 
-inline uint32_t CheckTensorShapeSame(const std::map<std::string, TensorShapePtr>& shapes,
-                                     const std::vector<int64_t>& check_shape,
-                                     const std::string& prim_name) {
+MSOPS_AICPU_ONCE inline uint32_t CheckTensorShapeSame(
+    const std::map<std::string, TensorShapePtr>& shapes, const std::vector<int64_t>& check_shape,
+    const std::string& prim_name) {
   CpuKernelContext none(HOST);
   return CheckTensorShapeSame(none, shapes, check_shape, prim_name);
 }
