@@ -623,6 +623,24 @@ def test_a_fault_in_an_aicpu_kernel_is_found(kernel: str, said: str) -> None:
     assert said in text_of(check_one(in_aicpu(kernel), "memory bounds", FULL))
 
 
+@pytest.mark.parametrize(
+    ("kernel", "said"),
+    [
+        ("AicpuNull", "kernel AicpuNull crashes and ends by SIGSEGV"),
+        ("AicpuAbort", "kernel AicpuAbort crashes and ends by SIGABRT"),
+        ("AicpuExit", "kernel AicpuExit crashes and ends by exited with status 3"),
+        ("AicpuEndless", "AicpuEndless(float32[16]) -> float32[16]"),
+    ],
+)
+def test_an_aicpu_kernel_that_would_end_or_stop_the_process_is_named(
+    kernel: str, said: str
+) -> None:
+    # All checks: none may call the kernel in this process.
+    report = opcheck(in_aicpu(kernel), FULL, limit_s=1)
+    assert not report.ok
+    assert said in str(report)
+
+
 def test_a_right_aicpu_kernel_passes() -> None:
     report = opcheck(in_aicpu("AicpuRight"), FULL)
     assert report.ok, report

@@ -1,4 +1,7 @@
 // AICPU kernels for msops.testing.opcheck: y = x + 1, right and with one fault each.
+#include <atomic>
+#include <cstdlib>
+
 #include "inc/ms_cpu_kernel.h"
 #include "utils/kernel_util.h"
 
@@ -6,6 +9,9 @@ namespace {
 const char* const kAicpuRight = "AicpuRight";
 const char* const kAicpuBeyond = "AicpuBeyond";
 const char* const kAicpuNull = "AicpuNull";
+const char* const kAicpuAbort = "AicpuAbort";
+const char* const kAicpuExit = "AicpuExit";
+const char* const kAicpuEndless = "AicpuEndless";
 }  // namespace
 
 namespace aicpu {
@@ -44,5 +50,27 @@ class AicpuNullCpuKernel : public CpuKernel {
   }
 };
 REGISTER_MS_CPU_KERNEL(kAicpuNull, AicpuNullCpuKernel);
+
+class AicpuAbortCpuKernel : public CpuKernel {
+ public:
+  uint32_t Compute(CpuKernelContext&) override { std::abort(); }
+};
+REGISTER_MS_CPU_KERNEL(kAicpuAbort, AicpuAbortCpuKernel);
+
+class AicpuExitCpuKernel : public CpuKernel {
+ public:
+  uint32_t Compute(CpuKernelContext&) override { std::_Exit(3); }
+};
+REGISTER_MS_CPU_KERNEL(kAicpuExit, AicpuExitCpuKernel);
+
+class AicpuEndlessCpuKernel : public CpuKernel {
+ public:
+  uint32_t Compute(CpuKernelContext&) override {
+    for (std::atomic<bool> is_done{false}; !is_done;) {
+    }
+    return KERNEL_STATUS_OK;
+  }
+};
+REGISTER_MS_CPU_KERNEL(kAicpuEndless, AicpuEndlessCpuKernel);
 
 }  // namespace aicpu
