@@ -11,6 +11,7 @@ import pytest
 from aicpu_harness import info
 
 import msops
+from msops.ops import CustomRegOp
 from msops.testing import opcheck
 
 KERNEL = """
@@ -46,8 +47,7 @@ def kernel(body: str, head: str = "", inputs: int = 1, **options: object) -> mso
         lambda x, *_: x,
         lambda x, *_: x,
         "aicpu",
-        reg_info=info("Mine", inputs=inputs),
-        **options,
+        **{"reg_info": info("Mine", inputs=inputs), **options},
     )
 
 
@@ -126,6 +126,78 @@ def test_a_kernel_knows_its_inputs_by_the_names_of_the_op_info() -> None:
     for name, expected in (("x1", 1), ("x0", 0)):
         op = kernel(body.format(name), head, inputs=2)
         assert op(jnp.zeros(1), jnp.zeros(1)).tolist() == [expected]
+
+
+MESHGRID = """
+#include "cpu_kernel_utils.h"
+#include "inc/ms_cpu_kernel.h"
+#include "utils/eigen_tensor.h"
+#include "utils/kernel_util.h"
+namespace { const char* kGrid = "Grid"; }
+namespace aicpu {
+class Grid : public CpuKernel {
+  uint32_t Compute(CpuKernelContext &ctx) override {
+    CUST_KERNEL_HANDLE_ERROR(ctx, NormalCheck(ctx, kDynamicInput, kDynamicOutput, {"indexing"}),
+                             "[%s] check failed.", kGrid);
+    const size_t count = ctx.GetInputsSize();
+    const bool swaps = ctx.GetAttr("indexing")->GetString() == "xy";
+    std::vector<int64_t> bcast(count);
+    for (size_t i = 0; i < count; ++i) bcast[i] = ctx.Input(i)->NumElements();
+    if (swaps) std::swap(bcast[0], bcast[1]);
+    for (size_t i = 0; i < count; ++i) {
+      const size_t axis = swaps && i < 2 ? 1 - i : i;
+      Eigen::array<Eigen::DenseIndex, 3> line = {1, 1, 1}, repeats = {bcast[0], bcast[1], bcast[2]};
+      line[axis] = bcast[axis];
+      repeats[axis] = 1;
+      EigenTensor in(ctx.Input(i), ctx.Input(i)->GetData());
+      EigenTensor out(ctx.Output(i), ctx.Output(i)->GetData());
+      out.tensor<float, 3>() = in.flat<float>().reshape(line).broadcast(repeats);
+      ctx.Output(i)->GetTensorShape()->SetDimSizes(bcast);
+    }
+    return KERNEL_STATUS_OK;
+  }
+};
+REGISTER_MS_CPU_KERNEL(kGrid, Grid);
+}
+"""
+
+
+@pytest.mark.parametrize("indexing", ["ij", "xy"])
+def test_a_kernel_of_as_many_outputs_as_inputs_runs(indexing: str) -> None:
+    # As meshgrid and unpack do: lists on both sides, Eigen's maps, shapes set on the outputs.
+    arrays = [np.arange(size, dtype=np.float32) for size in (2, 3, 4)]
+    expected = np.meshgrid(*arrays, indexing=indexing)
+    made = CustomRegOp("Grid").input(0, "x", "dynamic").target("Ascend")
+    for index in range(3):
+        made.output(index, f"y{index}")
+    op = msops.Custom(
+        msops.source(MESHGRID, "Grid"),
+        tuple(array.shape for array in expected),
+        (np.float32,) * 3,
+        "aicpu",
+        reg_info=made.attr("indexing", "required", "str").get_op_info(),
+    )
+    for got, wanted in zip(op(arrays, indexing), expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("data_format", ["NCHW", "NHWC"])
+def test_a_kernel_reads_the_format_of_a_call_from_an_attribute(data_format: str) -> None:
+    # As resizing and pooling do: tensors of a call have the format 0, NCHW, and no other.
+    body = """
+    auto shape = ctx.Input(0)->GetTensorShape();
+    const bool is_last = ctx.GetAttr("data_format")->GetString() == "NHWC";
+    shape->SetFormat(is_last ? aicpu::FORMAT_NHWC : shape->GetFormat());
+    y[0] = shape->GetDimSize(shape->GetFormat() == aicpu::FORMAT_NCHW ? 1 : 3);
+    y[1] = aicpu::FormatToSerialString(shape->GetFormat()) == "{}";
+    """.replace("{}", data_format)
+    op = kernel(
+        body,
+        '#include "utils/kernel_util.h"',
+        reg_info=info("Mine", data_format=data_format),
+    )
+    seen = op(jnp.zeros((2, 3, 4, 5)), data_format).ravel()
+    assert seen[:2].tolist() == [{"NCHW": 3, "NHWC": 5}[data_format], 1]
 
 
 def test_a_kernel_of_a_users_library_is_called_by_cust_and_its_name() -> None:
