@@ -133,7 +133,7 @@ CHOLESKY = [pytest.param("xla", marks=pytest.mark.slow), "native"]
         (running, "xla"),
         (running, "native"),
         pytest.param(cholesky, "xla", marks=pytest.mark.slow),
-        (cholesky, "native"),
+        pytest.param(cholesky, "native", marks=pytest.mark.slow),
     ],
 )
 def test_derivatives_of_every_mode_and_order(kernel, lower):
