@@ -114,6 +114,117 @@ def reduce_axis_check(reduce_shape: Any, reduce_axis: Any) -> None:
             )
 
 
+def broadcast_check(ori_shape: Any, dst_shape: Any) -> None:
+    """Checks that a tensor of the first shape can be broadcast to the second."""
+    given, wanted = get_shape(ori_shape), get_shape(dst_shape)
+    aligned = [1] * (len(wanted) - len(given)) + given
+    if len(given) > len(wanted) or any(
+        x not in (1, y) for x, y in zip(aligned, wanted, strict=True)
+    ):
+        raise value_error(
+            "akg.utils.broadcast_check",
+            f"the shape {given} cannot be broadcast to {wanted}",
+            "Aligned at their last dimensions, extents must be equal, or the first's 1.",
+        )
+
+
+def axis_check(shape_len: int, axis: Any) -> Any:
+    """Returns axes of so many dimensions counted from 0: one, or a sorted list without doubles."""
+    reduce_axis_check([1] * shape_len, axis)
+    if isinstance(axis, int):
+        return axis % shape_len
+    return sorted({each % shape_len for each in axis})
+
+
+def refine_reduce_axis(input_shape: Any, axis: Any) -> list[int]:
+    """Returns the axes of a reduction counted from 0, the last one first; None means all."""
+    ndim = len(get_shape(input_shape))
+    axes = range(ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    reduce_axis_check(input_shape, list(axes))
+    return sorted((each % ndim for each in axes), reverse=True)
+
+
+def is_valid_reduce_axis(tensor: Any, reduce_axis: Any) -> bool:
+    """Returns whether none of the reduced extents is 1."""
+    shape = get_shape(tensor)
+    axes = (reduce_axis,) if isinstance(reduce_axis, int) else reduce_axis
+    return all(shape[axis] != 1 for axis in axes)
+
+
+def check_equal(arg_name1: str, arg_name2: str, arg1: Any, arg2: Any) -> None:
+    """Checks that two values are equal."""
+    if arg1 != arg2:
+        raise value_error(
+            "akg.utils.check_equal",
+            f"expected {arg_name1} to be equal to {arg_name2}; got {arg1} and {arg2}",
+            "Call the kernel with inputs that agree.",
+        )
+
+
+def check_greater(arg_name1: str, arg_name2: str, arg1: Any, arg2: Any) -> None:
+    """Checks that the first value is greater than the second."""
+    if not arg1 > arg2:
+        raise value_error(
+            "akg.utils.check_greater",
+            f"expected {arg_name1} to be greater than {arg_name2}; got {arg1} and {arg2}",
+            "Call the kernel with other values.",
+        )
+
+
+def check_value_on_integer(
+    arg_name: str, arg_value: Any, low: Any = None, high: Any = None
+) -> None:
+    """Checks that a value is an int, at least `low` and less than `high`."""
+    is_int = isinstance(arg_value, int) and not isinstance(arg_value, bool)
+    if not is_int or (low and arg_value < low) or (high and arg_value >= high):
+        raise value_error(
+            "akg.utils.check_value_on_integer",
+            f"expected {arg_name} to be an int in [{low}, {high}); got {arg_value!r}",
+            "Call the kernel with another value.",
+        )
+
+
+def check_int_list(array: Any, array_name: str) -> None:
+    """Checks that all values of a list are ints."""
+    for number in array:
+        if not isinstance(number, int):
+            raise type_error(
+                "akg.utils.check_int_list",
+                f"expected ints in {array_name}; got {number!r} ({type(number).__name__})",
+                "Pass ints.",
+            )
+
+
+def check_shape_length_equal(tensor_name: str, tensor_shape: Any, shape_length: Any) -> None:
+    """Checks that a shape has as many dimensions as given, or one of several numbers of them."""
+    lengths = shape_length if isinstance(shape_length, (list, tuple)) else (shape_length,)
+    if len(tensor_shape) not in lengths:
+        raise value_error(
+            "akg.utils.check_shape_length_equal",
+            f"expected {tensor_name} to have {' or '.join(map(str, lengths))} dimensions; got "
+            f"{len(tensor_shape)}",
+            "Call the kernel with another shape.",
+        )
+
+
+_BACKENDS = {CCE: "Ascend", CUDA: "GPU", LLVM: "CPU"}
+
+
+def get_backend(target_: str) -> str:
+    """Returns what AKG calls the machine of a target such as ``"cuda -mcpu=sm_80"``."""
+    return _BACKENDS.get(target_.split()[0], "UNKNOWN")
+
+
+def check_supported_target(target: str) -> None:
+    """Checks that a target is one of AKG's."""
+    if get_backend(target) == "UNKNOWN":
+        raise value_error(
+            "akg.utils.check_supported_target",
+            f"expected a target of {', '.join(_BACKENDS)}; got {target!r}",
+            "Pass one of them; the op runs where its arrays are.",
+        )
+
+
 def check_input_type(*types: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Returns a decorator that checks the types of positional arguments.
 
@@ -169,7 +280,15 @@ KERNEL_EXEC: dict[str, Any] = {
 }
 """What `akg.utils.kernel_exec` holds."""
 
+FORMAT_TRANSFORM: dict[str, Any] = {
+    "get_shape": get_shape,
+    "refine_reduce_axis": refine_reduce_axis,
+}
+"""What `akg.utils.format_transform` holds."""
+
 NAMES: dict[str, Any] = {
+    # The key under which a kernel's attributes say that results share the memory of inputs.
+    "BINDS": "binds",
     "CCE": CCE,
     "CPU": CPU,
     "CUDA": CUDA,
@@ -177,11 +296,21 @@ NAMES: dict[str, Any] = {
     "DtypeForDavinci": DtypeForDavinci,
     **KERNEL_EXEC,
     "auto_broadcast_check": auto_broadcast_check,
+    "axis_check": axis_check,
+    "broadcast_check": broadcast_check,
+    "check_equal": check_equal,
+    "check_greater": check_greater,
     "check_input_type": check_input_type,
+    "check_int_list": check_int_list,
     "check_shape": check_shape,
+    "check_shape_length_equal": check_shape_length_equal,
+    "check_supported_target": check_supported_target,
+    "check_value_on_integer": check_value_on_integer,
     "elemwise_dtype_check": elemwise_dtype_check,
     "elemwise_shape_check": elemwise_shape_check,
+    "get_backend": get_backend,
     "get_shape": get_shape,
+    "is_valid_reduce_axis": is_valid_reduce_axis,
     "ops_dtype_check": ops_dtype_check,
     "reduce_axis_check": reduce_axis_check,
 }

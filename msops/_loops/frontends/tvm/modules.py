@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from msops._loops.frontends.tvm import (
+    akg_hints,
     akg_utils,
     arithmetic,
     buffer,
     compute,
     differentiate,
     expr,
+    expr_kinds,
     extern,
+    functions,
     intrin,
     ir_builder,
     marks,
@@ -54,6 +57,7 @@ def new_module(name: str, names: Mapping[str, Any]) -> KernelModule:
 
 
 _EXPR = {
+    **expr_kinds.KINDS,
     "Call": expr.ScalarExpr,
     "ConstExpr": expr.ConstExpr,
     "Expr": expr.ScalarExpr,
@@ -63,6 +67,7 @@ _EXPR = {
     "PrimExpr": expr.ScalarExpr,
     "Reduce": reduce.ReduceExpr,
     "Select": arithmetic.select,
+    "StringImm": str,
     "UIntImm": expr.UIntImm,
     "Var": expr.FreeVar,
 }
@@ -114,11 +119,13 @@ _API = {
     "convert": marks.convert,
     "decl_buffer": buffer.decl_buffer,
     "extern": extern.extern,
+    "get_global_func": functions.get_global_func,
     "max": reduce.max_of,
     "min": reduce.min_of,
     "placeholder": tensor.placeholder,
     "prod": reduce.product_of,
     "reduce_axis": reduce.reduce_axis,
+    "register_func": functions.register_func,
     "select": arithmetic.select,
     "sum": reduce.sum_of,
     "tag_scope": marks.tag_scope,
@@ -132,6 +139,8 @@ TOPI = new_module(
         **topi.NAMES,
         "get_const_tuple": marks.as_plain_tuple,
         "nn": new_module("topi.nn", topi.NN_NAMES),
+        "tag": new_module("topi.tag", marks.TAGS),
+        "util": new_module("topi.util", akg_hints.TOPI_UTIL),
     },
 )
 """What kernels know as `topi`."""
@@ -141,12 +150,16 @@ TVM = new_module(
     {
         **_API,
         "api": new_module("tvm.api", _API),
+        "container": new_module("tvm.container", {"Array": marks.Array}),
         "expr": new_module("tvm.expr", _EXPR),
         "hybrid": new_module("tvm.hybrid", {"script": script.script}),
         "intrin": new_module("tvm.intrin", _INTRIN),
         "ir_builder": new_module(
             "tvm.ir_builder",
             {"IRBuilder": ir_builder.IRBuilder, "create": ir_builder.create},
+        ),
+        "ir_pass": new_module(
+            "tvm.ir_pass", {"CanonicalSimplify": marks.simplify, "Simplify": marks.simplify}
         ),
         "schedule": new_module("tvm.schedule", _SCHEDULE),
         "tag": new_module("tvm.tag", marks.TAGS),
@@ -167,8 +180,10 @@ AKG = new_module(
             "akg.utils",
             {
                 **akg_utils.NAMES,
+                "custom_tiling": new_module("akg.utils.custom_tiling", akg_hints.CUSTOM_TILING),
+                "dynamic_shape": new_module("akg.utils.dynamic_shape", akg_hints.DYNAMIC_SHAPE),
                 "format_transform": new_module(
-                    "akg.utils.format_transform", {"get_shape": akg_utils.get_shape}
+                    "akg.utils.format_transform", akg_utils.FORMAT_TRANSFORM
                 ),
                 "kernel_exec": new_module("akg.utils.kernel_exec", akg_utils.KERNEL_EXEC),
                 "validation_check": new_module("akg.utils.validation_check", akg_utils.NAMES),

@@ -1,0 +1,126 @@
+"""Names of AKG that say how a kernel is scheduled: they are accepted, and change nothing.
+
+Corresponds to ``akg.utils.custom_tiling``, ``akg.utils.dynamic_shape`` and ``topi.util`` of AKG
+r2.2. Here the compiler tiles by its own rules, and all shapes are known.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from msops._loops.frontends.tvm.marks import as_plain_tuple, simplify
+
+_log = logging.getLogger("msops")
+
+
+class TileTemplate(enum.Enum):
+    """Formats that tiles are made for."""
+
+    NC1HWC0 = "NC1HWC0"
+    NCHW = "NCHW"
+    DEFAULT_FORMAT = "NCHW"
+    NHWC = "NHWC"
+
+
+class TileLevel(enum.Enum):
+    """Buffers that tiles are made for."""
+
+    C1 = "C1"
+    C0 = "C0"
+
+
+class TileMode(enum.Enum):
+    """What a tile is made of."""
+
+    AXIS = "AXIS"
+    TENSOR = "TENSOR"
+    COMMON = "COMMON"
+
+
+class TileConstraint(enum.Enum):
+    """What is said of a tile's size."""
+
+    MIN = "MIN"
+    MOD = "MOD"
+    MAX = "MAX"
+    FACTOR = "FACTOR"
+    CANDIDATE = "CANDIDATE"
+    FORBID_ISOLATE = "FORBID_ISOLATE"
+    SET_PRIORITY = "SET_PRIORITY"
+    SET_EXPANSION = "SET_EXPANSION"
+    SET_MEM_RATIO = "SET_MEM_RATIO"
+    SET_AXIS_INFO = "SET_AXIS_INFO"
+    THREAD_MIN = "THREAD_MIN"
+    THREAD_MAX = "THREAD_MAX"
+    THREAD_MOD = "THREAD_MOD"
+    BLOCK_MIN = "BLOCK_MIN"
+    BLOCK_MAX = "BLOCK_MAX"
+    BLOCK_MOD = "BLOCK_MOD"
+
+
+def _hint(name: str, result: Callable[[], Any]) -> Callable[..., Any]:
+    """Returns a function that takes any arguments and says at level DEBUG that it does nothing."""
+
+    def accepted(*args: Any, **options: Any) -> Any:
+        _log.debug("%s does nothing here: msops tiles by its own rules", name)
+        return result()
+
+    accepted.__name__ = accepted.__qualname__ = name.rpartition(".")[2]
+    accepted.__doc__ = "Accepts a hint for AKG's scheduler, without effect."
+    return accepted
+
+
+def _unchanged() -> Callable[[Any], Any]:
+    return lambda function: function
+
+
+def shape_is_dynamic(data: Any) -> bool:
+    """Returns whether a shape has sizes that are not known; all are."""
+    return False
+
+
+CUSTOM_TILING: dict[str, Any] = {
+    "TileConstraint": TileConstraint,
+    "TileLevel": TileLevel,
+    "TileMode": TileMode,
+    "TileTemplate": TileTemplate,
+    **{
+        name: _hint(f"akg.utils.custom_tiling.{name}", list)
+        for name in (
+            "create_constraint_on_axis",
+            "create_constraint_on_tensor",
+            "create_template",
+            "modify_common_constraints",
+            "reg_set_dim_func_by_func",
+        )
+    },
+    **{
+        name: _hint(f"akg.utils.custom_tiling.{name}", str)
+        for name in ("set_dims", "set_dims_by_key")
+    },
+    **{
+        name: _hint(f"akg.utils.custom_tiling.{name}", _unchanged)
+        for name in ("reg_gen_key_func", "reg_set_dim_func")
+    },
+}
+"""What `akg.utils.custom_tiling` holds."""
+
+DYNAMIC_SHAPE: dict[str, Any] = {
+    "shape_is_dynamic": shape_is_dynamic,
+    **{
+        name: _hint(f"akg.utils.dynamic_shape.{name}", list)
+        for name in ("set_dynamic_shape_limit_for_tensor", "set_poly_upper_bound_for_tensor")
+    },
+}
+"""What `akg.utils.dynamic_shape` holds."""
+
+TOPI_UTIL: dict[str, Any] = {
+    "get_const_int": int,
+    "get_const_tuple": as_plain_tuple,
+    "simplify": simplify,
+    "traverse_inline": _hint("topi.util.traverse_inline", lambda: None),
+}
+"""What `topi.util` holds."""
