@@ -112,6 +112,7 @@ from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.windows import write_out_windows
@@ -245,6 +246,7 @@ __all__ = [
     "run_passes",
     "same_code",
     "scalars",
+    "separate_rows",
     "share_among_threads",
     "shrink_locals",
     "simplified",
@@ -253,6 +255,7 @@ __all__ = [
     "specialise_tvm",
     "split_at_pivots",
     "split_reductions",
+    "split_updates",
     "statements",
     "tile_crossing_loops",
     "to_raised",

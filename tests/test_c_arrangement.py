@@ -18,9 +18,11 @@ from loop_ir import (
     move_parallel_loops_out,
     parse_kernel,
     put_rows_in_lanes,
+    separate_rows,
     share_among_threads,
     split_at_pivots,
     split_reductions,
+    split_updates,
     tile_crossing_loops,
     verify,
     write_out_windows,
@@ -623,3 +625,148 @@ def test_rows_that_fill_no_lanes_are_left_over() -> None:
 def test_rows_that_gain_nothing_in_lanes_stay(text: str) -> None:
     kernel = parse_kernel(text)
     assert put_rows_in_lanes(kernel) is kernel
+
+
+# What a position of `a` adds to its neighbours.
+NEIGHBOURS = """kernel neighbours(a: float32[{n}, {m}], d: float32[{rows}, {columns}]) -> (d) {{
+  reduction i in 0 .. {n} {{
+    reduction j in 0 .. {m} {{
+      local t: float32[] {{
+        t[] = a[i, j] * 2.0:float32
+        d[i, j] = d[i, j] + t[]
+        {between}
+        d[i + {span}, j + 1] = d[i + {span}, j + 1] - t[]
+      }}
+    }}
+  }}
+}}"""
+
+
+def neighbours(n: int, m: int, span: int = 1, between: str = "") -> str:
+    return NEIGHBOURS.format(n=n, m=m, rows=n + span, columns=m + 1, span=span, between=between)
+
+
+def test_terms_of_neighbours_are_computed_before_they_are_added() -> None:
+    kernel = parse_kernel(neighbours(3, 40))
+    assert body_of(arranged(split_updates, kernel)) == textwrap.dedent("""\
+        reduction i in 0 .. 3 {
+          local terms: float32[256] {
+            parallel j in 0 .. 40 {
+              local t: float32[] {
+                t[] = a[i, j] * 2.0:float32
+                terms[j] = t[]
+              }
+            }
+            parallel j_1 in 0 .. 40 {
+              d[i, j_1] = d[i, j_1] + terms[j_1]
+            }
+            parallel j_2 in 0 .. 40 {
+              d[i + 1, j_2 + 1] = d[i + 1, j_2 + 1] - terms[j_2]
+            }
+          }
+        }""")
+
+
+@pytest.mark.parametrize("m", [256, 257, 700])
+def test_terms_are_kept_for_a_block_at_a_time(m: int) -> None:
+    got = body_of(
+        arranged(split_updates, parse_kernel(neighbours(2, m, between="t[] = 3.0:float32")))
+    )
+    assert "local terms_1: float32[256]" in got
+
+
+def test_windows_are_written_out_where_terms_are_added() -> None:
+    kernel = parse_kernel("""kernel windows(a: float32[3, 40], d: float32[3, 42]) -> (d) {
+  reduction i in 0 .. 3 {
+    reduction j in 0 .. 40 {
+      local w: float32[3] {
+        serial p in 0 .. 3 {
+          w[p] = a[i, j] * float32(p)
+        }
+        serial q in 0 .. 3 {
+          d[i, j + q] = d[i, j + q] + w[q]
+        }
+      }
+    }
+  }
+}""")
+    text = body_of(arranged(split_updates, kernel))
+    assert text.count("d[i, j_") == 6
+    assert "serial" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        neighbours(3, 31),
+        neighbours(3, 40, between="t[] = d[i, j]"),
+        neighbours(3, 40, between="d[i, j] = 0.0:float32"),
+        neighbours(3, 40, between="if (t[] > 1.0:float32) {\nd[i, j] = d[i, j] + t[]\n}"),
+        neighbours(3, 40).replace("j + 1]", "int32(a[i, j])]"),
+        neighbours(3, 40, between="a[0, 0] = max(a[0, 0], t[])"),
+        neighbours(3, 40, between="a[i, j] = a[i, j] - a[i, 0]"),
+        neighbours(3, 40).replace("float32", "int32").replace("2.0:", "2:"),
+    ],
+    ids=[
+        "short",
+        "read between",
+        "written",
+        "conditional",
+        "anywhere",
+        "extreme",
+        "row",
+        "integers",
+    ],
+)
+def test_other_updates_stay(text: str) -> None:
+    kernel = parse_kernel(text)
+    assert split_updates(kernel) is kernel
+
+
+def test_rows_that_meet_are_never_taken_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    got = body_of(arranged(separate_rows, parse_kernel(neighbours(64, 3))))
+    assert got.splitlines()[:3] == [
+        "serial parity in 0 .. 2 {",
+        "  parallel i_block in 0 .. 16 {",
+        "    reduction i in ((i_block * 4) + (parity * 2)) .. "
+        "(((i_block * 4) + (parity * 2)) + 2) {",
+    ]
+
+
+@pytest.mark.parametrize(("n", "span"), [(65, 1), (67, 5), (40, 9), (128, 31)])
+def test_blocks_of_one_parity_touch_rows_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, n: int, span: int
+) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    kernel = arranged(separate_rows, parse_kernel(neighbours(n, 2, span)))
+    assert "parity" in body_of(kernel)
+    # The rows that each block touches, as the loops say: of two blocks of a parity, none.
+    rows: dict[tuple[int, int], set[int]] = {}
+    count = int(re.search(r"i_block in 0 .. (\d+)", body_of(kernel))[1])  # type: ignore[index]
+    bounds = re.search(r"reduction i in (.*) \.\. (.*) \{", body_of(kernel))
+    assert bounds
+    for parity in (0, 1):
+        for block in range(count):
+            here = {"parity": parity, "i_block": block, "min": min}
+            begin, end = (eval(bound, here) for bound in bounds.groups())
+            rows[parity, block] = {row for i in range(begin, end) for row in (i, i + span)}
+    for parity in (0, 1):
+        taken = [rows[parity, block] for block in range(count)]
+        assert sum(map(len, taken)) == len(set().union(*taken))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        neighbours(64, 3).replace("reduction i", "serial i"),
+        neighbours(64, 3).replace("d[i, j]", "d[0, j]"),
+        neighbours(64, 3).replace("d[i, j]", "d[2 * i, j]").replace("[65, 4]", "[129, 4]"),
+        neighbours(8, 3, 7),
+    ],
+    ids=["in order", "one row", "rows apart", "far"],
+)
+def test_rows_stay_together(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    kernel = parse_kernel(text)
+    assert separate_rows(kernel) is kernel

@@ -49,6 +49,7 @@ from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.reductions import sum_in_variables
+from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.tiling import tile_crossing_loops
@@ -85,11 +86,13 @@ PASSES_TO_JAX: Passes = (
 
 PASSES_TO_C: Passes = (
     ("merge branches", merge_branches),
+    ("split updates", split_updates),
     ("write out windows", write_out_windows),
     ("unroll short loops", unroll_short_loops),
     ("move parallel loops out", move_parallel_loops_out),
     ("sink parallel loops", sink_parallel_loops),
     ("tile crossing loops", tile_crossing_loops),
+    ("separate rows", separate_rows),
     ("split reductions", split_reductions),
     ("put rows in lanes", put_rows_in_lanes),
     ("jam serial loops", jam_serial_loops),

@@ -3,6 +3,7 @@
 Passes, which `pipeline.PASSES_TO_C` lists in their order:
 
     merging.py     conditions with one store in each branch
+    scattering.py  loops that add to neighbours
     windows.py     loops over small windows
     unrolling.py   short inner loops
     outwards.py    parallel loops that belong around serial ones

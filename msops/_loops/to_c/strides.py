@@ -14,20 +14,20 @@ def stride(access: Load | Store, var: str, buffers: Mapping[str, Buffer]) -> int
     shape = buffers[access.buffer].shape
     total = 0
     for axis, index in enumerate(access.indices):
-        step = _coefficient(index, var)
+        step = coefficient(index, var)
         if step is None:
             return None
         total += step * math.prod(shape[axis + 1 :])
     return total
 
 
-def _coefficient(expr: Expr, var: str) -> int | None:
+def coefficient(expr: Expr, var: str) -> int | None:
     """Returns what an index is multiplied by, if it is affine in a variable."""
     match expr:
         case Var(name=name):
             return int(name == var)
         case Binary(op="add" | "sub" as op, left=left, right=right):
-            one, other = _coefficient(left, var), _coefficient(right, var)
+            one, other = coefficient(left, var), coefficient(right, var)
             if one is None or other is None:
                 return None
             return one + other if op == "add" else one - other
@@ -35,6 +35,6 @@ def _coefficient(expr: Expr, var: str) -> int | None:
             Binary(op="mul", left=Const(value=factor), right=operand)
             | Binary(op="mul", left=operand, right=Const(value=factor))
         ):
-            inner = _coefficient(operand, var)
+            inner = coefficient(operand, var)
             return None if inner is None else inner * int(factor)
     return None if any(part == Var(var) for part in expressions(expr)) else 0

@@ -54,22 +54,39 @@ _FEWEST_POSITIONS = 32
 
 def write_out_windows(kernel: Kernel) -> Kernel:
     """Returns the kernel with the loops inside of vectorisable parallel ones written out."""
-    written = rewrite_loops(kernel, _Writing(kernel).loop)
+    written = rewrite_loops(kernel, _Writing(Names(kernel)).loop)
     return kernel if written.body == kernel.body else unique_names(simplify(written))
 
 
+def in_positions(loop: For, scope: Scope, names: Names, most: int) -> For | None:
+    """Returns a loop of any kind with the windows in it written out; None: it is over none.
+
+    Args:
+      loop: the loop over positions.
+      scope: that around it.
+      names: of the kernel.
+      most: the most statements of one position.
+    """
+    return _Writing(names).written(loop, scope, most)
+
+
 class _Writing:
-    def __init__(self, kernel: Kernel) -> None:
-        self._names = Names(kernel)
+    def __init__(self, names: Names) -> None:
+        self._names = names
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop, with windows written out; None leaves it."""
-        if _is_over_positions(loop, scope):
-            (inside,) = scope.inside(loop)
-            body = _written_out(loop.body, _MOST_STATEMENTS, inside.ranges)
-            if body is not None:
-                return (with_parts(loop, body=self._in_variables(body)),)
-        return None
+        is_parallel = loop.kind == "parallel"
+        written = self.written(loop, scope, _MOST_STATEMENTS) if is_parallel else None
+        return None if written is None else (written,)
+
+    def written(self, loop: For, scope: Scope, most: int) -> For | None:
+        """Returns a loop over positions with the windows in it written out; None: it is none."""
+        if not _is_over_positions(loop, scope):
+            return None
+        (inside,) = scope.inside(loop)
+        body = _written_out(loop.body, most, inside.ranges)
+        return None if body is None else with_parts(loop, body=self._in_variables(body))
 
     def _in_variables(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Returns a body with the elements of its local arrays in variables."""
@@ -104,7 +121,7 @@ class _Writing:
 
 def _is_over_positions(loop: For, scope: Scope) -> bool:
     """Returns whether vectors of a loop's iterations read and write memory in its order."""
-    if loop.kind != "parallel" or mean_trips(loop, scope.ranges) < _FEWEST_POSITIONS:
+    if mean_trips(loop, scope.ranges) < _FEWEST_POSITIONS:
         return False
     if not any(isinstance(stmt, For) for stmt in statements(loop.body)):
         return False

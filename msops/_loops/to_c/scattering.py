@@ -1,0 +1,281 @@
+"""Loops that add to neighbours of each position, as gradients of stencils do.
+
+Terms first, then a loop for each place that they are added to, a block of positions at a time:
+
+    reduction j in 0 .. 600 {               reduction j_block in 0 .. 3 {
+      local t: float32[] {                    local terms: float32[256] {
+        t[] = f(a[j])                           parallel j in ... {
+        d[j] = d[j] + t[]                         local t: float32[] {
+        d[j + 1] = d[j + 1] + t[]    ->             t[] = f(a[j])
+      }                                             terms[j - ...] = t[]
+    }                                               ...
+                                                }
+                                                parallel j_1 in ... { d[j_1] = d[j_1] + terms[...] }
+                                                parallel j_2 in ... { d[j_2 + 1] = ... }
+
+Then a loop around that adds to a few rows beside its own goes in blocks of rows, of which every
+second one meets no other: first those, on threads, then the rest.
+
+    reduction i in 0 .. 400 {               serial parity in 0 .. 2 {
+      d[i, ...] = d[i, ...] + ...             parallel i_block in 0 .. 8 {
+      d[i + 1, ...] = ...            ->         reduction i in (2 * i_block + parity) * 25 .. {
+    }                                             ...
+
+Both give the terms of a sum another order, which is the same however many threads there are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from msops._loops.analysis.costs import fixed_trips, mean_trips
+from msops._loops.analysis.updates import Update, update_of
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import (
+    Binary,
+    BinaryOp,
+    Buffer,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Local,
+    LoopKind,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import range_of
+from msops._loops.ir.walk import (
+    Scope,
+    accesses_in,
+    buffers_of,
+    loads,
+    loads_in,
+    map_bodies,
+    rewrite_loops,
+    statements,
+    stored_in,
+    substitute,
+    variables,
+    with_parts,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c import cost
+from msops._loops.to_c.blocks import constant, in_blocks, index
+from msops._loops.to_c.reductions import NARROW
+from msops._loops.to_c.strides import coefficient, stride
+from msops._loops.to_c.windows import in_positions
+
+_FEWEST_TRIPS = 32
+_BLOCK = 256
+"""Positions whose terms are kept at a time: those of a dozen places stay in the first cache."""
+_MOST_UPDATES = 32
+_MOST_BLOCKS = 32
+_MOST_STATEMENTS = 1024
+"""Of one position. GCC takes 0.8 seconds for as many, which run ten times as fast in vectors."""
+
+
+# Vectors.
+
+
+def split_updates(kernel: Kernel) -> Kernel:
+    """Returns the kernel with innermost loops that add to neighbours split into vector loops."""
+    changed = rewrite_loops(kernel, _Splitting(kernel).loop)
+    return kernel if changed is kernel else unique_names(simplify(changed))
+
+
+class _Splitting:
+    def __init__(self, kernel: Kernel) -> None:
+        self._names = Names(kernel)
+        self._buffers = buffers_of(kernel)
+
+    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns what replaces a loop; None to look inside of it."""
+        if loop.kind != "reduction" or mean_trips(loop, scope.ranges) < _FEWEST_TRIPS:
+            return None
+        written = in_positions(loop, scope, self._names, _MOST_STATEMENTS)
+        loop = written or loop
+        if any(isinstance(stmt, For) for stmt in statements(loop.body)):
+            return None
+        updates = self._updates(loop)
+        return (self._split(loop, updates),) if updates else None
+
+    # Whether.
+
+    def _updates(self, loop: For) -> dict[int, Update]:
+        """Returns the updates of elements that move with a loop, by ids of stores; none: stays."""
+        inside = statements(loop.body)
+        own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Local)}
+        outer = [s for s in _unconditional(loop.body) if s.buffer not in own]
+        found: dict[int, Update] = {}
+        for store in outer:
+            update = update_of(store)
+            if update is not None and (
+                update.op == "add"
+                and is_float(update.term.dtype)
+                and update.term.dtype not in NARROW
+            ):
+                found[id(store)] = update
+        updated = {update.target.buffer for update in found.values()}
+        # What else touches their buffers might see a sum that is not complete, or come too early.
+        stores = [s for s in inside if isinstance(s, Store) and s.buffer in updated]
+        reads = [load for load in loads_in(loop.body) if load.buffer in updated]
+        if len(stores) != len(reads) or any(id(s) not in found for s in stores):
+            return {}
+        others = stored_in(loop.body) - own - updated
+        if not all(self._is_of_its_own(name, loop) for name in others):
+            return {}
+        steps = [stride(update.target, loop.var, self._buffers) for update in found.values()]
+        is_scattered = sum(step in (1, -1) for step in steps) > len(updated) and None not in steps
+        return found if is_scattered and len(found) <= _MOST_UPDATES else {}
+
+    def _is_of_its_own(self, name: str, loop: For) -> bool:
+        """Returns whether each iteration touches one element of a buffer, and no other's."""
+        elements = {a.indices: a for a in accesses_in(loop.body) if a.buffer == name}
+        steps = [stride(access, loop.var, self._buffers) for access in elements.values()]
+        return len(steps) == 1 and steps[0] not in (None, 0)
+
+    # How.
+
+    def _split(self, loop: For, updates: dict[int, Update]) -> Stmt:
+        """Returns the loop over blocks of a loop, with its terms and then their sums."""
+
+        def inside(block: For, _: Var) -> tuple[Stmt, ...]:
+            return self._in_block(block, updates)
+
+        return in_blocks(loop, _BLOCK, self._names, inside)
+
+    def _in_block(self, block: For, updates: dict[int, Update]) -> tuple[Stmt, ...]:
+        adding: list[Stmt] = []
+        arrays: list[Buffer] = []
+        known: dict[Expr, Buffer] = {}
+
+        def kept(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            return tuple(new for stmt in body for new in changed(stmt))
+
+        def changed(stmt: Stmt) -> tuple[Stmt, ...]:
+            if not isinstance(stmt, Store):
+                return (map_bodies(stmt, kept),)
+            if id(stmt) in updates:
+                return keep(stmt, updates[id(stmt)])
+            for term in [term for term in known if stmt.buffer in _read(term)]:
+                del known[term]
+            return (stmt,)
+
+        def keep(store: Store, update: Update) -> tuple[Stmt, ...]:
+            target, term = update.target, update.term
+            is_new = term not in known
+            if is_new:
+                known[term] = Buffer(self._names.fresh("terms"), (_BLOCK,), term.dtype)
+                arrays.append(known[term])
+            array = known[term]
+            at = index("sub", Var(block.var), block.begin)
+            var = self._names.fresh(block.var)
+            here = {block.var: Var(var)}
+            moved = dataclasses.replace(
+                target, indices=tuple(substitute(i, here) for i in target.indices)
+            )
+            value = Load(array.name, (substitute(at, here),), term.dtype)
+            op: BinaryOp = "sub" if update.is_negated else "add"
+            total = Binary(op, moved, value, term.dtype)
+            new = Store(store.buffer, moved.indices, total, location=store.location)
+            is_fixed = stride(target, block.var, self._buffers) == 0
+            kind: LoopKind = "reduction" if is_fixed else "parallel"
+            adding.append(For(var, block.begin, block.end, (new,), kind, location=block.location))
+            return (Store(array.name, (at,), term, location=store.location),) * is_new
+
+        terms = with_parts(block, body=kept(block.body), kind="parallel")
+        body: tuple[Stmt, ...] = (terms, *adding)
+        for array in arrays:
+            body = (Local(array, body, location=block.location),)
+        return body
+
+
+def _is_summed_as_it_is(dtype: str) -> bool:
+    return is_float(dtype) and dtype not in NARROW
+
+
+def _read(expr: Expr) -> set[str]:
+    return {load.buffer for load in loads(expr)}
+
+
+def _unconditional(body: tuple[Stmt, ...]) -> list[Store]:
+    """Returns the stores of a body that run in each iteration."""
+    found: list[Store] = []
+    for stmt in body:
+        if isinstance(stmt, Store):
+            found.append(stmt)
+        elif isinstance(stmt, Local):
+            found += _unconditional(stmt.body)
+    return found
+
+
+# Threads.
+
+
+def separate_rows(kernel: Kernel) -> Kernel:
+    """Returns the kernel with loops that add to rows beside their own in two sets of blocks."""
+    changed = rewrite_loops(kernel, _Separating(kernel).loop)
+    return kernel if changed is kernel else unique_names(simplify(changed))
+
+
+class _Separating:
+    def __init__(self, kernel: Kernel) -> None:
+        self._names = Names(kernel)
+        self._buffers = buffers_of(kernel)
+        self._costs = cost.NativeCosts(kernel)
+
+    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns what replaces a loop; None to look inside of it."""
+        if loop.kind == "parallel":
+            return (loop,)
+        trips = fixed_trips(loop)
+        if loop.kind != "reduction" or trips is None:
+            return None
+        span = self._span(loop)
+        seconds = self._costs.loop(loop, scope.ranges)
+        count = min(_MOST_BLOCKS, int(seconds / cost.BLOCK_SECONDS))
+        if span is None or count < 4:
+            return None
+        width = max(span, -(-trips // count))
+        return self._separated(loop, width, trips) if trips >= 4 * width else None
+
+    def _span(self, loop: For) -> int | None:
+        """Returns how many rows beside its own a loop writes; None if it writes other elements."""
+        own = {s.buffer.name for s in statements(loop.body) if isinstance(s, Local)}
+        written = stored_in(loop.body) - own
+        reach: dict[str, list[tuple[int | None, ...]]] = {name: [] for name in written}
+        for access in accesses_in(loop.body):
+            if access.buffer in reach:
+                reach[access.buffer].append(tuple(_offset(i, loop.var) for i in access.indices))
+        spans = []
+        for offsets in reach.values():
+            axes = [[o for o in axis if o is not None] for axis in zip(*offsets, strict=True)]
+            known = [max(axis) - min(axis) for axis in axes if axis and len(axis) == len(offsets)]
+            if not known:
+                return None
+            spans.append(min(known))
+        return max(spans, default=None)
+
+    def _separated(self, loop: For, width: int, trips: int) -> tuple[Stmt, ...]:
+        """Returns the loop over even and odd blocks."""
+        pairs = -(-trips // (2 * width))
+        parity, block = self._names.fresh("parity"), self._names.fresh(f"{loop.var}_block")
+        number = index("add", index("mul", Var(block), constant(2)), Var(parity))
+        begin = index("add", loop.begin, index("mul", number, constant(width)))
+        end = index("min", index("add", begin, constant(width)), loop.end)
+        part = with_parts(loop, begin=begin, end=end)
+        blocks = For(
+            block, constant(0), constant(pairs), (part,), "parallel", location=loop.location
+        )
+        return (For(parity, constant(0), constant(2), (blocks,), location=loop.location),)
+
+
+def _offset(expr: Expr, var: str) -> int | None:
+    """Returns c of an index that is var + c; None if it is something else."""
+    if coefficient(expr, var) != 1 or variables(expr) != {var}:
+        return None
+    low, high = range_of(substitute(expr, {var: constant(0)}), {})
+    return low if low == high else None
