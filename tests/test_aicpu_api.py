@@ -53,3 +53,44 @@ def test_headers_compile_as_cpp20(tmp_path: Path) -> None:
     source = tmp_path / "all.cc"
     source.write_text("".join(f'#include "{name}"\n' for name in reversed(NAMES)))
     compile_cpp("-fsyntax-only", "-std=c++20", str(source), *eigen_flags())
+
+
+LOOP = """
+#include "inc/ms_cpu_kernel.h"
+#include "utils/kernel_util.h"
+namespace { const char* const kAdd = "Add"; }
+class Add : public aicpu::CpuKernel {
+  uint32_t Compute(aicpu::CpuKernelContext& ctx) override {
+    CUST_KERNEL_HANDLE_ERROR(ctx, aicpu::NormalMathCheck(ctx), "[%s] check failed.", kAdd);
+    CUST_KERNEL_LOG_DEBUG(ctx, "%u inputs", ctx.GetInputsSize());
+    if (ctx.GetAttr("scale") != nullptr) return ctx.GetAttr("scale")->GetInt() != 1;
+    const auto* x = static_cast<const float*>(ctx.Input(0)->GetData());
+    const auto* y = static_cast<const float*>(ctx.Input(1)->GetData());
+    auto* sum = static_cast<float*>(ctx.Output(0)->GetData());
+    const int64_t count = ctx.Output(0)->NumElements();
+    for (int64_t i = 0; i < count; ++i) sum[i] = x[i] + y[i];
+    return 0;
+  }
+};
+REGISTER_MS_CPU_KERNEL(kAdd, Add);
+"""
+
+
+def test_checks_of_a_call_leave_a_kernels_loop_to_the_vectoriser(tmp_path: Path) -> None:
+    # An attribute of a function that a kernel calls, such as `cold`, changes how gcc sees the loop.
+    source = tmp_path / "add.cc"
+    source.write_text(LOOP)
+    line = 1 + LOOP[: LOOP.index("for (")].count("\n")
+    flags = [
+        "-std=c++17",
+        "-O3",
+        "-fPIC",
+        "-fopt-info-vec",
+        f"-I{HEADERS}",
+        "-c",
+        "-o",
+        "/dev/null",
+    ]
+    done = subprocess.run(["g++", *flags, str(source)], capture_output=True, text=True, check=True)
+    assert f"{source}:{line}:" in done.stderr
+    assert "loop vectorized" in done.stderr

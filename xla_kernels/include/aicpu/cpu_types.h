@@ -4,9 +4,10 @@
 
 #include <cstdint>
 
-// For what runs once in a call. Every source of kernels compiles these functions: for size, and
-// without copies in their callers, that takes a third of the time.
-#define MSOPS_AICPU_ONCE __attribute__((noinline, cold))
+// For what runs once in a call. Every source of kernels compiles these functions, without copies in
+// their callers faster. They are not `cold`: gcc would then take a kernel that calls one of them as
+// code that hardly ever runs, and leave its loops without vector instructions.
+#define MSOPS_AICPU_ONCE __attribute__((noinline))
 
 // What classes that kernels see were declared with; nothing here needs it.
 #ifndef AICPU_VISIBILITY

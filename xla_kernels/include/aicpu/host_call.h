@@ -69,12 +69,11 @@ class __attribute__((visibility("hidden"))) HostCall {
     return call ? call->host->wants_log(call->call, level) != 0 : level >= MSOPS_AICPU_ERROR;
   }
 
-  // Not inlined: a kernel is full of these.
-  __attribute__((noinline, cold, format(printf, 6, 7))) static void Log(const MsopsAicpuCall* call,
-                                                                        int level, const char* file,
-                                                                        int line,
-                                                                        const char* function,
-                                                                        const char* format, ...) {
+  // Not inlined: a kernel is full of these. Not cold: MSOPS_AICPU_ONCE says why.
+  __attribute__((noinline, format(printf, 6, 7))) static void Log(const MsopsAicpuCall* call,
+                                                                  int level, const char* file,
+                                                                  int line, const char* function,
+                                                                  const char* format, ...) {
     if (!WantsLog(call, level)) return;
     va_list values;
     va_start(values, format);
