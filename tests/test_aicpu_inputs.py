@@ -51,8 +51,15 @@ def kernel(body: str, head: str = "", inputs: int = 1, **options: object) -> mso
     )
 
 
-@pytest.mark.parametrize("size", [5, 100_000])
-@pytest.mark.parametrize("transform", [lambda op: op, jax.jit])
+@pytest.mark.parametrize(
+    ("transform", "size"),
+    [
+        (lambda op: op, 100_000),
+        (jax.jit, 5),
+        pytest.param(lambda op: op, 5, marks=pytest.mark.slow),
+        pytest.param(jax.jit, 100_000, marks=pytest.mark.slow),
+    ],
+)
 def test_arrays_that_a_kernel_writes_to_do_not_change(size: int, transform) -> None:
     sort = transform(kernel(SORT))
     values = np.random.default_rng(size).permutation(size).astype(np.float32)

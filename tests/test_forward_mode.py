@@ -141,7 +141,10 @@ EACH = [
 
 
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    "rule",
+    [pytest.param(rule, marks=pytest.mark.slow) if rule == "both" else rule for rule in RULES],
+)
 @pytest.mark.parametrize("case", EACH)
 def test_compiled_transformation_gives_what_the_twin_gives(
     case: Case, rule: str, transformation: str

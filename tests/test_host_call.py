@@ -86,7 +86,10 @@ def outcome(function: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("vmap", [None, "sequential", "expand_dims", "broadcast_all"])
+@pytest.mark.parametrize(
+    "vmap",
+    [None, "sequential", "expand_dims", pytest.param("broadcast_all", marks=pytest.mark.slow)],
+)
 def test_results_and_errors_are_those_of_the_callback(name: str, vmap: str | None) -> None:
     function, is_pair = FUNCTIONS[name]
     infer = (lambda x: (x, x)) if is_pair else first
