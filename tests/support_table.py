@@ -1,7 +1,7 @@
-"""The support table of docs/guides/kinds.md: what each func_type can do, found out by doing it.
+"""The tables of docs/guides/kinds.md: what each func_type can do and which dtypes it takes.
 
-``python tests/support_table.py`` writes the table into the page; test_support_table.py compares
-every cell with what happens now.
+``python tests/support_table.py`` finds out by doing it and writes the tables into the page;
+test_support_table.py compares every cell with what happens now.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from msops.errors import BackendError
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "kinds.md"
 START = "<!-- support table: written by tests/support_table.py -->\n"
 END = "<!-- end of support table -->"
+DTYPE_START = "<!-- dtype table: written by tests/support_table.py -->\n"
+DTYPE_END = "<!-- end of dtype table -->"
 
 X = jnp.array([1.0, 2.0, 4.0, 8.0])
 Y = X + 1
@@ -36,6 +38,23 @@ OPS: dict[str, Callable[..., Custom]] = {
     "akg": lambda **_: loops(multiply),
     "hybrid": lambda **_: loops(ops.kernel(multiply)),
     "tbe": lambda **_: tbe(lambda te, x, y: te.vmul(x, y)),
+}
+
+
+def copied(x):
+    y = output_tensor(x.shape, x.dtype)  # noqa: F821
+    for i in range(x.shape[0]):
+        y[i] = x[i]
+    return y
+
+
+# Kernels of one input, whose dtype the output has. Only the dtypes of a call are looked at.
+TAKERS: dict[str, Callable[[], Callable[[Any], Any]]] = {
+    "aot": lambda: aot("Copy"),
+    "pyfunc": lambda: Custom(np.negative, first, first),
+    "aicpu": lambda: lambda x: aicpu("Mul")(x, x),
+    "akg": lambda: loops(copied),
+    "hybrid": lambda: loops(ops.kernel(copied)),
 }
 
 
@@ -75,6 +94,17 @@ PROBES: dict[str, Callable[[Callable[..., Custom]], bool]] = {
     "export": _export,
 }
 
+DTYPES = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64",
+    "float16 bfloat16 float32 float64",
+    "complex64 complex128",
+    "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 "
+    "float8_e5m2fnuz float8_e8m0fnu",
+    "int4 uint4 int2 uint2 float4_e2m1fn",
+    "int1 uint1 float6_e2m3fn float6_e3m2fn",
+)
+"""Rows of the table of dtypes."""
+
 REFUSALS = (BackendError, TypeError)
 
 
@@ -84,6 +114,38 @@ def works(func_type: str, feature: str) -> bool:
         return PROBES[feature](OPS[func_type])
     except REFUSALS:
         return False
+
+
+def takes(func_type: str, dtype: str) -> bool:
+    """Returns whether a func_type takes arrays of a dtype, and returns them."""
+    struct = jax.ShapeDtypeStruct((4,), getattr(jnp, dtype if dtype != "bool" else "bool_"))
+    with jax.enable_x64(True):
+        try:
+            return jax.eval_shape(TAKERS[func_type](), struct).dtype == struct.dtype
+        except REFUSALS:
+            return False
+
+
+def dtype_table() -> str:
+    """Returns the table of dtypes in Markdown."""
+    lines = ["| dtypes | " + " | ".join(TAKERS) + " |", "|---" * (len(TAKERS) + 1) + "|"]
+    for row in DTYPES:
+        names = row.split()
+        cells = []
+        for func_type in TAKERS:
+            (taken,) = {takes(func_type, name) for name in names}
+            cells.append("yes" if taken else "no")
+        lines.append(f"| {', '.join(f'`{n}`' for n in names)} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def stated_dtypes() -> dict[tuple[str, str], bool]:
+    """Returns the page's table of dtypes: by func_type and dtype, whether it says yes."""
+    return {
+        (func_type, name.strip("`")): says_yes
+        for (names, func_type), says_yes in _read_table(DTYPE_START, DTYPE_END).items()
+        for name in names.split(", ")
+    }
 
 
 def table() -> str:
@@ -100,8 +162,12 @@ def table() -> str:
 
 def stated() -> dict[tuple[str, str], bool]:
     """Returns the page's table: by func_type and feature, whether it says yes."""
+    return _read_table(START, END)
+
+
+def _read_table(start: str, end: str) -> dict[tuple[str, str], bool]:
     text = PAGE.read_text()
-    rows = text[text.index(START) + len(START) : text.index(END)].strip().splitlines()
+    rows = text[text.index(start) + len(start) : text.index(end)].strip().splitlines()
     split = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
     header, _, *body = split
     return {
@@ -112,10 +178,13 @@ def stated() -> dict[tuple[str, str], bool]:
 
 
 def write() -> None:
-    """Writes the table into the page."""
+    """Writes the tables into the page."""
     text = PAGE.read_text()
-    pattern = re.escape(START) + ".*?" + re.escape(END)
-    PAGE.write_text(re.sub(pattern, lambda _: START + table() + END, text, flags=re.DOTALL))
+    for start, end, rows in ((START, END, table()), (DTYPE_START, DTYPE_END, dtype_table())):
+        pattern = re.escape(start) + ".*?" + re.escape(end)
+        replacement = start + rows + end
+        text = re.sub(pattern, lambda _, new=replacement: new, text, flags=re.DOTALL)
+    PAGE.write_text(text)
 
 
 if __name__ == "__main__":

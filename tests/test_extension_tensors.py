@@ -241,11 +241,11 @@ def test_arguments_of_the_other_byte_order(ops):
 )
 def test_arguments_of_other_dtypes_are_refused(ops, make):
     x = make()
-    with pytest.raises(ArgumentTypeError, match=r"expected for an argument one of bool, .*; got "):
+    with pytest.raises(ArgumentTypeError, match=r"for an argument .*one of bool, .*; got "):
         ops.describe(x)
     if isinstance(x, jax.Array):
         for refuses in (jax.jit(ops.describe), lambda x: ops.describe(ms.Tensor(x))):
-            with pytest.raises(ArgumentTypeError, match="expected for an argument one of"):
+            with pytest.raises(ArgumentTypeError, match=r"expected for an argument .*one of"):
                 refuses(x)
 
 

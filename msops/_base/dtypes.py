@@ -15,14 +15,15 @@ class DType:
 
     Attributes:
       name: numpy's name, also the text a kernel and op info see, e.g. ``"float32"``.
-      title: the name MindSpore prints, e.g. ``"Float32"``.
-      type_id: the number of MindSpore 2.7.2's ``TypeId``, which ``NameInferType`` returns.
+      title: the name MindSpore prints, e.g. ``"Float32"``; numpy's if MindSpore has no such dtype.
+      type_id: the number of MindSpore 2.7.2's ``TypeId``, which ``NameInferType`` returns; None if
+        it has none.
       dtype: the numpy dtype; the attribute is what makes ``np.dtype(ms.float32)`` work.
     """
 
     __slots__ = ("dtype", "name", "title", "type_id")
 
-    def __init__(self, name: str, title: str, type_id: int, dtype: Any):
+    def __init__(self, name: str, title: str, type_id: int | None, dtype: Any):
         self.name = name
         self.title = title
         self.type_id = type_id
@@ -45,7 +46,7 @@ class DType:
         return self.title
 
     def __repr__(self) -> str:
-        return f"msops.{self.name}"
+        return f"msops.{self.name}" if self.title != self.name else f"dtype({self.name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return as_dtype, (self.name,)
@@ -71,10 +72,32 @@ DTYPES = tuple(
         ("complex128", "Complex128", 52, np.complex128),
     )
 )
-BY_NAME = {row.name: row for row in DTYPES}
-BY_TYPE_ID = {row.type_id: row for row in DTYPES}
-_BY_DTYPE = {row.dtype: row for row in DTYPES}
-_BY_TITLE = {row.title: row for row in DTYPES}
+"""The dtypes that kernels of every func_type take."""
+
+NARROW_DTYPES = tuple(
+    DType(name, title, type_id, getattr(ml_dtypes, name))
+    for name, title, type_id in (
+        ("float8_e3m4", "float8_e3m4", None),
+        ("float8_e4m3", "float8_e4m3", None),
+        ("float8_e4m3b11fnuz", "float8_e4m3b11fnuz", None),
+        ("float8_e4m3fn", "Float8E4M3FN", 46),
+        ("float8_e4m3fnuz", "float8_e4m3fnuz", None),
+        ("float8_e5m2", "Float8E5M2", 47),
+        ("float8_e5m2fnuz", "float8_e5m2fnuz", None),
+        ("float8_e8m0fnu", "float8_e8m0fnu", None),
+        ("float4_e2m1fn", "float4_e2m1fn", None),
+        ("int4", "int4", None),
+        ("uint4", "uint4", None),
+        ("int2", "int2", None),
+        ("uint2", "uint2", None),
+    )
+)
+"""Those of ml_dtypes that XLA has arrays of, which aot kernels and Python functions take."""
+
+BY_NAME = {row.name: row for row in (*DTYPES, *NARROW_DTYPES)}
+BY_TYPE_ID = {row.type_id: row for row in BY_NAME.values() if row.type_id is not None}
+_BY_DTYPE = {row.dtype: row for row in BY_NAME.values()}
+_BY_TITLE = {row.title: row for row in BY_NAME.values()}
 
 
 def as_dtype(value: Any) -> DType:
@@ -113,3 +136,8 @@ def is_known(dtype: Any) -> bool:
     """Returns whether the dtype of an array, of either byte order, is in the table."""
     # JAX's random keys have a dtype that is none of numpy's.
     return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _BY_DTYPE
+
+
+def is_narrow(dtype: Any) -> bool:
+    """Returns whether the dtype of an array is one of `NARROW_DTYPES`."""
+    return is_known(dtype) and _BY_DTYPE[dtype.newbyteorder("=")] in NARROW_DTYPES

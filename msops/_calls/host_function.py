@@ -11,8 +11,11 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 
+from msops._base.dtypes import is_narrow
 from msops._base.kernel_errors import Failure
 from msops._op.request import Request
 from msops.errors import (
@@ -39,6 +42,7 @@ class HostFunction:
       function: the author's function.
       key: equal for functions that behave alike at every call.
       request: the call.
+      ports: how many inputs op info lists, 0 without op info; None for those of the request.
 
     Attributes:
       dtypes: of the inputs, then of the outputs.
@@ -47,7 +51,13 @@ class HostFunction:
       description: what else a call of it depends on, as text: the same in every process.
     """
 
-    def __init__(self, function: Callable[..., Any], key: Hashable, request: Request):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        key: Hashable,
+        request: Request,
+        ports: int | None = None,
+    ):
         call = request.call
         # The MindSpore face promises private copies, the JAX face read-only views.
         self._copies = request.options.writable is True or call.tensors
@@ -58,7 +68,8 @@ class HostFunction:
         self._narrows = call.tensors and not any(array.dtype in _WIDE for array in request.inputs)
         # A kernel that is called for a whole batch gets an array of them.
         self._numbers = () if call.batch else call.numbers
-        ports = len(request.infos[0].inputs) if request.infos else 0
+        if ports is None:
+            ports = len(request.infos[0].inputs) if request.infos else 0
         self._placed, self._named = _arrange(function, request.attributes, len(call.layout), ports)
         self._group = None if all(slot is None for slot in call.layout) else call.group
         self._pack, self._unpack = request.outputs.pack, request.outputs.unpack
@@ -67,6 +78,7 @@ class HostFunction:
             function, len(call.layout) + len(self._placed)
         )
         self.function = function
+        self.ports = ports
         self.dtypes = tuple(np.dtype(array.dtype) for array in (*request.inputs, *self._structs))
         names = ",".join(dtype.name for dtype in self.dtypes)
         self.description = (
@@ -391,9 +403,9 @@ def _name_in_code(dtype: np.dtype) -> str:
 
 def _holds(dtype: np.dtype, value: complex) -> bool:
     """Returns whether a Python number can be an entry of `dtype`; a float may be rounded."""
-    if isinstance(value, int) and dtype.kind in "iu":
-        bounds = np.iinfo(dtype)
-        return bool(bounds.min <= value <= bounds.max)
+    if jnp.issubdtype(dtype, jnp.integer):  # numpy takes a float for an int4
+        bounds = ml_dtypes.iinfo(dtype) if is_narrow(dtype) else np.iinfo(dtype)
+        return isinstance(value, int) and bool(bounds.min <= value <= bounds.max)
     if not np.can_cast(np.asarray(value).dtype, dtype, "same_kind"):
         return False
     with np.errstate(over="ignore"):

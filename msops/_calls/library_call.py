@@ -20,7 +20,7 @@ from msops import _toolchain
 from msops._base.dtypes import as_dtype
 from msops._calls.handlers import native_module, open_library, remember_library, reported
 from msops._op.process_call import ProcessCall
-from msops.errors import KernelError
+from msops.errors import InferenceTypeError, KernelError, explain
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +130,16 @@ def infer_type_ids(
 ) -> list[int]:
     """Returns the TypeId numbers that ``<symbol>InferType`` answers, one per output."""
     type_ids = [as_dtype(array.dtype).type_id for array in inputs]
+    if None in type_ids:
+        index = type_ids.index(None)
+        raise InferenceTypeError(
+            explain(
+                who,
+                f"expected for input {index} a dtype with a TypeId, as {call.kernel_name}InferType "
+                f"is asked; got {inputs[index].dtype}, which MindSpore does not have",
+                "Pass out_dtype, or out.",
+            )
+        )
     remember_library(call.library, who)
     with reported(KernelError, who, f"{call.kernel_name}InferType failed"):
         answer: list[int] = native_module().infer_type(

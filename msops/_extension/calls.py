@@ -26,6 +26,7 @@ from msops._op.inference import (
     HIGHEST_RANK,
     MOST_ENTRIES,
     refuse_64_bit,
+    refuse_narrow_dtype,
     refuse_unknown_dtype,
     require_numbers,
 )
@@ -172,6 +173,7 @@ def from_python(value: Any) -> Handle | None:
 
 def _check_argument(array: Any) -> None:
     refuse_unknown_dtype(array.dtype, "an argument", _WHO)
+    refuse_narrow_dtype(array.dtype, "an argument", _WHO, "an extension")
     if seam.is_tracer(array):
         seam.refuse_jet([array], _WHO)
         require_numbers(array.shape, "an argument", _WHO, "C++ reads shapes: call it on known ones")

@@ -4,7 +4,7 @@ Each function wraps one mechanism of JAX, so a new JAX needs changes in this pac
 `partitioning` is not imported here, because only programs over several devices need it.
 
 May import: no other room.
-Modules: division, ffi, lowering, partitioning, primitives, processes, values.
+Modules: division, ffi, lowering, partitioning, primitives, processes, sub_byte, values.
 """
 
 from msops._jax_seam.ffi import (
@@ -33,6 +33,9 @@ from msops._jax_seam.primitives import (
 from msops._jax_seam.processes import (
     ProcessStore,
 )
+from msops._jax_seam.sub_byte import (
+    byte_dtype,
+)
 from msops._jax_seam.values import (
     ARRAY_TYPE,
     array_of_memory,
@@ -55,6 +58,7 @@ __all__ = [
     "ProcessStore",
     "RunsForEffect",
     "array_of_memory",
+    "byte_dtype",
     "call_site",
     "custom_call",
     "devices_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import re
 import threading
@@ -15,6 +16,7 @@ from jax._src import xla_bridge as _xla_bridge
 from jaxlib import xla_client as _xla_client
 
 from msops._jax_seam.lowering import Lowering, OneDevice
+from msops._jax_seam.sub_byte import call_on_bytes
 
 # What XLA calls a platform when a custom call target is registered.
 _XLA_PLATFORM = {"cpu": "cpu", "cuda": "CUDA", "rocm": "ROCM"}
@@ -36,6 +38,8 @@ def custom_call(
 ) -> Sequence[Any]:
     """Lowers an equation to one XLA custom call with typed attributes, row-major operands.
 
+    Elements narrower than a byte are unpacked before the call, and packed behind it.
+
     Args:
       lowering: the equation.
       operands: the operands' values in the program.
@@ -53,7 +57,8 @@ def custom_call(
     rule = jax.ffi.ffi_lowering(
         target, has_side_effect=has_side_effect, operand_output_aliases=dict(aliases)
     )
-    return rule(lowering.context, *operands, **attributes, **_frame_attributes(lowering))
+    call = functools.partial(rule, **attributes, **_frame_attributes(lowering))
+    return call_on_bytes(lowering, call, operands)
 
 
 def hold_host_function(lowering: Lowering, function: Any) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from jax.export import is_symbolic_dim
 from jax.tree_util import PyTreeDef
 
-from msops._base.dtypes import BY_NAME, DType, as_dtype, is_known
+from msops._base.dtypes import BY_NAME, DTYPES, DType, as_dtype, is_known, is_narrow
 from msops._jax_seam import x64_enabled
 from msops._op.call import Call
 from msops._op.identity import ByValue
@@ -317,7 +317,7 @@ def refuse_64_bit(
 
 
 def refuse_unknown_dtype(dtype: Any, what: str, who: str) -> None:
-    """Raises when `dtype` is one of JAX that MindSpore does not have, such as int4."""
+    """Raises when `dtype` is one that kernels are not given, such as that of random keys."""
     if not is_known(dtype):
         raise ArgumentTypeError(
             explain(
@@ -325,6 +325,21 @@ def refuse_unknown_dtype(dtype: Any, what: str, who: str) -> None:
                 f"expected for {what} one of {', '.join(BY_NAME)}; got {dtype}",
                 "Cast it to one of these: integers by x.astype(jnp.int8), floats by "
                 "x.astype(jnp.bfloat16), random keys by jax.random.key_data(x).",
+            )
+        )
+
+
+def refuse_narrow_dtype(dtype: Any, what: str, who: str, taker: str) -> None:
+    """Raises when `dtype` is float8, or narrower than a byte, which `taker` does not take."""
+    if is_narrow(dtype):
+        cast = "jnp.int8" if "int" in dtype.name else "jnp.bfloat16"
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected for {what} a dtype that {taker} takes, one of "
+                f"{', '.join(row.name for row in DTYPES)}; got {dtype}",
+                f"Cast by x.astype({cast}), or write the kernel in C++ (func_type 'aot') or as a "
+                f"Python function (func_type 'pyfunc'), which take {dtype}.",
             )
         )
 

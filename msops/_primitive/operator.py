@@ -16,7 +16,7 @@ from msops._base.dtypes import as_dtype
 from msops._op.backend import Experimental, Trial
 from msops._op.call import Call
 from msops._op.definition import TARGETS, Definition
-from msops._op.inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit
+from msops._op.inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit, refuse_narrow_dtype
 from msops._op.request import Request
 from msops._op.traced import Traced
 from msops._op_info import OpInfo, bind_attributes, match
@@ -120,13 +120,22 @@ class Operator:
             inner, elements = call.unmapped(avals)
             one = dataclasses.replace(inner, batch=())
             element = [inner.element(aval) for aval in elements]
+        self._refuse_narrow(avals, "input")
         outputs = infer(definition.inference, call, element, ask_kernel, self.who)
+        self._refuse_narrow(outputs.structs, "output")
         if definition.options.sharding is not None:
             self.dimensions(one, element, outputs.structs)
         if definition.options.dynamic_outputs:
             outputs = outputs.with_sizes()
         axes = (*(size for size, _ in call.mapped), *call.batch)
         return outputs.batched(axes) if axes else outputs
+
+    def _refuse_narrow(self, arrays: Sequence[Any], what: str) -> None:
+        backend = self.definition.backend
+        if not backend.takes_narrow_dtypes:
+            for index, array in enumerate(arrays):
+                taker = f"func_type {backend.func_type!r}"
+                refuse_narrow_dtype(array.dtype, f"{what} {index}", self.who, taker)
 
     def request(self, call: Call, avals: Sequence[Any], platform: str, outputs: Outputs) -> Request:
         """Returns a call as the backend gets it."""

@@ -41,6 +41,8 @@ __all__ = [
     "double",
     "dtype_to_nptype",
     "dtype_to_pytype",
+    "float8_e4m3fn",
+    "float8_e5m2",
     "float16",
     "float32",
     "float64",
@@ -90,6 +92,8 @@ float16 = half = BY_NAME["float16"]
 float32 = single = BY_NAME["float32"]
 float64 = double = BY_NAME["float64"]
 bfloat16 = BY_NAME["bfloat16"]
+float8_e4m3fn = BY_NAME["float8_e4m3fn"]
+float8_e5m2 = BY_NAME["float8_e5m2"]
 complex64 = cfloat = BY_NAME["complex64"]
 complex128 = cdouble = BY_NAME["complex128"]
 
@@ -105,7 +109,7 @@ tensor_type = AbstractType("tensor", "Tensor")
 
 int_type = (int8, int16, int32, int64)
 uint_type = (uint8, uint16, uint32, uint64)
-float_type = (float16, float32, float64, bfloat16)
+float_type = (float16, float32, float64, bfloat16, float8_e4m3fn, float8_e5m2)
 complex_type = (complex64, complex128)
 number_type = (*int_type, *uint_type, *float_type, *complex_type)
 all_types = (bool_, *number_type)

@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
 from msops._calls.handlers import native_module
 from msops._calls.library_call import AicpuCall, AotCall, LibraryCall
@@ -303,7 +305,15 @@ def size_bytes(struct: Any) -> int:
 
 
 def _bytes_of(arrays: Sequence[np.ndarray]) -> list[bytes]:
-    return [np.ascontiguousarray(array).tobytes() for array in arrays]
+    return [np.ascontiguousarray(_as_kernels_see(array)).tobytes() for array in arrays]
+
+
+def _as_kernels_see(array: np.ndarray) -> np.ndarray:
+    """Returns an array with one byte for each element narrower than that, as XLA hands it over."""
+    dtype = seam.byte_dtype(array.dtype)
+    if dtype == array.dtype:
+        return array
+    return array.astype(dtype) if jnp.issubdtype(array.dtype, jnp.integer) else array.view(dtype)
 
 
 def _run_of(job: Job, seen: Mapping[str, Any], text: str) -> Run:

@@ -13,14 +13,35 @@ namespace {
 namespace ffi = xla::ffi;
 
 constexpr std::pair<const char*, ffi::DataType> kDtypes[] = {
-    {"bool", ffi::DataType::PRED},       {"int8", ffi::DataType::S8},
-    {"int16", ffi::DataType::S16},       {"int32", ffi::DataType::S32},
-    {"int64", ffi::DataType::S64},       {"uint8", ffi::DataType::U8},
-    {"uint16", ffi::DataType::U16},      {"uint32", ffi::DataType::U32},
-    {"uint64", ffi::DataType::U64},      {"float16", ffi::DataType::F16},
-    {"bfloat16", ffi::DataType::BF16},   {"float32", ffi::DataType::F32},
-    {"float64", ffi::DataType::F64},     {"complex64", ffi::DataType::C64},
+    {"bool", ffi::DataType::PRED},
+    {"int8", ffi::DataType::S8},
+    {"int16", ffi::DataType::S16},
+    {"int32", ffi::DataType::S32},
+    {"int64", ffi::DataType::S64},
+    {"uint8", ffi::DataType::U8},
+    {"uint16", ffi::DataType::U16},
+    {"uint32", ffi::DataType::U32},
+    {"uint64", ffi::DataType::U64},
+    {"float16", ffi::DataType::F16},
+    {"bfloat16", ffi::DataType::BF16},
+    {"float32", ffi::DataType::F32},
+    {"float64", ffi::DataType::F64},
+    {"complex64", ffi::DataType::C64},
     {"complex128", ffi::DataType::C128},
+    {"float8_e3m4", ffi::DataType::F8E3M4},
+    {"float8_e4m3", ffi::DataType::F8E4M3},
+    {"float8_e4m3b11fnuz", ffi::DataType::F8E4M3B11FNUZ},
+    {"float8_e4m3fn", ffi::DataType::F8E4M3FN},
+    {"float8_e4m3fnuz", ffi::DataType::F8E4M3FNUZ},
+    {"float8_e5m2", ffi::DataType::F8E5M2},
+    {"float8_e5m2fnuz", ffi::DataType::F8E5M2FNUZ},
+    {"float8_e8m0fnu", ffi::DataType::F8E8M0FNU},
+    // XLA packs these, and programs unpack them around the call: see sub_byte.py.
+    {"float4_e2m1fn", ffi::DataType::U8},
+    {"int4", ffi::DataType::S8},
+    {"uint4", ffi::DataType::U8},
+    {"int2", ffi::DataType::S8},
+    {"uint2", ffi::DataType::U8},
 };
 
 ffi::DataType FindDtype(const std::string& name, const std::string& who) {
