@@ -102,8 +102,13 @@ def run_document(text: str, folder: Path) -> int:
     it is a file, not run here; ``<!-- needs: nvcc -->``, of ``nvcc``, ``gpu`` and ``no gpu``, that
     it is only compiled where the machine does not have that.
     """
-    with np.printoptions():  # a document may set its own
-        return _run_blocks(list(blocks_of(text)), folder)
+    # Blocks import files that blocks before them are, as a script imports those beside it.
+    sys.path.insert(0, os.fspath(folder))
+    try:
+        with np.printoptions():  # a document may set its own
+            return _run_blocks(list(blocks_of(text)), folder)
+    finally:
+        sys.path.remove(os.fspath(folder))
 
 
 def _run_blocks(blocks: list[Block], folder: Path) -> int:

@@ -202,11 +202,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[MsopsError], str]] = {
         "the symbols too, or export one program per shape.",
     ),
     "a Python function": (
-        lambda: export(msops.Custom(np.sin, first, first), (3,)),
+        lambda: export(msops.Custom(lambda x: x, first, first), (3,)),
         BackendError,
-        "Custom 'sin' on CPU: a program that calls a Python function is being exported, and that "
-        "lives in this process alone.\nLeave the call out of what jax.export gets, or write the "
-        "kernel as func_type 'aot', 'akg', 'hybrid' or 'tbe'.",
+        "Custom '<lambda>' on CPU: a program that calls the Python function <lambda> is being "
+        "exported, which is a lambda, so another process cannot import it.\nDefine it by def at "
+        "the top of a module that the other process can import, or write the kernel as func_type "
+        "'aot', 'akg', 'hybrid' or 'tbe'.",
     ),
     "a round trip to the host": (
         lambda: export(aicpu("Mul"), (3,), (3,), platforms=["cuda"]),

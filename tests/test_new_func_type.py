@@ -56,7 +56,8 @@ class ExpressionBackend(OpaqueBackend):
         return x.shape if half == "shape" else x.dtype
 
     def call(self, kernel, request):
-        return PythonCall(request.op, HostFunction(kernel, kernel, request), request.aliases())
+        function = HostFunction(kernel, kernel, request)
+        return PythonCall(request.op, function, request.aliases(), request)
 
     def division(self, kernel, request):
         return "parts" if request.platform == "cpu" else "whole"

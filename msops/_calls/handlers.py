@@ -11,7 +11,7 @@ import functools
 import importlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -40,8 +40,8 @@ def export_checks() -> list[jax.export.DisabledSafetyCheck]:
 
     It takes a program with custom calls of others only if each is named among its
     ``disabled_checks``, as it cannot know that the call will be found and mean the same elsewhere.
-    That msops's do is what `register_ffi_targets` is for. Kernels that live in one process, pyfuncs
-    and C++ runners, are refused all the same.
+    That msops's do is what `register_ffi_targets` is for. What lives in one process, C++ runners
+    and Python functions that no other process can import, is refused all the same.
 
     Example:
       >>> import jax, jax.numpy as jnp, msops
@@ -59,7 +59,7 @@ def export_checks() -> list[jax.export.DisabledSafetyCheck]:
     return [jax.export.DisabledSafetyCheck.custom_call(target) for target in sorted(targets)]
 
 
-def register_ffi_targets(platform: str = "cpu") -> bool:
+def register_ffi_targets(platform: str = "cpu", modules: Iterable[str | ModuleType] = ()) -> bool:
     """Registers msops's custom call targets, for programs that were lowered elsewhere.
 
     Ops register what they need when they are lowered. A program that comes from another process
@@ -67,8 +67,12 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
     ``MSOPS_LIBRARY_PATH``, the folders in which the libraries of such programs are looked for by
     their content. It starts no backend.
 
+    A program may call Python functions of the modules that are named here, and of no others. The
+    code of such a function must be what it was when the program was exported.
+
     Args:
       platform: JAX's platform name: "cpu", "cuda" or "rocm".
+      modules: modules, or their names, which are imported here; those of earlier calls stay.
 
     Returns:
       Whether XLA has the targets now; False on a GPU platform whose backend has not started:
@@ -76,6 +80,7 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
 
     Raises:
       ArgumentValueError: `platform` is none of the three.
+      ArgumentTypeError: `modules` has something else.
 
     Example:
       >>> import msops
@@ -90,6 +95,12 @@ def register_ffi_targets(platform: str = "cpu") -> bool:
                 "Pass the platform the program was lowered for.",
             )
         )
+    # Here, as these modules import this one.
+    from msops._calls.exported_function import allow_modules
+    from msops._calls.python_call import serve_exported
+
+    allow_modules(modules)
+    serve_exported()
     for folder in config.library_path():
         for content, code in _toolchain.index_cubins(folder).items():
             native_module().register_cubin(content, code)

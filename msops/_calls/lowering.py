@@ -52,7 +52,7 @@ def lower_call(
         has_effect,
         bound.aliases,
         bound.keeps,
-        bound.calls_python,
+        bound.calls_python and bound.keeps is not None,
     )
 
 

@@ -3,8 +3,10 @@
 A program names a function by an id: the op's name, a digest of the function's code
 and of how it is called, and a number that distinguishes functions of equal code. It is the same in
 every process that lowers the same calls in the same order, so programs are equal there. A program
-that calls Python is not exported; JAX keeps it in its cache on disk from 0.12 on. In another
-process it is refused, unless that has the function, by lowering the same call.
+that calls Python is kept in JAX's cache on disk from 0.12 on. In another process it is
+refused, unless that has the function, by lowering the same call. An exported program has a
+description in the id's place, by which another process imports the function; see
+exported_function.py.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from msops import _jax_seam as seam
+from msops._calls import exported_function
 from msops._calls.handlers import native_module
 from msops._calls.host_function import HostFunction
-from msops._calls.process_objects import Ids, refuse_export, require_everywhere
+from msops._calls.process_objects import Ids, require_everywhere
 from msops._op.process_call import ProcessCall
+from msops._op.request import Request
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +35,7 @@ class PythonCall(ProcessCall):
       op: name of the op, for the messages of the handler.
       function: what to call; of a bound call, the equal function that has the id.
       aliases: pairs of an input and the output that takes over its buffer.
+      request: the call.
       id: what programs name the function by; empty before the call is bound.
     """
 
@@ -41,21 +46,25 @@ class PythonCall(ProcessCall):
     op: str
     function: HostFunction
     aliases: tuple[tuple[int, int], ...]
+    request: Request = dataclasses.field(compare=False)
     id: str = ""
+    is_exported: bool = False
 
     def bind(self, lowering: seam.Lowering, who: str) -> PythonCall:
         """Gives the function an id.
 
         Raises:
-          BackendError: the program is exported, or processes that run it together call different
-            functions.
+          BackendError: the program is exported, and another process cannot import the function; or
+            processes that run it together call different functions.
         """
         _serve()
+        if lowering.is_exported:
+            described = exported_function.describe(self.function, self.request, who)
+            return dataclasses.replace(self, id=described, is_exported=True)
         text = "\n".join([self.function.description, *_describe(self.function.function)])
-        refuse_export(lowering, self.what, who)
         name, function = _functions.identify(self.op, text, self.function)
         require_everywhere(lowering, name, "Python functions", who)
-        return PythonCall(self.op, function, self.aliases, name)
+        return dataclasses.replace(self, function=function, id=name)
 
     @property
     def identity(self) -> str:
@@ -67,9 +76,9 @@ class PythonCall(ProcessCall):
         return {"function": self.id}
 
     @property
-    def keeps(self) -> HostFunction:
-        """The function."""
-        return self.function
+    def keeps(self) -> HostFunction | None:
+        """The function; None of an exported program, which finds it by its name."""
+        return None if self.is_exported else self.function
 
 
 _functions: Ids[HostFunction] = Ids()
@@ -80,8 +89,17 @@ _WAIT_AT_EXIT_S = 10.0
 @functools.cache
 def _serve() -> None:
     """Has the handlers find functions here, and the end of Python wait for those that run."""
-    native_module().set_function_finder(_functions.get)
+    native_module().set_function_finder(_find)
     atexit.register(native_module().await_functions, _WAIT_AT_EXIT_S)
+
+
+def serve_exported() -> None:
+    """Has the handlers find the functions of programs that other processes exported."""
+    _serve()
+
+
+def _find(key: str) -> HostFunction | None:
+    return exported_function.find(key) if key.startswith("{") else _functions.get(key)
 
 
 def _describe(function: Callable[..., Any]) -> Iterator[str]:

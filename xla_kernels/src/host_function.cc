@@ -226,7 +226,7 @@ HostFunction::HostFunction(HostFunctionSpec spec) : spec_(std::move(spec)) {
     store_ = py::object(found.attr("store")).release().ptr();
   } catch (const py::error_already_set& error) {
     throw std::runtime_error(Explain(who, "its Python function cannot be looked up", {Text(error)},
-                                     "Lower the program again."));
+                                     "Correct that, or lower the program again."));
   }
 }
 

@@ -109,7 +109,7 @@ class PyfuncBackend(OpaqueBackend):
     def call(self, kernel: LiveFunction, request: Request) -> PythonCall:
         """Returns the function with all that the call says of how it is called."""
         function = HostFunction(kernel.function, kernel, request)
-        return PythonCall(request.op, function, function.inplace)
+        return PythonCall(request.op, function, function.inplace, request)
 
     def division(self, kernel: LiveFunction, request: Request) -> Division:
         """Returns "parts", unless JAX's callback runs, which is called with whole arrays."""

@@ -1,0 +1,255 @@
+"""Python functions that exported programs call, in processes that import them by name.
+
+Such a program names a module, a function of it, a digest of the function's code, and how it is
+called, as JSON. The process that loads it says by `register_ffi_targets(modules=)` which modules
+programs may call functions of. Nothing else is imported or called, whatever a program says.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import sys
+import textwrap
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.tree_util import PyTreeDef
+
+from msops._base.dtypes import as_dtype
+from msops._calls.host_function import HostFunction
+from msops._op.call import Call
+from msops._op.identity import find_at_name
+from msops._op.inference import Outputs
+from msops._op.request import Options, Request
+from msops.errors import ArgumentTypeError, BackendError, KernelError, explain
+
+_modules: dict[str, types.ModuleType] = {}
+_exported: dict[str, HostFunction] = {}
+
+
+def allow_modules(modules: Iterable[str | types.ModuleType]) -> None:
+    """Imports modules, and has loaded programs call functions of them.
+
+    Raises:
+      ArgumentTypeError: one is neither a module nor the name of one.
+    """
+    if isinstance(modules, str):
+        modules = [modules]
+    for module in modules:
+        if not isinstance(module, (str, types.ModuleType)) or not module:
+            raise ArgumentTypeError(
+                explain(
+                    "msops.register_ffi_targets",
+                    f"expected for modules a list of modules or of their names; got {module!r}",
+                    "Pass modules=['my_kernels'].",
+                )
+            )
+        found = importlib.import_module(module) if isinstance(module, str) else module
+        _modules[found.__name__] = found
+
+
+def describe(function: HostFunction, request: Request, who: str) -> str:
+    """Returns what an exported program says of a Python function, for `find`.
+
+    Raises:
+      BackendError: another process could not import the function, or not call it alike.
+    """
+    module, name = _place_of(function.function, who)
+    call, outputs = request.call, request.outputs
+    text = json.dumps(
+        {
+            "module": module,
+            "name": name,
+            "code": _digest(function.function),
+            "op": request.op,
+            "who": request.who,
+            "layout": [_slot(slot, who) for slot in call.layout],
+            "numbers": [] if call.batch else call.numbers,
+            "tensors": call.tensors,
+            "inputs": [array.dtype.name for array in request.inputs],
+            "outputs": [array.dtype.name for array in outputs.structs],
+            "is_tuple": outputs.is_tuple,
+            "has_sizes": outputs.has_sizes,
+            "tree": _slot(outputs.tree, who),
+            "attributes": [[name, _encode(value, who)] for name, value in request.attributes],
+            "ports": function.ports,
+            "writable": request.options.writable is True,
+            "inplace": request.options.inplace,
+        },
+        sort_keys=True,
+    )
+    _exported[text] = function
+    return text
+
+
+def find(text: str) -> HostFunction:
+    """Returns the function that an exported program describes.
+
+    Raises:
+      KernelError: its module is not allowed, or has no such function, or another one.
+    """
+    if text not in _exported:
+        _exported[text] = _read(json.loads(text))
+    return _exported[text]
+
+
+def _read(said: dict[str, Any]) -> HostFunction:
+    module, name = said["module"], said["name"]
+
+    def refused(problem: str, remedy: str) -> KernelError:
+        return KernelError(explain(said["who"], problem, remedy))
+
+    if module not in _modules:
+        raise refused(
+            f"the program calls the Python function {name} of module {module}, and this process "
+            "allows programs no functions of that module",
+            f"If you trust the program, call msops.register_ffi_targets(modules=[{module!r}]) "
+            "before it.",
+        )
+    function = find_at_name(module, name)
+    if not _is_at(function, module, name):
+        raise refused(
+            f"the program calls the Python function {name} of module {module}, which has no such "
+            "function",
+            "Provide the module as it was when the program was exported, or export it again.",
+        )
+    if _digest(function) != said["code"]:
+        raise refused(
+            f"the Python function {name} of module {module} is not the one that the program was "
+            "exported with: its code differs",
+            "Provide the module as it was when the program was exported, or export it again.",
+        )
+    call = Call(
+        tuple(_tree_of(slot) for slot in said["layout"]),
+        tensors=said["tensors"],
+        numbers=tuple(said["numbers"]),
+    )
+    # The arrays of each call bring their shapes.
+    inputs, outputs = (
+        tuple(jax.ShapeDtypeStruct((), as_dtype(dtype).dtype) for dtype in said[side])
+        for side in ("inputs", "outputs")
+    )
+    tree = _tree_of(said["tree"])
+    request = Request(
+        op=said["op"],
+        op_type="",
+        platform="cpu",
+        guarded=False,
+        infos=(),
+        call=call,
+        attributes=tuple((name, _decode(value)) for name, value in said["attributes"]),
+        prim_attrs=(),
+        inputs=inputs,
+        outputs=Outputs(outputs, said["is_tuple"], said["has_sizes"], tree),
+        options=Options(
+            writable=said["writable"], inplace=tuple((o, i) for o, i in said["inplace"])
+        ),
+        bind=_bind_nothing,
+        who=said["who"],
+    )
+    return HostFunction(function, function, request, said["ports"])
+
+
+def _bind_nothing(call: Call, arrays: Sequence[Any]) -> Sequence[Any]:
+    raise AssertionError("a loaded program binds no op")
+
+
+def _place_of(function: Callable[..., Any], who: str) -> tuple[str, str]:
+    """Returns the module and the name by which another process can import a function."""
+    name: str = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
+    module: str = getattr(function, "__module__", None) or ""
+    if isinstance(function, np.ufunc):
+        module = "numpy"
+    what = f"the Python function {name or type(function).__name__}"
+    if "<lambda>" in name:
+        reason = "which is a lambda"
+    elif "<locals>" in name:
+        reason = "which is defined inside another function"
+    elif module == "__main__":
+        reason = "which is defined in the program that runs (__main__)"
+    elif isinstance(function, functools.partial) or not isinstance(
+        function, (types.FunctionType, np.ufunc)
+    ):
+        what, reason = f"a {type(function).__name__}", "which is no function at a name of a module"
+    elif module not in sys.modules or find_at_name(module, name) is not function:
+        reason = f"which is not what module {module} has at that name"
+    else:
+        return module, name
+    raise BackendError(
+        explain(
+            who,
+            f"a program that calls {what} is being exported, {reason}, so another process cannot "
+            "import it",
+            "Define it by def at the top of a module that the other process can import, or write "
+            "the kernel as func_type 'aot', 'akg', 'hybrid' or 'tbe'.",
+        )
+    )
+
+
+def _is_at(function: Any, module: str, name: str) -> bool:
+    """Returns whether this is a function that the module defines; it may have imported others."""
+    if isinstance(function, np.ufunc):
+        return module == "numpy" and function.__name__ == name
+    return (
+        isinstance(function, types.FunctionType)
+        and function.__module__ == module
+        and function.__qualname__ == name
+    )
+
+
+def _digest(function: Callable[..., Any]) -> str:
+    """Returns a digest of a function's source, without comments; it is the same in each Python."""
+    if isinstance(function, np.ufunc):
+        text = f"{function.nin} {function.nout}"
+    else:
+        try:
+            text = ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))
+        except (OSError, SyntaxError):  # without a source
+            text = function.__code__.co_code.hex() + repr(function.__code__.co_names)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _slot(slot: int | PyTreeDef | None, who: str) -> Any:
+    """Returns an entry of a layout, or the structure of results, as JSON has it."""
+    if isinstance(slot, PyTreeDef):
+        return {"tree": _encode(jax.tree.unflatten(slot, range(slot.num_leaves)), who)}
+    return slot
+
+
+def _tree_of(said: Any) -> Any:
+    return jax.tree.structure(_decode(said["tree"])) if isinstance(said, dict) else said
+
+
+def _encode(value: Any, who: str) -> Any:
+    """Returns a value, or a tree of them, as JSON has it."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) in (tuple, list):
+        return {type(value).__name__: [_encode(item, who) for item in value]}
+    if type(value) is dict and all(type(key) in (str, int) for key in value):
+        return {"dict": [[key, _encode(item, who)] for key, item in value.items()]}
+    raise BackendError(
+        explain(
+            who,
+            "a program that calls a Python function with or for a "
+            f"{type(value).__name__} is being exported",
+            "Pass and return arrays in tuples, lists and dicts of str there.",
+        )
+    )
+
+
+def _decode(said: Any) -> Any:
+    if not isinstance(said, dict):
+        return said
+    ((kind, items),) = said.items()
+    if kind == "dict":
+        return {key: _decode(item) for key, item in items}
+    return (tuple if kind == "tuple" else list)(map(_decode, items))
