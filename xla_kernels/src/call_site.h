@@ -51,6 +51,11 @@ class CallSite {
   // Size of the one block that holds all workspaces, in bytes.
   size_t workspace_bytes() const { return workspace_bytes_; }
 
+  // Whether the kernel has left the ranks, shapes and dtypes that all its calls share as they were.
+  bool is_intact() const {
+    return table_ == CallTable(spec_.shapes, spec_.dtypes, parameter_count_);
+  }
+
   // Writes the workspaces' pointers into `parameters`, behind the inputs and outputs.
   void PlaceWorkspaces(char* block, void** parameters) const;
 

@@ -22,6 +22,11 @@ CallTable::CallTable(const std::vector<std::vector<int64_t>>& shapes,
   for (const auto& name : dtype_names_) dtypes_.push_back(name.c_str());
 }
 
+bool CallTable::operator==(const CallTable& other) const {
+  return ndims_ == other.ndims_ && padded_shapes_ == other.padded_shapes_ &&
+         dtype_names_ == other.dtype_names_;
+}
+
 std::vector<std::string> SplitNames(const std::string& text, char separator) {
   std::vector<std::string> names;
   for (size_t begin = 0; begin < text.size();) {

@@ -27,6 +27,9 @@ class CallTable {
   int64_t** shapes() { return shapes_.empty() ? nullptr : shapes_.data(); }
   const char** dtypes() { return dtypes_.empty() ? nullptr : dtypes_.data(); }
 
+  // Whether both say the same: a kernel can write to what it is given.
+  bool operator==(const CallTable& other) const;
+
  private:
   std::vector<std::vector<int64_t>> padded_shapes_;
   std::vector<std::string> dtype_names_;

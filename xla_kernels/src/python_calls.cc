@@ -16,6 +16,7 @@
 #include "call_site.h"
 #include "fault_report.h"
 #include "interleave.h"
+#include "message.h"
 #include "python_attributes.h"
 
 namespace msops {
@@ -26,6 +27,7 @@ namespace py = pybind11;
 using Addresses = std::vector<uintptr_t>;
 
 constexpr char kPlatform[] = "CPU";
+constexpr int kPoison = 0xA4;
 
 constexpr char kRunText[] =
     "Calls the kernel so often on inputs, outputs and workspaces at these addresses; returns after "
@@ -94,6 +96,10 @@ int Repeat(int repeats, const std::vector<void*>& pointers, const Expected& expe
   const py::gil_scoped_release released;
   int differing = 0;
   for (int i = 0; i < repeats; ++i) {
+    // What a call writes after its return is missing; what it does not write, the last one did.
+    for (const auto& [position, bytes] : expected) {
+      std::memset(pointers[position], kPoison, bytes.size());
+    }
     call();
     differing += std::any_of(expected.begin(), expected.end(), [&](const auto& output) {
       return std::memcmp(pointers[output.first], output.second.data(), output.second.size()) != 0;
@@ -103,8 +109,18 @@ int Repeat(int repeats, const std::vector<void*>& pointers, const Expected& expe
 }
 
 int RunAot(CallSite& site, const Addresses& addresses, int repeats, const Expected& expected) {
-  std::vector<void*> pointers = Pointers(addresses, site.parameter_count());
-  return Repeat(repeats, pointers, expected, [&] { site.Run(pointers.data(), nullptr); });
+  const std::vector<void*> pointers = Pointers(addresses, site.parameter_count());
+  // A kernel may use the array of pointers as it likes: each call of a program has its own.
+  std::vector<void*> own(pointers.size());
+  const int differing = Repeat(repeats, pointers, expected, [&] {
+    std::copy(pointers.begin(), pointers.end(), own.begin());
+    site.Run(own.data(), nullptr);
+  });
+  if (!site.is_intact()) {
+    throw std::runtime_error(Explain(site.Who(), "kernel wrote to its ndims, shapes or dtypes", {},
+                                     "They are those of later calls, too: write to copies."));
+  }
+  return differing;
 }
 
 int RunAicpu(AicpuCall& call, const Addresses& addresses, int repeats, const Expected& expected) {
