@@ -187,6 +187,8 @@ def _run_until_crash(
             crash = Crash(ended, "after it had returned, in a thread of its own", False, text)
             return [*runs[:-1], Run(crash=crash, text=text)]
         crash = _crash_of(jobs[len(runs)], layout, folder / "fault", ended, text)
+        if runs and crash.place == "in the kernel's Init":
+            crash = dataclasses.replace(crash, place="between two calls, or in the kernel's Init")
         return [*runs, Run(crash=crash, text=text)]
 
 
@@ -318,19 +320,11 @@ def _as_kernels_see(array: np.ndarray) -> np.ndarray:
 
 def _run_of(job: Job, seen: Mapping[str, Any], text: str) -> Run:
     if "calls" in seen:
-        settings = [
-            f"{name}: {before!r} before, {after!r} after"
-            for name, (before, after) in seen.get("settings", {}).items()
-        ]
-        growth = [
-            f"{name}: {count} more after {seen['calls']} calls"
-            for name, count in seen.get("growth", {}).items()
-        ]
         return Run(
             error=seen["error"] or "",
             calls=seen["calls"],
             differing=seen["differing"],
-            left=(*settings, *growth),
+            left=tuple(seen.get("left", ())),
             text=text,
         )
     return Run(
@@ -397,7 +391,9 @@ def _crash_of(
 ) -> Crash:
     record = fault.read_bytes() if fault.exists() else b""
     if len(record) < _FAULT.size or not layout:
-        return Crash(ended, "" if layout else "in the kernel's Init", False, text)
+        # On threads there are two layouts, and no event names them.
+        before = not layout and job.other_inputs is None
+        return Crash(ended, "in the kernel's Init" if before else "", False, text)
     _, code, address, access = _FAULT.unpack(record[: _FAULT.size])
     if ended not in ("SIGSEGV", "SIGBUS"):
         return Crash(ended, "", False, text)

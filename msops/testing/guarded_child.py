@@ -15,17 +15,21 @@ that keeps the poison of two runs with unlike poisons has never been written.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import importlib.machinery
 import importlib.util
+import itertools
 import mmap
 import os
 import pickle
+import resource
 import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 _PAGE = mmap.PAGESIZE
@@ -53,6 +57,7 @@ _libm = ctypes.CDLL("libm.so.6")
 
 # Calls of one kernel in a row, or as many as this time lets.
 _IN_A_ROW, _IN_A_ROW_S = 200, 1.0
+_PAGES = "pages of address space"
 
 
 class GuardedBuffer:
@@ -133,7 +138,7 @@ class ChildFrame:
     """The memory of one call: inputs, poisoned outputs, poisoned workspaces."""
 
     def __init__(self, kernel: Any, job: Mapping[str, Any], inputs: Sequence[bytes]):
-        self._kernel, self._inputs = kernel, inputs
+        self._kernel, self._inputs, self._has_aliases = kernel, inputs, bool(job["aliases"])
         self.buffers: list[Any] = []
 
         def add(size: int) -> Any:
@@ -183,10 +188,14 @@ class ChildFrame:
         }
 
     def repeat(self, calls: int, expected: Sequence[bytes] = ()) -> int:
-        """Calls the kernel so often; returns after how many calls an output was unlike."""
+        """Calls the kernel so often; returns after how many calls an output was unlike.
+
+        Outputs are poisoned before each; but none that is an input, too.
+        """
         addresses = [buffer.address for buffer in self.buffers]
+        compared = () if self._has_aliases else expected
         first = len(self._inputs)
-        return self._kernel.run(addresses, calls, list(enumerate(expected, first)))
+        return self._kernel.run(addresses, calls, list(enumerate(compared, first)))
 
     def free(self) -> None:
         """Gives the memory back."""
@@ -237,14 +246,19 @@ def run_on_threads(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dic
     return {"calls": made, "differing": differing, "error": errors[0] if errors else None}
 
 
-def run_in_a_row(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dict[str, Any]:
-    """Runs a kernel many times on one memory; returns what differed, and what it left behind."""
+def run_in_a_row(
+    settings: Mapping[str, Any], kernel: Any, job: Mapping[str, Any], events: BinaryIO
+) -> dict[str, Any]:
+    """Runs a kernel many times on one memory; returns what differed, and what it left behind.
+
+    Args:
+      settings: those that the process had before any call.
+    """
     frame = ChildFrame(kernel, job, job["inputs"])
     emit(events, "layout", [(buffer.address, buffer.size) for buffer in frame.buffers])
-    settings = process_settings()
     seen = frame.run()
     emit(events, "step", None)
-    made, differing, error, growth = 1, 0, seen["error"], []
+    made, half, differing, error, growth = 1, 0, 0, seen["error"], []
     try:
         start_s = time.perf_counter()
         frame.repeat(_TIMED_CALLS)
@@ -260,53 +274,93 @@ def run_in_a_row(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dict[
             growth.append({name: count - before[name] for name, count in after.items()})
     except RuntimeError as raised:
         error = str(raised)
-    changed = {
-        name: (before, after)
-        for (name, before), after in zip(settings.items(), process_settings().values(), strict=True)
-        if before != after
-    }
-    # What grows by each call grows in both halves; a cache that fills does not.
+    left = [*changed_settings(settings), *growth_lines(growth, half, made)]
+    frame.free()
+    return {"calls": made, "differing": differing, "error": error, "left": left}
+
+
+def changed_settings(before: Mapping[str, Any]) -> list[str]:
+    """Reports what of a process's settings is no longer what it was, a line each."""
+    after = process_settings()
+    return [
+        f"{name}: {before.get(name)!r} before, {after.get(name)!r} after"
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    ]
+
+
+def growth_lines(growth: Sequence[Mapping[str, int]], half: int, calls: int) -> list[str]:
+    """Reports what grew by each call, and so in both halves of them; a cache that fills does not.
+
+    Memory of the heap takes pages, so pages are named only where it did not grow.
+    """
     grown = {
         name: sum(part[name] for part in growth)
         for name in (growth[0] if len(growth) == 2 else ())
         if all(part[name] >= half for part in growth)
     }
-    frame.free()
-    return {
-        "calls": made,
-        "differing": differing,
-        "error": error,
-        "settings": changed,
-        "growth": grown,
-    }
+    if len(grown) > 1:
+        grown.pop(_PAGES, None)
+    return [f"{name}: {count} more after {calls} calls" for name, count in grown.items()]
 
 
 def process_settings() -> dict[str, Any]:
     """Returns what a kernel may change of its process, and should leave."""
-    environment = (ctypes.c_uint32 * 64)()
-    _libm.fegetenv(environment)
     mask = os.umask(0o77)
     os.umask(mask)
     settings = {
         "the rounding mode": _libm.fegetround(),
+        "the floating point errors that trap": _libm.fegetexcept(),
         "the working directory": os.getcwd(),
         "the umask": oct(mask),
         "the locale": _libc.setlocale(6, None),
-        "a handler of SIGFPE or SIGINT": [
-            _handler_of(number) for number in (signal.SIGFPE, signal.SIGINT)
-        ],
+        "the blocked signals": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+        "the timer": signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0),
+        "the processors that the thread may use": sorted(os.sched_getaffinity(0)),
+        "the priority": os.getpriority(os.PRIO_PROCESS, 0),
+        "the child processes": _children(),
     }
+    for number, name in enumerate(("input", "output", "error")):
+        try:
+            settings[f"standard {name}"] = os.readlink(f"/proc/self/fd/{number}")
+        except OSError:
+            settings[f"standard {name}"] = "closed"
+    for name in dir(resource):
+        if name.startswith("RLIMIT_"):
+            settings[f"the limit {name}"] = resource.getrlimit(getattr(resource, name))
+    for number in signal.valid_signals():
+        settings[f"the handler of {getattr(number, 'name', number)}"] = _handler_of(number)
+    for entry in itertools.takewhile(bool, _environment()):
+        name, _, value = entry.decode(errors="replace").partition("=")
+        settings[f"the environment variable {name}"] = value
     if os.uname().machine == "x86_64":
         # MXCSR is the last word of glibc's fenv_t: flush-to-zero, denormals-are-zero.
-        settings["flushing of subnormals to zero"] = environment[7] & 0x8040
+        state = (ctypes.c_uint32 * 64)()
+        _libm.fegetenv(state)
+        settings["flushing of subnormals to zero"] = state[7] & 0x8040
     return settings
 
 
-def _handler_of(number: int) -> bytes:
+def _environment() -> Any:
+    """Returns the process's variables, which Python's own copy need not know."""
+    return ctypes.POINTER(ctypes.c_char_p).in_dll(_libc, "environ") or ()
+
+
+def _children() -> int:
+    """Returns how many processes this one has started that run, or that nobody has waited for."""
+    count = 0
+    with contextlib.suppress(OSError):  # a thread may end meanwhile, and not every system has this
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children") as children:
+                count += len(children.read().split())
+    return count
+
+
+def _handler_of(number: int) -> str:
     """Returns the handler that the process has, which Python need not have set."""
-    action = ctypes.create_string_buffer(256)
+    action = (ctypes.c_size_t * 32)()
     _libc.sigaction(number, None, action)
-    return action.raw[: ctypes.sizeof(ctypes.c_void_p)]
+    return {0: "default", 1: "ignored"}.get(action[0], hex(action[0]))
 
 
 def process_resources() -> dict[str, int]:
@@ -315,6 +369,8 @@ def process_resources() -> dict[str, int]:
         name: len(os.listdir(f"/proc/self/{folder}"))
         for name, folder in (("open files", "fd"), ("threads", "task"))
     }
+    with open("/proc/self/statm") as sizes:
+        resources[_PAGES] = int(sizes.read().split()[0])
     if hasattr(_libc, "mallinfo2"):
         _libc.mallinfo2.restype = _Heap
         heap = _libc.mallinfo2()
@@ -411,6 +467,7 @@ def main(arguments: Sequence[str]) -> None:
         native.nap_on_signal(signal.SIGALRM)
         if watched:
             native.report_faults(fault.fileno())
+        settings: dict[str, Any] = {}
         for job in jobs:
             emit(events, "start", None)
             try:
@@ -418,10 +475,12 @@ def main(arguments: Sequence[str]) -> None:
             except RuntimeError as raised:
                 emit(events, "refused", str(raised))
                 continue
+            settings = settings or process_settings()
+            run: Callable[[Any, Mapping[str, Any], BinaryIO], dict[str, Any]] = run_once
             if job["other_inputs"] is not None:
                 run = run_on_threads
-            else:
-                run = run_in_a_row if job["in_a_row"] else run_once
+            elif job["in_a_row"]:
+                run = functools.partial(run_in_a_row, settings)
             emit(events, "done", run(kernel, job, events))
     os._exit(0)  # what the kernel's library does at exit is not checked, and may hang
 

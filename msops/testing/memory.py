@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from msops.testing.bounds import AccessBounds, crash_line, find_bounds
@@ -31,6 +32,7 @@ class Runs:
       back: in a library, buffers are aligned to 64 bytes, and end at a guard page but for what that
         leaves; `again` is the same once more.
       front: buffers begin at a guard page, and are poisoned otherwise.
+      subject: the op.
     """
 
     kernel: str
@@ -40,6 +42,14 @@ class Runs:
     back: Run
     front: Run
     again: Run
+    subject: Subject
+
+    @functools.cached_property
+    def in_a_row(self) -> Run:
+        """Many calls on the same inputs."""
+        function = self.subject.host_function()
+        assert function is not None
+        return self.subject.call_in_a_row(function)
 
     @property
     def is_complete(self) -> bool:
@@ -53,12 +63,10 @@ class GuardedRuns(Runs):
     """The runs of a kernel in a library; those that only some checks need are made for them.
 
     Attributes:
-      subject: the op.
       job: what `back` is a run of.
       locked: the run whose inputs cannot be written; None if outputs lie in them.
     """
 
-    subject: Subject
     job: Job
     locked: Run | None
 
@@ -69,53 +77,71 @@ class GuardedRuns(Runs):
         return bounds
 
     @functools.cached_property
+    def elsewhere(self) -> tuple[Run, Run, Run]:
+        """Buffers at odd multiples of 64 bytes, and of 16, and many calls on the same memory.
+
+        XLA asks 16 bytes of no kernel: one that does not end there is no worse for it.
+        """
+        jobs = [
+            dataclasses.replace(self.job, placement="odd 64"),
+            dataclasses.replace(self.job, in_a_row=True),
+            dataclasses.replace(self.job, placement="odd 16"),
+        ]
+        try:
+            at_64, in_a_row, at_16 = run_jobs(jobs)
+        except HangError:
+            at_64, in_a_row = run_jobs(jobs[:2])
+            at_16 = Run(error="the kernel does not end")
+        return at_64, at_16, in_a_row
+
+    @property
     def at_64(self) -> Run:
         """The run whose buffers begin at odd multiples of 64 bytes."""
-        (run,) = run_jobs([dataclasses.replace(self.job, placement="odd 64")])
-        return run
+        return self.elsewhere[0]
 
-    @functools.cached_property
+    @property
     def at_16(self) -> Run:
-        """The run whose buffers begin at odd multiples of 16 bytes, which XLA asks of no kernel."""
-        try:
-            (run,) = run_jobs([dataclasses.replace(self.job, placement="odd 16")])
-        except HangError:
-            return Run(error="the kernel does not end")
-        return run
+        """The run whose buffers begin at odd multiples of 16 bytes."""
+        return self.elsewhere[1]
+
+    @property
+    def in_a_row(self) -> Run:
+        """Many calls on the same memory."""
+        return self.elsewhere[2]
 
     @functools.cached_property
     def threads(self) -> Run:
         """The kernel on two threads at once; nothing if it does not take unlike inputs."""
-        others = tuple(map(rolled, self.subject.flat))
-        # The kernel may not take values that are made up here.
-        if not self.subject.stands([others]):
+        others = self.subject.unlike
+        if others is None:
             return Run()
         (run,) = run_jobs([dataclasses.replace(self.job, other_inputs=others)])
         return run
 
     @functools.cached_property
-    def in_a_row(self) -> Run:
-        """Many calls on the same memory."""
-        (run,) = run_jobs([dataclasses.replace(self.job, in_a_row=True)])
-        return run
+    def on_checked_heap(self) -> tuple[Run, Run]:
+        """One call, and many, on a heap that glibc checks, whose size it then does not count.
 
-    @functools.cached_property
-    def on_checked_heap(self) -> Run:
-        """The same with a heap that glibc checks, whose size it then does not count."""
+        What it gives and takes back there, it fills.
+        """
         environment = _checked_heap()
         if not environment:
-            return self.in_a_row
-        (run,) = run_jobs([dataclasses.replace(self.job, in_a_row=True)], environment)
-        return run
+            return self.back, self.in_a_row
+        once, in_a_row = run_jobs(
+            [self.job, dataclasses.replace(self.job, in_a_row=True)], environment
+        )
+        return once, in_a_row
 
     @functools.cached_property
     def after_others(self) -> Run:
         """The run in a process in which the kernel has run before, on other values and sizes."""
         flat = self.subject.flat
         extents = {n for array in flat for n in array.shape if n > 1}
+        smaller, larger = ({n: n + step for n in extents} for step in (-1, 1))
         cases = [
-            tuple(resized(rolled(array), {n: n + 1 for n in extents}) for array in flat),
-            tuple(resized(rolled(array), {n: n - 1 for n in extents}) for array in flat),
+            tuple(resized(_scaled(array), smaller) for array in flat),
+            tuple(resized(rolled(array), smaller) for array in flat),
+            tuple(resized(rolled(array), larger) for array in flat),
             tuple(map(rolled, flat)),
         ]
         # The first that the op takes sets what a kernel keeps.
@@ -134,11 +160,13 @@ class GuardedRuns(Runs):
         on the same page.
         """
         alone = (self.back, self.front, self.again, self.at_64)
-        runs = (*alone, self.threads, self.in_a_row, self.on_checked_heap)
+        runs = (*alone, self.threads, self.in_a_row, *self.on_checked_heap)
         if any(run.crash for run in runs):
             return f"kernel {self.kernel} crashes"
         if any(run.damage for run in runs):
             return f"kernel {self.kernel} writes outside its buffers"
+        if self.in_a_row.left:
+            return f"kernel {self.kernel} changes the process that it runs in"
         return ""
 
 
@@ -149,7 +177,15 @@ def _checked_heap() -> dict[str, str]:
     checker = Path(libc).with_name("libc_malloc_debug.so.0") if libc else None
     if checker is None or not checker.exists():
         return {}
-    return {"LD_PRELOAD": str(checker), "MALLOC_CHECK_": "3"}
+    return {"LD_PRELOAD": str(checker), "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165"}
+
+
+def _scaled(array: np.ndarray) -> np.ndarray:
+    """Returns unlike values in other places; integers, which may be indices, stay."""
+    unlike = rolled(array)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        return unlike
+    return (unlike * array.dtype.type(2) + array.dtype.type(1)).astype(array.dtype)
 
 
 def run_on_guarded_memory(subject: Subject) -> GuardedRuns | None:
@@ -194,6 +230,7 @@ def run_in_python(subject: Subject) -> Runs | None:
         back=back,
         front=front,
         again=again,
+        subject=subject,
     )
 
 
@@ -242,6 +279,13 @@ def check_written(runs: Runs) -> Finding:
     if not runs.is_complete:
         return skipped(check, "the kernel does not end with 0")
     lines = unwritten_lines(runs.outputs, runs.back, runs.front, runs.aliased)
+    if not lines and (lines := _no_bool_lines(runs)):
+        return failed(
+            check,
+            f"kernel {runs.kernel} writes bytes to a bool that are neither 0 nor 1",
+            lines,
+            "Write bool, or x != 0: what reads such a byte may take it for true or for false.",
+        )
     if lines:
         return failed(
             check,
@@ -258,7 +302,8 @@ def check_inputs(runs: Runs) -> Finding:
     changed = unique([*runs.back.changed, *runs.front.changed])
     if not changed and isinstance(runs, GuardedRuns) and runs.is_complete and runs.locked:
         crash = runs.locked.crash
-        changed = [f"{crash.place}, where the old value was back at the end"] if crash else []
+        restored = "where the old value was back at the end"
+        changed = [f"{crash.place}, {restored}"] if crash and _writes_input(runs.locked) else []
     if changed:
         return failed(
             check,
@@ -276,6 +321,14 @@ def check_repeatable(runs: Runs) -> Finding:
     check = "repeatable"
     if runs.is_stateful:
         return skipped(check, "the op is stateful")
+    if not runs.back.error and (lines := _later_ends(runs)):
+        return failed(
+            check,
+            f"kernel {runs.kernel} does not end with 0 when it is called again",
+            lines,
+            "Look for a write beyond memory that it allocated, a second free, and static variables "
+            "that the first call sets.",
+        )
     if not runs.is_complete:
         return skipped(check, "the kernel does not end with 0")
     lines = difference_lines(runs.outputs, runs.back, runs.again)
@@ -305,6 +358,23 @@ def check_repeatable(runs: Runs) -> Finding:
             "Write outputs and workspaces before reading them, and read no input beyond its end.",
         )
     return passed(check, "same bytes twice, and over other memory")
+
+
+def _later_ends(runs: Runs) -> list[str]:
+    """Reports how a call ended behind one that ended well, on the same memory or on such that
+    cannot be written.
+    """
+    if runs.back.crash or runs.front.crash:
+        return []
+    locked = runs.locked if isinstance(runs, GuardedRuns) else None
+    later = [runs.again] if locked is None or _writes_input(locked) else [runs.again, locked]
+    crashes = [crash_line(run.crash) for run in later if run.crash]
+    return unique([*crashes, *(line for run in later for line in run.error.splitlines())])
+
+
+def _writes_input(run: Run) -> bool:
+    """Returns whether a run crashed where it wrote to an input."""
+    return run.crash is not None and run.crash.edge.startswith("write of input")
 
 
 def check_alignment(runs: GuardedRuns) -> Finding:
@@ -339,7 +409,7 @@ def _misaligned_lines(runs: GuardedRuns, run: Run) -> list[str]:
     return [*run.damage, *difference_lines(runs.outputs, runs.back, run)]
 
 
-def check_many_calls(runs: GuardedRuns) -> Finding:
+def check_many_calls(runs: Runs) -> Finding:
     """Checks that a kernel that is called often computes the same, and leaves its process alone."""
     check = "many calls"
     if runs.aliased:
@@ -350,9 +420,8 @@ def check_many_calls(runs: GuardedRuns) -> Finding:
     lines = list(run.left)
     if run.crash:
         lines.append(crash_line(run.crash))
-    elif runs.on_checked_heap.crash:
-        ended = runs.on_checked_heap.crash.signal
-        lines.append(f"{ended} where glibc checks the heap: a write beyond what was allocated")
+    elif isinstance(runs, GuardedRuns):
+        lines += _heap_lines(runs)
     if run.error:
         lines += [f"after {run.calls} calls:", *run.error.splitlines()]
     if run.differing and not runs.is_stateful:
@@ -366,6 +435,20 @@ def check_many_calls(runs: GuardedRuns) -> Finding:
             "nothing in static variables.",
         )
     return passed(check, f"{run.calls} calls: same bytes, and nothing left in the process")
+
+
+def _heap_lines(runs: GuardedRuns) -> list[str]:
+    """Reports what a kernel does to a heap that glibc checks."""
+    once, in_a_row = runs.on_checked_heap
+    crash = once.crash or in_a_row.crash
+    if crash:
+        what = "a write outside of what was allocated or after its free, or a second free"
+        return [f"{crash.signal} where glibc checks the heap: {what}"]
+    if once.error or runs.is_stateful:
+        return []
+    what = "glibc fills what it allocates and frees: a read before a write, or after free"
+    lines = difference_lines(runs.outputs, runs.back, once)
+    return [f"other results where {what}", *lines] if lines else []
 
 
 def check_threads(runs: GuardedRuns) -> Finding:
@@ -428,6 +511,17 @@ def unwritten_lines(
         elements = np.flatnonzero(kept.reshape(-1, struct.dtype.itemsize).any(1))
         if elements.size:
             lines.append(_places("output", index, struct, elements, "not written"))
+    return lines
+
+
+def _no_bool_lines(runs: Runs) -> list[str]:
+    """Reports which elements of outputs of dtype bool are no bool."""
+    lines = []
+    for index, struct in enumerate(runs.outputs):
+        if struct.dtype == bool:
+            elements = np.flatnonzero(np.frombuffer(runs.back.outputs[index], np.uint8) > 1)
+            if elements.size:
+                lines.append(_places("output", index, struct, elements, "neither 0 nor 1"))
     return lines
 
 

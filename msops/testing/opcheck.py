@@ -26,7 +26,10 @@ _MEMORY_CHECKS: dict[str, Callable[[Any], Finding]] = {
     "many calls": memory.check_many_calls,
     "two threads": memory.check_threads,
 }
-_CHECKS_IN_PYTHON = ("return code", "outputs written", "inputs unchanged", "repeatable")
+_CHECKS_IN_PYTHON = (
+    *("return code", "outputs written", "inputs unchanged", "repeatable"),
+    "many calls",
+)
 # These run a kernel in a library on guarded memory, too, and the op itself only if it is safe.
 _GUARDED_CHECKS: dict[str, Callable[[Subject, bool], Finding]] = {
     "sizes": sizes.check_sizes,
@@ -60,11 +63,13 @@ _CAUSES: dict[str, tuple[str, ...]] = {
     "outputs written": ("memory bounds",),
     "repeatable": ("memory bounds", "outputs written"),
     "many calls": (*_RESULTS, "alignment"),
-    "sizes": _RESULTS,
-    "refusals": _RESULTS,
+    "two threads": (*_RESULTS, "many calls"),
+    "sizes": (*_RESULTS, "many calls"),
+    "values": ("many calls", "sizes"),
+    "refusals": (*_RESULTS, "many calls", "sizes"),
     "eager and jit": (*_RESULTS, "two threads"),
     "gradient": (*_RESULTS, "eager and jit"),
-    "vmap": (*_RESULTS, "eager and jit"),
+    "vmap": (*_RESULTS, "two threads", "eager and jit"),
     "sharding": (*_RESULTS, "eager and jit", "vmap"),
     "sanitizers": _RESULTS,
 }
@@ -93,19 +98,22 @@ def opcheck(
     - "own symbols": the library uses its own functions and variables, not libc's of the same name.
     - "return code": the kernel returns 0.
     - "memory bounds": no byte before or beyond a buffer is read or written.
-    - "outputs written": every element, found by poisoning.
+    - "outputs written": every element, found by poisoning; in a bool nothing but 0 and 1.
     - "inputs unchanged": not even for the time of the call.
     - "repeatable": the same bytes twice, whatever lay in outputs, workspaces and around, and
       whatever the kernel was called with before.
     - "alignment": arrays at 64 bytes, as XLA has them, will do.
     - "many calls": calls in a row return the same, and leave no memory, open files, threads or
-      other settings of the process behind. Where glibc can check its heap, it does.
+      other settings of the process behind. Where glibc can check its heap, it does, and fills what
+      it allocates and frees.
     - "two threads": unlike inputs at once.
-    - "sizes": each extent 0, all 1, odd ones, and more than 100,000 elements.
+    - "sizes": each extent 0, all 1, odd ones, and more than 100,000 elements. Where results repeat
+      with the inputs at small sizes, they have to at the large one.
     - "values": NaN, infinities, zeros, huge, tiny and negative numbers neither crash a kernel nor
       keep it from ending.
-    - "refusals": inputs of other dtypes are refused, or handled without a fault; a refusal arrives
-      as an error and does no harm.
+    - "refusals": inputs of other dtypes are refused, or handled without a fault: whole numbers have
+      much the same results as integers and as floats. A refusal arrives as an error and does no
+      harm.
     - "eager and jit": the same bytes, twice each, and on two threads with unlike inputs.
     - "gradient": both modes against central differences, in float64 where the op takes it.
     - "vmap": against a loop, every input mapped and each alone.

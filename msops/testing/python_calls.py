@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,6 +18,14 @@ from msops import _jax_seam as seam
 from msops._calls.host_function import HostFunction
 from msops.errors import MsopsError
 from msops.testing.guarded import HangError, Run, show, size_bytes
+from msops.testing.guarded_child import (
+    changed_settings,
+    growth_lines,
+    process_resources,
+)
+
+# Calls in a row, twice, or as many as this time lets.
+_HALF, _IN_A_ROW_S = 50, 0.5
 
 
 def call_function(
@@ -31,17 +41,65 @@ def call_function(
     Raises:
       HangError: it did not end in time. It is stopped as soon as it runs Python code.
     """
+    return _in_time(lambda: _call(function, flat, structs, poison), limit_s, title)
+
+
+def call_in_a_row(
+    function: HostFunction,
+    flat: Sequence[np.ndarray],
+    structs: Sequence[jax.ShapeDtypeStruct],
+    settings: Mapping[str, Any],
+    limit_s: float,
+    title: str,
+) -> Run:
+    """Calls a function many times on the same arrays; returns what that changed.
+
+    Memory is not counted: Python gives little of it back. The settings are those of the process
+    before any call.
+
+    Raises:
+      HangError: a call did not end in time.
+    """
+
+    def work() -> Run:
+        errors = np.geterr()
+        first = run = _call(function, flat, structs, 0)
+        growth = []
+        made, differing, end_s = 1, 0, time.monotonic() + _IN_A_ROW_S
+        for _ in range(2):
+            before = process_resources()
+            for _ in range(_HALF):
+                if run.error or time.monotonic() > end_s:
+                    break
+                run = _call(function, flat, structs, 0)
+                made, differing = made + 1, differing + (run.outputs != first.outputs)
+            after = process_resources()
+            growth.append({name: after[name] - before[name] for name in ("open files", "threads")})
+        left = [*changed_settings(settings), *growth_lines(growth, _HALF, made)]
+        if errors != np.geterr():
+            left.append(f"NumPy's handling of errors: {errors} before, {np.geterr()} after")
+        return Run(error=run.error, calls=made, differing=differing, left=tuple(left))
+
+    return _in_time(work, limit_s + _IN_A_ROW_S, title)
+
+
+def _in_time(work: Callable[[], Run], limit_s: float, title: str) -> Run:
+    """Returns what a function returns on another thread.
+
+    Raises:
+      HangError: it did not end in time.
+    """
     outcome: Future[Run] = Future()
     is_wide = seam.x64_enabled()  # the setting may be of this thread alone
 
-    def work() -> None:
+    def run() -> None:
         try:
             with jax.enable_x64(is_wide):
-                outcome.set_result(_call(function, flat, structs, poison))
+                outcome.set_result(work())
         except BaseException as error:
             outcome.set_exception(error)
 
-    thread = threading.Thread(target=work, name="opcheck", daemon=True)
+    thread = threading.Thread(target=run, name="opcheck", daemon=True)
     thread.start()
     thread.join(limit_s)
     if thread.is_alive():

@@ -28,7 +28,8 @@ from msops._op.process_call import ProcessCall
 from msops._toolchain import Library
 from msops.errors import ArgumentTypeError, MsopsError, explain
 from msops.testing.guarded import HangError, Job, Run, run_jobs, show, title_of
-from msops.testing.python_calls import call_function
+from msops.testing.guarded_child import process_settings
+from msops.testing.python_calls import call_function, call_in_a_row
 
 
 def _files(sources: Path | SourceText | tuple[Path, ...]) -> tuple[Path, ...]:
@@ -83,6 +84,8 @@ class Subject:
                 refuse_64_bit(getattr(value, "dtype", None), f"input {index}", str(op.name))
             self.flat = tuple(np.asarray(value, jax.typeof(value).dtype) for value in flat)
             self._operator = op._resolve().operator
+        jax.devices()  # what starting a backend sets is JAX's
+        self._settings = process_settings()
         self.options = self._operator.definition.options
         self.func_type = self._operator.definition.backend.func_type
 
@@ -151,6 +154,16 @@ class Subject:
         structs = self.outputs(flat).structs
         title = title_of(str(self.op.name), flat, structs)
         return call_function(function, flat, structs, poison, self._limit_s, title)
+
+    def call_in_a_row(self, function: HostFunction) -> Run:
+        """Calls a Python function many times on copies of the arrays, in time, without JAX.
+
+        Raises:
+          HangError: it did not end in time.
+        """
+        structs = self.outputs().structs
+        title = title_of(str(self.op.name), self.flat, structs)
+        return call_in_a_row(function, self.flat, structs, self._settings, self._limit_s, title)
 
     def contradictions(self) -> list[str]:
         """Reports where out_shape and out_dtype differ from what the kernel answers itself."""
@@ -222,6 +235,12 @@ class Subject:
         return not any(run.crash or run.error or run.damage for run in runs)
 
     @functools.cached_property
+    def unlike(self) -> tuple[np.ndarray, ...] | None:
+        """The same values in other places; None if the op does not take them."""
+        others = tuple(map(rolled, self.flat))
+        return others if self.stands([others]) else None
+
+    @functools.cached_property
     def trial(self) -> list[np.ndarray] | Exception:
         """The results of one eager call in this process, or what it raised."""
         try:
@@ -250,16 +269,23 @@ def _listed(values: Sequence[Any]) -> str:
 
 
 def resized(array: np.ndarray, change: Mapping[int, int]) -> np.ndarray:
-    """Returns the values of an array repeated over other extents."""
+    """Returns the values of an array repeated along each axis over other extents."""
     shape = tuple(change.get(n, n) for n in array.shape)
     if not array.size:
         return np.zeros(shape, array.dtype)
-    repeated = np.resize(array, shape).astype(array.dtype)
+    repeated = wrapped(array, shape)
     least = min((n for n in change.values() if n), default=0)
     if np.issubdtype(array.dtype, np.integer) and least:
         # They may be indices, which have to stay below the extents.
         return repeated % least if (repeated >= 0).all() else repeated
     return repeated
+
+
+def wrapped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """Returns an array of another shape that repeats this one along each axis."""
+    for axis, extent in enumerate(shape):
+        array = array.take(np.arange(extent) % array.shape[axis], axis)
+    return array
 
 
 def rolled(array: np.ndarray) -> np.ndarray:
