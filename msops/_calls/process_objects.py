@@ -2,8 +2,9 @@
 
 A program holds only an id of each: a digest of what can be written of the object as text, and a
 number, because objects of equal text may still differ. The id is the same in every process that
-lowers the same calls in the same order. Such a program is not exported. If several processes run
-one program together, each with its own objects, the ids of these objects have to be equal.
+lowers the same calls in the same order. An exported program has none: it names a Python function by
+its module. If several processes run one program together, each with its own objects, the ids of
+these objects have to be equal.
 """
 
 from __future__ import annotations
