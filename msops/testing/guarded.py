@@ -6,6 +6,7 @@ further child.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import pickle
@@ -207,11 +208,13 @@ def _start_child(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        start_new_session=True,
     ) as process:
         try:
             text = _wait(process, folder / "events", jobs)
         finally:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):  # processes of the kernel's, too
+                os.killpg(process.pid, signal.SIGKILL)
     code = process.returncode
     ended = signal.Signals(-code).name if code < 0 else f"exited with status {code}"
     return ended, text.decode(errors="replace")
