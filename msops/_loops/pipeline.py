@@ -25,9 +25,9 @@ from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.gradient.ascend import ascend
 from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
 from msops._loops.gradient.reverse import reverse
-from msops._loops.ir.nodes import Expr, Kernel, Load, Store
+from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
-from msops._loops.ir.walk import loads, own_expressions, statements
+from msops._loops.ir.walk import accesses_in
 from msops._loops.passes.batching import batched
 from msops._loops.passes.conditional_reductions import rewrite_conditional_reductions
 from msops._loops.passes.contract import contract
@@ -197,19 +197,13 @@ def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, 
     Finding them takes long. What is known stays true if there are no new accesses: an index that is
     in range is so wherever a pass may move it, and elements are still written before they are read.
     """
-    if _accesses(kernel) <= _accesses(known.kernel):
+    new, old = (
+        {(access.buffer, access.indices) for access in accesses_in(stage.body) if access.indices}
+        for stage in (kernel, known.kernel)
+    )
+    if new <= old:
         return known.unproven, known.overwritten
     return check_bounds(kernel).unproven, find_unwritten(kernel).overwritten
-
-
-def _accesses(kernel: Kernel) -> set[tuple[str, tuple[Expr, ...]]]:
-    """Returns the buffers and indices of all accesses of arrays."""
-    found = set()
-    for stmt in statements(kernel.body):
-        parts: list[Load | Store] = [e for expr in own_expressions(stmt) for e in loads(expr)]
-        parts += [stmt] if isinstance(stmt, Store) else []
-        found |= {(part.buffer, part.indices) for part in parts if part.indices}
-    return found
 
 
 def to_raised(kernel: Kernel) -> Kernel:

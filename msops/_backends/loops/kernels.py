@@ -140,18 +140,11 @@ Kernels: TypeAlias = LoopKernel | AdjointKernel
 
 
 def case_of(request: Request) -> LoopCase:
-    """Returns what a call asks its kernel to be specialised for.
-
-    Raises:
-      InferenceTypeError: loops do not compute in the dtype of an input.
-      InferenceValueError: an extent of an input is symbolic.
-    """
+    """Returns what a call asks its kernel to be specialised for."""
     from msops._loops.frontends.spec import Spec
 
     depth = len(request.call.batch)
     specs = tuple(Spec(tuple(s.shape[depth:]), s.dtype.name) for s in request.inputs)
-    for position, spec in enumerate(specs):
-        _check(spec, f"input {position}", request.who)
     return LoopCase(
         layout=request.call.layout,
         inputs=specs,
@@ -183,13 +176,20 @@ def _check(spec: Spec, what: str, who: str) -> None:
 
 
 def compile_case(kernel: Kernels, case: LoopCase) -> Specialisation:
-    """Returns the kernel compiled for a case; every stage of it is made once."""
+    """Returns the kernel compiled for a case; every stage of it is made once.
+
+    Raises:
+      InferenceTypeError: loops do not compute in the dtype of an input.
+      InferenceValueError: an extent of an input is symbolic.
+    """
     return _own_specialisation(ByIdentity(kernel), case)
 
 
 @functools.lru_cache(maxsize=256)
 def _own_specialisation(kernel: ByIdentity[Kernels], case: LoopCase) -> Specialisation:
     """Returns what stays a kernel's own for a case, however its globals change later."""
+    for position, spec in enumerate(case.inputs):
+        _check(spec, f"input {position}", case.who)
     return _shared_specialisation(kernel.value.read_again(), case)
 
 

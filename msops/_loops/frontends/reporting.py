@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from msops._loops.diagnostics import point
 from msops._loops.frontends.source import Source
-from msops._loops.ir.nodes import Location
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, explain
 
 
@@ -27,10 +26,6 @@ class Reporter:
     who: str
     source: Source
 
-    def location(self, node: ast.AST) -> Location:
-        """Returns the location of a node."""
-        return self.source.location(node)
-
     def value_error(self, node: ast.AST, problem: str, remedy: str) -> ArgumentValueError:
         """Returns an error for something that is not in the language."""
         return ArgumentValueError(self._text(node, problem, remedy))
@@ -44,4 +39,4 @@ class Reporter:
         return BuildError(self._text(node, problem, remedy))
 
     def _text(self, node: ast.AST, problem: str, remedy: str) -> str:
-        return explain(self.who, problem, remedy, point(self.location(node)))
+        return explain(self.who, problem, remedy, point(self.source.location(node)))

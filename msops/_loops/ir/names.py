@@ -6,22 +6,23 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from msops._loops.ir.nodes import Expr, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import map_bodies, map_expressions, rewrite, statements, with_body
 
 
+@dataclass(eq=False)
 class Names:
     """The names in use: those that are reserved, and those of a kernel."""
 
-    def __init__(self, kernel: Kernel | None = None, reserved: Iterable[str] = ()) -> None:
-        self._kernel = kernel
-        self._reserved = reserved
+    kernel: Kernel | None = None
+    reserved: Iterable[str] = ()
 
     @functools.cached_property
     def _used(self) -> set[str]:
         # When the first name is asked for: most passes find nothing to change.
-        return {*self._reserved, *(_declared(self._kernel) if self._kernel else ())}
+        return {*self.reserved, *(_declared(self.kernel) if self.kernel else ())}
 
     def fresh(self, base: str) -> str:
         """Returns `base`, numbered if it is in use, and takes it."""

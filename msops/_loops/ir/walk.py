@@ -15,7 +15,7 @@ import functools
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 from msops._loops.ir.nodes import (
     Binary,
@@ -138,32 +138,6 @@ def stored_in(body: tuple[Stmt, ...]) -> set[str]:
     return {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
 
 
-def guarded_accesses(stmt: Stmt) -> list[tuple[Load | Store, tuple[Expr, ...]]]:
-    """Returns the accesses of a statement itself, in order.
-
-    Each comes with the conditions in the statement that hold where it is evaluated.
-    """
-    found: list[tuple[Load | Store, tuple[Expr, ...]]] = []
-    for expr in own_expressions(stmt):
-        found += _guarded_loads(expr, ())
-    return [*found, (stmt, ())] if isinstance(stmt, Store) else found
-
-
-def _guarded_loads(expr: Expr, conditions: tuple[Expr, ...]) -> list[tuple[Load, tuple[Expr, ...]]]:
-    if not loads(expr):
-        return []
-    parts = [(operand, conditions) for operand in operands(expr)]
-    match expr:
-        case Select(condition=test, then=then, otherwise=otherwise):
-            fails = Unary("not", test, "bool")
-            parts[1:] = [(then, (*conditions, test)), (otherwise, (*conditions, fails))]
-        case Binary(op=("land" | "lor") as op, left=left, right=right):
-            decides = left if op == "land" else Unary("not", left, "bool")
-            parts[1:] = [(right, (*conditions, decides))]
-    found = [pair for part, inner in parts for pair in _guarded_loads(part, inner)]
-    return [*found, (expr, conditions)] if isinstance(expr, Load) else found
-
-
 @dataclass(frozen=True, eq=False)
 class Scope:
     """What is in scope at a statement: buffers, loops, conditions, ranges of variables.
@@ -228,6 +202,52 @@ def _visit(body: tuple[Stmt, ...], scope: Scope) -> list[tuple[Stmt, Scope]]:
         for part, inside in zip(bodies(stmt), scope.inside(stmt), strict=True):
             found += _visit(part, inside)
     return found
+
+
+class AccessSite(NamedTuple):
+    """A load or store where it is evaluated.
+
+    Attributes:
+      access: the load or store.
+      statement: what evaluates it.
+      order: the number of the statement in the text, counted over the kernel.
+      scope: that of the statement.
+      conditions: those in the statement that hold where the access is evaluated.
+    """
+
+    access: Load | Store
+    statement: Stmt
+    order: int
+    scope: Scope
+    conditions: tuple[Expr, ...]
+
+
+def visit_accesses(kernel: Kernel) -> list[AccessSite]:
+    """Returns the accesses of all statements, in the order of the text, reads before the write."""
+    found: list[AccessSite] = []
+    for order, (stmt, scope) in enumerate(visit(kernel)):
+        accesses: list[tuple[Load | Store, tuple[Expr, ...]]] = [
+            pair for expr in own_expressions(stmt) for pair in _guarded_loads(expr, ())
+        ]
+        if isinstance(stmt, Store):
+            accesses.append((stmt, ()))
+        found += [AccessSite(access, stmt, order, scope, held) for access, held in accesses]
+    return found
+
+
+def _guarded_loads(expr: Expr, conditions: tuple[Expr, ...]) -> list[tuple[Load, tuple[Expr, ...]]]:
+    if not loads(expr):
+        return []
+    parts = [(operand, conditions) for operand in operands(expr)]
+    match expr:
+        case Select(condition=test, then=then, otherwise=otherwise):
+            fails = Unary("not", test, "bool")
+            parts[1:] = [(then, (*conditions, test)), (otherwise, (*conditions, fails))]
+        case Binary(op=("land" | "lor") as op, left=left, right=right):
+            decides = left if op == "land" else Unary("not", left, "bool")
+            parts[1:] = [(right, (*conditions, decides))]
+    found = [pair for part, inner in parts for pair in _guarded_loads(part, inner)]
+    return [*found, (expr, conditions)] if isinstance(expr, Load) else found
 
 
 def buffers_of(kernel: Kernel) -> dict[str, Buffer]:

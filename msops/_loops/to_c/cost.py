@@ -7,6 +7,7 @@ operations were measured on two processors, and both share large work among the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, mean_trips
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
+    Buffer,
     Const,
     Expr,
     For,
@@ -74,17 +76,28 @@ class _Vector:
     around: str
 
 
+@dataclass
 class NativeCosts:
     """Adds up the statements of a kernel; knows which of its arrays are larger than a cache."""
 
-    def __init__(self, kernel: Kernel):
-        self._large = {
+    kernel: Kernel
+
+    @functools.cached_property
+    def _large(self) -> dict[str, int]:
+        """The bytes of an element of each array beyond the second-level cache."""
+        return {
             buffer.name: as_dtype(buffer.dtype).dtype.itemsize
-            for buffer in (*kernel.parameters, *kernel.buffers)
-            if size_bytes(buffer) > CACHE_BYTES
+            for buffer in self._beyond(CACHE_BYTES)
         }
-        buffers = (*kernel.parameters, *kernel.buffers)
-        self._beyond_first = {b.name for b in buffers if size_bytes(b) > FIRST_CACHE_BYTES}
+
+    @functools.cached_property
+    def _beyond_first(self) -> set[str]:
+        """The arrays beyond the first-level cache."""
+        return {buffer.name for buffer in self._beyond(FIRST_CACHE_BYTES)}
+
+    def _beyond(self, size: int) -> list[Buffer]:
+        buffers = (*self.kernel.parameters, *self.kernel.buffers)
+        return [buffer for buffer in buffers if size_bytes(buffer) > size]
 
     def loop(self, loop: For, ranges: Ranges) -> float:
         """Returns the seconds of a loop; `ranges` are of the variables of the loops around it."""

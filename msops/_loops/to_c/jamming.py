@@ -18,7 +18,6 @@ from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     rewrite_all,
@@ -48,12 +47,12 @@ class _Jamming:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None if it is not jammed."""
-        row = self._row(loop, scope.inside(loop)[0].ranges)
+        row = self._row(loop, scope)
         return self._jammed(loop, row) if row and self._may_be_jammed(loop, row) else None
 
     # Whether.
 
-    def _row(self, loop: For, inside: Ranges) -> For | None:
+    def _row(self, loop: For, scope: Scope) -> For | None:
         """Returns the one serial loop in a loop, if it is worth it."""
         rows = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
         if len(rows) != 1 or rows[0] not in loop.body or rows[0].kind != "serial":
@@ -65,7 +64,8 @@ class _Jamming:
         # Operations on integers take a cycle: a chain of them leaves little to overlap.
         if trips is None or not all(map(_stores_float, (*others, *inside_row))):
             return None
-        if trips < 2 * ROWS or mean_trips(row, inside) < _FEWEST_TRIPS:
+        (inside,) = scope.inside(loop)
+        if trips < 2 * ROWS or mean_trips(row, inside.ranges) < _FEWEST_TRIPS:
             return None
         is_small = len(others) + len(inside_row) <= _MOST_STATEMENTS
         return row if is_small and can_swap(loop, row) else None

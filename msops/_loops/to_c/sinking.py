@@ -49,8 +49,10 @@ class _Sinking:
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...]:
         """Returns what replaces a loop, those inside of it first."""
         loop = rewrite_inner_loops(loop, scope, self.loop)
+        if loop.kind != "parallel" or not self._is_better_inside(loop):
+            return (loop,)
         trips = mean_trips(loop, scope.ranges)
-        if loop.kind != "parallel" or trips < _FEWEST_TRIPS or not self._is_better_inside(loop):
+        if trips < _FEWEST_TRIPS:
             return (loop,)
         if any(outer.kind == "parallel" for outer in scope.loops) or trips < 2 * _BLOCK:
             return self._sunk(loop)

@@ -121,9 +121,9 @@ class _Writing:
 
 def _is_over_positions(loop: For, scope: Scope) -> bool:
     """Returns whether vectors of a loop's iterations read and write memory in its order."""
-    if mean_trips(loop, scope.ranges) < _FEWEST_POSITIONS:
-        return False
     if not any(isinstance(stmt, For) for stmt in statements(loop.body)):
+        return False
+    if mean_trips(loop, scope.ranges) < _FEWEST_POSITIONS:
         return False
     steps = [
         (stride(access, loop.var, scope.buffers), isinstance(access, Store))

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from msops._loops.analysis.polyhedral import library
 from msops._loops.analysis.polyhedral.domain import Domain
-from msops._loops.analysis.polyhedral.library import isl, limited
+from msops._loops.analysis.polyhedral.library import TooComplex, isl
 from msops._loops.ir.nodes import (
     Buffer,
     Expr,
@@ -25,7 +26,7 @@ from msops._loops.ir.nodes import (
     Store,
 )
 from msops._loops.ir.ranges import is_within, range_of
-from msops._loops.ir.walk import Scope, guarded_accesses, visit
+from msops._loops.ir.walk import AccessSite, Scope, visit_accesses
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,21 +98,48 @@ def analysis(kernel: Kernel) -> Iterator[tuple[Access, ...]]:
         yield _latest.accesses
 
 
+@contextmanager
+def limited(context: isl.Context, limit: int | None = None) -> Iterator[None]:
+    """Counts isl's steps in a context from 0 and stops it past a limit.
+
+    Args:
+      context: the context.
+      limit: the most steps; None for `library.OPERATION_LIMIT`.
+
+    Raises:
+      TooComplex: the limit was reached.
+    """
+    context.reset_operations()
+    context.set_max_operations(library.OPERATION_LIMIT if limit is None else limit)
+    try:
+        yield
+    except isl.Error as error:
+        if "maximal number of operations" in str(error):
+            raise TooComplex from error
+        raise
+    finally:
+        context.set_max_operations(0)
+        context.reset_operations()
+
+
 def _accesses(kernel: Kernel, context: isl.Context) -> tuple[Access, ...]:
     domains: dict[Scope, Domain] = {}
-    found: list[Access] = []
-    for order, (stmt, scope) in enumerate(visit(kernel)):
+
+    def domain_of(scope: Scope) -> Domain:
         if scope not in domains:
-            outer = domains[scope.outer] if scope.outer else None
-            domains[scope] = outer.inside(scope) if outer else Domain.of(scope, context)
-        for node, conditions in guarded_accesses(stmt):
-            domain = functools.reduce(Domain.where, conditions, domains[scope])
-            found.append(_access(node, domain, stmt, order))
-    return tuple(found)
+            outer = scope.outer
+            domains[scope] = domain_of(outer).inside(scope) if outer else Domain.of(scope, context)
+        return domains[scope]
+
+    return tuple(
+        _access(site, functools.reduce(Domain.where, site.conditions, domain_of(site.scope)))
+        for site in visit_accesses(kernel)
+    )
 
 
-def _access(node: Load | Store, domain: Domain, stmt: Stmt, order: int) -> Access:
-    buffer, private = domain.scope.buffers[node.buffer], domain.scope.depths.get(node.buffer, 0)
+def _access(site: AccessSite, domain: Domain) -> Access:
+    node, scope = site.access, site.scope
+    buffer, private = scope.buffers[node.buffer], scope.depths.get(node.buffer, 0)
     elements = [isl.Map.from_pw_aff(domain.iterator(depth)) for depth in range(private)]
     is_write = isinstance(node, Store)
     is_exact = domain.is_exact
@@ -123,7 +151,7 @@ def _access(node: Load | Store, domain: Domain, stmt: Stmt, order: int) -> Acces
     for element in elements:
         relation = relation.flat_range_product(element)
     relation = relation.intersect_domain(domain.points)
-    return Access(node, buffer, stmt, order, is_write, domain, relation, is_exact)
+    return Access(node, buffer, site.statement, site.order, is_write, domain, relation, is_exact)
 
 
 def _element(index: Expr, size: int, domain: Domain, is_store: bool) -> isl.Map | None:

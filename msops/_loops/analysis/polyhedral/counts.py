@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.polyhedral.accesses import limited
 from msops._loops.analysis.polyhedral.domain import Domain
-from msops._loops.analysis.polyhedral.library import TooComplex, count, isl, limited
+from msops._loops.analysis.polyhedral.library import TooComplex, count, isl
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Binary,

@@ -37,18 +37,20 @@ class Domain:
     Attributes:
       scope: what is in scope there.
       points: the iterations, one dimension per loop.
+      variables: those of the loops, outermost first.
       is_exact: no point is an iteration that does not get there.
     """
 
     scope: Scope
     points: isl.Set
+    variables: tuple[str, ...]
     is_exact: bool
 
     @staticmethod
     def of(scope: Scope, context: isl.Context) -> Domain:
         """Returns the domain of the body of a kernel."""
         once = isl.Set.universe(isl.Space.set_alloc(context, 0, 0))
-        return Domain(scope, once, True)
+        return Domain(scope, once, (), True)
 
     def inside(self, scope: Scope) -> Domain:
         """Returns the domain of a scope directly inside this domain's."""
@@ -61,8 +63,9 @@ class Domain:
 
     def _iterated(self, loop: For, scope: Scope) -> Domain:
         points = self.points.add_dims(isl.dim_type.set, 1)
-        inner = dataclasses.replace(self, scope=scope, points=points)
-        variable = inner.iterator(len(self.scope.loops))
+        variables = (*self.variables, loop.var)
+        inner = dataclasses.replace(self, scope=scope, points=points, variables=variables)
+        variable = inner.iterator(len(self.variables))
         begin, end = inner.expression(loop.begin), inner.expression(loop.end)
         if begin is not None:
             points = points.intersect(variable.ge_set(begin))
@@ -88,7 +91,7 @@ class Domain:
             case Const(value=number):
                 return self.constant(int(number))
             case Var(name=name):
-                return self.iterator([loop.var for loop in self.scope.loops].index(name))
+                return self.iterator(self.variables.index(name))
         exact = unwrapped_range(expr, self.scope.ranges)
         if exact is None:
             return None

@@ -1,9 +1,6 @@
-"""islpy: imported at the first analysis, and kept within a number of operations."""
+"""islpy: imported at the first analysis, and how many operations it may take."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from msops.errors import BackendError, explain
 
@@ -38,27 +35,3 @@ def count(points: isl.Set) -> int:
     if number is None:
         raise TooComplex
     return int(number)
-
-
-@contextmanager
-def limited(context: isl.Context, limit: int | None = None) -> Iterator[None]:
-    """Counts isl's steps in a context from 0 and stops it past a limit.
-
-    Args:
-      context: the context.
-      limit: the most steps; None for `OPERATION_LIMIT`.
-
-    Raises:
-      TooComplex: the limit was reached.
-    """
-    context.reset_operations()
-    context.set_max_operations(OPERATION_LIMIT if limit is None else limit)
-    try:
-        yield
-    except isl.Error as error:
-        if "maximal number of operations" in str(error):
-            raise TooComplex from error
-        raise
-    finally:
-        context.set_max_operations(0)
-        context.reset_operations()

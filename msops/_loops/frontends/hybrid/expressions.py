@@ -61,7 +61,7 @@ def as_scalar(t: Translation, node: ast.AST, value: Value) -> Expr:
     if isinstance(value, WholeTensor):
         buffer = value.buffer
         if not buffer.shape:
-            return Load(buffer.name, (), buffer.dtype, location=t.report.location(node))
+            return Load(buffer.name, (), buffer.dtype, location=t.report.source.location(node))
         indices = ", ".join("ijkl"[: len(buffer.shape)]) or "i"
         raise t.report.build_error(
             node,
@@ -142,7 +142,7 @@ def load(t: Translation, node: ast.Subscript, tensor: WholeTensor) -> Load:
     """Returns an element of a tensor."""
     indices = indices_of(t, node, tensor)
     buffer = tensor.buffer
-    return Load(buffer.name, indices, buffer.dtype, location=t.report.location(node))
+    return Load(buffer.name, indices, buffer.dtype, location=t.report.source.location(node))
 
 
 def indices_of(t: Translation, node: ast.Subscript, tensor: WholeTensor) -> tuple[Expr, ...]:

@@ -107,7 +107,7 @@ class HybridKernel:
             tuple(self._result(t, symbol) for symbol in self.names.results),
             tuple(t.buffers),
             block.finish(),
-            location=report.location(self.source.definition),
+            location=report.source.location(self.source.definition),
         )
 
     def _bindings(self, t: Translation, arguments: Mapping[str, Any]) -> dict[ScopedName, Value]:

@@ -75,7 +75,7 @@ def _counted(t: Translation, node: ast.For, args: list[ast.expr], kind: str, bod
         with t.block(()) as around:
             t.emit(Store(held.name, (), begin))
             _stepped(t, node, var, Load(held.name, (), INDEX_DTYPE), end, step, kind, body)
-        t.emit(Local(held, around.finish(), location=t.report.location(node)))
+        t.emit(Local(held, around.finish(), location=t.report.source.location(node)))
     else:
         _stepped(t, node, var, begin, end, step, kind, body)
 
@@ -217,7 +217,7 @@ def _for(
     body: tuple[Stmt, ...],
     kind: str,
 ) -> For:
-    location = t.report.location(node)
+    location = t.report.source.location(node)
     return For(var, begin, end, body, hint=LOOP_HINTS[kind], location=location)
 
 

@@ -85,7 +85,7 @@ def _store(
     indices: tuple[Expr, ...],
     value: Expr,
 ) -> None:
-    t.emit(Store(buffer.name, indices, value, location=t.report.location(node)))
+    t.emit(Store(buffer.name, indices, value, location=t.report.source.location(node)))
 
 
 def _assign_name(
@@ -169,9 +169,9 @@ def _hold(t: Translation, node: ast.expr, value: Value) -> Value:
     if untyped:
         t.typing.untyped[buffer.name] = untyped
     block = t.blocks[-1]
-    block.locals.append((len(block.statements), buffer, t.report.location(node)))
-    t.emit(Store(buffer.name, (), value, location=t.report.location(node)))
-    return Load(buffer.name, (), value.dtype, location=t.report.location(node))
+    block.locals.append((len(block.statements), buffer, t.report.source.location(node)))
+    t.emit(Store(buffer.name, (), value, location=t.report.source.location(node)))
+    return Load(buffer.name, (), value.dtype, location=t.report.source.location(node))
 
 
 def _update(t: Translation, node: ast.AugAssign) -> None:
@@ -183,7 +183,9 @@ def _update(t: Translation, node: ast.AugAssign) -> None:
         assert isinstance(bound, WholeTensor)
         tensor, indices = bound, ()
     buffer = tensor.buffer
-    current = Load(buffer.name, indices, buffer.dtype, location=t.report.location(node.target))
+    current = Load(
+        buffer.name, indices, buffer.dtype, location=t.report.source.location(node.target)
+    )
     operand = as_scalar(t, node.value, value_of(t, node.value))
     if not is_literal(operand) and promoted(buffer.dtype, operand.dtype) == buffer.dtype:
         operand = convert(operand, buffer.dtype)
@@ -217,7 +219,7 @@ def _branch(t: Translation, node: ast.If) -> None:
             t.emit(statement)
         return
     then, otherwise = _block(t, node.body), _block(t, node.orelse)
-    location = t.report.location(node)
+    location = t.report.source.location(node)
     if then:
         t.emit(If(test, then, otherwise, location=location))
     elif otherwise:

@@ -97,4 +97,4 @@ class Translation:
     def declare(self, symbol: ScopedName, buffer: Buffer, node: ast.AST) -> None:
         """Makes a buffer live from the current statement on, in the block of all its uses."""
         block = next(block for block in reversed(self.blocks) if block.path == symbol.home)
-        block.locals.append((len(block.statements), buffer, self.report.location(node)))
+        block.locals.append((len(block.statements), buffer, self.report.source.location(node)))
