@@ -12,6 +12,9 @@ This is the one file of the tests that imports the modules of the loop compiler.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from msops._base.dtypes import as_dtype
 from msops._loops import pipeline
 from msops._loops.analysis.bounds import check_bounds
@@ -118,7 +121,7 @@ from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
-from msops._loops.to_jax.printing import build as build_jax
+from msops._loops.to_jax.printing import build
 from msops._loops.to_jax.raising.describe import describe
 from msops._loops.to_jax.raising.patterns import raise_kernel
 from msops._loops.to_jax.raising.steps import Contract, Convolve, Loop, Step
@@ -262,3 +265,8 @@ __all__ = [
     "verify",
     "write_out_windows",
 ]
+
+
+def build_jax(kernel: Kernel) -> Callable[..., list[Any]]:
+    """Returns the pure JAX function that a kernel is."""
+    return build(kernel, raise_kernel(kernel))

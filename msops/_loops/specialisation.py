@@ -124,7 +124,7 @@ class Specialisation:
         # The one module of this package that imports JAX.
         from msops._loops.to_jax.printing import build
 
-        return build(self.raised)
+        return build(self.raised, self.steps)
 
     def choice(self, platform: str, travels: bool = False) -> Choice:
         """Returns whether operations of XLA or native code run on a platform of JAX, and why.
@@ -179,8 +179,8 @@ class Specialisation:
     def _is_unsure(self) -> bool:
         """Whether the estimates may choose the wrong form on a CPU, and the clock may be asked."""
         return (
-            config.loops_timing()
-            and self._forced is None
+            self._forced is None
+            and config.loops_timing()
             and not self._checks_bounds
             and not self._raised[1]
             and not self._is_quick

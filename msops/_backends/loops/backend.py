@@ -135,7 +135,7 @@ class LoopBackend:
         compiled = _checked(kernel, request)
         if compiled.lowering(request.platform) == "xla":
             return None
-        return _call_of(compiled, request)
+        return _call_of(compiled, request, _aliases(compiled, request))
 
     def lower(
         self,
@@ -163,12 +163,12 @@ class LoopBackend:
         chosen = compiled.lowering(request.platform, travels)
         if _log.isEnabledFor(logging.INFO):
             _log.info("%s: %s", request.who, compiled.choice(request.platform, travels).reason)
-        _aliases(compiled, request)
+        aliases = _aliases(compiled, request)
         if chosen == "xla":
             return seam.lower_as(lowering, _with_axes(compiled, request.call), operands)
         if not all(isinstance(size, int) for size in request.call.batch):
             return seam.lower_as(lowering, _one_by_one(request), operands)
-        call = _call_of(compiled, request)
+        call = _call_of(compiled, request, aliases)
         return lower_call(call, request.has_effect, request.who, lowering, operands)
 
     def trial(self, kernel: Kernels, request: Request) -> Trial | None:
@@ -296,9 +296,8 @@ def _one_by_one(request: Request) -> Function:
     return program
 
 
-def _call_of(compiled: Specialisation, request: Request) -> ProcessCall:
+def _call_of(compiled: Specialisation, request: Request, aliases: Aliases) -> ProcessCall:
     """Returns the call of native code, for the axes that vmap added, too."""
-    aliases = _aliases(compiled, request)
     whole = compiled.batched(request.call.batch, _mapped(request))
     if request.platform != "cpu":
         # Here, as `import msops` loads none of the compiler.

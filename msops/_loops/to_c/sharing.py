@@ -9,6 +9,7 @@ longer one, both are marked: threads share the pairs of their iterations.
 
 from __future__ import annotations
 
+import functools
 import math
 
 from msops._loops.analysis.costs import mean_trips
@@ -32,8 +33,11 @@ _FEW_ITERATIONS = 16
 def share_among_threads(kernel: Kernel) -> Kernel:
     """Returns the kernel with the grain of each loop that threads share."""
     costs = cost.NativeCosts(kernel)
-    places = place_buffers(kernel, ()).places
-    on_stack = {place.buffer.name for place in places if place.position is None}
+
+    @functools.cache
+    def on_stack() -> set[str]:
+        places = place_buffers(kernel, ()).places
+        return {place.buffer.name for place in places if place.position is None}
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         if loop.kind != "parallel":
@@ -43,7 +47,8 @@ def share_among_threads(kernel: Kernel) -> Kernel:
         if trips < 2 or trips * seconds < 2 * cost.BLOCK_SECONDS:
             return None
         # Threads have copies of the variables that they read.
-        shared = [name for name in stored_in((loop,)) if name in on_stack or name in scope.depths]
+        stored = stored_in((loop,))
+        shared = [name for name in stored if name in on_stack() or name in scope.depths]
         if not all(scope.buffers[name].shape for name in shared):
             return None
         inner = _collapsible(loop, scope.ranges)

@@ -137,14 +137,16 @@ def _entry(symbol: str, storage: Storage, large: list[Placement], positions: lis
 
 def _preparation(place: Placement) -> list[str]:
     """Returns what is done to a buffer before the body runs."""
+    if place.position is None or place.start not in ("copy", "zero"):
+        return []
     size = size_bytes(place.buffer)
-    if place.position is None or size == 0:
+    if size == 0:
         return []
     if place.start == "copy":
         # A result that is a parameter may have that one's buffer.
         copy = _copy(place.position, place.source, size)
         return [f"if (params[{place.position}] != params[{place.source}]) {copy}"]
-    return [f"memset(params[{place.position}], 0, {size});"] if place.start == "zero" else []
+    return [f"memset(params[{place.position}], 0, {size});"]
 
 
 def _copy(to: int, source: int, size: int) -> str:

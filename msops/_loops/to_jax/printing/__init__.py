@@ -6,7 +6,7 @@ reductions, run, scatters, sliding, stores, values, vector_steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,22 +18,22 @@ from msops._loops.ir.walk import statements
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.run import run
 from msops._loops.to_jax.printing.values import Contents, Uniform, contents_array
-from msops._loops.to_jax.raising.patterns import raise_kernel
+from msops._loops.to_jax.raising.steps import Step
 
 
-def build(kernel: Kernel) -> Callable[..., list[Any]]:
+def build(kernel: Kernel, steps: Sequence[Step]) -> Callable[..., list[Any]]:
     """Returns the pure JAX function that a kernel is.
 
     Args:
       kernel: best a distributed one; any legal kernel is computed, what is not distributed by
         loops over scalars.
+      steps: the array operations that it is, see `raise_kernel`.
 
     Returns:
       A function of one array per parameter, of its shape and dtype, that returns a list with one
       array per result. It works under every transformation of JAX; 64-bit dtypes need
       `jax.enable_x64` around it.
     """
-    steps = raise_kernel(kernel)
     local = [stmt.buffer for stmt in statements(kernel.body) if isinstance(stmt, Local)]
     zeros = {buffer.name: _zero(buffer) for buffer in (*kernel.buffers, *local)}
 
