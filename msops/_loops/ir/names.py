@@ -22,7 +22,7 @@ class Names:
     @functools.cached_property
     def _used(self) -> set[str]:
         # When the first name is asked for: most passes find nothing to change.
-        return {*self.reserved, *(_declared(self.kernel) if self.kernel else ())}
+        return {*self.reserved, *(declared_names(self.kernel) if self.kernel else ())}
 
     def fresh(self, base: str) -> str:
         """Returns `base`, numbered if it is in use, and takes it."""
@@ -41,14 +41,14 @@ def unique_names(kernel: Kernel, names: Names | None = None) -> Kernel:
       kernel: a kernel.
       names: gives names; None avoids those of the kernel.
     """
-    declared = _declared(kernel)
+    declared = declared_names(kernel)
     if len(set(declared)) == len(declared):
         return kernel
     taken = {buffer.name for buffer in (*kernel.parameters, *kernel.buffers)}
     return with_body(kernel, _renamed(kernel.body, {}, names or Names(kernel), taken))
 
 
-def _declared(kernel: Kernel) -> list[str]:
+def declared_names(kernel: Kernel) -> list[str]:
     """Returns the names of the buffers, loops and locals of a kernel, as often as they appear."""
     names = [buffer.name for buffer in (*kernel.parameters, *kernel.buffers)]
     for stmt in statements(kernel.body):

@@ -5,13 +5,14 @@ A rule may rely on those above it for the same node, and on its operands' being 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.names import declared_names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -24,7 +25,6 @@ from msops._loops.ir.nodes import (
     If,
     Kernel,
     Load,
-    Local,
     LoopHint,
     LoopKind,
     Select,
@@ -40,7 +40,7 @@ from msops._loops.ir.operators import (
     Domain,
     result_dtype,
 )
-from msops._loops.ir.walk import Scope, statements
+from msops._loops.ir.walk import Scope
 
 
 class Rule(NamedTuple):
@@ -50,19 +50,9 @@ class Rule(NamedTuple):
     holds: Callable[[Any, Scope], bool]
 
 
-def names(kernel: Kernel) -> Iterator[str]:
-    """Yields the name of every buffer, local and loop variable, as often as it is declared."""
-    yield from (buffer.name for buffer in (*kernel.parameters, *kernel.buffers))
-    for stmt in statements(kernel.body):
-        if isinstance(stmt, Local):
-            yield stmt.buffer.name
-        if isinstance(stmt, For):
-            yield stmt.var
-
-
-def _are_distinct(items: Iterator[str]) -> bool:
-    found = list(items)
-    return len(set(found)) == len(found)
+def _are_distinct(kernel: Kernel) -> bool:
+    names = declared_names(kernel)
+    return len(set(names)) == len(names)
 
 
 def _is_name(name: str) -> bool:
@@ -128,7 +118,7 @@ def _call_dtype(call: FunctionCall) -> str:
 RULES: dict[type, tuple[Rule, ...]] = {
     Kernel: (
         Rule("a kernel's name is an identifier", lambda k, s: k.name.isidentifier()),
-        Rule("buffers and variables have names of their own", lambda k, s: _are_distinct(names(k))),
+        Rule("buffers and variables have names of their own", lambda k, s: _are_distinct(k)),
         Rule("a kernel has a result", lambda k, s: len(k.results) > 0),
         Rule("results are buffers of the kernel", lambda k, s: set(k.results) <= set(s.buffers)),
     ),

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from msops._loops.diagnostics import point
+from msops._loops.ir.names import declared_names
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Local, Store
 from msops._loops.ir.text import body_text, buffer_text, expr_text
 from msops._loops.ir.walk import Scope, operands, own_expressions, visit
-from msops._loops.oracle.rules import RULES, Rule, names
+from msops._loops.oracle.rules import RULES, Rule
 from msops.errors import MsopsError, explain
 
 
@@ -70,7 +71,8 @@ def _node_text(node: Any) -> str:
     try:
         match node:
             case Kernel():
-                return f"kernel {node.name}: {', '.join(names(node))} -> {', '.join(node.results)}"
+                names, results = ", ".join(declared_names(node)), ", ".join(node.results)
+                return f"kernel {node.name}: {names} -> {results}"
             case Buffer():
                 return buffer_text(node)
             case Store() | For() | If() | Local():

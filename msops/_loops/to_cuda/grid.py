@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.ir.nodes import For, Kernel, Stmt
 from msops._loops.ir.ranges import Range, loop_range, range_of
-from msops._loops.ir.walk import bodies, loads
+from msops._loops.ir.walk import loads, visit, with_body
 
 _MAX_COUNT = 1 << 40
 # A loop whose bounds depend on others stays inside a thread if it runs for fewer of its points.
@@ -97,15 +96,11 @@ def loop_of_one_thread(kernel: Kernel) -> For | None:
       kernel: as it is printed as CUDA C.
     """
     alone = tuple(stmt for stmt in kernel.body if grid_of(stmt) is None)
-    return next(_wide_loops(alone, {}), None)
-
-
-def _wide_loops(body: tuple[Stmt, ...], ranges: dict[str, Range]) -> Iterator[For]:
-    for stmt in body:
-        inside = ranges
-        if isinstance(stmt, For):
-            inside = ranges | {stmt.var: loop_range(stmt, ranges)}
-            if stmt.kind == "parallel" and mean_trips(stmt, ranges) >= _WARP:
-                yield stmt
-        for inner in bodies(stmt):
-            yield from _wide_loops(inner, inside)
+    wide = (
+        stmt
+        for stmt, scope in visit(with_body(kernel, alone))
+        if isinstance(stmt, For)
+        and stmt.kind == "parallel"
+        and mean_trips(stmt, scope.ranges) >= _WARP
+    )
+    return next(wide, None)
