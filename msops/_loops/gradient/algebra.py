@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Const, Expr, FunctionCall, Unary, Var
-from msops._loops.ir.operators import FLOATS, result_dtype
+from msops._loops.ir.building import binary
+from msops._loops.ir.nodes import Cast, Const, Expr, FunctionCall, Unary
+from msops._loops.ir.operators import FLOATS
 
 
 def number(value: float, dtype: str) -> Const:
@@ -14,19 +15,9 @@ def number(value: float, dtype: str) -> Const:
     return Const(float(value), dtype)
 
 
-def integer(value: int) -> Const:
-    """Returns a constant of the index dtype."""
-    return Const(value, Var("").dtype)
-
-
 def is_number(expr: Expr, value: float) -> bool:
     """Returns whether an expression is a certain constant."""
     return isinstance(expr, Const) and expr.value == value
-
-
-def binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
-    """Returns an operation on two expressions of one dtype, as it stands."""
-    return Binary(op, left, right, result_dtype(op, left.dtype))
 
 
 def call(function: str, *args: Expr) -> Expr:

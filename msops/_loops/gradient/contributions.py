@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from msops._loops.gradient.algebra import add, binary, cast, mul, negation, number
+from msops._loops.gradient.algebra import add, cast, mul, negation, number
 from msops._loops.gradient.rules import RULES
+from msops._loops.ir.building import binary
 from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Expr, FunctionCall, Load, Select, Unary
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import operands

@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
-from msops._loops.gradient.algebra import add, cast, integer
+from msops._loops.gradient.algebra import add, cast
 from msops._loops.gradient.contributions import adjoint_dtype
 from msops._loops.gradient.tree import Tree
+from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Stmt, Store, Var
 from msops._loops.ir.operators import is_float

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msops._loops.gradient.algebra import integer, sub
+from msops._loops.gradient.algebra import sub
+from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Store, Var
 from msops._loops.ir.ranges import nested_ranges
 

@@ -8,6 +8,7 @@ operators.py   operators: signs, dtypes of results
 scalars.py     what an operation on single values means
 text.py        a kernel as text
 ranges.py      values an index can have
+building.py    nodes whose dtype follows from their operands
 walk.py        visiting and rewriting, with what is in scope
 names.py       fresh names
 sizes.py       sizes in bytes, and their limits

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import get_args
 
+from msops._loops.ir.building import binary
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
-    Binary,
     Buffer,
     Cast,
     Const,
@@ -30,7 +30,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
-from msops._loops.ir.operators import BINARY, DTYPES, is_float, result_dtype
+from msops._loops.ir.operators import BINARY, DTYPES, is_float
 from msops._loops.ir.text import UNARY_SIGNS
 from msops._loops.oracle.tokens import Reader, Token, unexpected
 
@@ -224,7 +224,7 @@ class _Parser(Reader):
             self.expect(":")
             return Select(left, then, self._operand(), then.dtype)
         if self.at(*_INFIX):
-            return _binary(_INFIX[self.take().text], left, self._operand())
+            return binary(_INFIX[self.take().text], left, self._operand())
         return left
 
     def _operand(self) -> Expr:
@@ -284,9 +284,5 @@ class _Parser(Reader):
         if name in DTYPES:
             return Cast(args[0], name)
         if function is None:
-            return _binary(_PREFIX[name], *args)
+            return binary(_PREFIX[name], *args)
         return FunctionCall(name, args, "bool" if function.to_bool else args[0].dtype)
-
-
-def _binary(op: str, left: Expr, right: Expr) -> Binary:
-    return Binary(op, left, right, result_dtype(op, left.dtype))  # type: ignore[arg-type]

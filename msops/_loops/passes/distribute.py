@@ -22,12 +22,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msops._loops.errors import NotRaised
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
-    Binary,
     Buffer,
-    Const,
     Expr,
     For,
     If,
@@ -145,9 +143,7 @@ class _Distribution:
             return wrapped(body, (*outside, *kept, _serial(loop)))
         low, high = self.ranges[loop.var]
         body = self.nests(inner, rest, (*postponed, *_bounds(loop)))
-        hull = dataclasses.replace(
-            loop, begin=Const(low, INDEX_DTYPE), end=Const(high + 1, INDEX_DTYPE)
-        )
+        hull = dataclasses.replace(loop, begin=integer(low), end=integer(high + 1))
         return wrapped(body, (*outside, _serial(hull)))
 
 
@@ -177,7 +173,7 @@ def _uses(expr: Expr, names: set[str]) -> bool:
 def _bounds(loop: For) -> tuple[If, ...]:
     variable = Var(loop.var)
     tests = (
-        Binary("le", loop.begin, variable, "bool"),
-        Binary("lt", variable, loop.end, "bool"),
+        binary("le", loop.begin, variable),
+        binary("lt", variable, loop.end),
     )
     return tuple(If(test, (), location=loop.location) for test in tests)

@@ -16,10 +16,9 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
-    Binary,
     Buffer,
     Const,
     Expr,
@@ -179,7 +178,7 @@ class _Elements:
         if after:
             return here
         before = dataclasses.replace(here, indices=(*old.indices, self._at(self.begin + 1)))
-        is_first = Binary("eq", Var(self.var), Const(self.begin, INDEX_DTYPE), "bool")
+        is_first = binary("eq", Var(self.var), integer(self.begin))
         return Select(is_first, old, before, old.dtype)
 
     def store(self, old: Store) -> Store:
@@ -190,7 +189,7 @@ class _Elements:
 
     def _at(self, shift: int) -> Expr:
         var = Var(self.var)
-        return Binary("sub", var, Const(shift, INDEX_DTYPE), INDEX_DTYPE) if shift else var
+        return binary("sub", var, integer(shift)) if shift else var
 
 
 def _moved(loop: For, stmt: Stmt, elements: _Elements, after: bool) -> For:
@@ -228,7 +227,7 @@ def _last(parts: Chain, each: Buffer, carried: Buffer, names: Names) -> Stmt:
     """Returns the loops that leave the last elements in the carried buffer."""
     fresh: dict[str, Expr] = {loop.var: Var(names.fresh(loop.var)) for loop in parts.loops}
     indices = tuple(substitute(index, fresh) for index in parts.store.indices)
-    last = Const(each.shape[-1] - 1, INDEX_DTYPE)
+    last = integer(each.shape[-1] - 1)
     stmt: Stmt = Store(carried.name, indices, Load(each.name, (*indices, last), carried.dtype))
     for loop in reversed(parts.loops):
         var = fresh[loop.var]

@@ -14,10 +14,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
-    Binary,
     Buffer,
     Const,
     Expr,
@@ -96,7 +95,7 @@ def _cleared(local: Local, prefix: tuple[Expr, ...], names: Names) -> Stmt:
     element = (*prefix, *map(Var, axes))
     stmt: Stmt = Store(buffer.name, element, zero, location=local.location)
     for axis, size in zip(reversed(axes), reversed(buffer.shape), strict=True):
-        begin, end = Const(0, INDEX_DTYPE), Const(size, INDEX_DTYPE)
+        begin, end = integer(0), integer(size)
         stmt = For(axis, begin, end, (stmt,), location=local.location)
     return stmt
 
@@ -109,4 +108,4 @@ def _extent(limits: Range) -> int:
 def _from(var: str, low: int) -> Expr:
     if low == 0:
         return Var(var)
-    return Binary("sub", Var(var), Const(low, INDEX_DTYPE), INDEX_DTYPE)
+    return binary("sub", Var(var), integer(low))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from msops._loops.analysis.conditions import conjuncts
+from msops._loops.ir.building import binary
 from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr, FunctionCall, Load, Select, Store
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import loads
@@ -65,7 +66,7 @@ def find_extreme(condition: Expr, store: Store) -> Extreme | None:
 
 
 def _both(one: Expr, other: Expr) -> Expr:
-    return Binary("land", one, other, "bool")
+    return binary("land", one, other)
 
 
 def _comparison(condition: Expr, store: Store) -> str | None:

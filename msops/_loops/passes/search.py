@@ -17,13 +17,13 @@ from functools import reduce
 import numpy as np
 
 from msops._loops.analysis.conditions import conjuncts
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
     BinaryOp,
     Buffer,
-    Const,
     Expr,
     For,
     If,
@@ -148,7 +148,7 @@ def _split(
     dtype = store.value.dtype
     before = Buffer(names.fresh(f"{store.buffer}_before"), (), dtype)
     at = Buffer(names.fresh(f"{store.buffer}_at"), (), INDEX_DTYPE)
-    nowhere = Const(_NOWHERE if extreme.is_strict else -_NOWHERE - 1, INDEX_DTYPE)
+    nowhere = integer(_NOWHERE if extreme.is_strict else -_NOWHERE - 1)
     found = Load(at.name, (), INDEX_DTYPE)
     first = _guarded(extreme.guard, extreme.update(store))
     second = _guarded(extreme.guard, _index_update(loop, extreme, store, before, at, nowhere))
@@ -164,7 +164,7 @@ def _split(
                     (
                         Store(at.name, (), nowhere),
                         _renamed(loop, second, names),
-                        If(Binary("ne", found, nowhere, "bool"), kept),
+                        If(binary("ne", found, nowhere), kept),
                     ),
                 ),
             ),
@@ -182,10 +182,10 @@ def _index_update(
     }  # fmt: skip
     better = signs[extreme.op, extreme.is_strict]
     conditions = (
-        Binary("eq", value, Load(store.buffer, store.indices, dtype), "bool"),
+        binary("eq", value, Load(store.buffer, store.indices, dtype)),
         Binary(better, value, Load(before.name, (), dtype), "bool"),
     )
-    is_it = reduce(lambda one, other: Binary("land", one, other, "bool"), conditions)
+    is_it = reduce(lambda one, other: binary("land", one, other), conditions)
     here = Select(is_it, Var(loop.var), nowhere, INDEX_DTYPE)
     op: BinaryOp = "min" if extreme.is_strict else "max"
     old = Load(at.name, (), INDEX_DTYPE)

@@ -21,12 +21,10 @@ import dataclasses
 import math
 from collections.abc import Collection
 
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
-    Binary,
     Buffer,
-    Const,
     Expr,
     For,
     If,
@@ -66,9 +64,9 @@ def last_iterations(site: Site, edges: Collection[Edge]) -> Site | None:
         around = [expr for part in path[depth + 1 :] for expr in _evaluated(part)]
         if any(loop.var in variables(expr) for expr in (*store.indices, *around)):
             return None
-        last = Binary("sub", loop.end, Const(1, INDEX_DTYPE), INDEX_DTYPE)
+        last = binary("sub", loop.end, integer(1))
         store = dataclasses.replace(store, value=substitute(store.value, {loop.var: last}))
-        runs = Binary("lt", loop.begin, loop.end, "bool")
+        runs = binary("lt", loop.begin, loop.end)
         path[depth] = If(runs, (), location=loop.location)
     return dataclasses.replace(site, store=store, path=tuple(path))
 
@@ -94,8 +92,7 @@ def read_first(
         return None
     buffer = Buffer(names.fresh(f"{store.buffer}_new"), shape, store.value.dtype)
     element: tuple[Expr, ...] = tuple(
-        Binary("sub", Var(var), Const(low, INDEX_DTYPE), INDEX_DTYPE)
-        for var, (low, _) in bounds.items()
+        binary("sub", Var(var), integer(low)) for var, (low, _) in bounds.items()
     )
     value = Load(buffer.name, element, buffer.dtype, location=store.location)
     return (

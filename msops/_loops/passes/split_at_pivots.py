@@ -12,8 +12,9 @@ compilers call this index set splitting (M. Griebl, P. Feautrier, C. Lengauer, I
 
 from __future__ import annotations
 
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Const, For, Kernel, Load, Stmt, Store, Var
+from msops._loops.ir.nodes import For, Kernel, Load, Stmt, Store, Var
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -41,7 +42,7 @@ def _split(loop: For, scope: Scope) -> tuple[Stmt, ...]:
     pivot = _pivot(loop, scope)
     if pivot is None or len(statements(loop.body)) > _MOST_STATEMENTS:
         return (loop,)
-    after = Binary("add", pivot, Const(1, INDEX_DTYPE), INDEX_DTYPE)
+    after = binary("add", pivot, integer(1))
     return (
         with_parts(loop, end=pivot),
         with_parts(loop, begin=pivot, end=after),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -38,18 +39,18 @@ def in_blocks(
       inside: returns what a block runs, for the loop over its iterations and its number.
     """
     block = names.fresh(f"{loop.var}_block")
-    begin = index("add", loop.begin, index("mul", Var(block), constant(width)))
-    end = index("add", begin, constant(width))
+    begin = index("add", loop.begin, index("mul", Var(block), integer(width)))
+    end = index("add", begin, integer(width))
     match loop:
         case For(begin=Const(value=first), end=Const(value=last)):
-            count: Expr = constant(max(0, -(-(int(last) - int(first)) // width)))
+            count: Expr = integer(max(0, -(-(int(last) - int(first)) // width)))
             is_even = (int(last) - int(first)) % width == 0
         case _:
-            span = index("add", index("sub", loop.end, loop.begin), constant(width - 1))
-            count, is_even = index("floordiv", span, constant(width)), False
+            span = index("add", index("sub", loop.end, loop.begin), integer(width - 1))
+            count, is_even = index("floordiv", span, integer(width)), False
     end = end if is_even else index("min", end, loop.end)
     body = inside(dataclasses.replace(loop, begin=begin, end=end), Var(block))
-    return For(block, constant(0), count, body, loop.kind, location=loop.location)
+    return For(block, integer(0), count, body, loop.kind, location=loop.location)
 
 
 def if_it_runs(loop: For, around: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
@@ -80,11 +81,6 @@ def index(op: BinaryOp, left: Expr, right: Expr) -> Expr:
         case "add", _, Const(value=0):
             return left
     return Binary(op, left, right, INDEX_DTYPE)
-
-
-def constant(value: int) -> Const:
-    """Returns an index."""
-    return Const(value, INDEX_DTYPE)
 
 
 def with_buffer(body: tuple[Stmt, ...], name: str, new: str) -> tuple[Stmt, ...]:

@@ -16,12 +16,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
-    Binary,
     Buffer,
-    Const,
     Expr,
     For,
     Kernel,
@@ -67,8 +65,8 @@ def _carried(loop: For, store: Store, inside: Scope) -> Load | None:
     """Returns the load of what the iteration before has stored, if it is always that."""
     if any(loads(index) for index in store.indices):
         return None
-    one = Const(1, INDEX_DTYPE)
-    back = {loop.var: Binary("sub", Var(loop.var), one, INDEX_DTYPE)}
+    one = integer(1)
+    back = {loop.var: binary("sub", Var(loop.var), one)}
     before = tuple(substitute(index, back) for index in store.indices)
     for load in loads(store.value):
         if (

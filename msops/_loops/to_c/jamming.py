@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
+from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
@@ -26,7 +27,7 @@ from msops._loops.ir.walk import (
     substitute,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.blocks import can_swap, constant, index, with_buffer
+from msops._loops.to_c.blocks import can_swap, index, with_buffer
 
 ROWS = 4
 """Rows that run side by side."""
@@ -86,8 +87,8 @@ class _Jamming:
         assert trips is not None
         count = trips // ROWS
         group = self._names.fresh(f"{loop.var}_group")
-        first = index("add", loop.begin, index("mul", Var(group), constant(ROWS)))
-        rows = [index("add", first, constant(number)) for number in range(ROWS)]
+        first = index("add", loop.begin, index("mul", Var(group), integer(ROWS)))
+        rows = [index("add", first, integer(number)) for number in range(ROWS)]
         body = tuple(
             part
             for stmt in loop.body
@@ -97,10 +98,10 @@ class _Jamming:
                 else self._repeated((stmt,), loop.var, rows)
             )
         )
-        groups = For(group, constant(0), constant(count), body, loop.kind, location=loop.location)
+        groups = For(group, integer(0), integer(count), body, loop.kind, location=loop.location)
         if trips == count * ROWS:
             return (groups,)
-        rest = index("add", loop.begin, constant(count * ROWS))
+        rest = index("add", loop.begin, integer(count * ROWS))
         return (groups, dataclasses.replace(loop, begin=rest))
 
     def _side_by_side(self, row: For, outer: str, rows: list[Expr]) -> For:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import update_of
+from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,
@@ -41,7 +42,7 @@ from msops._loops.ir.ranges import Ranges, dtype_range
 from msops._loops.ir.walk import Scope, accesses_in, buffers_of, rewrite_loops, statements
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
-from msops._loops.to_c.blocks import constant, in_blocks, with_buffer
+from msops._loops.to_c.blocks import in_blocks, with_buffer
 from msops._loops.to_c.reductions import NARROW
 from msops._loops.to_c.strides import stride
 
@@ -143,7 +144,7 @@ class _Splitting:
 
         blocks = in_blocks(loop, width, self._names, inside)
         block = self._names.fresh(f"{loop.var}_block")
-        adding = For(block, constant(0), constant(count), (self._nest(shape, total),), "reduction")
+        adding = For(block, integer(0), integer(count), (self._nest(shape, total),), "reduction")
         return (dataclasses.replace(blocks, kind="parallel"), adding)
 
     def _nest(self, shape: tuple[int, ...], store: Callable[[tuple[Expr, ...]], Store]) -> Stmt:
@@ -151,7 +152,7 @@ class _Splitting:
         axes = [self._names.fresh("element") for _ in shape]
         stmt: Stmt = store(tuple(map(Var, axes)))
         for axis, extent in zip(reversed(axes), reversed(shape), strict=True):
-            stmt = For(axis, constant(0), constant(extent), (stmt,), "parallel")
+            stmt = For(axis, integer(0), integer(extent), (stmt,), "parallel")
         return stmt
 
 

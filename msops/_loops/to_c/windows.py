@@ -17,9 +17,9 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.analysis.costs import mean_trips
+from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
     Buffer,
     Const,
     For,
@@ -174,5 +174,5 @@ def _parts(stmt: Stmt, most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
 
 def _at(loop: For, value: int) -> tuple[Stmt, ...]:
     """Returns the body of a loop in one iteration."""
-    values = {loop.var: Const(value, INDEX_DTYPE)}
+    values = {loop.var: integer(value)}
     return rewrite_all(loop.body, lambda expr: substitute(expr, values))

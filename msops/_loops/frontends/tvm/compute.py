@@ -13,7 +13,8 @@ from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.reduce import ReduceExpr, Reduction
 from msops._loops.frontends.tvm.tensor import Operation, Shape, Tensor, as_shape, by_age
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, type_error, value_error
-from msops._loops.ir.nodes import INDEX_DTYPE, Const, For, If, Load, Location, Stmt
+from msops._loops.ir.building import integer
+from msops._loops.ir.nodes import For, If, Load, Location, Stmt
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,12 +72,8 @@ def nest(
     for axis in reversed(axes):
         assert axis.extent is not None
         begin, end = axis.begin, axis.begin + axis.extent
-        body = (For(axis.key, _index(begin), _index(end), body, location=location),)
+        body = (For(axis.key, integer(begin), integer(end), body, location=location),)
     return body
-
-
-def _index(value: int) -> Const:
-    return Const(value, INDEX_DTYPE)
 
 
 def _reduction(body: Sequence[ScalarExpr]) -> Reduction | None:

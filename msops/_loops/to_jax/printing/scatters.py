@@ -10,7 +10,8 @@ import jax
 import numpy as np
 from jax import lax
 
-from msops._loops.ir.nodes import INDEX_DTYPE, Const, Store
+from msops._loops.ir.building import integer
+from msops._loops.ir.nodes import Store
 from msops._loops.ir.ranges import range_of
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
@@ -59,7 +60,7 @@ def _places(
     shape: tuple[int, ...], target: Store, value: Value, env: Environment
 ) -> tuple[Places, Array]:
     """Returns where the iterations store, and what."""
-    indices = target.indices or (Const(0, INDEX_DTYPE),)
+    indices = target.indices or (integer(0),)
     mask = env.mask
     moving = set(mask.axes) if mask else set()
     windows = {

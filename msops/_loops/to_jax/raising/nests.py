@@ -10,9 +10,8 @@ from functools import cached_property
 
 from msops._loops.analysis.affine import affine
 from msops._loops.analysis.conditions import conjuncts, inequalities, narrow, narrow_unequal
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
-    Binary,
     Const,
     Expr,
     For,
@@ -136,7 +135,7 @@ def nest(parts: Chain, outer: Sequence[Axis]) -> Nest | None:
         conditions += _bounds(loop)
     left = _tighten(conditions, {loop.var for loop in parts.loops}, ranges)
     values: dict[str, Expr] = {
-        loop.var: Const(ranges[loop.var][0], INDEX_DTYPE)
+        loop.var: integer(ranges[loop.var][0])
         for loop in parts.loops
         if ranges[loop.var][0] == ranges[loop.var][1]
     }
@@ -167,9 +166,9 @@ def _bounds(loop: For) -> list[Expr]:
     var = Var(loop.var)
     conditions: list[Expr] = []
     if not isinstance(loop.begin, Const):
-        conditions.append(Binary("le", loop.begin, var, "bool"))
+        conditions.append(binary("le", loop.begin, var))
     if not isinstance(loop.end, Const):
-        conditions.append(Binary("lt", var, loop.end, "bool"))
+        conditions.append(binary("lt", var, loop.end))
     return conditions
 
 

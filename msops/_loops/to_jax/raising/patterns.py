@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import update_of
+from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
-    Const,
     Expr,
     For,
     If,
@@ -216,7 +215,7 @@ def _relative(indices: Sequence[Expr], parts: Chain) -> list[Expr | None]:
 
 
 def _at(loop: For, value: int) -> tuple[Stmt, ...]:
-    constant = Const(value, INDEX_DTYPE)
+    constant = integer(value)
     return rewrite_all(loop.body, lambda part: constant if part == Var(loop.var) else part)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.conditions import decide
-from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Const, Expr, For, Load, Select, Store, Unary
+from msops._loops.ir.building import integer
+from msops._loops.ir.nodes import Binary, Const, Expr, For, Load, Select, Store, Unary
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import Range
 from msops._loops.ir.walk import loads, rewrite, rewrite_all, substitute
@@ -37,7 +38,7 @@ def find_recurrence(loop: For, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
     elif any(load.buffer == store.buffer for load in loads(initial)):
         return ()
     box = dataclasses.replace(box, store=store)
-    at_first: dict[str, Expr] = {loop.var: Const(first, INDEX_DTYPE)}
+    at_first: dict[str, Expr] = {loop.var: integer(first)}
     step = _scan(box, before, loop.var, substitute(initial, at_first))
     return (step,) if step else ()
 
@@ -76,7 +77,7 @@ def without_choices(loop: For, axis: Axis) -> For | None:
         return chosen or expr
 
     body = rewrite_all(loop.body, unwrap)
-    begin, end = (Const(bound, INDEX_DTYPE) for bound in (axis.begin, axis.end))
+    begin, end = (integer(bound) for bound in (axis.begin, axis.end))
     return None if body == loop.body else dataclasses.replace(loop, begin=begin, end=end, body=body)
 
 

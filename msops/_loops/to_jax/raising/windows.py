@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from msops._loops.analysis.affine import Affine, affine
-from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Const, Expr, Load, Var
+from msops._loops.ir.building import binary, integer
+from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Expr, Load, Var
 from msops._loops.ir.ranges import Range
 from msops._loops.ir.walk import expressions, map_operands, variables
 
@@ -92,7 +93,7 @@ def _one_sided(expr: Binary, windows: tuple[Window, ...], axes: set[str]) -> Exp
     if left is None or right is None:
         return None
     difference = _rewritten(left - right, windows)
-    return difference and dataclasses.replace(expr, left=difference, right=Const(0, INDEX_DTYPE))
+    return difference and dataclasses.replace(expr, left=difference, right=integer(0))
 
 
 def _rewritten(function: Affine, windows: tuple[Window, ...]) -> Expr | None:
@@ -107,8 +108,8 @@ def _rewritten(function: Affine, windows: tuple[Window, ...]) -> Expr | None:
             return None
         parts.append((Var(window.axis), factor))
     parts += [(Var(axis), coefficient) for axis, coefficient in terms.items()]
-    total: Expr = Const(function.constant, INDEX_DTYPE)
+    total: Expr = integer(function.constant)
     for part, coefficient in parts:
-        scaled: Expr = Binary("mul", Const(coefficient, INDEX_DTYPE), part, INDEX_DTYPE)
-        total = Binary("add", total, scaled, INDEX_DTYPE)
+        scaled: Expr = binary("mul", integer(coefficient), part)
+        total = binary("add", total, scaled)
     return total
