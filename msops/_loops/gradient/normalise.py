@@ -74,7 +74,7 @@ def make_indices_explicit(kernel: Kernel) -> Kernel:
 def _limits(index: Expr, size: int) -> list[Expr]:
     """Returns the conditions under which an index is in range, without those that always hold."""
     low, high = dtype_range(index.dtype)
-    conditions = []
+    conditions: list[Expr] = []
     if low < 0:
         conditions.append(binary("ge", index, Const(0, index.dtype)))
     if high >= size:

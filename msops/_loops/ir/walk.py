@@ -306,7 +306,7 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return change(map_operands(expr, lambda part: rewrite(part, change)))
 
 
-def map_expressions(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+def map_expressions(stmt: T, change: Callable[[Expr], Expr]) -> T:
     """Returns the statement with `change` applied to its own expressions, bodies untouched."""
     match stmt:
         case Store(indices=indices, value=value):
@@ -429,6 +429,11 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     return rewrite(
         expr, lambda part: values.get(part.name, part) if isinstance(part, Var) else part
     )
+
+
+def with_value(body: tuple[Stmt, ...], var: str, value: Expr) -> tuple[Stmt, ...]:
+    """Returns the body of a loop for one value of its variable."""
+    return map_all(body, lambda expr: substitute(expr, {var: value}))
 
 
 def with_body(kernel: Kernel, body: tuple[Stmt, ...]) -> Kernel:

@@ -224,7 +224,7 @@ class _Parser(Reader):
             self.expect(":")
             return Select(left, then, self._operand(), then.dtype)
         if self.at(*_INFIX):
-            return binary(_INFIX[self.take().text], left, self._operand())
+            return binary(_INFIX[self.take().text], left, self._operand())  # type: ignore[arg-type]
         return left
 
     def _operand(self) -> Expr:
@@ -284,5 +284,5 @@ class _Parser(Reader):
         if name in DTYPES:
             return Cast(args[0], name)
         if function is None:
-            return binary(_PREFIX[name], *args)
+            return binary(_PREFIX[name], *args)  # type: ignore[arg-type]
         return FunctionCall(name, args, "bool" if function.to_bool else args[0].dtype)

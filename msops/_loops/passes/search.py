@@ -42,6 +42,7 @@ from msops._loops.ir.walk import (
     stored_in,
     substitute,
     variables,
+    with_value,
 )
 from msops._loops.passes.extremes import Extreme, find_extreme, reads
 
@@ -203,14 +204,4 @@ def _at(store: Store, var: str, at: Expr) -> Store:
 def _renamed(loop: For, stmt: Stmt, names: Names) -> For:
     """Returns the loop with another variable, around one guarded store."""
     var = names.fresh(loop.var)
-    values: dict[str, Expr] = {loop.var: Var(var)}
-
-    def change(inner: Stmt) -> Stmt:
-        match inner:
-            case If(condition=condition, then=then):
-                return If(substitute(condition, values), tuple(map(change, then)))
-            case Store(value=value):
-                return dataclasses.replace(inner, value=substitute(value, values))
-        raise AssertionError(inner)
-
-    return dataclasses.replace(loop, var=var, body=(change(stmt),))
+    return dataclasses.replace(loop, var=var, body=with_value((stmt,), loop.var, Var(var)))

@@ -17,12 +17,11 @@ from msops._loops.ir.walk import (
     bodies,
     loads,
     loads_in,
-    map_all,
     map_expressions,
     rewrite_statements,
-    substitute,
     with_body,
     with_parts,
+    with_value,
 )
 from msops._loops.passes.simplify_expressions import difference, narrowed, simplified
 
@@ -56,7 +55,7 @@ def _loop(loop: For, ranges: Ranges) -> tuple[Stmt, ...]:
     if count is not None and count[1] <= 0:
         return ()
     if count == (1, 1) and not loads(loop.begin):
-        once = map_all(loop.body, lambda expr: substitute(expr, {loop.var: loop.begin}))
+        once = with_value(loop.body, loop.var, loop.begin)
         return _body(once, ranges)
     low, high = loop_range(loop, ranges)
     if low > high:

@@ -21,10 +21,9 @@ from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import (
     Scope,
-    rewrite_all,
     rewrite_loops,
     statements,
-    substitute,
+    with_value,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import can_swap, index, with_buffer
@@ -106,25 +105,20 @@ class _Jamming:
 
     def _side_by_side(self, row: For, outer: str, rows: list[Expr]) -> For:
         var = self._names.fresh(row.var)
-        body = self._repeated(_with(row.body, row.var, Var(var)), outer, rows)
+        body = self._repeated(with_value(row.body, row.var, Var(var)), outer, rows)
         return dataclasses.replace(row, var=var, body=body)
 
     def _repeated(self, body: tuple[Stmt, ...], var: str, values: list[Expr]) -> tuple[Stmt, ...]:
         """Returns a body for each value of a variable, each with locals of its own."""
         copies = []
         for value in values:
-            copy = _with(body, var, value)
+            copy = with_value(body, var, value)
             for stmt in statements(body):
                 if isinstance(stmt, Local):
                     name = stmt.buffer.name
                     copy = with_buffer(copy, name, self._names.fresh(name))
             copies.append(copy)
         return tuple(stmt for copy in copies for stmt in copy)
-
-
-def _with(body: tuple[Stmt, ...], var: str, value: Expr) -> tuple[Stmt, ...]:
-    """Returns a body for one value of a variable."""
-    return rewrite_all(body, lambda expr: substitute(expr, {var: value}))
 
 
 def _stores_float(stmt: Stmt) -> bool:

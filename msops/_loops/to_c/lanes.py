@@ -21,6 +21,7 @@ import dataclasses
 from collections.abc import Set
 
 from msops._loops.analysis.costs import computed, fixed_trips, mean_trips
+from msops._loops.ir.building import integer
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
@@ -46,15 +47,14 @@ from msops._loops.ir.walk import (
     accesses_in,
     buffers_of,
     map_accesses,
-    rewrite_all,
     rewrite_loops,
     statements,
     stored_in,
-    substitute,
     with_parts,
+    with_value,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.blocks import can_swap, constant, index
+from msops._loops.to_c.blocks import can_swap, index
 from msops._loops.to_c.strides import stride
 
 LANES = 16
@@ -130,12 +130,12 @@ class _Lanes:
     def _in_lanes(self, loop: For, rows: list[For], count: int) -> tuple[Stmt, ...]:
         """Returns the loop over groups of rows, and that over the rows that are left."""
         group = self._names.fresh(f"{loop.var}_block")
-        first = index("add", loop.begin, index("mul", Var(group), constant(LANES)))
+        first = index("add", loop.begin, index("mul", Var(group), integer(LANES)))
         body = self._placed(loop.body, loop, first, {id(row) for row in rows}, {})
-        groups = For(group, constant(0), constant(count), body, "parallel", location=loop.location)
+        groups = For(group, integer(0), integer(count), body, "parallel", location=loop.location)
         if fixed_trips(loop) == count * LANES:
             return (groups,)
-        rest = index("add", loop.begin, constant(count * LANES))
+        rest = index("add", loop.begin, integer(count * LANES))
         return (groups, with_parts(loop, begin=rest))
 
     def _placed(
@@ -192,15 +192,14 @@ class _Lanes:
     ) -> For:
         """Returns the loop over lanes around a part of a body."""
         lane = self._names.fresh("lane")
-        here = {loop.var: index("add", first, Var(lane))}
 
         def element(access: A) -> A:
             wide = access.buffer in lanes
             return dataclasses.replace(access, indices=(Var(lane),)) if wide else access
 
-        body = rewrite_all(body, lambda expr: substitute(expr, here))
+        body = with_value(body, loop.var, index("add", first, Var(lane)))
         return For(
-            lane, constant(0), constant(LANES), map_accesses(body, element), "parallel",
+            lane, integer(0), integer(LANES), map_accesses(body, element), "parallel",
             location=loop.location,
         )  # fmt: skip
 

@@ -17,16 +17,15 @@ from collections.abc import Iterator
 
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.nodes import For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
-    rewrite_all,
     rewrite_inner_loops,
     rewrite_loops,
     statements,
-    substitute,
+    with_value,
 )
 from msops._loops.to_c.blocks import can_swap, in_blocks
 from msops._loops.to_c.strides import stride
@@ -92,8 +91,7 @@ class _Sinking:
         if first:
             return dataclasses.replace(loop, body=(stmt,))
         var = self._names.fresh(loop.var)
-        values: dict[str, Expr] = {loop.var: Var(var)}
-        body = rewrite_all((stmt,), lambda expr: substitute(expr, values))
+        body = with_value((stmt,), loop.var, Var(var))
         return dataclasses.replace(loop, var=var, body=body)
 
     def _in_blocks(self, loop: For) -> Stmt:

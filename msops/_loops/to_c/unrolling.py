@@ -7,14 +7,14 @@ parallel j in 0 .. 64 {                       parallel j in 0 .. 64 {
 
 from __future__ import annotations
 
+from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import Const, For, Kernel, Local, Stmt
 from msops._loops.ir.walk import (
     Scope,
-    rewrite_all,
     rewrite_inner_loops,
     rewrite_loops,
     statements,
-    substitute,
+    with_value,
 )
 from msops._loops.passes.simplify import simplify
 
@@ -42,7 +42,9 @@ def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...]:
         return (loop,)
     if len(inner) * len(values) > _MOST_STATEMENTS:
         return (loop,)
-    return tuple(part for value in values for part in _at(loop.body, loop.var, value))
+    return tuple(
+        part for value in values for part in with_value(loop.body, loop.var, integer(value))
+    )
 
 
 def _is_short(loop: For) -> bool:
@@ -50,8 +52,3 @@ def _is_short(loop: For) -> bool:
         case For(begin=Const(value=begin), end=Const(value=end)):
             return end - begin <= _MOST_TRIPS
     return False
-
-
-def _at(body: tuple[Stmt, ...], var: str, value: int) -> tuple[Stmt, ...]:
-    values = {var: Const(value, "int32")}
-    return rewrite_all(body, lambda expr: substitute(expr, values))

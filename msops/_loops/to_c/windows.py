@@ -37,11 +37,10 @@ from msops._loops.ir.walk import (
     map_accesses,
     map_bodies,
     map_expressions,
-    rewrite_all,
     rewrite_loops,
     statements,
-    substitute,
     with_parts,
+    with_value,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
@@ -162,7 +161,11 @@ def _parts(stmt: Stmt, most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
         first, last = int(stmt.begin.value), int(stmt.end.value)
         if last - first > most:
             return None
-        rounds = tuple(part for at in range(first, last) for part in _at(stmt, at))
+        rounds = tuple(
+            part
+            for value in range(first, last)
+            for part in with_value(stmt.body, stmt.var, integer(value))
+        )
         return _written_out(rounds, most, ranges)
     inside = [_written_out(body, most, ranges) for body in bodies(stmt)]
     found = [body for body in inside if body is not None]
@@ -170,9 +173,3 @@ def _parts(stmt: Stmt, most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
         return None
     following = iter(found)
     return (map_bodies(stmt, lambda _: next(following)),)
-
-
-def _at(loop: For, value: int) -> tuple[Stmt, ...]:
-    """Returns the body of a loop in one iteration."""
-    values = {loop.var: integer(value)}
-    return rewrite_all(loop.body, lambda expr: substitute(expr, values))

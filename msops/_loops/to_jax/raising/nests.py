@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,7 +21,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.ranges import Range, loop_range
-from msops._loops.ir.walk import substitute
+from msops._loops.ir.walk import map_expressions, substitute
 
 LONGEST_HULL = 2**24
 """Loops whose bounds are data get no hull beyond so many iterations."""
@@ -148,7 +147,7 @@ def nest(parts: Chain, outer: Sequence[Axis]) -> Nest | None:
         return None
     return Nest(
         axes,
-        _substituted_store(parts.store, values),
+        map_expressions(parts.store, lambda expr: substitute(expr, values)),
         tuple(substitute(condition, values) for condition in left),
         frozenset(loop.var for loop in parts.loops if loop.kind == "reduction") - set(values),
         tuple(outer),
@@ -190,13 +189,3 @@ def _is_said(condition: Expr, axes: set[str], ranges: dict[str, Range]) -> bool:
     if functions is None:
         return narrow_unequal(condition, axes, ranges)
     return all([narrow(function, ranges) for function in functions])  # noqa: C419 - narrow all
-
-
-def _substituted_store(store: Store, values: Mapping[str, Expr]) -> Store:
-    if not values:
-        return store
-    return dataclasses.replace(
-        store,
-        indices=tuple(substitute(index, dict(values)) for index in store.indices),
-        value=substitute(store.value, dict(values)),
-    )

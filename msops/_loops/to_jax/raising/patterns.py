@@ -25,7 +25,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
-from msops._loops.ir.walk import bodies, loads, rewrite_all, substitute, variables
+from msops._loops.ir.walk import bodies, loads, substitute, variables, with_value
 from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, chain, is_known, nest
 from msops._loops.to_jax.raising.pools import find_pool
 from msops._loops.to_jax.raising.products import find_contraction, find_convolution
@@ -215,8 +215,7 @@ def _relative(indices: Sequence[Expr], parts: Chain) -> list[Expr | None]:
 
 
 def _at(loop: For, value: int) -> tuple[Stmt, ...]:
-    constant = integer(value)
-    return rewrite_all(loop.body, lambda part: constant if part == Var(loop.var) else part)
+    return with_value(loop.body, loop.var, integer(value))
 
 
 def _can_scatter(op: str, store: Store) -> bool:
