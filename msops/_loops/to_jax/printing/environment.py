@@ -15,14 +15,14 @@ from msops._loops.analysis.conditions import conjuncts
 from msops._loops.ir.nodes import Expr
 from msops._loops.ir.ranges import Range
 from msops._loops.to_jax.printing.values import Array, Contents, Value
-from msops._loops.to_jax.raising.nests import Axis
+from msops._loops.to_jax.raising.nests import AxesNamed, Axis
 
 ValueOf: TypeAlias = Callable[[Expr], Value]
 """Evaluates an expression; how loads get the values of their indices."""
 
 
 @dataclass(frozen=True)
-class Environment:
+class Environment(AxesNamed):
     """What is known at a point of the program, and the axes and conditions of a nest there.
 
     Attributes:
@@ -45,16 +45,6 @@ class Environment:
     def order(self) -> tuple[str, ...]:
         """The names of the axes."""
         return tuple(axis.var for axis in self.axes)
-
-    @cached_property
-    def extents(self) -> dict[str, int]:
-        """The extents of the axes."""
-        return {axis.var: axis.extent for axis in self.axes}
-
-    @cached_property
-    def axis_ranges(self) -> dict[str, Range]:
-        """The bounds of the axes."""
-        return {axis.var: axis.interval for axis in self.axes}
 
     @cached_property
     def ranges(self) -> dict[str, Range]:

@@ -133,7 +133,7 @@ def _ordered_axes(step: VectorStep, env: Environment) -> tuple[Axis, ...]:
             loads(nest.store.value), key=lambda load: _axis_count(load, nest), default=leading
         )
     shape = env.contents[leading.buffer].shape
-    view = find_view(leading.indices, shape, nest.axis_ranges())
+    view = find_view(leading.indices, shape, nest.axis_ranges)
     first = view.axes if view else ()
     axes = {axis.var: axis for axis in nest.axes}
     rest = [axis for axis in nest.axes if axis.var not in first]

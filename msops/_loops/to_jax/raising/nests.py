@@ -50,8 +50,24 @@ class Axis:
         return (self.begin, self.end - 1)
 
 
+class AxesNamed:
+    """What has axes, by their names."""
+
+    axes: tuple[Axis, ...]
+
+    @cached_property
+    def extents(self) -> dict[str, int]:
+        """The extents of the axes."""
+        return {axis.var: axis.extent for axis in self.axes}
+
+    @cached_property
+    def axis_ranges(self) -> dict[str, Range]:
+        """The bounds of the axes alone."""
+        return {axis.var: axis.interval for axis in self.axes}
+
+
 @dataclass(frozen=True)
-class Nest:
+class Nest(AxesNamed):
     """One store, executed at once for a box of values of its axes.
 
     Attributes:
@@ -72,15 +88,6 @@ class Nest:
     def ranges(self) -> dict[str, Range]:
         """The bounds of all variables in the nest."""
         return {axis.var: axis.interval for axis in (*self.outer, *self.axes)}
-
-    @cached_property
-    def extents(self) -> dict[str, int]:
-        """The extents of the axes."""
-        return {axis.var: axis.extent for axis in self.axes}
-
-    def axis_ranges(self) -> dict[str, Range]:
-        """The bounds of the axes alone."""
-        return {axis.var: axis.interval for axis in self.axes}
 
     @property
     def iterations(self) -> int:

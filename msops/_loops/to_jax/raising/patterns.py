@@ -150,7 +150,7 @@ class _Raising:
 
     def _is_view(self, box: Nest, placed: set[str]) -> bool:
         """Returns whether the store is a view, so that every element is written once."""
-        axes = box.axis_ranges()
+        axes = box.axis_ranges
         view = find_view(box.store.indices, self._shapes[box.store.buffer], axes)
         return view is not None and placed & set(axes) == set(view.axes)
 
