@@ -30,6 +30,7 @@ import dataclasses
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.analysis.updates import Update, update_of
+from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Binary,
@@ -63,7 +64,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
-from msops._loops.to_c.blocks import constant, in_blocks, index
+from msops._loops.to_c.blocks import in_blocks, index
 from msops._loops.to_c.reductions import NARROW
 from msops._loops.to_c.strides import coefficient, stride
 from msops._loops.to_c.windows import in_positions
@@ -263,19 +264,17 @@ class _Separating:
         """Returns the loop over even and odd blocks."""
         pairs = -(-trips // (2 * width))
         parity, block = self._names.fresh("parity"), self._names.fresh(f"{loop.var}_block")
-        number = index("add", index("mul", Var(block), constant(2)), Var(parity))
-        begin = index("add", loop.begin, index("mul", number, constant(width)))
-        end = index("min", index("add", begin, constant(width)), loop.end)
+        number = index("add", index("mul", Var(block), integer(2)), Var(parity))
+        begin = index("add", loop.begin, index("mul", number, integer(width)))
+        end = index("min", index("add", begin, integer(width)), loop.end)
         part = with_parts(loop, begin=begin, end=end)
-        blocks = For(
-            block, constant(0), constant(pairs), (part,), "parallel", location=loop.location
-        )
-        return (For(parity, constant(0), constant(2), (blocks,), location=loop.location),)
+        blocks = For(block, integer(0), integer(pairs), (part,), "parallel", location=loop.location)
+        return (For(parity, integer(0), integer(2), (blocks,), location=loop.location),)
 
 
 def _offset(expr: Expr, var: str) -> int | None:
     """Returns c of an index that is var + c; None if it is something else."""
     if coefficient(expr, var) != 1 or variables(expr) != {var}:
         return None
-    low, high = range_of(substitute(expr, {var: constant(0)}), {})
+    low, high = range_of(substitute(expr, {var: integer(0)}), {})
     return low if low == high else None
