@@ -164,8 +164,8 @@ def _bind_nothing(call: Call, arrays: Sequence[Any]) -> Sequence[Any]:
 
 def _place_of(function: Callable[..., Any], who: str) -> tuple[str, str]:
     """Returns the module and the name by which another process can import a function."""
-    name: str = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
-    module: str = getattr(function, "__module__", None) or ""
+    name = str(getattr(function, "__qualname__", "") or getattr(function, "__name__", ""))
+    module = str(getattr(function, "__module__", "") or "")
     if isinstance(function, np.ufunc):
         module = "numpy"
     what = f"the Python function {name or type(function).__name__}"
