@@ -206,3 +206,17 @@ def test_integer_results_have_no_cotangents() -> None:
     )
     (found,) = jax.linear_transpose(lambda x: op(x)[1], x)(x)
     np.testing.assert_array_equal(found, 2 * x)
+
+
+def test_a_custom_vjp_of_the_users_around_an_op_keeps_jaxs_error() -> None:
+    """Its gradient may differ from the op's, so the op's transpose is not that of both."""
+    doubled = Custom(
+        lambda x: 2 * x, lambda x: x, lambda x: x, bprop=lambda x, out, dout: (2 * dout,)
+    )
+    clipped = jax.custom_vjp(lambda x: doubled(x))
+    clipped.defvjp(lambda x: (doubled(x), None), lambda _, d: (jnp.clip(2 * d, -1, 1),))
+    x = jnp.full(3, 5.0)
+    np.testing.assert_array_equal(jax.vjp(clipped, x)[1](x)[0], [1, 1, 1])
+    with pytest.raises(NotImplementedError, match="'custom_vjp_call' not implemented"):
+        jax.linear_transpose(clipped, x)(x)
+    np.testing.assert_array_equal(jax.linear_transpose(doubled, x)(x)[0], [10, 10, 10])
