@@ -159,7 +159,7 @@ def new_linear_primitive(
     function: Callable[..., Sequence[Any]],
     transpose: Callable[..., Sequence[Any]],
     infer: Callable[..., Sequence[Any]] | None = None,
-    is_fixed: bool = True,
+    impl: Callable[..., Sequence[Any]] | None = None,
 ) -> core.Primitive:
     """Makes a primitive that is linear in some of its arguments, with a transpose of its own.
 
@@ -171,7 +171,7 @@ def new_linear_primitive(
         without those.
       infer: ``(*args, **params) -> results`` as `jax.ShapeDtypeStruct`s; by default `function` is
         traced for them.
-      is_fixed: whether equal calls do the same at any time, so that eager ones are compiled once.
+      impl: ``(*arrays, **params) -> results``, for eager use; by default `function` is called.
     """
     primitive = _Primitive(name)
 
@@ -206,17 +206,8 @@ def new_linear_primitive(
         results = mapped(*args)
         return results, [0] * len(results)
 
-    @functools.lru_cache(maxsize=256)
-    def compiled(params: tuple[tuple[str, Any], ...]) -> Callable[..., Sequence[Any]]:
-        return jax.jit(functools.partial(function, **dict(params)))
-
-    def impl(*args: Any, **params: Any) -> Sequence[Any]:
-        if not is_fixed:
-            return function(*args, **params)
-        return compiled(tuple(sorted(params.items())))(*args)
-
     primitive.def_abstract_eval(abstract_eval)
-    primitive.def_impl(impl)
+    primitive.def_impl(impl or function)
     mlir.register_lowering(primitive, mlir.lower_fun(function, multiple_results=True))
     batching.primitive_batchers[primitive] = batch
     ad.primitive_jvps[primitive] = jvp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import jax
@@ -21,11 +21,13 @@ class BoundOp(Protocol):
       definition: what makes the op what it is.
       who: the op, for messages.
       has_effect: whether one call must be one run.
+      programs: returns the `_primitive.programs.Programs` of the op, None once nobody holds them.
     """
 
     definition: Definition
     who: str
     has_effect: bool
+    programs: Callable[[], Any]
 
     @property
     def primitive_name(self) -> str:

@@ -271,7 +271,7 @@ _linear = seam.new_linear_primitive(
     "custom_push",
     _push,
     _transpose_push,
+    # Not compiled for eager use: a rule reads what its surroundings are when it runs, as that of a
+    # jax.custom_jvp does.
     _infer_push,
-    # A rule reads what its surroundings are when it runs, as that of a jax.custom_jvp does.
-    is_fixed=False,
 )

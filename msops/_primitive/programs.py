@@ -27,6 +27,10 @@ from msops._primitive.operator import Operator, compile_bound, compile_here
 from msops._primitive.reverse_mode import attach_bprop, attach_vjp
 
 _kept = functools.lru_cache(maxsize=256)
+from msops._primitive.traced import compile_tangent
+
+Run = Callable[[Sequence[Any]], Any]
+"""A compiled call: it gets a flat list of arrays."""
 
 
 class Programs:
@@ -43,6 +47,7 @@ class Programs:
     def lower(self, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]) -> jax.stages.Lowered:
         """Returns the program of a call on such inputs, as it is compiled now."""
         whole = self._whole(call, may_need_trial=False)
+        self.tangent = _kept(functools.partial(compile_tangent, operator))
         return jax.jit(whole).lower(*inputs)
 
     def _compiled(self, call: Call) -> Callable[..., Any]:

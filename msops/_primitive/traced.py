@@ -13,7 +13,8 @@ transpose as in Radul et al., "You Only Linearize Once", 2023.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -104,4 +105,27 @@ def _tangent_transpose(
         return traced.pullback(primals, cotangents, live)
 
 
-_tangent = seam.new_linear_primitive("custom_tangent", _tangent_function, _tangent_transpose)
+def compile_tangent(
+    operator: BoundOp, call: Call, live: Sequence[int], linear: int
+) -> Callable[..., Sequence[Any]]:
+    """Returns L of these inputs, compiled."""
+    bound = functools.partial(
+        _tangent_function, operator=operator, call=call, live=live, linear=linear
+    )
+    return jax.jit(bound)
+
+
+def _run_tangent(
+    *args: Any, operator: BoundOp, call: Call, live: Sequence[int], linear: int
+) -> Sequence[Any]:
+    programs = operator.programs()
+    if programs is None:
+        compiled = compile_tangent(operator, call, live, linear)
+    else:
+        compiled = programs.tangent(call, live, linear)
+    return compiled(*args)
+
+
+_tangent = seam.new_linear_primitive(
+    "custom_tangent", _tangent_function, _tangent_transpose, impl=_run_tangent
+)
