@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 import tracemalloc
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -501,3 +504,73 @@ def test_paths_of_one_library_are_one_kernel() -> None:
     absolute = Custom(f"{FLOAT_OPS}:Multiply", first, first)
     again = Custom(f"{FLOAT_OPS.parent}/../kernels/float_ops.cc:Multiply", first, first)
     np.testing.assert_array_equal(absolute(X, X), again(X, X))
+
+
+def test_two_ops_build_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler of each waits until that of the other has begun."""
+    compiler = tmp_path / "compiler"
+    compiler.write_text(
+        "#!/bin/bash\n"
+        'case "$*" in\n'
+        f"  *one.cc*) touch {tmp_path}/one; other={tmp_path}/two;;\n"
+        f"  *two.cc*) touch {tmp_path}/two; other={tmp_path}/one;;\n"
+        "esac\n"
+        'for i in $(seq 200); do [ -z "$other" -o -e "$other" ] && exec g++ "$@"; sleep 0.1; done\n'
+        "exit 1\n"
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "cache"))
+    source = (
+        'extern "C" int F(int, void **params, int *, long **, const char **, void *, void *) {'
+        " static_cast<float *>(params[1])[0] = 2 * static_cast<float *>(params[0])[0]; return 0; }"
+    )
+    ops = []
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.cc").write_text(source)
+        ops.append(Custom(f"{tmp_path}/{name}.cc:F", first, first))
+    x = jnp.ones(1)
+    with ThreadPoolExecutor(2) as pool:
+        for result in pool.map(lambda op: op(x), ops):
+            np.testing.assert_array_equal(result, [2.0])
+
+
+def test_an_infer_function_may_wait_for_the_first_call_of_another_op_elsewhere() -> None:
+    stuck = []
+
+    def call_elsewhere(shape: Any) -> Any:
+        other = Custom(lambda x: x + np.float32(len(stuck)), first, first)
+        thread = threading.Thread(target=other, args=(X,), daemon=True)
+        thread.start()
+        thread.join(10)
+        stuck.append(thread.is_alive())
+        return shape
+
+    def make() -> Custom:
+        return Custom(np.negative, call_elsewhere, first)
+
+    np.testing.assert_array_equal(make()(X), -X)
+    # The op made anew asks whether the infer function still answers alike.
+    np.testing.assert_array_equal(make()(X), -X)
+    assert len(stuck) >= 2
+    assert not any(stuck)
+
+
+def test_a_native_loop_that_forward_mode_ran_eagerly_is_freed() -> None:
+    def make() -> weakref.ref[Any]:
+        def double(x: Any) -> Any:
+            y = output_tensor(x.shape, x.dtype)
+            for i in range(x.shape[0]):
+                y[i] = 2.0 * x[i]
+            return y
+
+        op = Custom(double, func_type="akg", compile_attrs={"lower": "native"})
+        np.testing.assert_array_equal(jax.jvp(op, (X,), (X,))[1], 2 * X)
+        np.testing.assert_array_equal(jax.jvp(op, (X,), (X,))[1], 2 * X)
+        return weakref.ref(op._resolve().operator)
+
+    reference = make()
+    jax.clear_caches()
+    for _ in range(3):
+        gc.collect()
+    assert reference() is None

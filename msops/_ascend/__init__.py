@@ -1,5 +1,5 @@
 """Ascend's languages and operators on JAX: the TBE DSL, and operators by their aclnn names.
 
-May import: `_base`, `_jax_seam`, `_loops`, `_toolchain`.
+May import: `_base`, `_loops`, `_toolchain`.
 Modules: aclnn, tbe.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import jax
 
@@ -70,13 +70,23 @@ def call_compiled(compiled: Callable[..., _Result], *args: Any) -> _Result:
     """
     try:
         return compiled(*args)
-    except errors.MsopsError:
-        raise
-    # jit's fast path, taken from the second call on, raises ValueError with the same text.
-    except (jax.errors.JaxRuntimeError, ValueError) as error:
-        own = own_error(error)
-        if own is None:
-            raise
-        if isinstance(own.__cause__, KeyboardInterrupt):
-            raise KeyboardInterrupt from own
-        raise own from own.__cause__
+    except XLA_ERRORS as error:
+        raise_own(error)
+
+
+# jit's fast path, taken from the second call on, raises ValueError with the same text.
+XLA_ERRORS = (jax.errors.JaxRuntimeError, ValueError)
+
+
+def raise_own(error: Exception) -> NoReturn:
+    """Raises an error of `XLA_ERRORS`, as msops's own if it is that of a kernel.
+
+    Raises:
+      KeyboardInterrupt: a Python function was interrupted.
+    """
+    own = None if isinstance(error, errors.MsopsError) else own_error(error)
+    if own is None:
+        raise error
+    if isinstance(own.__cause__, KeyboardInterrupt):
+        raise KeyboardInterrupt from own
+    raise own from own.__cause__

@@ -16,7 +16,7 @@ from msops import _jax_seam as seam
 from msops import _toolchain
 from msops._calls.handlers import native_module
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, DeviceStep, Launch
-from msops._op.process_call import ProcessCall
+from msops._op.process_call import Bound, ProcessCall
 
 TARGET = "msops_loops_cuda"
 """Of calls without temporaries in device memory; XLA may record them in CUDA graphs."""
@@ -38,22 +38,20 @@ class CudaCall(ProcessCall):
       name: what files and the compiler's messages call the code.
       source: the code, and what to launch.
       aliases: pairs of an input and the output that takes over its buffer.
-      hashes: the compiled code, by content; none before the call is bound.
     """
 
     op: str
     name: str
     source: CudaSource
     aliases: tuple[tuple[int, int], ...] = ()
-    hashes: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
         """The handlers, by whether the call has temporaries."""
         return SCRATCH_TARGET if self.source.workspaces else TARGET
 
-    def bind(self, lowering: seam.Lowering, who: str) -> CudaCall:
-        """Compiles the code unless the cache has it.
+    def bind(self, lowering: seam.Lowering, who: str) -> Bound:
+        """Compiles the code unless the cache has it; programs name it by content.
 
         Works without a GPU if ``MSOPS_CUDA_ARCH`` says what to compile for.
 
@@ -63,16 +61,9 @@ class CudaCall(ProcessCall):
         cubins = _toolchain.build_cubins(self.source.text, self.name, who)
         for cubin in cubins:
             native_module().register_cubin(cubin.hash, cubin.content)
-        return dataclasses.replace(self, hashes=tuple(cubin.hash for cubin in cubins))
-
-    @property
-    def identity(self) -> str:
-        """The compiled code, by content, per architecture."""
-        return ",".join(self.hashes)
-
-    def encode(self) -> dict[str, Any]:
-        """Returns the code, and what to launch."""
-        return {"cubins": self.identity, **_plan_attributes(self.source)}
+        # One for each architecture.
+        identity = ",".join(cubin.hash for cubin in cubins)
+        return Bound({"cubins": identity, **_plan_attributes(self.source)}, identity)
 
 
 def _plan_attributes(source: CudaSource) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from msops._base.dtypes import as_dtype
 from msops._calls.host_function import HostFunction
 from msops._op.call import Call
 from msops._op.identity import find_at_name
-from msops._op.inference import Outputs
+from msops._op.outputs import Outputs
 from msops._op.request import Options, Request
 from msops.errors import ArgumentTypeError, BackendError, KernelError, explain
 

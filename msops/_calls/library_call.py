@@ -19,7 +19,7 @@ from msops import _jax_seam as seam
 from msops import _toolchain
 from msops._base.dtypes import as_dtype
 from msops._calls.handlers import native_module, open_library, remember_library, reported
-from msops._op.process_call import ProcessCall
+from msops._op.process_call import Bound, ProcessCall
 from msops.errors import InferenceTypeError, KernelError, explain
 
 
@@ -46,15 +46,10 @@ class LibraryCall(ProcessCall):
     reentrant: bool = True
     aliases: tuple[tuple[int, int], ...] = ()
 
-    def bind(self, lowering: seam.Lowering, who: str) -> LibraryCall:
-        """Opens the library, so that errors come out now."""
+    def bind(self, lowering: seam.Lowering, who: str) -> Bound:
+        """Opens the library, so that errors come out now; programs name it by its content."""
         open_library(self.library, lowering.platform, who)
-        return self
-
-    @property
-    def identity(self) -> str:
-        """The library's content."""
-        return self.library.hash
+        return Bound(self.encode(), self.library.hash)
 
     def encode(self) -> dict[str, Any]:
         """Returns library, kernel and attributes."""

@@ -47,12 +47,12 @@ def lower_call(
     return seam.custom_call(
         lowering,
         operands,
-        bound.target,
-        {"op": bound.op, **bound.encode()},
+        call.target,
+        {"op": call.op, **bound.attributes},
         has_effect,
-        bound.aliases,
+        call.aliases,
         bound.keeps,
-        bound.calls_python and bound.keeps is not None,
+        call.calls_python and bound.keeps is not None,
     )
 
 

@@ -23,7 +23,7 @@ from msops._calls import exported_function
 from msops._calls.handlers import native_module
 from msops._calls.host_function import HostFunction
 from msops._calls.process_objects import Ids, require_everywhere
-from msops._op.process_call import ProcessCall
+from msops._op.process_call import Bound, ProcessCall
 from msops._op.request import Request
 
 
@@ -33,10 +33,9 @@ class PythonCall(ProcessCall):
 
     Attributes:
       op: name of the op, for the messages of the handler.
-      function: what to call; of a bound call, the equal function that has the id.
+      function: what to call.
       aliases: pairs of an input and the output that takes over its buffer.
       request: the call.
-      id: what programs name the function by; empty before the call is bound.
     """
 
     target = "msops_pyfunc"
@@ -47,11 +46,9 @@ class PythonCall(ProcessCall):
     function: HostFunction
     aliases: tuple[tuple[int, int], ...]
     request: Request = dataclasses.field(compare=False)
-    id: str = ""
-    is_exported: bool = False
 
-    def bind(self, lowering: seam.Lowering, who: str) -> PythonCall:
-        """Gives the function an id.
+    def bind(self, lowering: seam.Lowering, who: str) -> Bound:
+        """Gives the function an id; programs hold it, or the equal one that has the id.
 
         Raises:
           BackendError: the program is exported, and another process cannot import the function; or
@@ -60,25 +57,12 @@ class PythonCall(ProcessCall):
         _serve()
         if lowering.is_exported:
             described = exported_function.describe(self.function, self.request, who)
-            return dataclasses.replace(self, id=described, is_exported=True)
+            # The program holds no function: it finds this one by its name.
+            return Bound({"function": described}, described)
         text = "\n".join([self.function.description, *_describe(self.function.function)])
         name, function = _functions.identify(self.op, text, self.function)
         require_everywhere(lowering, name, "Python functions", who)
-        return dataclasses.replace(self, function=function, id=name)
-
-    @property
-    def identity(self) -> str:
-        """The function's id."""
-        return self.id
-
-    def encode(self) -> dict[str, Any]:
-        """Returns the function's id."""
-        return {"function": self.id}
-
-    @property
-    def keeps(self) -> HostFunction | None:
-        """The function; None of an exported program, which finds it by its name."""
-        return None if self.is_exported else self.function
+        return Bound({"function": name}, name, function)
 
 
 _functions: Ids[HostFunction] = Ids()

@@ -5,20 +5,19 @@ The file is long because of its docstrings: they are the reference that users re
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
-import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from msops import _jax_seam as seam
 from msops._backends import find_backend
 from msops._base.building import Build
-from msops._base.kernel_errors import call_compiled
 from msops._custom.explain import cost_of_call, explain_call, html_table, lowered_text, stand_in
 from msops._custom.help import OfInstance, help_text
 from msops._custom.options import (
@@ -36,15 +35,13 @@ from msops._custom.parameters import (
     signature_of_call,
 )
 from msops._custom.pickling import kernel_function, travelling_state
-from msops._face import context
 from msops._face.parameter import note_effect
-from msops._face.tensor import Tensor, holds, unwrap, wrap
-from msops._face.tensor_data import endless
-from msops._op.backend import TrialNeeded
-from msops._op.call import Call, freeze_attribute, sort_arguments, sort_by_value
+from msops._face.tensor import Tensor, read_arguments, wrap
+from msops._op.call import Call
 from msops._op.definition import Definition, Redefining
 from msops._op.identity import ByValue
-from msops._op.inference import read_inference, refuse_64_bit
+from msops._op.inference import read_inference
+from msops._op.sorting import freeze_attribute, sort_arguments
 from msops._op_info import OpInfo, call_attribute_names, format_rows, read_reg_info
 from msops._primitive.forward_mode import tangent_rule
 from msops._primitive.programs import Programs, share_programs
@@ -68,11 +65,10 @@ else:
 
     P = ParamSpec("P")
 
-# Resolving reads sources and shares operators; one op's bprop may hold further ops.
-_resolving_lock = threading.RLock()
-
-
-_ARRAYS = (jax.Array, np.ndarray)
+# The ops that this thread resolves: the bprop of one may hold others, and itself.
+_resolving: ContextVar[tuple[Custom[Any], ...]] = ContextVar("resolving", default=())
+# Looked up once: every eager call compares with it.
+_ARRAY = seam.ARRAY_TYPE
 
 
 class Custom(Generic[P]):
@@ -103,10 +99,10 @@ class Custom(Generic[P]):
       out_dtype: the same for the dtype of the output. None infers it from the kernel (aot:
         ``SymbolInferType``, or the operator of Ascend; akg and hybrid: its loops).
       out: instead of `out_shape` and `out_dtype`, both in one, as `jax.pure_callback` takes it: a
-        `jax.ShapeDtypeStruct`, a pytree of them, or a function of the inputs that returns one. It
-        is called as the op is, with a ShapeDtypeStruct for each array. The op returns that tree.
-        Kernels other than Python functions have the leaves as outputs, in JAX's order. ``()`` makes
-        a pyfunc without output.
+        `jax.ShapeDtypeStruct`, a pytree of them, or a function of the inputs that returns one. None
+        leaves it to these two. It is called as the op is, with a ShapeDtypeStruct for each array.
+        The op returns that tree. Kernels other than Python functions have the leaves as outputs, in
+        JAX's order. ``()`` makes a pyfunc without output.
       attrs: the attributes of a kernel without op info, by name: a default, whose type the
         attribute has (``{"alpha": 0.5}``), or a type if each call must give it
         (``{"alpha": float}``). Keyword-only parameters of a pyfunc or a loop kernel, and parameters
@@ -196,9 +192,9 @@ class Custom(Generic[P]):
     Source: MindSpore 2.7.2, ``mindspore.ops.Custom``.
     """
 
-    # Until __init__ ends: the methods of a subclass may be given as infer functions, which are
+    # Not until __init__ ends: the methods of a subclass may be given as infer functions, which are
     # compared by the op that they belong to.
-    _is_resolving = True
+    _is_made = False
 
     def __init__(
         self,
@@ -279,7 +275,7 @@ class Custom(Generic[P]):
             self.__wrapped__ = func
         self._prim_attrs: dict[str, Any] = {}
         self._programs: Programs | None = None
-        self._is_resolving = False
+        self._is_made = True
         # Compiled calls by number of arguments, where that number determines the structure of the
         # call: for calls with arrays only, and with Tensors only.
         self._of_arrays: dict[int, Callable[..., Any]] = {}
@@ -318,7 +314,7 @@ class Custom(Generic[P]):
         Returns:
           One array, or a tuple of arrays, or the tree that `out` says; Tensors if an input is a
           Tensor. An op without outputs returns None, and on MindSpore's face
-          ``Tensor([0], Int32)`` as MindSpore does.
+          ``Tensor([0], Int32)`` as MindSpore does; one made by ``out=()`` returns ``()``.
         """
         if kwargs:
             return self._call_by_name(args, kwargs)
@@ -326,16 +322,16 @@ class Custom(Generic[P]):
         compiled = self._of_arrays.get(len(args))
         if compiled is not None:
             for arg in args:
-                if type(arg) is not seam.ARRAY_TYPE:
+                if type(arg) is not _ARRAY:
                     break
             else:
-                return _run(compiled, args)
+                return compiled(args)
         compiled = self._of_tensors.get(len(args))
         if compiled is not None:
             values = [arg.value for arg in args if type(arg) is Tensor]
-            if len(values) == len(args) and {*map(type, values)} == {seam.ARRAY_TYPE}:
+            if len(values) == len(args) and {*map(type, values)} == {_ARRAY}:
                 with jax.enable_x64(True):
-                    return wrap(_run(compiled, values))
+                    return wrap(compiled(values))
         return self._call_as_given(args, {})
 
     def _call_by_name(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -355,98 +351,50 @@ class Custom(Generic[P]):
         self, args: Sequence[Any], named: Mapping[str, Any], count: int | None = None
     ) -> Any:
         """Calls the op on MindSpore's face or on JAX's."""
-        arrays, has_tensors = self._read_arguments(args)
-        if has_tensors or (not holds(_ARRAYS, args) and context.runs_script()):
-            with jax.enable_x64(True):
-                result = self._call(arrays, named, count, tensors=True)
-                return Tensor([0], jnp.int32) if result is None else wrap(result)
-        return self._call(args, named, count, tensors=False)
-
-    def _read_arguments(self, args: Sequence[Any]) -> tuple[Sequence[Any], bool]:
-        """Returns call arguments with arrays for Tensors, and whether there were Tensors."""
-        try:
-            has_tensors = holds(Tensor, args)
-            return unwrap(args) if has_tensors else args, has_tensors
-        except RecursionError:
-            raise endless(self._who) from None
-
-    def _call(
-        self, args: Sequence[Any], named: Mapping[str, Any], count: int | None, tensors: bool
-    ) -> Any:
-        call, flat = self._sort_arguments(args, named, count, tensors)
-        if not tensors:
-            for index, value in enumerate(flat):
-                refuse_64_bit(getattr(value, "dtype", None), f"input {index}", self._who)
         programs = self._resolve()
-        is_traced = any(map(seam.is_tracer, flat))
-        is_ordered = tensors and programs.operator.has_effect
-        if is_ordered:
-            note_effect(is_traced)
-        if is_traced:
-            # Outside the gradient's rule, so that gradients are summed over what was made alike.
-            arrays = seam.vary_alike([jnp.asarray(value) for value in flat])
-            results = programs.function(call)(*arrays)
-            outputs = programs.operator.outputs(call, [jax.typeof(array) for array in arrays])
-            return outputs.pack(results)
-        compiled = programs.compiled(call.without_values() if call.values else call)
-        has_outputs = programs.operator.definition.inference.has_outputs
-        if has_outputs and not named and not is_ordered and call.is_plain(len(args)):
-            (self._of_tensors if tensors else self._of_arrays)[len(args)] = compiled
-        results = _run(compiled, flat)
-        if is_ordered:
-            # Effects are in the order of the calls, as MindSpore's are.
-            jax.block_until_ready(results)
-        return results
-
-    def _sort_arguments(
-        self, args: Sequence[Any], named: Mapping[str, Any], count: int | None, tensors: bool
-    ) -> tuple[Call, list[Any]]:
-        """Returns the structure of a call, and its flat arrays."""
-        definition = self._resolve().operator.definition
-        if definition.backend.takes_values:
-            if named:
-                raise ArgumentTypeError(
-                    explain(
-                        self._who,
-                        f"got {next(iter(named))!r} by name; an operator of Ascend takes its "
-                        "arguments by position",
-                        "Pass them in the operator's order.",
-                    )
-                )
-            return sort_by_value(args, tensors, self._who)
-        self._check_numbers(args)
-        takes_trees = definition.backend.takes_trees
-        return sort_arguments(args, definition.infos, tensors, takes_trees, self._who, named, count)
-
-    def _check_numbers(self, args: Sequence[Any]) -> None:
-        """Refuses a number by position where only its author knows what it is."""
-        if self._signature is not None or not self._infos or not self._infos[0].by_name:
-            return
-        number = next((value for value in args if type(value) in (bool, int, float)), None)
-        if number is not None:
-            name = next(iter(call_attribute_names(self._infos[0])), "alpha")
-            raise ArgumentTypeError(
-                explain(
-                    self._who,
-                    f"expected arrays by position, and attributes by name; got {number!r} by "
-                    "position",
-                    f"Pass an attribute as {name}={number!r}, a number that is an input as "
-                    f"jnp.float32({number!r}).",
-                )
+        definition = programs.operator.definition
+        arrays, tensors = read_arguments(args, self._who)
+        with jax.enable_x64(True) if tensors else contextlib.nullcontext():
+            has_signature = self._signature is not None
+            call, flat = sort_arguments(
+                definition, arrays, named, count, tensors, has_signature, self._who
             )
+            is_traced = any(isinstance(value, jax.core.Tracer) for value in flat)
+            is_ordered = tensors and programs.operator.has_effect
+            if is_ordered:
+                note_effect(is_traced)
+            if is_traced:
+                # Outside the gradient's rule, so that gradients are summed over what was made
+                # alike.
+                alike = seam.vary_alike([jnp.asarray(value) for value in flat])
+                result = programs.whole(call)(*alike)
+            else:
+                run = programs.compiled(call.without_values() if call.values else call)
+                is_plain = call.is_plain and len(call.layout) == len(args) and not named
+                if is_plain and definition.inference.has_outputs and not is_ordered:
+                    (self._of_tensors if tensors else self._of_arrays)[len(args)] = run
+                result = run(flat)
+                if is_ordered:
+                    # Effects are in the order of the calls, as MindSpore's are.
+                    jax.block_until_ready(result)
+            if not tensors:
+                return result
+            return Tensor([0], jnp.int32) if result is None else wrap(result)
 
     def _resolve(self) -> Programs:
-        """Returns the op's programs; builds the kernel at the first call."""
-        if self._programs is not None:
-            return self._programs
-        with _resolving_lock:
-            if self._programs is None:
-                self._is_resolving = True
-                try:
-                    self._programs = share_programs(self._define())
-                finally:
-                    self._is_resolving = False
-            return self._programs
+        """Returns the op's programs; builds the kernel at the first call.
+
+        It holds no lock: a kernel may take a minute to build, and what is read of the author's code
+        may wait for other threads. Two threads that resolve an op at once get the same programs.
+        """
+        programs = self._programs
+        if programs is None:
+            token = _resolving.set((*_resolving.get(), self))
+            try:
+                programs = self._programs = share_programs(self._define())
+            finally:
+                _resolving.reset(token)
+        return programs
 
     def _define(self) -> Definition:
         options = self._options
@@ -469,7 +417,8 @@ class Custom(Generic[P]):
     def __msops_key__(self) -> Any:
         # A bprop that calls its own op, and an infer function that is a method of it, would ask for
         # the very key that is being made.
-        return id(self) if self._is_resolving else self._resolve().operator.definition
+        is_own = not self._is_made or any(op is self for op in _resolving.get())
+        return id(self) if is_own else self._resolve().operator.definition
 
     def add_prim_attr(self, name: str, value: Any) -> Custom:
         """Adds an attribute that every call of the op has, as MindSpore's primitives do.
@@ -621,7 +570,8 @@ class Custom(Generic[P]):
 
         Args:
           *args: the arguments of the call: arrays, or a `jax.ShapeDtypeStruct` for each. Without
-            any, the latest call is explained.
+            any, the call is explained that was the latest with new shapes, dtypes or attributes:
+            a call like an earlier one runs what was compiled then, and is not recorded.
           **kwargs: those that are given by name.
 
         Returns:
@@ -655,7 +605,8 @@ class Custom(Generic[P]):
             also "ir" (the loop IR of the kernel), "marked" (each loop known as parallel, reduction
             or serial), "raised" (nests that each are one array operation), "steps" (these
             operations), "c" and "cuda" (native code). Every stage is available, whichever form
-            runs; `explain` reports that.
+            runs; `explain` reports that. An attribute of the op with the name `stage` is given by
+            position here.
           **kwargs: as for `explain`.
 
         Returns:
@@ -727,9 +678,14 @@ class Custom(Generic[P]):
         if not args and not keywords:
             return None
         placed, named, count = self._place_keywords(args, keywords)
-        values, tensors = self._read_arguments(placed)
-        arrays = jax.tree.map(lambda value: stand_in(value, self._who), list(values))
-        return self._sort_arguments(arrays, named, count, tensors)
+        values, tensors = read_arguments(placed, self._who)
+        with jax.enable_x64(True) if tensors else contextlib.nullcontext():
+            arrays = jax.tree.map(lambda value: stand_in(value, self._who), list(values))
+            definition = self._resolve().operator.definition
+            has_signature = self._signature is not None
+            return sort_arguments(
+                definition, arrays, named, count, tensors, has_signature, self._who
+            )
 
     def __copy__(self) -> Custom:
         twin = object.__new__(type(self))
@@ -778,13 +734,3 @@ class Custom(Generic[P]):
 # An op's signature and docstring, for `help` and `inspect`, are those of its kernel.
 Custom.__signature__ = OfInstance(Custom._signature_of_call)  # type: ignore[attr-defined]
 Custom.__doc__ = OfInstance(Custom._help_text, Custom.__doc__)  # type: ignore[assignment]
-
-
-def _run(compiled: Callable[..., Any], flat: Sequence[Any]) -> Any:
-    """Runs a compiled call, after the trial that it may need."""
-    try:
-        return call_compiled(compiled, *flat)
-    except TrialNeeded as needed:
-        trial = needed.trial
-    trial(flat)
-    return call_compiled(compiled, *flat)

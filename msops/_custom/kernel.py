@@ -11,7 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from msops import _jax_seam as seam
+import jax
+
 from msops.errors import ArgumentTypeError, explain
 
 _WHO = "kernel"
@@ -122,7 +123,7 @@ def _deprecated(name: str, fn: Any, reg_info: Any, compile_attrs: dict[str, Any]
 
 
 def _refuse_tracers(name: str, args: tuple[Any, ...]) -> None:
-    if any(map(seam.is_tracer, args)):
+    if any(isinstance(arg, jax.core.Tracer) for arg in args):
         raise ArgumentTypeError(
             explain(
                 f"kernel '{name}'",

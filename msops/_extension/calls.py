@@ -21,13 +21,13 @@ from msops import _jax_seam as seam
 from msops._extension.handles import Handle, is_array
 from msops._face import context
 from msops._face.tensor import Tensor, is_jax_face, strided_memory, wrap
-from msops._op.call import as_array
-from msops._op.inference import (
+from msops._op.arrays import (
     HIGHEST_RANK,
     MOST_ENTRIES,
+    as_array,
+    known_dtype,
     refuse_64_bit,
     refuse_narrow_dtype,
-    refuse_unknown_dtype,
     require_numbers,
 )
 from msops.errors import ArgumentValueError, BackendError, KernelError, explain
@@ -166,15 +166,14 @@ def from_python(value: Any) -> Handle | None:
         return None
     _check_argument(value)
     if isinstance(value, (np.ndarray, np.generic)):
-        refuse_64_bit(value.dtype, "an argument", _WHO)
         value = jax.device_put(np.asarray(as_array(value, "an argument", _WHO)))
     return Handle(value.shape, np.dtype(value.dtype), value)
 
 
 def _check_argument(array: Any) -> None:
-    refuse_unknown_dtype(array.dtype, "an argument", _WHO)
+    known_dtype(array.dtype, "an argument", _WHO)
     refuse_narrow_dtype(array.dtype, "an argument", _WHO, "an extension")
-    if seam.is_tracer(array):
+    if isinstance(array, jax.core.Tracer):
         seam.refuse_jet([array], _WHO)
         require_numbers(array.shape, "an argument", _WHO, "C++ reads shapes: call it on known ones")
 

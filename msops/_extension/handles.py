@@ -60,7 +60,7 @@ class Handle:
     @property
     def is_traced(self) -> bool:
         """Whether its array is being traced."""
-        return seam.is_tracer(self.content)
+        return isinstance(self.content, jax.core.Tracer)
 
     @property
     def array(self) -> Any:

@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops import _jax_seam as seam
 from msops._extension.calls import check_shape, current_frame, new_handle
 from msops._extension.handles import Handle, dtype_of, out_of_memory
-from msops._op.inference import refuse_64_bit
+from msops._op.arrays import refuse_64_bit
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 
@@ -113,7 +112,7 @@ def repeat_interleave(array: Any, repeats: Any, dim: int | None, output_size: in
     if isinstance(repeats, Handle):
         _require_integers(repeats, "repeat_interleave")
         repeats = repeats.array
-        if seam.is_tracer(repeats) and output_size is None:
+        if isinstance(repeats, jax.core.Tracer) and output_size is None:
             raise ArgumentTypeError(
                 explain(
                     "ms::Tensor::repeat_interleave",
@@ -124,7 +123,7 @@ def repeat_interleave(array: Any, repeats: Any, dim: int | None, output_size: in
     axis = None if dim is None else _axis(dim, array.ndim, "repeat_interleave")
     extent = array.size if axis is None else array.shape[axis]
     lengths = [0 if output_size is None else output_size]
-    if not seam.is_tracer(repeats):
+    if not isinstance(repeats, jax.core.Tracer):
         counts = np.atleast_1d(np.asarray(repeats))
         least, most = int(counts.min(initial=0)), int(counts.max(initial=0))
         lengths += [least, most * extent]

@@ -27,7 +27,7 @@ from msops._calls.lowering import lower_call
 from msops._calls.process_objects import refuse_export, require_everywhere
 from msops._extension.calls import Module, current_frame
 from msops._extension.handles import Handle, layout, type_id_of
-from msops._op.process_call import ProcessCall
+from msops._op.process_call import Bound, ProcessCall
 from msops.errors import (
     ArgumentValueError,
     BackendError,
@@ -189,7 +189,7 @@ def _run_in_program(
         tuple(outputs.index(h) if h in outputs else _NO_OUTPUT for h in operands),
         tuple((h.shape, as_dtype(h.dtype).name) for h in outputs),
     )
-    arrays = seam.vary_alike([handle.array for handle in operands])
+    arrays = [handle.array for handle in operands]
     results = _bind_on_any_mesh(arrays, runner, signature)
     for handle, result in zip(outputs, results, strict=True):
         handle.array = result
@@ -322,30 +322,17 @@ class RunnerCall(ProcessCall):
     signature: Signature
     type_ids: tuple[int, ...]
 
-    def bind(self, lowering: seam.Lowering, who: str) -> RunnerCall:
+    def bind(self, lowering: seam.Lowering, who: str) -> Bound:
         """Checks that the program may refer to the runner, which had its id when it was traced."""
         refuse_export(lowering, "a PyboostRunner", who)
         require_everywhere(lowering, self.runner.id, "runners", who)
-        return self
-
-    @property
-    def identity(self) -> str:
-        """The runner's id."""
-        return self.runner.id
-
-    def encode(self) -> dict[str, Any]:
-        """Returns the runner's id, and what its arrays are to it."""
-        return {
+        attributes = {
             "runner": self.runner.id,
             "input_count": np.int64(self.signature.input_count),
             "updates": np.array(self.signature.updates, np.int64),
             "type_ids": np.array(self.type_ids, np.int64),
         }
-
-    @property
-    def keeps(self) -> TracedRunner:
-        """The runner."""
-        return self.runner
+        return Bound(attributes, self.runner.id, self.runner)
 
 
 def _lower(

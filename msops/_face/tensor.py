@@ -7,7 +7,7 @@ operations run under 64-bit types (`jax.enable_x64`), whatever JAX's global flag
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -16,12 +16,12 @@ import numpy as np
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import DType, as_dtype
+from msops._face import context
 from msops._face.tensor_data import (
     array_index,
     as_array,
     concrete,
     endless,
-    holds,
     placeholder_shape,
     read,
     readable_index,
@@ -412,6 +412,32 @@ def unwrap(tree: Any) -> Any:
     return rebuild(unwrap, tree)
 
 
+def read_arguments(args: Sequence[Any], who: str) -> tuple[Sequence[Any], bool]:
+    """Returns arguments with arrays for Tensors, and whether `who` is called on MindSpore's face.
+
+    Raises:
+      ArgumentValueError: a list or dict holds itself.
+    """
+    try:
+        if _holds(Tensor, args):
+            return unwrap(args), True
+        return args, not _holds(_ARRAYS, args) and context.runs_script()
+    except RecursionError:
+        raise endless(who) from None
+
+
+_ARRAYS = (jax.Array, np.ndarray)
+
+
+def _holds(kind: type | tuple[type, ...], tree: Any) -> bool:
+    """Returns whether an instance of `kind` is in a tree of tuples, lists and dicts."""
+    if isinstance(tree, (tuple, list)):
+        return any(_holds(kind, entry) for entry in tree)
+    if isinstance(tree, dict):
+        return any(_holds(kind, entry) for entry in tree.values())
+    return isinstance(tree, kind)
+
+
 def strided_memory(tensor: Tensor) -> np.ndarray | None:
     """Returns the data of a basic slice as it lies in the array it was cut from, if it is there."""
     view = getattr(tensor, "_view", None)
@@ -427,7 +453,7 @@ def with_hooks(tensor: Tensor, value: Any) -> Any:
 def is_jax_face(arguments: Any) -> bool:
     """Returns whether there are arrays and no Tensors among the arguments."""
     try:
-        return not holds(Tensor, arguments) and holds((jax.Array, np.ndarray), arguments)
+        return not _holds(Tensor, arguments) and _holds(_ARRAYS, arguments)
     except RecursionError:
         raise endless("msops") from None
 

@@ -227,15 +227,6 @@ def _check_range(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
         axis += _axes_used(entry)
 
 
-def holds(kind: type | tuple[type, ...], tree: Any) -> bool:
-    """Returns whether an instance of `kind` is in a tree of tuples, lists and dicts."""
-    if isinstance(tree, (tuple, list)):
-        return any(holds(kind, entry) for entry in tree)
-    if isinstance(tree, dict):
-        return any(holds(kind, entry) for entry in tree.values())
-    return isinstance(tree, kind)
-
-
 def endless(who: str) -> ArgumentValueError:
     """Returns the error for arguments whose reading came to no end; `who` got them."""
     return ArgumentValueError(

@@ -29,6 +29,7 @@ from msops._jax_seam.primitives import (
     new_linear_primitive,
     new_primitive,
     refuse_jet,
+    vary_alike,
 )
 from msops._jax_seam.processes import (
     ProcessStore,
@@ -40,13 +41,10 @@ from msops._jax_seam.values import (
     ARRAY_TYPE,
     array_of_memory,
     divide_alike,
-    is_tracer,
     is_zero,
     refuse_as_array,
     shaped_array,
     used_arguments,
-    vary_alike,
-    wait_for,
     x64_enabled,
     zero_tangent,
 )
@@ -68,7 +66,6 @@ __all__ = [
     "forget_primitive",
     "hold_host_function",
     "hold_weakly",
-    "is_tracer",
     "is_zero",
     "lower_as",
     "new_linear_primitive",
@@ -80,7 +77,6 @@ __all__ = [
     "shaped_array",
     "used_arguments",
     "vary_alike",
-    "wait_for",
     "x64_enabled",
     "zero_tangent",
 ]

@@ -87,14 +87,22 @@ def refuse_jet(values: Sequence[Any], who: str) -> None:
         )
 
 
+def vary_alike(arrays: Sequence[Any]) -> Sequence[Any]:
+    """Returns operands that all vary over the same mesh axes, as `jax.shard_map` asks for."""
+    return core.auto_insert_reshard(*arrays)
+
+
 class _Primitive(core.Primitive):
-    """A primitive with several results that says that `jax.experimental.jet` cannot have it."""
+    """A primitive with several results, for operands that any mesh axes vary over.
+
+    It says that `jax.experimental.jet` cannot have it.
+    """
 
     multiple_results = True
 
     def bind(self, *args: Any, **params: Any) -> Any:
         refuse_jet(args, getattr(params.get("operator"), "who", f"'{self.name}'"))
-        return super().bind(*args, **params)
+        return super().bind(*vary_alike(args), **params)
 
 
 def new_primitive(

@@ -19,18 +19,6 @@ ARRAY_TYPE = ArrayImpl
 """The type of a concrete `jax.Array`; comparing with it is the cheapest test there is."""
 
 
-def is_tracer(value: Any) -> bool:
-    """Returns whether `value` is being traced by a JAX transformation."""
-    return isinstance(value, core.Tracer)
-
-
-def wait_for(values: Sequence[Any]) -> None:
-    """Waits until the arrays among `values` have been computed."""
-    for value in values:
-        if type(value) is ARRAY_TYPE:
-            value.block_until_ready()
-
-
 x64_enabled: Callable[[], bool] = functools.partial(
     operator.attrgetter("jax_enable_x64"), jax.config
 )
@@ -52,11 +40,6 @@ def shaped_array(struct: jax.ShapeDtypeStruct, inputs: Sequence[Any], who: str) 
         sharding=core.get_cur_mesh_sharding(),
         manual_axis_type=core.ManualAxisType(varying=core.standard_vma_rule(who, *inputs)),
     )
-
-
-def vary_alike(arrays: Sequence[Any]) -> Sequence[Any]:
-    """Returns operands that all vary over the same mesh axes, as `jax.shard_map` asks for."""
-    return core.auto_insert_reshard(*arrays)
 
 
 def divide_alike(array: Any, like: Any) -> Any:

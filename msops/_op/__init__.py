@@ -1,6 +1,6 @@
 """An op as a value: its definition, one call's structure, inference of shapes, identity.
 
 May import: `_base`, `_jax_seam`, `_op_info`.
-Modules: backend, call, definition, identity, inference, process_call, protocols, request,
-sharding_rule, traced.
+Modules: arrays, backend, call, definition, identity, inference, outputs, process_call, protocols,
+request, sharding_rule, sorting, traced.
 """

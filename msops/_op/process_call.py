@@ -8,21 +8,37 @@ find it in the process that runs the program.
 from __future__ import annotations
 
 import abc
+import dataclasses
 from typing import Any, ClassVar
 
 from msops import _jax_seam as seam
 
 
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """What a program holds of a call.
+
+    Attributes:
+      attributes: of the custom call, but for those of all calls.
+      identity: how the program names what is called; the same wherever that is the same.
+      keeps: the object of this process that the program must hold; None if none.
+    """
+
+    attributes: dict[str, Any]
+    identity: str
+    keeps: Any = None
+
+
 class ProcessCall(abc.ABC):
     """One call that a program makes; `_calls.lowering.lower_call` adds it to one.
 
-    A call is described when it is made, `bind` prepares this process for it, and `encode` writes
-    it into the program.
+    A call is described when it is made; `bind` prepares this process for it, and says what is
+    written into the program.
 
     Attributes:
       op: name of the op, for the messages of the handlers.
       aliases: pairs of an input and the output that takes over its buffer.
-      calls_python: whether the handlers call `keeps`.
+      calls_python: whether the handlers call what the program keeps.
     """
 
     calls_python: ClassVar[bool] = False
@@ -35,30 +51,13 @@ class ProcessCall(abc.ABC):
         """What XLA knows the handlers by."""
 
     @abc.abstractmethod
-    def bind(self, lowering: seam.Lowering, who: str) -> ProcessCall:
+    def bind(self, lowering: seam.Lowering, who: str) -> Bound:
         """Prepares this process: opens the library, compiles the code, gives the function its id.
 
         Args:
           lowering: the equation that becomes the call.
           who: the op and where it runs, for messages.
 
-        Returns:
-          The call, as it is to be encoded.
-
         Raises:
           BackendError, BuildError: what is called cannot be had here, or not in such a program.
         """
-
-    @property
-    @abc.abstractmethod
-    def identity(self) -> str:
-        """How programs name what a bound call calls; the same wherever that is the same."""
-
-    @abc.abstractmethod
-    def encode(self) -> dict[str, Any]:
-        """Returns the attributes of a bound call, but for those of all calls."""
-
-    @property
-    def keeps(self) -> Any:
-        """The object of this process that programs with a bound call must hold; None if none."""
-        return None

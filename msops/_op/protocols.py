@@ -10,7 +10,7 @@ import jax
 from msops._jax_seam.division import Dimensions
 from msops._op.call import Call
 from msops._op.definition import Definition
-from msops._op.inference import Outputs
+from msops._op.outputs import Outputs
 from msops._op.traced import Traced
 
 

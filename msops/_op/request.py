@@ -12,7 +12,7 @@ import jax
 from msops._base.building import Build
 from msops._op.call import Call
 from msops._op.identity import ByValue
-from msops._op.inference import Outputs
+from msops._op.outputs import Outputs
 from msops._op_info import OpInfo
 from msops.errors import ArgumentValueError, explain
 

@@ -15,9 +15,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from msops._op.call import Call
+from msops._op.call import Call, fit_arguments
 from msops._op.identity import ByValue
-from msops._op.inference import Outputs, fit_arguments
+from msops._op.outputs import Outputs
 from msops._op.traced import Function
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 

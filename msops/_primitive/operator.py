@@ -13,10 +13,12 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
+from msops._op.arrays import refuse_64_bit, refuse_narrow_dtype
 from msops._op.backend import Experimental, Trial
 from msops._op.call import Call
 from msops._op.definition import TARGETS, Definition
-from msops._op.inference import NO_OUTPUTS, Outputs, infer, refuse_64_bit, refuse_narrow_dtype
+from msops._op.inference import infer
+from msops._op.outputs import NO_OUTPUTS, Outputs
 from msops._op.request import Request
 from msops._op.traced import Traced
 from msops._op_info import OpInfo, bind_attributes, match
@@ -33,9 +35,14 @@ _MOST_ANSWERS = 256
 
 
 class Operator:
-    """A definition with its primitive."""
+    """A definition with its primitive.
 
-    def __init__(self, definition: Definition):
+    Args:
+      definition: what makes the op what it is.
+      impl: ``(*arrays, operator, call)``, which runs one call by itself.
+    """
+
+    def __init__(self, definition: Definition, impl: Callable[..., Sequence[Any]]):
         self.definition = definition
         self.who = f"Custom '{definition.name}'"
         self.has_effect = definition.options.stateful or not definition.inference.has_outputs
@@ -49,7 +56,7 @@ class Operator:
             batch=_batch,
             jvp=_jvp,
             transpose=_transpose,
-            impl=_impl,
+            impl=impl,
             runs_on_host=self.runs_on_host,
         )
         weakref.finalize(self, seam.forget_primitive, self.primitive).atexit = False
@@ -66,9 +73,7 @@ class Operator:
 
     def bind(self, call: Call, flat: Sequence[Any]) -> Sequence[Any]:
         """Binds the primitive."""
-        results: Sequence[Any] = self.primitive.bind(
-            *seam.vary_alike(flat), operator=self, call=call
-        )
+        results: Sequence[Any] = self.primitive.bind(*flat, operator=self, call=call)
         return results
 
     def outputs(self, call: Call, avals: Sequence[Any]) -> Outputs:
@@ -223,44 +228,6 @@ class Operator:
 
 
 seam.hold_weakly(Operator)
-
-
-def compile_bound(operator: Operator, call: Call) -> Callable[..., Sequence[Any]]:
-    """Returns the bare primitive's call, compiled."""
-
-    def bound(*flat: Any) -> Sequence[Any]:
-        return operator.bind(call, flat)
-
-    bound.__name__ = bound.__qualname__ = operator.primitive_name
-    return compile_here(operator, bound)
-
-
-def compile_here(operator: Operator, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function of arrays compiled, so that Python functions run in the calling thread.
-
-    JAX runs a program with a Python function in the calling thread if its inputs are there, and on
-    a thread of XLA's if they are still being computed. XLA has as many threads as there are cores:
-    once each of them runs a function that itself waits for JAX, nothing is left to compute what
-    they wait for. So the caller waits for the inputs.
-    """
-    compiled = jax.jit(function)
-    if not operator.runs_on_host:
-        return compiled
-
-    def waiting(*flat: Any) -> Any:
-        seam.wait_for(flat)
-        return compiled(*flat)
-
-    return waiting
-
-
-def _impl(*arrays: Any, operator: Operator, call: Call) -> Sequence[Any]:
-    """Runs one call compiled: that is what makes eager use fast."""
-    programs = operator.programs()
-    bound = compile_bound(operator, call) if programs is None else programs.bound(call)
-    # Under jax.disable_jit the call would run as Python and bind the primitive again.
-    with jax.disable_jit(False):
-        return bound(*arrays)
 
 
 def _abstract_eval(*avals: Any, operator: Operator, call: Call) -> Any:

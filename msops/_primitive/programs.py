@@ -18,19 +18,23 @@ from typing import Any
 import jax
 from jax.sharding import AxisType
 
+from msops import _jax_seam as seam
+from msops._base.kernel_errors import XLA_ERRORS, raise_own
 from msops._op.backend import TrialNeeded
 from msops._op.call import Call
 from msops._op.definition import Definition
 from msops._op.traced import Function
 from msops._primitive.forward_mode import attach_forward_mode
-from msops._primitive.operator import Operator, compile_bound, compile_here
+from msops._primitive.operator import Operator
 from msops._primitive.reverse_mode import attach_bprop, attach_vjp
-
-_kept = functools.lru_cache(maxsize=256)
 from msops._primitive.traced import compile_tangent
 
 Run = Callable[[Sequence[Any]], Any]
 """A compiled call: it gets a flat list of arrays."""
+
+_kept = functools.lru_cache(maxsize=256)
+# Looked up once: every eager call compares with it.
+_ARRAY: Any = seam.ARRAY_TYPE
 
 
 class Programs:
@@ -41,26 +45,25 @@ class Programs:
         operator.programs = weakref.ref(self)
         # One entry per structure and attribute values; bounded, as attributes may be many.
         self.function = _kept(functools.partial(_function, operator))
-        self.bound = _kept(functools.partial(compile_bound, operator))
+        self.bound = _kept(functools.partial(_compile_bound, operator))
         self.compiled = _kept(self._compiled)
+        self.tangent = _kept(functools.partial(compile_tangent, operator))
 
     def lower(self, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]) -> jax.stages.Lowered:
         """Returns the program of a call on such inputs, as it is compiled now."""
-        whole = self._whole(call, may_need_trial=False)
-        self.tangent = _kept(functools.partial(compile_tangent, operator))
-        return jax.jit(whole).lower(*inputs)
+        return jax.jit(self.whole(call)).lower(*inputs)
 
-    def _compiled(self, call: Call) -> Callable[..., Any]:
+    def _compiled(self, call: Call) -> Run:
         """Returns the call compiled; raises `TrialNeeded` where what it becomes is to be tried."""
-        return compile_here(self.operator, self._whole(call, may_need_trial=True))
+        return _compile_here(self.operator, self.whole(call, self.operator.has_trials))
 
-    def _whole(self, call: Call, may_need_trial: bool) -> Callable[..., Any]:
+    def whole(self, call: Call, may_need_trial: bool = False) -> Callable[..., Any]:
         """Returns the call as a function of flat arrays, with the op's own result structure."""
         operator, function = self.operator, self.function(call)
 
         def whole(*flat: Any) -> Any:
             avals = [jax.typeof(value) for value in flat]
-            trial = operator.trial(call, avals) if may_need_trial and operator.has_trials else None
+            trial = operator.trial(call, avals) if may_need_trial else None
             if trial is not None:
                 raise TrialNeeded(trial)
             results = function(*flat)
@@ -107,6 +110,56 @@ def _differentiable(operator: Operator, call: Call) -> Function:
     return attach_bprop(forward, bprop.function, call, outputs, operator.who)
 
 
+def _compile_bound(operator: Operator, call: Call) -> Run:
+    """Returns the bare primitive's call, compiled."""
+
+    def bound(*flat: Any) -> Sequence[Any]:
+        return operator.bind(call, flat)
+
+    bound.__name__ = bound.__qualname__ = operator.primitive_name
+    return _compile_here(operator, bound)
+
+
+def _compile_here(operator: Operator, function: Callable[..., Any]) -> Run:
+    """Returns a function of arrays compiled, so that Python functions run in the calling thread.
+
+    JAX runs a program with a Python function in the calling thread if its inputs are there, and on
+    a thread of XLA's if they are still being computed. XLA has as many threads as there are cores:
+    once each of them runs a function that itself waits for JAX, nothing is left to compute what
+    they wait for. So the caller waits for the inputs.
+
+    It is one function, as an eager call must cost what a jnp call costs.
+    """
+    compiled = jax.jit(function)
+    waits = operator.runs_on_host
+
+    def run(flat: Sequence[Any]) -> Any:
+        try:
+            if waits:
+                for value in flat:
+                    if type(value) is _ARRAY and not value.is_ready():
+                        value.block_until_ready()
+            return compiled(*flat)
+        except XLA_ERRORS as error:
+            raise_own(error)
+        except TrialNeeded as needed:
+            trial = needed.trial
+        trial(flat)
+        return run(flat)
+
+    return run
+
+
+def _impl(*arrays: Any, operator: Operator, call: Call) -> Sequence[Any]:
+    """Runs one call compiled: that is what makes eager use fast."""
+    programs = operator.programs()
+    bound = _compile_bound(operator, call) if programs is None else programs.bound(call)
+    # Under jax.disable_jit the call would run as Python and bind the primitive again.
+    with jax.disable_jit(False):
+        results: Sequence[Any] = bound(arrays)
+        return results
+
+
 _shared: weakref.WeakValueDictionary[Definition, Programs] = weakref.WeakValueDictionary()
 # Keep the latest alive while a notebook cell or a loop is between two of them: until the second
 # full garbage collection after the last use, so that what nobody holds is freed.
@@ -121,19 +174,24 @@ def _age(phase: str, info: dict[str, int]) -> None:
 
 
 gc.callbacks.append(_age)
-# Reading whether functions are current may resolve, and so share, the ops they hold.
 _sharing_lock = threading.RLock()
 
 
 def share_programs(definition: Definition) -> Programs:
     """Returns the programs of an equal definition, or new ones."""
     with _sharing_lock:
-        programs = _shared.get(definition)
-        if programs is None or not programs.operator.is_current():
-            programs = Programs(Operator(definition))
-            _shared.pop(definition, None)
-            _shared[definition] = programs
+        known = _shared.get(definition)
+    # Without the lock, as infer functions run, which may wait for other threads.
+    if known is None or not known.operator.is_current():
+        new = Programs(Operator(definition, _impl))
+        with _sharing_lock:
+            found = _shared.get(definition)
+            if found is None or found is known:
+                _shared.pop(definition, None)
+                _shared[definition] = found = new
+        known = found
+    with _sharing_lock:
         recent = _recent
-        if programs not in recent:
-            recent.append(programs)
-        return programs
+        if known not in recent:
+            recent.append(known)
+    return known

@@ -21,8 +21,8 @@ from jax.tree_util import PyTreeDef
 
 from msops import _jax_seam as seam
 from msops._face.tensor import unwrap, wrap
-from msops._op.call import Call
-from msops._op.inference import Outputs, fit_arguments
+from msops._op.call import Call, fit_arguments
+from msops._op.outputs import Outputs
 from msops.errors import GradientTypeError, GradientValueError, explain
 
 

@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops import _jax_seam as seam
 from msops._ascend.aclnn.dtypes import kind_of, number, promote
 from msops._ascend.aclnn.kinds import Bool, Indices, Int, Ints, Scalar, Tensor, UpdatedTensor
 from msops._ascend.aclnn.refusal import Refused
@@ -24,7 +23,7 @@ def _check(index: jax.Array, extent: int, *, may_count_back: bool = False) -> No
     """Refuses indices that are known to be out of range, or are no integers."""
     if kind_of(index.dtype) != 1:
         raise Refused(f"expected integer indices; got {index.dtype}", "Cast them to Int64.")
-    if seam.is_tracer(index) or not index.size:
+    if isinstance(index, jax.core.Tracer) or not index.size:
         return
     least, most = int(index.min()), int(index.max())
     if least < (-extent if may_count_back else 0) or most >= extent:
@@ -57,7 +56,7 @@ def index(self: Tensor, indices: Indices) -> Tensor:
             places.append(slice(None))
             axis += 1
         elif item.dtype == np.bool_:
-            if seam.is_tracer(item):
+            if isinstance(item, jax.core.Tracer):
                 raise Refused(
                     "a traced mask has no known number of entries",
                     "Use integer indices, or aclnnSWhere.",

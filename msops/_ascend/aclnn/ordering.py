@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops import _jax_seam as seam
 from msops._ascend.aclnn.dtypes import floating, kind_of
 from msops._ascend.aclnn.kinds import Bool, DType, Int, Tensor
 from msops._ascend.aclnn.outputs import Outputs, declared
@@ -119,7 +118,7 @@ def bincount(self: Tensor, weights: Tensor | None, min_length: Int, *, outputs: 
         raise Refused(f"expected weights {self.shape}; got {weights.shape}", "One per number.")
     (length,) = declared(outputs).shape if len(declared(outputs).shape) == 1 else (-1,)
     least = min_length
-    if not seam.is_tracer(self) and self.size:
+    if not isinstance(self, jax.core.Tracer) and self.size:
         if int(self.min()) < 0:
             raise Refused(f"expected numbers of 0 or more; got {int(self.min())}", "Shift them.")
         least = max(min_length, int(self.max()) + 1)

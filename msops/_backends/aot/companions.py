@@ -10,7 +10,7 @@ import jax
 
 from msops._base.dtypes import BY_TYPE_ID
 from msops._calls.library_call import AotCall, infer_shapes, infer_type_ids
-from msops._op.inference import require_numbers
+from msops._op.arrays import require_numbers
 from msops._op_info import OpInfo
 from msops._toolchain import Library
 from msops.errors import InferenceValueError, explain

@@ -10,8 +10,8 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msops._op.arrays import require_numbers
 from msops._op.identity import ByIdentity, ByValue, RunPerShape, as_travelling
-from msops._op.inference import require_numbers
 from msops._op.request import Request
 from msops.errors import InferenceTypeError, explain
 

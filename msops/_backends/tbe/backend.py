@@ -18,9 +18,9 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
+from msops._op.arrays import require_numbers
 from msops._op.backend import Backend, Division
 from msops._op.identity import ByIdentity, ByValue, RunPerShape
-from msops._op.inference import require_numbers
 from msops._op.request import Options, Request
 from msops._op.traced import Function, Traced
 from msops._op_info import OpInfo, Row, group_outputs, matching_rows
