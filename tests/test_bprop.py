@@ -274,3 +274,27 @@ def test_multiply_bprop_of_the_table_is_right_in_double_precision() -> None:
     with jax.enable_x64(True):
         op = Custom(np.multiply, first, first, bprop=multiply_bprop)
         check_grads(op, (jnp.array([1.0, 2.0]), jnp.array([3.0, -1.0])), order=2, modes=["rev"])
+
+
+@pytest.mark.parametrize("kernel", [np.negative, lambda x, *, alpha=1.0: alpha * x])
+def test_a_bprop_whose_out_would_be_another_parameter_is_refused(kernel: Any) -> None:
+    """Each has a default, so that Python itself would take the call."""
+
+    bprop = lambda x, a=None, out=None, dout=None: (dout * out,)  # noqa: E731
+    op = Custom(kernel, first, first, bprop=bprop)
+    with pytest.raises(errors.GradientTypeError, match=r"a=None, out=None, dout=None. cannot"):
+        jax.grad(lambda x: op(x).sum())(jnp.ones(2))
+
+
+def test_a_bprop_may_have_more_defaults_and_inputs_called_out() -> None:
+    scale = 3.0
+    op = Custom(np.negative, first, first, bprop=lambda x, out, dout, s=scale: (s * dout,))
+    np.testing.assert_array_equal(jax.grad(lambda x: op(x).sum())(jnp.ones(2)), [3, 3])
+    gradient = Custom(
+        lambda x, result, dout: x * dout,
+        first,
+        first,
+        bprop=lambda x, out, dout, out2, dout2: (dout * dout2, None, x * dout2),
+    )
+    x = jnp.full(2, 5.0)
+    np.testing.assert_array_equal(jax.grad(lambda x: gradient(x, x, 2 * x).sum())(x), [20, 20])

@@ -209,7 +209,8 @@ def fit_arguments(
 
     Returns:
       Arguments by position, and by name; None if the function cannot take them, or has an
-      attribute's parameter among those of the inputs: gradients are in this order, too.
+      attribute's parameter among those of the inputs: gradients are in this order, too. With
+      arguments after them, the first is `out`: None, too, if it is not in the place of that name.
     """
     try:
         signature = inspect.signature(function)
@@ -219,11 +220,20 @@ def fit_arguments(
         fitting = _fit_names(signature, call, inputs, before, after)
     else:  # attributes among the inputs cannot be left out
         fitting = call.spread(inputs, call.given), {}
-    if fitting is not None:
+    if fitting is not None and not (after and _is_shifted(signature, len(inputs), len(fitting[0]))):
         with contextlib.suppress(TypeError):
             signature.bind(*range(before + len(fitting[0]) + after), **fitting[1])
             return fitting
     return None
+
+
+def _is_shifted(signature: inspect.Signature, inputs: int, place: int) -> bool:
+    """Returns whether what comes at `place`, `out`, is not in the parameter of that name.
+
+    An input may have that name, too: a gradient may be an op whose inputs are x, out and dout.
+    """
+    names = list(signature.parameters)
+    return "out" in names[inputs:] and names.index("out", inputs) != place
 
 
 def _fit_names(
