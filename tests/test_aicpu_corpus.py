@@ -35,7 +35,11 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", SOURCES)
+# Its decompositions by Eigen, of four types each, take g++ over four minutes and 4 GB.
+TOO_LONG = {"lstsqv2.cc"}
+
+
+@pytest.mark.parametrize("name", sorted({*SOURCES} - TOO_LONG))
 def test_a_published_kernel_compiles(name: str) -> None:
     folders = [KERNELS, HEADERS, THEIRS, THEIRS.parent]
     flags = ["-std=c++17", "-fsyntax-only", "-w", "-include", "eigen_assert.h", *eigen_flags()]

@@ -2,8 +2,8 @@
 
 They are no part of the repository: they lie in ``../shared/corpus`` beside the checkout, and where
 that folder is not, these tests are skipped. Each corpus has its own scripts, which are run as its
-README says. What is known to fail is in a table, with the reason, and a test fails as well when
-something of a table begins to work.
+README says; AICPU kernels are in test_aicpu_corpus.py. What is known to fail is in a table, with
+the reason, and a test fails as well when something of a table begins to work.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import scipy.special
 from conftest import ROOT
 
 import msops
-from msops._backends.aicpu.libraries import find_eigen
 
 CORPUS = ROOT.parent / "shared" / "corpus"
 
@@ -315,26 +314,3 @@ def test_a_kernel_with_two_results_computes_its_formula() -> None:
 def test_every_dsl_kernel_has_a_test() -> None:
     tested = {*FORMULAS, "correction_mul", "minmax_update_perlayer"}
     assert tested == set(names_of("tbe/*.py"))
-
-
-# AICPU kernels.
-
-# All take ten minutes.
-EVERY = 24
-
-
-def test_aicpu_kernels_compile_against_our_headers(tmp_path: Path) -> None:
-    eigen = find_eigen("a test")
-    if eigen is None:
-        pytest.skip("there is no Eigen")
-    done = subprocess.run(
-        ["bash", CORPUS / "aicpu" / "compile.sh", sys.executable, str(EVERY)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "MSOPS_EIGEN": str(eigen)},
-        capture_output=True,
-        text=True,
-        timeout=1800,
-        check=False,
-    )
-    compiled, total = re.findall(r"^(\d+) of (\d+) compile$", done.stdout, re.MULTILINE)[-1]
-    assert compiled == total != "0", done.stdout + done.stderr[-2000:]
