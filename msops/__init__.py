@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from msops import lang as lang
     from msops import tbe as tbe
     from msops import testing as testing
-    from msops._calls.handlers import export_checks as export_checks
-    from msops._calls.handlers import register_ffi_targets as register_ffi_targets
+    from msops._calls.exporting import export_checks as export_checks
+    from msops._calls.exporting import register_ffi_targets as register_ffi_targets
 
 
 def load_ipython_extension(shell: object) -> None:
@@ -58,10 +58,10 @@ def load_ipython_extension(shell: object) -> None:
 
 # What few programs use, and takes long to import.
 _LATER = {
-    "export_checks": "msops._calls.handlers",
+    "export_checks": "msops._calls.exporting",
     "extension": "msops.extension",
     "lang": "msops.lang",
-    "register_ffi_targets": "msops._calls.handlers",
+    "register_ffi_targets": "msops._calls.exporting",
     "tbe": "msops.tbe",
     "testing": "msops.testing",
 }

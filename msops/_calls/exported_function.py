@@ -62,7 +62,7 @@ def describe(function: HostFunction, request: Request, who: str) -> str:
     Raises:
       BackendError: another process could not import the function, or not call it alike.
     """
-    module, name = _place_of(function.function, who)
+    module, name = _location_of(function.function, who)
     call, outputs = request.call, request.outputs
     text = json.dumps(
         {
@@ -162,15 +162,15 @@ def _bind_nothing(call: Call, arrays: Sequence[Any]) -> Sequence[Any]:
     raise AssertionError("a loaded program binds no op")
 
 
-def _place_of(function: Callable[..., Any], who: str) -> tuple[str, str]:
+def _location_of(function: Callable[..., Any], who: str) -> tuple[str, str]:
     """Returns the module and the name by which another process can import a function."""
     name = str(getattr(function, "__qualname__", "") or getattr(function, "__name__", ""))
     module = str(getattr(function, "__module__", "") or "")
     if isinstance(function, np.ufunc):
         module = "numpy"
     what = f"the Python function {name or type(function).__name__}"
-    if "<lambda>" in name:
-        reason = "which is a lambda"
+    if getattr(function, "__name__", "") == "<lambda>":
+        what, reason = "the Python function <lambda>", "which is a lambda"
     elif "<locals>" in name:
         reason = "which is defined inside another function"
     elif module == "__main__":

@@ -54,7 +54,7 @@ class PythonCall(ProcessCall):
           BackendError: the program is exported, and another process cannot import the function; or
             processes that run it together call different functions.
         """
-        _serve()
+        serve_functions()
         if lowering.is_exported:
             described = exported_function.describe(self.function, self.request, who)
             # The program holds no function: it finds this one by its name.
@@ -71,15 +71,10 @@ _WAIT_AT_EXIT_S = 10.0
 
 
 @functools.cache
-def _serve() -> None:
+def serve_functions() -> None:
     """Has the handlers find functions here, and the end of Python wait for those that run."""
     native_module().set_function_finder(_find)
     atexit.register(native_module().await_functions, _WAIT_AT_EXIT_S)
-
-
-def serve_exported() -> None:
-    """Has the handlers find the functions of programs that other processes exported."""
-    _serve()
 
 
 def _find(key: str) -> HostFunction | None:
