@@ -327,9 +327,9 @@ def test_runners_go_with_their_programs(ops):
 
 
 FOUR_DEVICES = """
-import sys
+import sys, warnings
 sys.path[:0] = {path!r}
-import jax, jax.numpy as jnp, numpy as np
+import jax, jax.numpy as jnp, msops, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 from extension_modules import extension
 
@@ -342,6 +342,25 @@ numbers = np.arange(8.0, dtype=np.float32)
 for kind in (AxisType.Auto, AxisType.Explicit):
     mesh = jax.make_mesh((4,), ("d",), axis_types=(kind,))
     spread = jax.device_put(numbers, NamedSharding(mesh, P("d")))
+    msops.set_context(implicit_gather="raise")
+    for wrap in (lambda f: f, jax.jit):
+        with jax.set_mesh(mesh):
+            try:
+                wrap(ops.axpy)(spread, spread)
+                raise AssertionError("no error")
+            except (msops.errors.BackendError, jax.errors.JaxRuntimeError) as error:
+                assert "Runner 'Axpy' of extension module" in str(error), error
+                assert "input 0, dimension 0, is divided over" in str(error), error
+                assert "Call it inside jax.shard_map" in str(error), error
+    msops.set_context(implicit_gather="warn")
+    if kind == AxisType.Auto:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                ops.axpy(spread, spread)  # here
+        (warning,) = caught
+        assert "gets the whole of an input that is divided" in str(warning.message)
+    msops.set_context(implicit_gather="allow")
     for wrap in (lambda f: f, jax.jit):
         with jax.set_mesh(mesh):
             np.testing.assert_array_equal(wrap(ops.axpy)(spread, spread), 2 * numbers)

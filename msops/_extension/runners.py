@@ -18,7 +18,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
@@ -28,6 +27,8 @@ from msops._calls.process_objects import refuse_export, require_everywhere
 from msops._extension.calls import Module, current_frame
 from msops._extension.handles import Handle, layout, type_id_of
 from msops._op.process_call import Bound, ProcessCall
+from msops._sharding.explicit_mesh import call_with_whole_results
+from msops._sharding.partitioning import Callee, look_at_inputs
 from msops.errors import (
     ArgumentValueError,
     BackendError,
@@ -190,30 +191,14 @@ def _run_in_program(
         tuple((h.shape, as_dtype(h.dtype).name) for h in outputs),
     )
     arrays = [handle.array for handle in operands]
-    results = _bind_on_any_mesh(arrays, runner, signature)
+    bind = functools.partial(_primitive().bind, runner=runner, signature=signature)
+    results = call_with_whole_results(_callee(runner), bind, len(outputs), arrays)
     for handle, result in zip(outputs, results, strict=True):
         handle.array = result
 
 
-def _bind_on_any_mesh(
-    arrays: Sequence[Any], runner: TracedRunner, signature: Signature
-) -> Sequence[Any]:
-    """Binds a run; its results are whole on each device, as nothing says how to divide them."""
-    bind = functools.partial(_primitive().bind, runner=runner, signature=signature)
-    meshes = [jax.typeof(array).sharding.mesh for array in arrays]
-    explicit = next((m for m in meshes if AxisType.Explicit in m.axis_types), None)
-    if explicit is None:
-        return bind(*arrays)
-    axes = [
-        name
-        for name, kind in zip(explicit.axis_names, explicit.axis_types, strict=True)
-        if kind == AxisType.Explicit
-    ]
-    whole = [NamedSharding(explicit, PartitionSpec())] * len(signature.outputs)
-    results: Sequence[Any] = jax.sharding.auto_axes(
-        lambda *arrays: list(bind(*arrays)), axes=tuple(axes), out_sharding=whole
-    )(*arrays)
-    return results
+def _callee(runner: TracedRunner) -> Callee:
+    return Callee(_who(runner), "a PyboostRunner has no sharding rule", "Call it", runner.module)
 
 
 @functools.cache
@@ -336,9 +321,12 @@ class RunnerCall(ProcessCall):
 
 
 def _lower(
-    lowering: seam.Lowering, *operands: Any, runner: TracedRunner, signature: Signature
+    lowering: seam.Lowering, *arguments: Any, runner: TracedRunner, signature: Signature
 ) -> Sequence[Any]:
     _check_platform(lowering.platform, runner)
+    operands: Sequence[Any] = arguments
+    if lowering.is_partitioned and not lowering.is_exported:
+        operands = look_at_inputs(_callee(runner), runner.id, lowering, operands)
     updates = signature.updates
     written = sorted(set(updates) - {_NO_OUTPUT})
     arrays = (*lowering.inputs, *lowering.outputs)

@@ -270,12 +270,13 @@ def _lower(lowering: seam.Lowering, *values: Any, operator: Operator, call: Call
     with call.face():
         if lowering.is_partitioned:
             # Here, as `import msops` must be quick.
-            from msops._sharding.partitioning import is_divisible, look_at_inputs, lower_in_parts
+            from msops._sharding import partitioning
 
-            if is_divisible(operator, request, lowering):
-                return lower_in_parts(operator, call, request, lowering, operands)
-            if not call.mapped:
-                operands = look_at_inputs(operator, request, lowering, operands)
+            if partitioning.is_divisible(operator, request, lowering):
+                return partitioning.lower_in_parts(operator, call, request, lowering, operands)
+            if not call.mapped and partitioning.gets_whole_arrays(operator, request):
+                callee = partitioning.Callee.of(operator)
+                operands = partitioning.look_at_inputs(callee, repr(operator), lowering, operands)
         if call.mapped:
 
             def program(*flat: Any) -> Sequence[Any]:

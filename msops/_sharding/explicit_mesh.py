@@ -16,7 +16,7 @@ import msops._jax_seam as seam
 from msops._jax_seam.division import Dimensions
 from msops._op.call import Call
 from msops._op.protocols import BoundOp
-from msops._sharding.partitioning import announce
+from msops._sharding.partitioning import Callee, announce
 from msops._sharding.tiling import Gathered
 from msops.errors import ArgumentValueError, explain
 
@@ -40,23 +40,57 @@ def call_in_explicit_mesh(
     structs = operator.outputs(call, avals).structs
     dimensions = operator.dimensions(call, avals, structs)
     if dimensions is None:
-        gathered = [
-            Gathered(index, axis, _listed(axes))
-            for index, entries in enumerate(divisions)
-            for axis, axes in enumerate(entries)
-            if axes
-        ]
+        gathered = _all_divided(divisions)
         specs = [PartitionSpec()] * len(structs)
     else:
         outputs, gathered = _divide_outputs(dimensions, divisions, operator.who)
         specs = [PartitionSpec(*(axes or None for axes in entries)) for entries in outputs]
-    announce(operator, gathered, seam.call_site())
+    announce(Callee.of(operator), gathered, seam.call_site())
+    return _call_in_auto_mesh(mesh, function, specs, flat)
+
+
+def call_with_whole_results(
+    callee: Callee, function: Callable[..., Sequence[Any]], results: int, flat: Sequence[Any]
+) -> Sequence[Any]:
+    """Calls what has no rule; where arrays have Explicit axes, its results are on each device.
+
+    Args:
+      callee: what is called, for reports of what is gathered.
+      function: the call, flat arrays to a flat list of arrays.
+      results: their number.
+      flat: the arrays.
+    """
+    avals = [jax.typeof(value) for value in flat]
+    mesh = next((mesh for aval in avals if _explicit(mesh := aval.sharding.mesh)), None)
+    if mesh is None:
+        return function(*flat)
+    announce(callee, _all_divided([_division(aval) for aval in avals]), seam.call_site())
+    return _call_in_auto_mesh(mesh, function, [PartitionSpec()] * results, flat)
+
+
+def _call_in_auto_mesh(
+    mesh: Any,
+    function: Callable[..., Sequence[Any]],
+    specs: Sequence[PartitionSpec],
+    flat: Sequence[Any],
+) -> Sequence[Any]:
+    """Calls a function where the Explicit axes of a mesh are Auto; `specs` are of its results."""
     shardings = [NamedSharding(mesh, spec) for spec in specs]
     region = jax.sharding.auto_axes(
         lambda *arrays: list(function(*arrays)), axes=_explicit(mesh), out_sharding=shardings
     )
     results: list[Any] = region(*flat)
     return results
+
+
+def _all_divided(divisions: Sequence[Sequence[Axes]]) -> list[Gathered]:
+    """Returns every dimension that is divided, given the axes that divide each."""
+    return [
+        Gathered(index, axis, _listed(axes))
+        for index, entries in enumerate(divisions)
+        for axis, axes in enumerate(entries)
+        if axes
+    ]
 
 
 def _explicit(mesh: Any) -> Axes:

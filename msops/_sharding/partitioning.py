@@ -5,8 +5,8 @@ each of them the whole arrays: an all-gather that nobody asked for. An op with a
 (``Custom(sharding=)``) is lowered to a call of `_TARGET` instead, which XLA asks back about when it
 knows how the arrays are divided: it is replaced by the op's own call on a device's part, lowered
 for the shapes of that part. So a kernel sees the shapes of the arrays that it gets, and anything
-that the rule allows stays where it is. An op without rule has its inputs looked at in the same way,
-so that it can be said that they are gathered.
+that the rule allows stays where it is. The inputs of what has no rule are looked at in the same
+way, to report that they are gathered.
 """
 
 from __future__ import annotations
@@ -43,12 +43,78 @@ _TARGET = "msops_divided"
 
 
 @dataclasses.dataclass(frozen=True)
+class Callee:
+    """What gets arrays, as a report of those that are gathered names it.
+
+    Attributes:
+      who: the op or runner.
+      reason: why it gets whole arrays, to end a sentence.
+      remedy: what the caller may write instead, to begin one.
+      owner: it is reported once while this lives.
+    """
+
+    who: str
+    reason: str
+    remedy: str
+    owner: Any = dataclasses.field(repr=False)
+
+    @staticmethod
+    def of(operator: BoundOp) -> Callee:
+        """Returns what reports say of an op."""
+        rule = operator.definition.options.sharding
+        return Callee(
+            operator.who,
+            "it has no sharding rule" if rule is None else f"its rule is {rule}",
+            'Say what may be divided, Custom(..., sharding="i j -> i j") or batch_dims=1; or call '
+            "it",
+            operator,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """A call that returns its arrays, and sees how XLA has divided them; equal ones are one.
+
+    Attributes:
+      callee: what gets the arrays next, whole.
+      dimensions: of the arrays; outputs are as inputs.
+      platform: JAX's name of the devices' platform.
+      wide: whether 64-bit types are enabled.
+      devices: those of the program, by `_jax_seam.devices_of`.
+      site: file and line of the user's call.
+    """
+
+    callee: Callee
+    dimensions: Dimensions
+    platform: str
+    wide: bool
+    devices: jax.sharding.Mesh | jax.sharding.AbstractMesh
+    site: tuple[str, int] | None = dataclasses.field(default=None, compare=False)
+
+    def divide(self, found: Sequence[Tiling], inputs: int) -> Part:
+        """Reports what the callee will gather, given the tilings XLA found."""
+        # Nothing stops a look; what it sees divided is what the callee will gather.
+        whole = dataclasses.replace(self.dimensions, outputs=())
+        announce(self.callee, find_gathered(whole, found[:inputs]), self.site)
+        planned = plan(self.dimensions, found)
+        return Part(planned, _unchanged, self.devices, self.platform, self.wide, _hold_nothing)
+
+
+def _unchanged(*arrays: Any) -> Sequence[Any]:
+    return arrays
+
+
+def _hold_nothing(value: Any) -> None:
+    """A look calls nothing of this process."""
+
+
+@dataclasses.dataclass(frozen=True)
 class DividedCall:
     """A call that XLA divides; equal ones are one in a program.
 
     Attributes:
       operator: the op.
-      call: structure of the call; None of a call that only looks at how its inputs are divided.
+      call: structure of the call.
       dimensions: of the call's arrays.
       platform: JAX's name of the devices' platform.
       wide: whether 64-bit types are enabled.
@@ -59,7 +125,7 @@ class DividedCall:
     """
 
     operator: BoundOp
-    call: Call | None
+    call: Call
     dimensions: Dimensions
     platform: str
     wide: bool
@@ -72,23 +138,16 @@ class DividedCall:
         """Returns what XLA replaces the call by, given the tilings it found."""
         planned = plan(self.dimensions, found)
         copies = self.partitions // planned.parts
-        if self.call is None:
-            # Nothing stops a look; what it sees divided is what the op will gather.
-            whole = dataclasses.replace(self.dimensions, outputs=())
-            announce(self.operator, find_gathered(whole, found[:inputs]), self.site)
-        else:
-            announce(self.operator, find_gathered(self.dimensions, found), self.site)
+        announce(Callee.of(self.operator), find_gathered(self.dimensions, found), self.site)
         shapes = [
             tiling.part(self.dimensions.shape(names))
             for tiling, names in zip(planned.tilings[inputs:], self.dimensions.outputs, strict=True)
         ]
 
         def function(*arrays: Any) -> Sequence[Any]:
-            if self.call is None:
-                return arrays
             if self.operator.has_effect and copies > 1:
                 raise refuse_copies(self.operator.who, copies)
-            return self._run(self.call, arrays, shapes)
+            return self._run(arrays, shapes)
 
         return Part(planned, function, self.devices, self.platform, self.wide, self.hold)
 
@@ -96,10 +155,9 @@ class DividedCall:
         """Keeps what a part uses: the same for each program that the call is compiled in."""
         self.held[id(value)] = value
 
-    def _run(
-        self, call: Call, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]
-    ) -> Sequence[Any]:
+    def _run(self, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> Sequence[Any]:
         """Calls the op on a device's part; `shapes` are the shapes of its outputs."""
+        call = self.call
         levels = len(call.mapped)
         mapped = zip(shapes[0], (has for _, has in call.mapped), strict=False)
         batch = shapes[0][levels : levels + len(call.batch)]
@@ -129,6 +187,7 @@ def _listed(shapes: Sequence[tuple[int, ...]]) -> str:
 
 
 _calls: Ids[DividedCall] = Ids()
+_looks: Ids[Look] = Ids()
 _lock = threading.Lock()
 _is_registered = False
 
@@ -189,41 +248,55 @@ def lower_in_parts(
     return divided_call(lowering, operands, _TARGET, key, dimensions, results, has_effect, divided)
 
 
+def gets_whole_arrays(operator: BoundOp, request: Request) -> bool:
+    """Returns whether each device of a program runs the op on all of its inputs."""
+    definition = operator.definition
+    return definition.backend.division(definition.kernel, request) != "operations"
+
+
 def look_at_inputs(
-    operator: BoundOp, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
+    callee: Callee, text: str, lowering: seam.Lowering, operands: Sequence[Any]
 ) -> Sequence[Any]:
-    """Returns the operands; reports it where an op gets them whole and they were divided.
+    """Returns the operands; reports it if the callee gets them whole and they were divided.
 
     Args:
-      operator: the op.
-      request: the call as the backend gets it.
+      callee: what gets the operands.
+      text: names the callee in a program: equal ones have equal texts in every process.
       lowering: the equation.
       operands: the operands' values in the program.
     """
-    definition = operator.definition
-    if (
-        context.implicit_gather() == "allow"
-        or definition.backend.division(definition.kernel, request) == "operations"
-    ):
+    if context.implicit_gather() == "allow":
         return operands
     if lowering.is_exported:
         problem = "what is exported for several devices will gather what is divided"
-        announce(operator, [], seam.call_site(lowering), problem)
+        announce(callee, [], seam.call_site(lowering), problem)
         return operands
-    shapes = [struct.shape for struct in request.inputs]
+    inputs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in lowering.inputs]
     names = tuple(
-        tuple(f"{index}_{axis}" for axis in range(len(shape))) for index, shape in enumerate(shapes)
+        tuple(f"{index}_{axis}" for axis in range(len(struct.shape)))
+        for index, struct in enumerate(inputs)
     )
     if not any(names):
         return operands
-    sizes = zip(itertools.chain(*names), itertools.chain(*shapes), strict=True)
-    dimensions = Dimensions(names, names, tuple(sizes))
-    key, look = _identify(_divided_call(operator, None, dimensions, lowering), request, "")
-    return divided_call(lowering, operands, _TARGET, key, dimensions, request.inputs, False, look)
+    sizes = itertools.chain(*(struct.shape for struct in inputs))
+    dimensions = Dimensions(names, names, tuple(zip(itertools.chain(*names), sizes, strict=True)))
+    _register()
+    look = Look(
+        callee,
+        dimensions,
+        lowering.platform,
+        seam.x64_enabled(),
+        seam.devices_of(lowering),
+        seam.call_site(lowering),
+    )
+    # A program of the cache is not looked at again: what may gather in one that does not raise.
+    contents = (text, dimensions.sizes, look.platform, look.wide, context.implicit_gather())
+    key, known = _looks.identify(callee.who, repr(contents), look)
+    return divided_call(lowering, operands, _TARGET, key, dimensions, inputs, False, known)
 
 
 def _divided_call(
-    operator: BoundOp, call: Call | None, dimensions: Dimensions, lowering: seam.Lowering
+    operator: BoundOp, call: Call, dimensions: Dimensions, lowering: seam.Lowering
 ) -> DividedCall:
     _register()
     return DividedCall(
@@ -247,7 +320,7 @@ def _register() -> None:
 
 
 def _divide(key: str, found: Sequence[Tiling], inputs: int) -> Part:
-    divided = _calls.get(key)
+    divided = _calls.get(key) or _looks.get(key)
     if divided is None:
         raise KernelError(
             explain(
@@ -283,7 +356,7 @@ def _identify(
             dimensions.sizes,
             dimensions.summed and sorted(dimensions.summed),
         ),
-        *(call and (call, call.tensors, call.batch, call.mapped), kernel),
+        *(call, call.tensors, call.batch, call.mapped, kernel),
         *(request.op_type, request.attributes, request.prim_attrs),
         *(request.options.reentrant, request.options.inplace, request.options.writable),
         # A program of the cache is not looked at again: what may gather in one that does not raise.
@@ -292,11 +365,11 @@ def _identify(
     return _calls.identify(divided.operator.definition.name, repr(contents), divided, once)
 
 
-_announced: weakref.WeakSet[BoundOp] = weakref.WeakSet()
+_announced: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 
 
 def announce(
-    operator: BoundOp,
+    callee: Callee,
     gathered: Sequence[Gathered],
     site: tuple[str, int] | None,
     problem: str = "",
@@ -304,7 +377,7 @@ def announce(
     """Reports inputs that are gathered, as ``set_context(implicit_gather=)`` says.
 
     Args:
-      operator: the op.
+      callee: what gets them.
       gathered: what is gathered.
       site: file and line of the user's call, for the warning.
       problem: what is wrong if it is not that something is gathered.
@@ -315,22 +388,20 @@ def announce(
     policy = context.implicit_gather()
     if not (gathered or problem) or policy == "allow":
         return
-    rule = operator.definition.options.sharding
-    said = "it has no sharding rule" if rule is None else f"its rule is {rule}"
     message = explain(
-        operator.who,
-        problem or f"each device gets the whole of an input that is divided, as {said}",
-        'Say what may be divided, Custom(..., sharding="i j -> i j") or batch_dims=1; or call it '
-        "inside jax.shard_map; or accept it by msops.set_context(implicit_gather='allow').",
+        callee.who,
+        problem or f"each device gets the whole of an input that is divided, as {callee.reason}",
+        f"{callee.remedy} inside jax.shard_map; or accept it by "
+        "msops.set_context(implicit_gather='allow').",
         list(map(str, gathered)),
     )
     if policy == "raise":
         raise BackendError(message)
     with _lock:  # XLA compiles in threads of its own
-        is_known = operator in _announced
-        _announced.add(operator)
-    if is_known:
-        return
+        known = _announced.setdefault(callee.owner, set())
+        if callee.who in known:
+            return
+        known.add(callee.who)
     if site is None:
         warnings.warn(message, stacklevel=2)
     else:
