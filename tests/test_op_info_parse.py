@@ -418,7 +418,9 @@ REFUSED = [
         OpInfoValueError,
         "expected the dtype of a dtype_format entry to be one of bool, int8, int16, int32, int64, "
         "uint8, uint16, uint32, uint64, float16, float32, float64, bfloat16, complex64, "
-        "complex128; got 'float'.\nUse a constant such as DataType.F32_Default.",
+        "complex128, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, "
+        "float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float4_e2m1fn, int4, "
+        "uint4, int2, uint2; got 'float'.\nUse a constant such as DataType.F32_Default.",
     ),
     (
         build(dtype_format=[[F32, F32, (*F32, "set")]]),

@@ -50,7 +50,7 @@ class _Dynamic:
 
 
 _DYNAMIC = _Dynamic()
-_log = logging.getLogger("msops")
+_log = logging.getLogger("msops.context")
 
 
 def is_array(leaf: Any) -> bool:

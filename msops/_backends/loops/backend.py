@@ -247,7 +247,7 @@ def _try_forms(
             prim_attrs=request.prim_attrs,
         )
         program = share_programs(definition).bound(request.call)
-        calls[form] = functools.partial(program, *arrays)
+        calls[form] = functools.partial(program, arrays)
     seconds = None
     # The arrays may be constants of a function that is being traced, or jit may be disabled.
     with jax.ensure_compile_time_eval(), jax.disable_jit(False):

@@ -13,7 +13,7 @@ from typing import Any
 
 from msops._loops.frontends.tvm.marks import as_plain_tuple, simplify
 
-_log = logging.getLogger("msops")
+_log = logging.getLogger("msops.loops")
 
 
 class TileTemplate(enum.Enum):
