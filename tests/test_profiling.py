@@ -69,7 +69,7 @@ def events_of(folder: Path) -> dict[str, dict[str, Any]]:
 def test_a_profile_shows_the_op_by_name(tmp_path: Path) -> None:
     shown = {
         "aot": "custom_Multiply",
-        "aicpu": "custom_broadcast_cc",
+        "aicpu": "custom_multiply_cc",
         "pyfunc": "custom__lambda_",
         "akg_native": "custom_solve_lower",
     }
