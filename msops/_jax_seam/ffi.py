@@ -16,7 +16,7 @@ from jax._src import xla_bridge as _xla_bridge
 from jaxlib import xla_client as _xla_client
 
 from msops._jax_seam.lowering import Lowering, OneDevice
-from msops._jax_seam.sub_byte import call_on_bytes
+from msops._jax_seam.sub_byte import BITS, call_on_bytes
 
 # What XLA calls a platform when a custom call target is registered.
 _XLA_PLATFORM = {"cpu": "cpu", "cuda": "CUDA", "rocm": "ROCM"}
@@ -58,7 +58,9 @@ def custom_call(
         target, has_side_effect=has_side_effect, operand_output_aliases=dict(aliases)
     )
     call = functools.partial(rule, **attributes, **_frame_attributes(lowering))
-    return call_on_bytes(lowering, call, operands)
+    if any(aval.dtype.name in BITS for aval in (*lowering.inputs, *lowering.outputs)):
+        return call_on_bytes(lowering, call, operands)
+    return call(lowering.context, *operands)
 
 
 def hold_host_function(lowering: Lowering, function: Any) -> None:

@@ -20,12 +20,12 @@ from jax.interpreters import mlir
 
 from msops._jax_seam.lowering import Lowering
 
-_BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
+BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
 
 
 def byte_dtype(dtype: np.dtype) -> np.dtype:
     """Returns the dtype as which a kernel gets elements: of bytes, if `dtype` is narrower."""
-    if dtype.name not in _BITS:
+    if dtype.name not in BITS:
         return dtype
     return np.dtype(np.int8 if jnp.issubdtype(dtype, jnp.signedinteger) else np.uint8)
 
@@ -33,7 +33,7 @@ def byte_dtype(dtype: np.dtype) -> np.dtype:
 def call_on_bytes(
     lowering: Lowering, call: Callable[..., Sequence[Any]], operands: Sequence[Any]
 ) -> Sequence[Any]:
-    """Lowers an equation by a rule that gets and returns elements of a byte or more.
+    """Lowers an equation by a rule that gets such elements, and returns them, one in a byte.
 
     Args:
       lowering: the equation.
@@ -42,8 +42,6 @@ def call_on_bytes(
     """
     context = lowering.context
     inputs, outputs = ([_of_bytes(aval) for aval in a] for a in (lowering.inputs, lowering.outputs))
-    if inputs == list(lowering.inputs) and outputs == list(lowering.outputs):
-        return call(context, *operands)
     unpack = mlir.lower_fun(lambda *arrays: [_unpack(array) for array in arrays])
     pack = mlir.lower_fun(
         lambda *arrays: [
@@ -70,7 +68,7 @@ def _unpack(array: jax.Array) -> jax.Array:
 def _pack(array: jax.Array, dtype: np.dtype) -> jax.Array:
     if dtype == array.dtype:
         return array
-    unused = np.array(8 - _BITS[dtype.name], array.dtype)
+    unused = np.array(8 - BITS[dtype.name], array.dtype)
     # What a kernel left in the high bits is gone after this, or is the sign.
     shift_right = (
         lax.shift_right_arithmetic

@@ -125,9 +125,12 @@ class Operator:
             inner, elements = call.unmapped(avals)
             one = dataclasses.replace(inner, batch=())
             element = [inner.element(aval) for aval in elements]
-        self._refuse_narrow(avals, "input")
+        takes_all = definition.backend.takes_narrow_dtypes
+        if not takes_all:
+            self._refuse_narrow(avals, "input")
         outputs = infer(definition.inference, call, element, ask_kernel, self.who)
-        self._refuse_narrow(outputs.structs, "output")
+        if not takes_all:
+            self._refuse_narrow(outputs.structs, "output")
         if definition.options.sharding is not None:
             self.dimensions(one, element, outputs.structs)
         if definition.options.dynamic_outputs:
@@ -136,11 +139,9 @@ class Operator:
         return outputs.batched(axes) if axes else outputs
 
     def _refuse_narrow(self, arrays: Sequence[Any], what: str) -> None:
-        backend = self.definition.backend
-        if not backend.takes_narrow_dtypes:
-            for index, array in enumerate(arrays):
-                taker = f"func_type {backend.func_type!r}"
-                refuse_narrow_dtype(array.dtype, f"{what} {index}", self.who, taker)
+        taker = f"func_type {self.definition.backend.func_type!r}"
+        for index, array in enumerate(arrays):
+            refuse_narrow_dtype(array.dtype, f"{what} {index}", self.who, taker)
 
     def request(self, call: Call, avals: Sequence[Any], platform: str, outputs: Outputs) -> Request:
         """Returns a call as the backend gets it."""
