@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import copy
 import functools
+import multiprocessing
+import operator
 import os
 import pickle
 import shutil
@@ -99,6 +101,14 @@ def test_ops_travel_to_another_process_and_folder(tmp_path: Path) -> None:
     local = Custom(lambda x, y: x * y, first, first)
     data = cloudpickle.dumps(OPS | {"lambda": local})
     assert in_another_process(data, tmp_path) == f"{sorted([*OPS, 'lambda'])}\n"
+
+
+@pytest.mark.slow
+def test_ops_travel_to_a_process_that_multiprocessing_spawns() -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        for op in (OPS["pyfunc"], OPS["aot"], OPS["akg"]):
+            got = pool.apply(operator.call, (op, X, X))
+            np.testing.assert_array_equal(got, X * X)
 
 
 def test_a_source_that_has_changed_or_gone_travels_as_text(tmp_path: Path) -> None:
