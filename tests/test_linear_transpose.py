@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import lineax
 import numpy as np
 import pytest
 from custom_ops import CASES, loops
@@ -135,6 +136,22 @@ def test_gmres_through_an_op_has_a_gradient(make: Any) -> None:
         return gmres(lambda x: op(A, x), b, tol=1e-6)[0].sum()
 
     np.testing.assert_allclose(jax.grad(total)(b), np.linalg.solve(A.T, np.ones(3)), rtol=1e-3)
+
+
+@each_rule
+def test_an_op_is_an_operator_of_lineax(make: Any) -> None:
+    op, b = make(), jnp.arange(3, dtype=jnp.float32)
+    matvec = lineax.FunctionLinearOperator(lambda x: op(A, x), jax.ShapeDtypeStruct((3,), b.dtype))
+    np.testing.assert_allclose(matvec.T.mv(b), A.T @ b, rtol=1e-4)
+    np.testing.assert_allclose(matvec.as_matrix(), A, rtol=1e-4)
+    solver = lineax.GMRES(rtol=1e-5, atol=1e-5)
+
+    def solve(a: jax.Array) -> jax.Array:
+        operator = lineax.FunctionLinearOperator(lambda x: op(a, x), matvec.in_structure())
+        return (lineax.linear_solve(operator, b, solver).value ** 2).sum()
+
+    expected = jax.grad(lambda a: (jnp.linalg.solve(a, b) ** 2).sum())(jnp.asarray(A))
+    np.testing.assert_allclose(jax.grad(solve)(jnp.asarray(A)), expected, rtol=1e-3, atol=1e-4)
 
 
 @each_rule

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import json
 import re
@@ -87,9 +86,6 @@ def test_mypy_finds_the_wrong_calls_of_a_users_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("basedpyright") is None, reason="basedpyright is not installed"
-)
 def test_pyright_finds_the_wrong_calls_of_a_users_file(tmp_path: Path) -> None:
     (tmp_path / "user.py").write_text(USER)
     settings = {"typeCheckingMode": "basic", "extraPaths": [str(ROOT)]}
