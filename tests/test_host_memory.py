@@ -97,7 +97,7 @@ HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 def flags_at(address: int) -> list[str]:
     """Returns what the system knows of the mapping of this process at an address."""
     is_there = False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
+    for line in os.fsdecode(Path("/proc/self/smaps").read_bytes()).splitlines():
         first = line.split()[0]
         if "-" in first and not first.endswith(":"):
             begin, end = (int(part, 16) for part in first.split("-"))

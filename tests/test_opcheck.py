@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import io
+import mmap
 import os
 import platform
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -886,3 +888,11 @@ def test_wrong_arguments_are_explained(
 def test_the_package_is_imported_when_asked_for() -> None:
     code = "import sys, msops; assert 'msops.testing' not in sys.modules; msops.testing.opcheck"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_mapped_file_whose_name_is_not_utf_8_is_no_fault(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/\xff.bin"
+    with open(name, "wb") as file:
+        file.write(b"x")
+    with open(name, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        assert check_one(aot("Multiply"), "memory bounds", X, Y).verdict == "passed"

@@ -88,6 +88,8 @@ def test_exports_imports_and_dynamic_entries_are_those_binutils_sees(library: Pa
 def test_every_library_of_this_process_reads_as_binutils_reads_it() -> None:
     compared = 0
     for path in loaded_libraries():
+        if path.stat().st_size > 50e6:  # jaxlib's takes nm half a minute
+            continue
         info = elf.read_elf(path)
         assert info.exports == names_by_nm(path, "--defined-only"), path
         assert info.imports == names_by_nm(path, "--undefined-only"), path

@@ -172,7 +172,8 @@ class GuardedRuns(Runs):
 
 def _checked_heap() -> dict[str, str]:
     """Returns the environment in which glibc checks its heap; empty if it has not the library."""
-    with open("/proc/self/maps") as maps:
+    # Files that a process has mapped may have names that are not UTF-8.
+    with open("/proc/self/maps", errors="surrogateescape") as maps:
         libc = next((line.split()[-1] for line in maps if "libc.so.6" in line), "")
     checker = Path(libc).with_name("libc_malloc_debug.so.0") if libc else None
     if checker is None or not checker.exists():
