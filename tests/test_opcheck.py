@@ -895,4 +895,4 @@ def test_a_mapped_file_whose_name_is_not_utf_8_is_no_fault(tmp_path: Path) -> No
     with open(name, "wb") as file:
         file.write(b"x")
     with open(name, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
-        assert check_one(aot("Multiply"), "memory bounds", X, Y).verdict == "passed"
+        assert opcheck(aot("Multiply"), X, Y, skip=ALL[5:-1]).ok
