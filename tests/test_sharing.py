@@ -535,6 +535,35 @@ def test_two_ops_build_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             np.testing.assert_array_equal(result, [2.0])
 
 
+def test_an_attribute_that_is_added_while_another_thread_resolves_the_op_is_not_lost() -> None:
+    to_change: list[Custom] = []
+
+    def shape_of(shape: Any) -> Any:
+        # Asked whether it answers as it did for the equal op, while the second one is resolved.
+        if to_change:
+            change = to_change.pop().add_prim_attr
+            thread = threading.Thread(target=change, args=("side_effect_io", True))
+            thread.start()
+            thread.join()
+        return shape
+
+    calls: list[int] = []
+
+    def count(x: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        return x
+
+    Custom(count, shape_of, first)(X)
+    op = Custom(count, shape_of, first)
+    to_change.append(op)
+    op(X)
+    assert not to_change
+    calls.clear()
+    # An op without effects runs equal calls of a program once.
+    jax.jit(lambda x: (op(x), op(x)))(X)
+    assert len(calls) == 2
+
+
 def test_an_infer_function_may_wait_for_the_first_call_of_another_op_elsewhere() -> None:
     stuck = []
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic
@@ -67,6 +68,8 @@ else:
 
 # The ops that this thread resolves: the bprop of one may hold others, and itself.
 _resolving: ContextVar[tuple[Custom[Any], ...]] = ContextVar("resolving", default=())
+# Held, for moments, while an op takes or forgets what was resolved of it.
+_forgetting = threading.Lock()
 # Looked up once: every eager call compares with it.
 _ARRAY = seam.ARRAY_TYPE
 
@@ -275,6 +278,8 @@ class Custom(Generic[P]):
             self.__wrapped__ = func
         self._prim_attrs: dict[str, Any] = {}
         self._programs: Programs | None = None
+        # How often what the op is has changed since it was made.
+        self._definitions = 0
         self._is_made = True
         # Compiled calls by number of arguments, where that number determines the structure of the
         # call: for calls with arrays only, and with Tensors only.
@@ -372,7 +377,9 @@ class Custom(Generic[P]):
                 run = programs.compiled(call.without_values() if call.values else call)
                 is_plain = call.is_plain and len(call.layout) == len(args) and not named
                 if is_plain and definition.inference.has_outputs and not is_ordered:
-                    (self._of_tensors if tensors else self._of_arrays)[len(args)] = run
+                    with _forgetting:
+                        if self._programs is programs:
+                            (self._of_tensors if tensors else self._of_arrays)[len(args)] = run
                 result = run(flat)
                 if is_ordered:
                     # Effects are in the order of the calls, as MindSpore's are.
@@ -389,11 +396,15 @@ class Custom(Generic[P]):
         """
         programs = self._programs
         if programs is None:
+            definitions = self._definitions
             token = _resolving.set((*_resolving.get(), self))
             try:
-                programs = self._programs = share_programs(self._define())
+                programs = share_programs(self._define())
             finally:
                 _resolving.reset(token)
+            with _forgetting:
+                if self._definitions == definitions:
+                    self._programs = programs
         return programs
 
     def _define(self) -> Definition:
@@ -452,10 +463,12 @@ class Custom(Generic[P]):
         return self
 
     def _forget_programs(self) -> None:
-        """Makes the next call define the op anew."""
-        self._programs = None
-        self._of_arrays.clear()
-        self._of_tensors.clear()
+        """Makes the next call define the op anew, whatever other threads resolve meanwhile."""
+        with _forgetting:
+            self._definitions += 1
+            self._programs = None
+            self._of_arrays.clear()
+            self._of_tensors.clear()
 
     def def_vjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Gives the op a rule for reverse mode, as `jax.custom_vjp.defvjp` does.

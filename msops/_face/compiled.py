@@ -141,6 +141,10 @@ class _Program:
 class Compiled:
     """A function over Tensors that is compiled once per signature.
 
+    Like any function that JAX traces, it may run in Python more than once before its first result:
+    again for each Parameter that it was not known to read, and once more if it turns out to call
+    ops with effects in order, which then run op by op.
+
     Args:
       function: what to compile.
       parameters: gives the Parameters the function is expected to read; it only saves a tracing.
