@@ -4,8 +4,6 @@ from typing import TYPE_CHECKING
 
 from msops import common as common
 from msops import context as context
-from msops import nn as nn
-from msops import ops as ops
 from msops._base.building import Build as Build
 from msops._base.building import source as source
 from msops._base.missing_names import missing_names
@@ -24,10 +22,6 @@ from msops._face.context import reset_auto_parallel_context as reset_auto_parall
 from msops._face.context import set_auto_parallel_context as set_auto_parallel_context
 from msops._face.context import set_context as set_context
 from msops._face.context import set_device as set_device
-from msops._face.gradients import grad as grad
-from msops._face.gradients import value_and_grad as value_and_grad
-from msops._face.jit import jit as jit
-from msops._face.jit_config import JitConfig as JitConfig
 from msops._face.parameter import Parameter as Parameter
 from msops._face.parameter import ParameterTuple as ParameterTuple
 from msops._face.tensor import Tensor as Tensor
@@ -39,10 +33,16 @@ from msops.common.seed import set_seed as set_seed
 if TYPE_CHECKING:
     from msops import extension as extension
     from msops import lang as lang
+    from msops import nn as nn
+    from msops import ops as ops
     from msops import tbe as tbe
     from msops import testing as testing
     from msops._calls.exporting import export_checks as export_checks
     from msops._calls.exporting import register_ffi_targets as register_ffi_targets
+    from msops._face.gradients import grad as grad
+    from msops._face.gradients import value_and_grad as value_and_grad
+    from msops._face.jit import jit as jit
+    from msops._face.jit_config import JitConfig as JitConfig
 
 
 def load_ipython_extension(shell: object) -> None:
@@ -56,14 +56,20 @@ def load_ipython_extension(shell: object) -> None:
     load(shell)
 
 
-# What few programs use, and takes long to import.
+# What programs of one kind use, and takes long to import.
 _LATER = {
+    "JitConfig": "msops._face.jit_config",
     "export_checks": "msops._calls.exporting",
     "extension": "msops.extension",
+    "grad": "msops._face.gradients",
+    "jit": "msops._face.jit",
     "lang": "msops.lang",
+    "nn": "msops.nn",
+    "ops": "msops.ops",
     "register_ffi_targets": "msops._calls.exporting",
     "tbe": "msops.tbe",
     "testing": "msops.testing",
+    "value_and_grad": "msops._face.gradients",
 }
 __getattr__ = missing_names(__name__, _LATER)
 
