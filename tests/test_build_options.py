@@ -173,6 +173,22 @@ print(msops.Custom(source, lambda x: x, lambda x: x, build=build)(jnp.arange(1.0
     assert done.stdout == "[3.0]\n", done.stderr
 
 
+def test_a_thin_archive_is_linked_anew_when_only_a_member_changed(folder: Path) -> None:
+    text = KERNEL.format(name="Map", value="Value()")
+    source = msops.source(text.replace("extern", 'extern "C" float Value();\nextern', 1), "Map")
+    build = msops.Build(libraries="value", library_dirs="libs")
+    member = archive(folder / "parts" / "with a long name.a", 1).with_suffix(".o")
+    folder.joinpath("libs").mkdir()
+    thin, contents = Path("libs", "libvalue.a"), set()
+    for value in (1, 2):
+        archive(folder / "parts" / "with a long name.a", value)
+        thin.unlink(missing_ok=True)
+        subprocess.run(["ar", "rcsDT", thin, member.relative_to(folder)], check=True)
+        contents.add(thin.read_bytes())
+        assert run(source, build) == [value] * 3
+    assert len(contents) == 1
+
+
 def test_a_shared_library_beside_an_archive_is_found_first_as_by_the_linker(folder: Path) -> None:
     text = KERNEL.format(name="Map", value="Value()")
     source = msops.source(text.replace("extern", 'extern "C" float Value();\nextern', 1), "Map")

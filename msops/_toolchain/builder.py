@@ -25,7 +25,13 @@ from msops._toolchain.compile_errors import compile_error
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.inputs import read_input
 from msops._toolchain.languages import CUDA, LANGUAGES
-from msops._toolchain.linker import named_files, read_report, report_words, search_folders
+from msops._toolchain.linker import (
+    named_files,
+    read_report,
+    report_words,
+    search_folders,
+    with_members,
+)
 from msops._toolchain.manifest import (
     Result,
     find_result,
@@ -266,7 +272,7 @@ def _compile(
         started_ns = _next_tick()
         with log_build(store.who, plan.library_name, plan.command):
             data, paths = _run_compiler(store, plan, echo)
-        paths = (*paths, *plan.named_files)
+        paths = with_members((*paths, *plan.named_files), store.who)
         stamps = {path: take_stamp(path) for path in paths if path != plan.source.path}
         at_rest = all(
             known.get(path) == stamp or stamp.ctime_ns <= started_ns

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from msops._toolchain.options import named_folders
 from msops.errors import BuildError, explain
+
+# Of an archive, as in <ar.h>: each member has a header of 60 bytes, which ends with its size and
+# two characters. A thin archive holds the content of these alone: the symbols and the long names.
+_THIN, _HEADER_BYTES, _HEADER_END = b"!<thin>\n", 60, b"`\n"
+_KEPT_IN_THIN = (b"/", b"//", b"/SYM64/")
 
 
 def report_words(report: Path) -> tuple[str, ...]:
@@ -56,6 +62,62 @@ def _read_path(line: str, folder: Path) -> str:
     if os.path.exists(folder / path):
         return path
     return re.sub(r"\\([ #])", r"\1", path).replace("$$", "$")
+
+
+def with_members(paths: Iterable[str], who: str) -> tuple[str, ...]:
+    """Returns paths of files, and those of the members of each that is a thin archive.
+
+    A thin archive names its members and has their sizes, so it is the same after one has changed.
+
+    Raises:
+      BuildError: a thin archive is damaged.
+    """
+    found: dict[str, None] = {}
+    waiting = list(paths)
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found[path] = None
+            # The linker needs no member of which nothing is used.
+            waiting += filter(os.path.isfile, _members_of_thin(path, who))
+    return tuple(found)
+
+
+def _members_of_thin(path: str, who: str) -> list[str]:
+    """Returns the paths that a thin archive names; none for any other file."""
+    with open(path, "rb") as file:
+        if file.read(len(_THIN)) != _THIN:
+            return []
+        data = file.read()
+    names, table, start = [], b"", 0
+    try:
+        while header := data[start : start + _HEADER_BYTES]:
+            name, size_bytes = header[:16].rstrip(), int(header[48:58])
+            start += _HEADER_BYTES
+            if header[58:] != _HEADER_END:
+                raise ValueError("a header has no end")
+            if name not in _KEPT_IN_THIN:
+                names.append(name)
+                continue
+            if name == b"//":
+                table = data[start : start + size_bytes]
+            start += size_bytes + size_bytes % 2
+        # In a name /12:34 is 12 where the table has the path, and 34 a position in that file.
+        members = [
+            table[int(name[1:].split(b":")[0]) :].partition(b"/\n")[0]
+            if name.startswith(b"/")
+            else name.removesuffix(b"/")
+            for name in names
+        ]
+    except ValueError as error:
+        raise BuildError(
+            explain(
+                who,
+                f"expected a thin archive, as ar makes it; got {path}, which is damaged: {error}",
+                "Make the archive again.",
+            )
+        ) from error
+    return [os.path.join(os.path.dirname(path), os.fsdecode(member)) for member in members]
 
 
 def search_folders(words: tuple[str, ...], folder: Path) -> tuple[str, ...]:

@@ -22,7 +22,13 @@ from msops._toolchain.commands import map_in_threads
 from msops._toolchain.compile_errors import link_error
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.languages import CUDA, CXX, LANGUAGES
-from msops._toolchain.linker import named_files, read_report, report_words, search_folders
+from msops._toolchain.linker import (
+    named_files,
+    read_report,
+    report_words,
+    search_folders,
+    with_members,
+)
 from msops._toolchain.manifest import (
     Result,
     find_result,
@@ -158,7 +164,8 @@ def _run_linker(
         read = [path for path in read_report(report, folder, store.who) if path not in command]
     store.add(data, name)
     digest = hashlib.sha256(data).hexdigest()
-    stamps = tuple(map(take_stamp, dict.fromkeys((*read, *named_files(words, folder)))))
+    inputs = with_members((*read, *named_files(words, folder)), store.who)
+    stamps = tuple(map(take_stamp, inputs))
     listing = list_folders(search_folders(words, folder), header_names(stamps))
     record_result(store, key, Result(digest, stamps, listing))
     return digest
