@@ -896,3 +896,11 @@ def test_a_mapped_file_whose_name_is_not_utf_8_is_no_fault(tmp_path: Path) -> No
         file.write(b"x")
     with open(name, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
         assert opcheck(aot("Multiply"), X, Y, skip=ALL[5:-1]).ok
+
+
+def test_a_check_leaves_the_umask_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Files that other threads of the program create meanwhile would have other modes.
+    masks: list[int] = []
+    monkeypatch.setattr("os.umask", lambda mask: masks.append(mask) or 0o22)
+    assert check_one(Custom(lambda x: 2 * x, first, first), "many calls").verdict == "passed"
+    assert not masks

@@ -306,13 +306,11 @@ def growth_lines(growth: Sequence[Mapping[str, int]], half: int, calls: int) -> 
 
 def process_settings() -> dict[str, Any]:
     """Returns what a kernel may change of its process, and should leave."""
-    mask = os.umask(0o77)
-    os.umask(mask)
     settings = {
         "the rounding mode": _libm.fegetround(),
         "the floating point errors that trap": _libm.fegetexcept(),
         "the working directory": os.getcwd(),
-        "the umask": oct(mask),
+        "the umask": _umask(),
         "the locale": _libc.setlocale(6, None),
         "the blocked signals": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
         "the timer": signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0),
@@ -339,6 +337,13 @@ def process_settings() -> dict[str, Any]:
         _libm.fegetenv(state)
         settings["flushing of subnormals to zero"] = state[7] & 0x8040
     return settings
+
+
+def _umask() -> str:
+    """Returns the umask without `os.umask`, which would set it for every thread of the caller."""
+    # A process may have a name that is not UTF-8.
+    with open("/proc/self/status", errors="surrogateescape") as status:
+        return next((line.split()[1] for line in status if line.startswith("Umask:")), "")
 
 
 def _environment() -> Any:
