@@ -904,3 +904,21 @@ def test_a_check_leaves_the_umask_alone(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("os.umask", lambda mask: masks.append(mask) or 0o22)
     assert check_one(Custom(lambda x: 2 * x, first, first), "many calls").verdict == "passed"
     assert not masks
+
+
+@pytest.mark.parametrize("symbol", ["SkipsLast", "Aborts", "Spins"])
+def test_processes_are_killed_before_their_number_is_free(
+    symbol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A group has the number of its first process, which the system keeps until that is reaped.
+    kept: list[bool] = []
+    kill = os.killpg
+
+    def look(number: int, what: int) -> None:
+        kept.append(Path(f"/proc/{number}").exists())
+        kill(number, what)
+
+    monkeypatch.setattr("os.killpg", look)
+    opcheck(faulty(symbol), X, skip=only("return code"), limit_s=0.5)
+    assert kept
+    assert all(kept)

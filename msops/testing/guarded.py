@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -202,33 +203,46 @@ def _start_child(
       HangError: a job did not end in time.
     """
     command = [sys.executable, "-I", "-S", os.fspath(_CHILD), os.fspath(folder)]
-    with subprocess.Popen(
-        command,
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
+    errors = folder / "errors"
+    with (
+        errors.open("wb") as stderr,
+        subprocess.Popen(
+            command,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
+        ) as process,
+    ):
+        ended = threading.Thread(target=_wait_for_end, args=(process.pid,), daemon=True)
+        ended.start()
         try:
-            text = _wait(process, folder / "events", jobs)
+            _wait(ended, folder / "events", jobs)
         finally:
-            with contextlib.suppress(ProcessLookupError):  # processes of the kernel's, too
-                os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError, ProcessLookupError):
+                # Once the child is reaped, its number may be that of another group.
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+                os.killpg(process.pid, signal.SIGKILL)  # processes of the kernel's, too
+            ended.join()
     code = process.returncode
-    ended = signal.Signals(-code).name if code < 0 else f"exited with status {code}"
-    return ended, text.decode(errors="replace")
+    how = signal.Signals(-code).name if code < 0 else f"exited with status {code}"
+    return how, errors.read_text(errors="replace")
 
 
-def _wait(process: subprocess.Popen[bytes], events: Path, jobs: Sequence[Job]) -> bytes:
-    """Waits as long as jobs end in time; returns what the child wrote to standard error."""
+def _wait_for_end(pid: int) -> None:
+    """Waits until a child has ended, and leaves it to be reaped."""
+    with contextlib.suppress(ChildProcessError):  # the program reaps its children itself
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+def _wait(ended: threading.Thread, events: Path, jobs: Sequence[Job]) -> None:
+    """Waits for the child's end as long as jobs end in time."""
     size, since_s = 0, time.monotonic()
     while True:
-        try:
-            return process.communicate(timeout=_POLL_S)[1]
-        except subprocess.TimeoutExpired as waiting:
-            if process.poll() is not None:  # a process that the kernel started has the pipe, too
-                return waiting.stderr or b""
+        ended.join(_POLL_S)
+        if not ended.is_alive():
+            return
         if events.stat().st_size != size:
             size, since_s = events.stat().st_size, time.monotonic()
         waited_s = time.monotonic() - since_s
