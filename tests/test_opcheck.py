@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import io
+import itertools
 import mmap
 import os
 import platform
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -922,3 +926,77 @@ def test_processes_are_killed_before_their_number_is_free(
     opcheck(faulty(symbol), X, skip=only("return code"), limit_s=0.5)
     assert kept
     assert all(kept)
+
+
+@contextlib.contextmanager
+def another_thread(repeat: Callable[[int], object], every_s: float) -> Iterator[None]:
+    """Runs what another part of the user's program does, again and again."""
+    ended = threading.Event()
+
+    def work() -> None:
+        for number in itertools.count():
+            repeat(number)
+            if ended.wait(every_s):
+                return
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def slow_twice(x: np.ndarray) -> np.ndarray:
+    time.sleep(0.002)
+    return 2 * x
+
+
+def test_a_process_of_the_user_that_ends_meanwhile_is_no_fault() -> None:
+    def ends_it(x: np.ndarray) -> np.ndarray:
+        process.terminate()
+        process.wait()
+        return 2 * x
+
+    with subprocess.Popen(["sleep", "60"]) as process:
+        finding = check_one(Custom(ends_it, first, first), "many calls")
+    assert finding.verdict == "passed", finding
+
+
+def test_an_environment_that_other_threads_change_is_no_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [f"MSOPS_TEST_{number}" for number in range(10)]
+
+    def change(number: int) -> None:
+        os.environ[names[number % 10]] = str(number)
+
+    for name in names:
+        monkeypatch.setenv(name, "")  # and away at the end
+    with another_thread(change, 0.02):
+        finding = check_one(Custom(slow_twice, first, first), "many calls")
+    assert finding.verdict == "passed", finding
+
+
+@pytest.mark.parametrize("call", [1, 20])
+def test_a_change_by_the_function_is_found_beside_other_threads(
+    call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)  # and back at the end
+    calls = itertools.count(1)
+
+    def changes_folder(x: np.ndarray) -> np.ndarray:
+        if next(calls) == call:
+            os.chdir(tmp_path)
+        return slow_twice(x)
+
+    def change(number: int) -> None:
+        os.environ["MSOPS_TEST_0"] = str(number)
+
+    monkeypatch.setenv("MSOPS_TEST_0", "")  # and away at the end
+    with another_thread(change, 0.02):
+        finding = check_one(Custom(changes_folder, first, first), "many calls")
+    assert finding.details == (
+        f"the working directory: {str(ROOT)!r} before, {str(tmp_path)!r} after",
+    )

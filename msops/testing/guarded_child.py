@@ -59,6 +59,10 @@ _libm = ctypes.CDLL("libm.so.6")
 _IN_A_ROW, _IN_A_ROW_S = 200, 1.0
 _PAGES = "pages of address space"
 
+# Names of settings.
+_CHILDREN = "the child processes"
+ENVIRONMENT = "the environment variable"
+
 
 class GuardedBuffer:
     """Memory between two guards.
@@ -274,19 +278,23 @@ def run_in_a_row(
             growth.append({name: count - before[name] for name, count in after.items()})
     except RuntimeError as raised:
         error = str(raised)
-    left = [*changed_settings(settings), *growth_lines(growth, half, made)]
+    left = [*changed_settings(settings).values(), *growth_lines(growth, half, made)]
     frame.free()
     return {"calls": made, "differing": differing, "error": error, "left": left}
 
 
-def changed_settings(before: Mapping[str, Any]) -> list[str]:
-    """Reports what of a process's settings is no longer what it was, a line each."""
+def changed_settings(before: Mapping[str, Any]) -> dict[str, str]:
+    """Returns a line for each setting of the process that is no longer what it was, by its name.
+
+    Child processes that have ended are no change.
+    """
     after = process_settings()
-    return [
-        f"{name}: {before.get(name)!r} before, {after.get(name)!r} after"
+    return {
+        name: f"{name}: {before.get(name)!r} before, {after.get(name)!r} after"
         for name in {**before, **after}
         if before.get(name) != after.get(name)
-    ]
+        and not (name == _CHILDREN and after[name] < before[name])
+    }
 
 
 def growth_lines(growth: Sequence[Mapping[str, int]], half: int, calls: int) -> list[str]:
@@ -316,7 +324,7 @@ def process_settings() -> dict[str, Any]:
         "the timer": signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0),
         "the processors that the thread may use": sorted(os.sched_getaffinity(0)),
         "the priority": os.getpriority(os.PRIO_PROCESS, 0),
-        "the child processes": _children(),
+        _CHILDREN: _children(),
     }
     for number, name in enumerate(("input", "output", "error")):
         try:
@@ -330,7 +338,7 @@ def process_settings() -> dict[str, Any]:
         settings[f"the handler of {getattr(number, 'name', number)}"] = _handler_of(number)
     for entry in itertools.takewhile(bool, _environment()):
         name, _, value = entry.decode(errors="replace").partition("=")
-        settings[f"the environment variable {name}"] = value
+        settings[f"{ENVIRONMENT} {name}"] = value
     if os.uname().machine == "x86_64":
         # MXCSR is the last word of glibc's fenv_t: flush-to-zero, denormals-are-zero.
         state = (ctypes.c_uint32 * 64)()

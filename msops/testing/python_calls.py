@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import dataclasses
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any
 
 import jax
 import numpy as np
@@ -19,13 +20,46 @@ from msops._calls.host_function import HostFunction
 from msops.errors import MsopsError
 from msops.testing.guarded import HangError, Run, show, size_bytes
 from msops.testing.guarded_child import (
+    ENVIRONMENT,
     changed_settings,
     growth_lines,
     process_resources,
+    process_settings,
 )
 
 # Calls in a row, twice, or as many as this time lets.
 _HALF, _IN_A_ROW_S = 50, 0.5
+_COUNTED = ("open files", "threads")
+# How often, and how long in all, settings are looked at without a call.
+_LOOKS, _WITHOUT_CALLS_S = 20, 1.0
+
+
+class SettingsWatch:
+    """What calls of a function change of the process, whose other threads may change it, too."""
+
+    def __init__(self) -> None:
+        self._changes: dict[str, str] = {}
+
+    @contextlib.contextmanager
+    def calls(self) -> Iterator[None]:
+        """Notes what changes in a block, in which the function is called."""
+        before = process_settings()
+        yield
+        self._changes = changed_settings(before) | self._changes
+
+    def lines(self) -> list[str]:
+        """Reports what changed in the calls, but not what changes without a call, too."""
+        moving: set[str] = set()
+        for _ in range(_LOOKS if self._changes else 0):
+            before = process_settings()
+            time.sleep(_WITHOUT_CALLS_S / _LOOKS)
+            moving.update(map(_kind_of, changed_settings(before)))
+        return [line for name, line in self._changes.items() if _kind_of(name) not in moving]
+
+
+def _kind_of(name: str) -> str:
+    """Returns one name for all variables of the environment: a thread may set ever new ones."""
+    return ENVIRONMENT if name.startswith(ENVIRONMENT) else name
 
 
 def call_function(
@@ -33,6 +67,7 @@ def call_function(
     flat: Sequence[np.ndarray],
     structs: Sequence[jax.ShapeDtypeStruct],
     poison: int,
+    watch: SettingsWatch,
     limit_s: float,
     title: str,
 ) -> Run:
@@ -41,21 +76,26 @@ def call_function(
     Raises:
       HangError: it did not end in time. It is stopped as soon as it runs Python code.
     """
-    return _in_time(lambda: _call(function, flat, structs, poison), limit_s, title)
+
+    def work() -> Run:
+        with watch.calls():
+            return _call(function, flat, structs, poison)
+
+    return _in_time(work, limit_s, title)
 
 
 def call_in_a_row(
     function: HostFunction,
     flat: Sequence[np.ndarray],
     structs: Sequence[jax.ShapeDtypeStruct],
-    settings: Mapping[str, Any],
+    watch: SettingsWatch,
     limit_s: float,
     title: str,
 ) -> Run:
     """Calls a function many times on the same arrays; returns what that changed.
 
-    Memory is not counted: Python gives little of it back. The settings are those of the process
-    before any call.
+    Memory is not counted: Python gives little of it back. What `watch` saw in calls before counts,
+    too: most functions that change a setting do so in the first.
 
     Raises:
       HangError: a call did not end in time.
@@ -66,21 +106,25 @@ def call_in_a_row(
         first = run = _call(function, flat, structs, 0)
         growth = []
         made, differing, end_s = 1, 0, time.monotonic() + _IN_A_ROW_S
-        for _ in range(2):
-            before = process_resources()
-            for _ in range(_HALF):
-                if run.error or time.monotonic() > end_s:
-                    break
-                run = _call(function, flat, structs, 0)
-                made, differing = made + 1, differing + (run.outputs != first.outputs)
-            after = process_resources()
-            growth.append({name: after[name] - before[name] for name in ("open files", "threads")})
-        left = [*changed_settings(settings), *growth_lines(growth, _HALF, made)]
+        with watch.calls():
+            for _ in range(2):
+                before = process_resources()
+                for _ in range(_HALF):
+                    if run.error or time.monotonic() > end_s:
+                        break
+                    run = _call(function, flat, structs, 0)
+                    made, differing = made + 1, differing + (run.outputs != first.outputs)
+                after = process_resources()
+                growth.append(
+                    {name: after[name] - before[name] for name in ("open files", "threads")}
+                )
+        left = growth_lines(growth, _HALF, made)
         if errors != np.geterr():
             left.append(f"NumPy's handling of errors: {errors} before, {np.geterr()} after")
         return Run(error=run.error, calls=made, differing=differing, left=tuple(left))
 
-    return _in_time(work, limit_s + _IN_A_ROW_S, title)
+    run = _in_time(work, limit_s + _IN_A_ROW_S, title)
+    return dataclasses.replace(run, left=(*watch.lines(), *run.left))
 
 
 def _in_time(work: Callable[[], Run], limit_s: float, title: str) -> Run:

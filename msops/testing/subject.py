@@ -29,8 +29,7 @@ from msops._op.process_call import ProcessCall
 from msops._toolchain import Library
 from msops.errors import ArgumentTypeError, MsopsError, explain
 from msops.testing.guarded import HangError, Job, Run, run_jobs, show, title_of
-from msops.testing.guarded_child import process_settings
-from msops.testing.python_calls import call_function, call_in_a_row
+from msops.testing.python_calls import SettingsWatch, call_function, call_in_a_row
 
 
 def _files(sources: Path | SourceText | tuple[Path, ...]) -> tuple[Path, ...]:
@@ -82,8 +81,8 @@ class Subject:
             self.call, flat = found
             self.flat = tuple(np.asarray(value, jax.typeof(value).dtype) for value in flat)
             self._operator = op._resolve().operator
-        jax.devices()  # what starting a backend sets is JAX's
-        self._settings = process_settings()
+        jax.devices()  # a function may call JAX: what starting a backend sets is not its own
+        self._watch = SettingsWatch()
         self.options = self._operator.definition.options
         self.func_type = self._operator.definition.backend.func_type
 
@@ -151,7 +150,7 @@ class Subject:
         """
         structs = self.outputs(flat).structs
         title = title_of(str(self.op.name), flat, structs)
-        return call_function(function, flat, structs, poison, self._limit_s, title)
+        return call_function(function, flat, structs, poison, self._watch, self._limit_s, title)
 
     def call_in_a_row(self, function: HostFunction) -> Run:
         """Calls a Python function many times on copies of the arrays, in time, without JAX.
@@ -161,7 +160,7 @@ class Subject:
         """
         structs = self.outputs().structs
         title = title_of(str(self.op.name), self.flat, structs)
-        return call_in_a_row(function, self.flat, structs, self._settings, self._limit_s, title)
+        return call_in_a_row(function, self.flat, structs, self._watch, self._limit_s, title)
 
     def contradictions(self) -> list[str]:
         """Reports where out_shape and out_dtype differ from what the kernel answers itself."""
