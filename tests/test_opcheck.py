@@ -1000,3 +1000,14 @@ def test_a_change_by_the_function_is_found_beside_other_threads(
     assert finding.details == (
         f"the working directory: {str(ROOT)!r} before, {str(tmp_path)!r} after",
     )
+
+
+def test_a_python_function_that_reads_bits_is_no_fault() -> None:
+    def exponents(x: np.ndarray) -> np.ndarray:
+        if x.dtype.itemsize != 4:
+            raise TypeError(f"expected 4 bytes for each element, got {x.dtype}")
+        return x.view(np.int32) >> 23
+
+    op = Custom(exponents, first, lambda x: np.dtype(np.int32))
+    finding = check_one(op, "refusals")
+    assert finding.verdict == "passed", finding

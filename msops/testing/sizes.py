@@ -274,8 +274,11 @@ def _recast(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
 def _whole_numbers(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
     """Yields inputs of few whole numbers, in their own dtype and in an unlike one of that size.
 
-    A kernel that mistakes one for the other reads wrong numbers, and leaves no buffer.
+    A kernel in a library that mistakes one for the other reads wrong numbers, and leaves no buffer.
+    Others get arrays that know their dtype: where they read bits, they mean to.
     """
+    if subject.native() is None:
+        return
     own = subject.flat[0].dtype
     other = np.dtype(_OF_ONE_SIZE.get(own.name, own))
     if other == own or not all(array.dtype == own for array in subject.flat):
