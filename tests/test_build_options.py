@@ -199,6 +199,39 @@ def test_a_shared_library_beside_an_archive_is_found_first_as_by_the_linker(fold
     assert run(source, build) == [2] * 3
 
 
+def test_a_linker_that_cannot_report_what_it_reads_still_links(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # As GNU ld 2.34 answers; each attempt leaves a line.
+    old = folder / "old" / "ld"
+    old.parent.mkdir()
+    old.write_text(f"""#!/bin/sh
+echo run >> '{folder}/runs'
+for word; do
+  case "$word" in --dependency-file*)
+    echo "ld: unrecognized option '$word'" >&2
+    echo "ld: use the --help option for usage information" >&2
+    exit 1
+  esac
+done
+exec {shutil.which("ld")} "$@"
+""")
+    old.chmod(0o755)
+    monkeypatch.setenv("COMPILER_PATH", str(old.parent))
+    text = KERNEL.format(name="Map", value="Value()")
+    text = text.replace("extern", 'extern "C" float Value();\nextern', 1)
+    library = archive(folder / "libs" / "libvalue.a", 1)
+    build = msops.Build(libraries=library)
+    assert run(msops.source(text, "Map"), build) == [1] * 3
+    archive(library, 2)
+    assert run(msops.source(text, "Map"), build) == [2] * 3
+    assert len(folder.joinpath("runs").read_text().split()) == 3
+    warnings = [entry.getMessage() for entry in caplog.records if entry.levelname == "WARNING"]
+    assert ["GNU ld 2.35" in warning for warning in warnings] == [True]
+    with pytest.raises(BuildError, match="Install the library nowhere"):
+        run(msops.source(text, "Map"), msops.Build(libraries="nowhere"))
+
+
 def test_an_edited_further_source_is_built_anew(folder: Path) -> None:
     more = folder / "more.cc"
     text = KERNEL.format(name="Map", value="Offset() + x[i]")

@@ -26,9 +26,9 @@ from msops._toolchain.elf import parse_elf
 from msops._toolchain.inputs import read_input
 from msops._toolchain.languages import CUDA, LANGUAGES
 from msops._toolchain.linker import (
+    link,
     named_files,
     read_report,
-    report_words,
     search_folders,
     with_members,
 )
@@ -368,8 +368,9 @@ def _run_step(
     if plan.uses_gcc:
         outputs += ["-Xassembler", "--MD", "-Xassembler", os.fspath(assembled)]
     if linked is not None:
-        outputs += report_words(linked)
-    done = compilers.run_quietly((*command, *outputs), folder, output.parent, echo)
+        done = link(command, tuple(outputs), linked, folder, output.parent, echo)
+    else:
+        done = compilers.run_quietly((*command, *outputs), folder, output.parent, echo)
     if done.returncode != 0 or not output.exists():
         # A temporary file of the compiler's, in a folder of which a deletion has left a part.
         if f"{output.parent}/" in done.stdout and "No such file or directory" in done.stdout:
@@ -390,7 +391,7 @@ def _run_step(
         paths += filter(lambda path: (folder / path).exists(), _read_depfile(assembled))
     if linked is not None:
         parse_elf(output.read_bytes(), source.path, store.who)
-        paths += read_report(linked, folder, store.who)
+        paths += read_report(linked, folder, command[0])
     return paths
 
 

@@ -6,11 +6,15 @@ folders, and scripts that name further libraries. So it is asked to report what 
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Iterable
+import subprocess
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from msops._base.logging import warn_once
+from msops._toolchain import compilers
 from msops._toolchain.options import named_folders
 from msops.errors import BuildError, explain
 
@@ -19,35 +23,71 @@ from msops.errors import BuildError, explain
 _THIN, _HEADER_BYTES, _HEADER_END = b"!<thin>\n", 60, b"`\n"
 _KEPT_IN_THIN = (b"/", b"//", b"/SYM64/")
 
+_REPORT = "--dependency-file"
+_UNKNOWN_REPORT = re.compile(rf"(?:unrecognized|unknown)[^\n]*{_REPORT}", re.IGNORECASE)
+# GNU ld before 2.35 has no such option. What is known of a linker holds for this process.
+_without_report: set[tuple[str | None, ...]] = set()
 
-def report_words(report: Path) -> tuple[str, ...]:
-    """Returns the words of a compiler's command that make its linker write what it read."""
-    return ("-Xlinker", f"--dependency-file={report}")
+_log = logging.getLogger("msops.toolchain")
 
 
-def read_report(report: Path, folder: Path, who: str) -> list[str]:
+def link(
+    command: tuple[str, ...],
+    outputs: tuple[str, ...],
+    report: Path,
+    folder: Path,
+    temporary: Path,
+    echo: Callable[[str], None] | None,
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command that links, and has its linker report what it read, if it can.
+
+    Args:
+      command: all but the outputs.
+      outputs: words that follow it.
+      report: the file to write, for `read_report`.
+      folder, temporary, echo: as for `compilers.run_quietly`.
+
+    Raises:
+      BuildError, OSError: as `compilers.run_quietly`.
+    """
+    whole = (*command, *outputs)
+    # Options and the environment choose the linker too: -fuse-ld, -B, COMPILER_PATH.
+    linker = (
+        command[0],
+        *(word for word in command if word.startswith("-")),
+        *map(os.environ.get, ("PATH", *compilers.SEARCH_VARIABLES)),
+    )
+    if linker not in _without_report:
+        words = ("-Xlinker", f"{_REPORT}={report}")
+        done = compilers.run_quietly((*whole, *words), folder, temporary, echo)
+        if done.returncode == 0 or not _UNKNOWN_REPORT.search(done.stdout):
+            return done
+        _without_report.add(linker)
+    return compilers.run_quietly(whole, folder, temporary, echo)
+
+
+def read_report(report: Path, folder: Path, compiler: str) -> list[str]:
     """Returns the absolute paths of the files that the linker read, but those beside its report.
+
+    Warns if there is no report.
 
     Args:
       report: what it wrote: a make rule with a path on each line after the first. In the folder of
         the report lie objects that the same build made.
       folder: where the linker ran, and relative paths start.
-      who: the op that messages name.
-
-    Raises:
-      BuildError: it wrote no report.
+      compiler: the program that ran it.
     """
     try:
         text = os.fsdecode(report.read_bytes())
-    except FileNotFoundError as error:
-        raise BuildError(
-            explain(
-                who,
-                "the linker did not write which files it read",
-                "Use a linker that has the option --dependency-file: GNU ld 2.35 or newer, gold, "
-                "lld or mold.",
-            )
-        ) from error
+    except FileNotFoundError:
+        warn_once(
+            _log,
+            f"the linker of {compiler} does not report which files it reads, so msops does not "
+            "notice when a library that a kernel is linked with by name changes. Use GNU ld 2.35 "
+            "or newer, gold, lld or mold, name libraries as files (Build(libraries=)), or run "
+            "'msops cache clear' after such a change.",
+        )
+        return []
     rule = text.partition("\n\n")[0].split("\n")[1:]
     paths = [os.path.join(folder, _read_path(line, folder)) for line in rule if line.strip()]
     made = f"{report.parent}/"

@@ -23,9 +23,9 @@ from msops._toolchain.compile_errors import link_error
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.languages import CUDA, CXX, LANGUAGES
 from msops._toolchain.linker import (
+    link,
     named_files,
     read_report,
-    report_words,
     search_folders,
     with_members,
 )
@@ -151,9 +151,10 @@ def _run_linker(
     folder = module.sources[0].parent
     with store.scratch() as scratch, nvcc_paths.plain_folder(scratch) as plain:
         output, report = scratch / name, plain / "link.d"
-        whole = (*command, *report_words(report), "-o", os.fspath(output))
+        outputs = ("-o", os.fspath(output))
+        whole = (*command, *outputs)
         with log_build(store.who, name, whole):
-            done = compilers.run_quietly(whole, folder, scratch, echo)
+            done = link(command, outputs, report, folder, scratch, echo)
             if not all(os.path.exists(word) for word in command if word.endswith(".o")):
                 raise store.vanished()
             if done.returncode != 0 or not output.exists():
@@ -161,7 +162,7 @@ def _run_linker(
         data = output.read_bytes()
         parse_elf(data, name, store.who)
         # Objects are in the key.
-        read = [path for path in read_report(report, folder, store.who) if path not in command]
+        read = [path for path in read_report(report, folder, command[0]) if path not in command]
     store.add(data, name)
     digest = hashlib.sha256(data).hexdigest()
     inputs = with_members((*read, *named_files(words, folder)), store.who)
