@@ -43,7 +43,7 @@ from msops._loops.ir.walk import Scope, accesses_in, buffers_of, rewrite_loops, 
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import in_blocks, with_buffer
-from msops._loops.to_c.reductions import NARROW
+from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.strides import stride
 
 _MOST_PARTS = 16
@@ -53,10 +53,10 @@ _SHARE = 0.25
 
 def split_reductions(kernel: Kernel) -> Kernel:
     """Returns the kernel with long reductions outside of parallel loops in parts."""
-    return _Splitting(kernel).kernel()
+    return _SplittingReductions(kernel).kernel()
 
 
-class _Splitting:
+class _SplittingReductions:
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._names = Names(kernel)
@@ -90,7 +90,7 @@ class _Splitting:
         stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
         updates = [update_of(store) for store in stores]
         buffer = self._shared.get(stores[0].buffer) if stores else None
-        if buffer is None or buffer.dtype in NARROW:
+        if buffer is None or buffer.dtype in SUMMED_IN_FLOAT32:
             return None
         ops = {update.op for update in updates if update}
         if None in updates or len(ops) != 1 or {store.buffer for store in stores} != {buffer.name}:

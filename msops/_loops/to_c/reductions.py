@@ -42,7 +42,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.blocks import if_it_runs
 
-NARROW = ("float16", "bfloat16")
+SUMMED_IN_FLOAT32 = ("float16", "bfloat16")
 """Floats that are added up in float32."""
 
 Updates: TypeAlias = dict[tuple[str, tuple[Expr, ...]], Update]
@@ -161,7 +161,7 @@ def _updated(stmt: Store, buffers: dict[tuple[str, tuple[Expr, ...]], Buffer]) -
 
 
 def _sum_dtype(dtype: str) -> str:
-    return "float32" if dtype in NARROW else dtype
+    return "float32" if dtype in SUMMED_IN_FLOAT32 else dtype
 
 
 def _cast(expr: Expr, dtype: str) -> Expr:

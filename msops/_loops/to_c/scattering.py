@@ -65,7 +65,7 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import in_blocks, index
-from msops._loops.to_c.reductions import NARROW
+from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.strides import coefficient, stride
 from msops._loops.to_c.windows import in_positions
 
@@ -83,11 +83,11 @@ _MOST_STATEMENTS = 1024
 
 def split_updates(kernel: Kernel) -> Kernel:
     """Returns the kernel with innermost loops that add to neighbours split into vector loops."""
-    changed = rewrite_loops(kernel, _Splitting(kernel).loop)
+    changed = rewrite_loops(kernel, _SplittingUpdates(kernel).loop)
     return kernel if changed is kernel else unique_names(simplify(changed))
 
 
-class _Splitting:
+class _SplittingUpdates:
     def __init__(self, kernel: Kernel) -> None:
         self._names = Names(kernel)
         self._buffers = buffers_of(kernel)
@@ -116,7 +116,7 @@ class _Splitting:
             if update is not None and (
                 update.op == "add"
                 and is_float(update.term.dtype)
-                and update.term.dtype not in NARROW
+                and update.term.dtype not in SUMMED_IN_FLOAT32
             ):
                 found[id(store)] = update
         updated = {update.target.buffer for update in found.values()}
@@ -192,10 +192,6 @@ class _Splitting:
         for array in arrays:
             body = (Local(array, body, location=block.location),)
         return body
-
-
-def _is_summed_as_it_is(dtype: str) -> bool:
-    return is_float(dtype) and dtype not in NARROW
 
 
 def _read(expr: Expr) -> set[str]:
