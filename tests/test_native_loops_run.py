@@ -393,6 +393,29 @@ def test_reductions_of_every_length(tmp_path, size):
     np.testing.assert_array_equal(w := whole, -k.sum(1, dtype="int32"), w)
 
 
+@pytest.mark.parametrize("other", ["0", "i // 2", "p[0]", "p[i]", "4 - i"])
+def test_sums_of_two_elements_that_may_be_the_same(tmp_path, other):
+    a, b = (np.random.default_rng(n).integers(0, 9, (4, 40)).astype("float32") for n in (0, 1))
+    p = np.array([2, 2, 1, 3], "int32")
+    (g,) = run(
+        tmp_path,
+        f"""kernel f(a: float32[4, 40], b: float32[4, 40], p: int32[4]) -> (g) {{
+          buffer g: float32[5]
+          serial i in 0 .. 4 {{
+            serial j in 0 .. 40 {{
+              g[i] = g[i] + a[i, j]
+              g[{other}] = g[{other}] + b[i, j]
+            }}
+          }}
+        }}""",
+        *(a, b, p),
+    )
+    want = np.append(a.sum(1), 0)
+    for i in range(4):
+        want[eval(other)] += b[i].sum()
+    np.testing.assert_array_equal(g, want)
+
+
 def test_a_maximum_finds_nan_anywhere(tmp_path):
     text = """kernel f(a: float32[2, 100]) -> (m) {
       buffer m: float32[2]

@@ -71,7 +71,8 @@ class CPrinter(Statements):
 
     def _reduction(self, stmt: For) -> list[str]:
         """Returns a reduction, reassociated for vector registers if its sums are in variables."""
-        sums = {name: update for (name, _), update in fixed_updates(stmt).items()}
+        updates = fixed_updates(stmt, self.values.ranges)
+        sums = {name: update for (name, _), update in updates.items()}
         is_short = mean_trips(stmt, self.values.ranges) < _FEW_TRIPS
         if is_short or not sums.keys() <= self.values.variables:
             return super().loop(stmt)

@@ -11,6 +11,7 @@ float16 and bfloat16 are summed in float32 and rounded once.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from typing import TypeAlias
 
@@ -40,13 +41,17 @@ from msops._loops.ir.walk import (
     rewrite_statements,
     statements,
 )
+from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import if_it_runs
 
 SUMMED_IN_FLOAT32 = ("float16", "bfloat16")
 """Floats that are added up in float32."""
 
-Updates: TypeAlias = dict[tuple[str, tuple[Expr, ...]], Update]
-"""Updates by the element, its buffer and indices, that they combine with others."""
+Element: TypeAlias = tuple[str, tuple[Expr, ...]]
+"""A buffer and indices."""
+
+Updates: TypeAlias = dict[Element, Update]
+"""Updates by the element that they combine with others."""
 
 
 def sum_in_variables(kernel: Kernel) -> Kernel:
@@ -54,7 +59,7 @@ def sum_in_variables(kernel: Kernel) -> Kernel:
     names = Names(kernel)
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        updates = fixed_updates(loop)
+        updates = fixed_updates(loop, scope.ranges)
         return _summed(loop, updates, scope.ranges, names) if updates else None
 
     return rewrite_loops(kernel, change)
@@ -79,11 +84,15 @@ def _summed(loop: For, updates: Updates, ranges: Ranges, names: Names) -> tuple[
     return if_it_runs(loop, body, ranges)
 
 
-def fixed_updates(loop: For) -> Updates:
+def fixed_updates(loop: For, ranges: Ranges) -> Updates:
     """Returns the updates in an innermost reduction of elements that stay the same.
 
     They may be done in variables if there is an iteration, and in any order. There are none if
-    the loop does anything else with their elements.
+    the loop does anything else with their elements, or if two of them may be the same.
+
+    Args:
+      loop: the loop.
+      ranges: of the loops around it.
     """
     if loop.kind != "reduction" or any(isinstance(stmt, For) for stmt in statements(loop.body)):
         return {}
@@ -98,7 +107,8 @@ def fixed_updates(loop: For) -> Updates:
         known = found.setdefault((store.buffer, store.indices), update)
         if known.op != update.op:
             return {}
-    return found if found and _are_alone(loop, found) else {}
+    are_apart = all(_differ(one, other, ranges) for one, other in itertools.combinations(found, 2))
+    return found if found and are_apart and _are_alone(loop, found) else {}
 
 
 def _stores(body: tuple[Stmt, ...], is_guarded: bool) -> Iterator[tuple[Store, bool]]:
@@ -120,6 +130,15 @@ def _is_fixed(store: Store, loop: For) -> bool:
         for index in store.indices
         for part in expressions(index)
     )
+
+
+def _differ(one: Element, other: Element, ranges: Ranges) -> bool:
+    """Returns whether two elements are surely not the same one."""
+    (buffer, indices), (other_buffer, other_indices) = one, other
+    if buffer != other_buffer:
+        return True
+    apart = (difference(i, j, ranges) for i, j in zip(indices, other_indices, strict=True))
+    return any(found is not None and not found[0] <= 0 <= found[1] for found in apart)
 
 
 def _are_alone(loop: For, found: Updates) -> bool:
@@ -147,7 +166,7 @@ def _are_alone(loop: For, found: Updates) -> bool:
     return True
 
 
-def _updated(stmt: Store, buffers: dict[tuple[str, tuple[Expr, ...]], Buffer]) -> Store | None:
+def _updated(stmt: Store, buffers: dict[Element, Buffer]) -> Store | None:
     """Returns an update of a fixed element as the update of its scalar."""
     if (stmt.buffer, stmt.indices) not in buffers:
         return None
