@@ -416,6 +416,38 @@ def test_sums_of_two_elements_that_may_be_the_same(tmp_path, other):
     np.testing.assert_array_equal(g, want)
 
 
+# Each is in one statement of an iteration, beside sums that go to neighbours: d[j] and d[j + 1].
+AT_A_LOCAL = {
+    "count": "m[j + k[]] = m[j + k[]] + 1.0:float32",
+    "neighbour": "d[j + k[]] = d[j + k[]] + a[j]",
+    "fixed but for a local": "d[k[]] = d[k[]] + a[j]",
+}
+
+
+@pytest.mark.parametrize("name", AT_A_LOCAL)
+def test_indices_that_read_a_local_of_the_iteration(tmp_path, name):
+    text = f"""kernel f(a: float32[600], t: int32[600]) -> (d, m) {{
+      buffer d: float32[610]
+      buffer m: float32[610]
+      serial j in 0 .. 600 {{
+        local k: int32[] {{
+          k[] = t[j]
+          {AT_A_LOCAL[name]}
+          d[j] = d[j] + a[j]
+          d[j + 1] = d[j + 1] + a[j]
+        }}
+      }}
+    }}"""
+    # Eight iterations in a row, a vector of them, meet at one element.
+    inputs = [
+        np.random.default_rng(0).integers(1, 9, 600).astype("float32"),
+        7 - np.arange(600, dtype="int32") % 8,
+    ]
+    want = interpret(parse_kernel(text), inputs)
+    for expected, got in zip(want, run(tmp_path, text, *inputs), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
 def test_a_maximum_finds_nan_anywhere(tmp_path):
     text = """kernel f(a: float32[2, 100]) -> (m) {
       buffer m: float32[2]

@@ -44,7 +44,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import in_blocks, with_buffer
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.strides import stride
+from msops._loops.to_c.strides import step
 
 _MOST_PARTS = 16
 # Clearing and adding up the parts may take this share of the reduction.
@@ -99,7 +99,7 @@ class _SplittingReductions:
         if op not in ("add", "mul", "min", "max"):
             return None
         touched = [access for access in accesses_in(loop.body) if access.buffer == buffer.name]
-        is_fixed = all(stride(access, loop.var, self._buffers) == 0 for access in touched)
+        is_fixed = all(step(access, loop, self._buffers) == 0 for access in touched)
         # A store and a load for each update, and no load beside them.
         return (buffer, op) if is_fixed and len(touched) == 2 * len(stores) else None
 

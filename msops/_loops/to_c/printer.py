@@ -10,7 +10,7 @@ from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range, range_of
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import expressions, own_expressions, statements
+from msops._loops.ir.walk import buffers_of, expressions, own_expressions, statements
 from msops._loops.to_c.reductions import fixed_updates
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.threads import Captured, task_call, task_text
@@ -35,6 +35,7 @@ class CPrinter(Statements):
         super().__init__(values)
         self.large_locals: list[Buffer] = []
         self.tasks: list[str] = []
+        self._buffers = buffers_of(kernel)
         self._written = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
         # Whether a task is being printed, and the variable of its loop, unless that is a pair.
         self._is_in_task = False
@@ -71,7 +72,7 @@ class CPrinter(Statements):
 
     def _reduction(self, stmt: For) -> list[str]:
         """Returns a reduction, reassociated for vector registers if its sums are in variables."""
-        updates = fixed_updates(stmt, self.values.ranges)
+        updates = fixed_updates(stmt, self.values.ranges, self._buffers)
         sums = {name: update for (name, _), update in updates.items()}
         is_short = mean_trips(stmt, self.values.ranges) < _FEW_TRIPS
         if is_short or not sums.keys() <= self.values.variables:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from msops._loops.analysis.updates import Update, sum_of
@@ -29,12 +29,12 @@ from msops._loops.ir.nodes import (
     Local,
     Stmt,
     Store,
-    Var,
 )
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     bodies,
+    buffers_of,
     expressions,
     own_expressions,
     rewrite_loops,
@@ -43,6 +43,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import if_it_runs
+from msops._loops.to_c.strides import step
 
 SUMMED_IN_FLOAT32 = ("float16", "bfloat16")
 """Floats that are added up in float32."""
@@ -57,9 +58,10 @@ Updates: TypeAlias = dict[Element, Update]
 def sum_in_variables(kernel: Kernel) -> Kernel:
     """Returns the kernel with the sums of its innermost reductions in variables."""
     names = Names(kernel)
+    buffers = buffers_of(kernel)
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        updates = fixed_updates(loop, scope.ranges)
+        updates = fixed_updates(loop, scope.ranges, buffers)
         return _summed(loop, updates, scope.ranges, names) if updates else None
 
     return rewrite_loops(kernel, change)
@@ -84,7 +86,7 @@ def _summed(loop: For, updates: Updates, ranges: Ranges, names: Names) -> tuple[
     return if_it_runs(loop, body, ranges)
 
 
-def fixed_updates(loop: For, ranges: Ranges) -> Updates:
+def fixed_updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> Updates:
     """Returns the updates in an innermost reduction of elements that stay the same.
 
     They may be done in variables if there is an iteration, and in any order. There are none if
@@ -93,13 +95,14 @@ def fixed_updates(loop: For, ranges: Ranges) -> Updates:
     Args:
       loop: the loop.
       ranges: of the loops around it.
+      buffers: of the kernel, locals too, by name.
     """
     if loop.kind != "reduction" or any(isinstance(stmt, For) for stmt in statements(loop.body)):
         return {}
     found: Updates = {}
     for store, is_guarded in _stores(loop.body, False):
         update = sum_of(store)
-        if update is None or not _is_fixed(store, loop):
+        if update is None or step(store, loop, buffers) != 0:
             continue
         # An element that only a condition proves to be there must not be touched without it.
         if is_guarded and update.target.indices:
@@ -118,18 +121,6 @@ def _stores(body: tuple[Stmt, ...], is_guarded: bool) -> Iterator[tuple[Store, b
             yield stmt, is_guarded
         for inner in bodies(stmt):
             yield from _stores(inner, is_guarded or isinstance(stmt, If))
-
-
-def _is_fixed(store: Store, loop: For) -> bool:
-    """Returns whether a store writes the same element in every iteration."""
-    inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, Local)]
-    written = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)}
-    moving = written | {stmt.buffer.name for stmt in inner}
-    return store.buffer not in {stmt.buffer.name for stmt in inner} and not any(
-        part == Var(loop.var) or (isinstance(part, Load) and part.buffer in moving)
-        for index in store.indices
-        for part in expressions(index)
-    )
 
 
 def _differ(one: Element, other: Element, ranges: Ranges) -> bool:

@@ -66,7 +66,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import in_blocks, index
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.strides import coefficient, stride
+from msops._loops.to_c.strides import coefficient, step
 from msops._loops.to_c.windows import in_positions
 
 _FEWEST_TRIPS = 32
@@ -128,14 +128,14 @@ class _SplittingUpdates:
         others = stored_in(loop.body) - own - updated
         if not all(self._is_of_its_own(name, loop) for name in others):
             return {}
-        steps = [stride(update.target, loop.var, self._buffers) for update in found.values()]
-        is_scattered = sum(step in (1, -1) for step in steps) > len(updated) and None not in steps
+        steps = [step(update.target, loop, self._buffers) for update in found.values()]
+        is_scattered = sum(moved in (1, -1) for moved in steps) > len(updated) and None not in steps
         return found if is_scattered and len(found) <= _MOST_UPDATES else {}
 
     def _is_of_its_own(self, name: str, loop: For) -> bool:
         """Returns whether each iteration touches one element of a buffer, and no other's."""
         elements = {a.indices: a for a in accesses_in(loop.body) if a.buffer == name}
-        steps = [stride(access, loop.var, self._buffers) for access in elements.values()]
+        steps = [step(access, loop, self._buffers) for access in elements.values()]
         return len(steps) == 1 and steps[0] not in (None, 0)
 
     # How.
@@ -182,7 +182,7 @@ class _SplittingUpdates:
             op: BinaryOp = "sub" if update.is_negated else "add"
             total = Binary(op, moved, value, term.dtype)
             new = Store(store.buffer, moved.indices, total, location=store.location)
-            is_fixed = stride(target, block.var, self._buffers) == 0
+            is_fixed = step(target, block, self._buffers) == 0
             kind: LoopKind = "reduction" if is_fixed else "parallel"
             adding.append(For(var, block.begin, block.end, (new,), kind, location=block.location))
             return (Store(array.name, (at,), term, location=store.location),) * is_new

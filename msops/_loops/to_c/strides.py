@@ -5,24 +5,59 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, Load, Store, Var
-from msops._loops.ir.walk import expressions
+from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Load, Local, Store, Var
+from msops._loops.ir.walk import expressions, loads, statements, stored_in
+
+
+def step(access: Load | Store, loop: For, buffers: Mapping[str, Buffer]) -> int | None:
+    """Returns by how many elements an access in a loop moves from each iteration to the next.
+
+    Other values count as constants only if the loop leaves them as they are: the variables of the
+    loops around it and of those inside it, and loads of what it neither stores to nor declares.
+
+    Args:
+      access: a load or store in the body of the loop.
+      loop: the loop.
+      buffers: of the kernel, locals too, by name.
+
+    Returns:
+      0 if all iterations touch the same element; n if the elements of any two iterations differ,
+      by n for one iteration; None if nothing is known, for example where the loop sets a local
+      that an index reads, or declares the buffer that is accessed.
+    """
+    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
+    changing = own | stored_in(loop.body)
+    read = {load.buffer for index in access.indices for load in loads(index)}
+    if access.buffer in own or read & changing:
+        return None
+    moved = stride(access, loop.var, buffers)
+    # Several indices may move and make no stride: where that is in range is not known here.
+    is_fixed = all(coefficient(index, loop.var) == 0 for index in access.indices)
+    return moved if moved != 0 or is_fixed else None
 
 
 def stride(access: Load | Store, var: str, buffers: Mapping[str, Buffer]) -> int | None:
-    """Returns by how many elements an access moves with a variable; None if not evenly."""
+    """Returns by how many elements an access moves with a variable; None if not evenly.
+
+    Loads in its indices count as constants unless the variable is in them. So this says what is
+    fast, not what is right: for that see `step`.
+    """
     shape = buffers[access.buffer].shape
     total = 0
     for axis, index in enumerate(access.indices):
-        step = coefficient(index, var)
-        if step is None:
+        factor = coefficient(index, var)
+        if factor is None:
             return None
-        total += step * math.prod(shape[axis + 1 :])
+        total += factor * math.prod(shape[axis + 1 :])
     return total
 
 
 def coefficient(expr: Expr, var: str) -> int | None:
-    """Returns what an index is multiplied by, if it is affine in a variable."""
+    """Returns what a variable in an index is multiplied by; None if the index is not affine in it.
+
+    A load counts as a constant unless the variable is in its indices, although a loop over the
+    variable may store to what is loaded.
+    """
     match expr:
         case Var(name=name):
             return int(name == var)
