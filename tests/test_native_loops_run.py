@@ -448,6 +448,28 @@ def test_indices_that_read_a_local_of_the_iteration(tmp_path, name):
         np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("total", ["s[] + a[j]", "s[] * a[j]", "max(s[], a[j])"])
+@pytest.mark.parametrize("term", ["1.0:float32", "a[j]"])
+def test_a_histogram_beside_a_total(tmp_path, total, term):
+    text = f"""kernel f(a: float32[600], t: int32[600]) -> (h, s) {{
+      buffer h: float32[8]
+      buffer s: float32[]
+      s[] = 1.0:float32
+      serial j in 0 .. 600 {{
+        h[t[j]] = h[t[j]] + {term}
+        s[] = {total}
+      }}
+    }}"""
+    # Iterations side by side add to the same bin.
+    inputs = [
+        2.0 ** (np.arange(600) % 3 - 1).astype("float32"),
+        np.arange(600, dtype="int32") // 75,
+    ]
+    want = interpret(parse_kernel(text), inputs)
+    for expected, got in zip(want, run(tmp_path, text, *inputs), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
 def test_a_maximum_finds_nan_anywhere(tmp_path):
     text = """kernel f(a: float32[2, 100]) -> (m) {
       buffer m: float32[2]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.updates import Update
+from msops._loops.analysis.updates import Update, sum_of
 from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range, range_of
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import buffers_of, expressions, own_expressions, statements
 from msops._loops.to_c.reductions import fixed_updates
+from msops._loops.to_c.strides import is_of_its_own
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.threads import Captured, task_call, task_text
 
@@ -75,7 +76,7 @@ class CPrinter(Statements):
         updates = fixed_updates(stmt, self.values.ranges, self._buffers)
         sums = {name: update for (name, _), update in updates.items()}
         is_short = mean_trips(stmt, self.values.ranges) < _FEW_TRIPS
-        if is_short or not sums.keys() <= self.values.variables:
+        if is_short or not sums.keys() <= self.values.variables or self._meet(stmt, set(sums)):
             return super().loop(stmt)
         floats = {name: u.op for name, u in sums.items() if is_float(u.target.dtype)}
         extremes = [name for name, op in floats.items() if op in ("min", "max")]
@@ -89,6 +90,21 @@ class CPrinter(Statements):
             for name, op in floats.items()
         )
         return [f"#pragma omp simd {clauses}", *super().loop(stmt)]
+
+    def _meet(self, stmt: For, sums: Collection[str]) -> bool:
+        """Returns whether iterations may update the same element of anything but these sums.
+
+        Iterations of a reduction meet in updates alone, `h[t[j]] = h[t[j]] + 1.0`. The
+        compiler may not take them as independent: it would load for several before it stores.
+        """
+        own = {inner.buffer.name for inner in statements(stmt.body) if isinstance(inner, Local)}
+        updated = {
+            inner.buffer
+            for inner in statements(stmt.body)
+            if isinstance(inner, Store) and sum_of(inner) is not None
+        }
+        others = updated - own - set(sums)
+        return not all(is_of_its_own(name, stmt, self._buffers) for name in others)
 
     def _lanes(self, stmt: For, update: Update) -> list[str]:
         """Returns a minimum or maximum of floats, one in each of some lanes and then of them."""

@@ -66,7 +66,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import in_blocks, index
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.strides import coefficient, step
+from msops._loops.to_c.strides import coefficient, is_of_its_own, step
 from msops._loops.to_c.windows import in_positions
 
 _FEWEST_TRIPS = 32
@@ -126,17 +126,11 @@ class _SplittingUpdates:
         if len(stores) != len(reads) or any(id(s) not in found for s in stores):
             return {}
         others = stored_in(loop.body) - own - updated
-        if not all(self._is_of_its_own(name, loop) for name in others):
+        if not all(is_of_its_own(name, loop, self._buffers) for name in others):
             return {}
         steps = [step(update.target, loop, self._buffers) for update in found.values()]
         is_scattered = sum(moved in (1, -1) for moved in steps) > len(updated) and None not in steps
         return found if is_scattered and len(found) <= _MOST_UPDATES else {}
-
-    def _is_of_its_own(self, name: str, loop: For) -> bool:
-        """Returns whether each iteration touches one element of a buffer, and no other's."""
-        elements = {a.indices: a for a in accesses_in(loop.body) if a.buffer == name}
-        steps = [step(access, loop, self._buffers) for access in elements.values()]
-        return len(steps) == 1 and steps[0] not in (None, 0)
 
     # How.
 

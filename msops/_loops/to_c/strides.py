@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Load, Local, Store, Var
-from msops._loops.ir.walk import expressions, loads, statements, stored_in
+from msops._loops.ir.walk import accesses_in, expressions, loads, statements, stored_in
 
 
 def step(access: Load | Store, loop: For, buffers: Mapping[str, Buffer]) -> int | None:
@@ -34,6 +34,13 @@ def step(access: Load | Store, loop: For, buffers: Mapping[str, Buffer]) -> int 
     # Several indices may move and make no stride: where that is in range is not known here.
     is_fixed = all(coefficient(index, loop.var) == 0 for index in access.indices)
     return moved if moved != 0 or is_fixed else None
+
+
+def is_of_its_own(name: str, loop: For, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether each iteration of a loop touches one element of a buffer, and no other's."""
+    elements = {a.indices: a for a in accesses_in(loop.body) if a.buffer == name}
+    steps = [step(access, loop, buffers) for access in elements.values()]
+    return len(steps) == 1 and steps[0] not in (None, 0)
 
 
 def stride(access: Load | Store, var: str, buffers: Mapping[str, Buffer]) -> int | None:
