@@ -49,6 +49,10 @@ class HostFunction:
       inplace: pairs of an input and the output that holds it when the function is called, which is
         given that output in its place.
       description: what else a call of it depends on, as text: the same in every process.
+
+    Of a loaded program, `request` has the dtypes of the arrays, but the shape () for each: calls
+    bring their own. Only `call`, `store`, `dtypes`, `inplace`, `function` and `ports` work then; do
+    not call the object itself, which makes outputs of the request's shapes.
     """
 
     def __init__(
