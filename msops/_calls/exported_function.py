@@ -7,15 +7,13 @@ programs may call functions of. Nothing else is imported or called, whatever a p
 
 from __future__ import annotations
 
-import ast
 import functools
 import hashlib
 import importlib
-import inspect
 import json
 import sys
-import textwrap
 import types
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -24,15 +22,19 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 
 from msops._base.dtypes import as_dtype
+from msops._calls.function_digest import FileChangedError, digest
 from msops._calls.host_function import HostFunction
 from msops._op.call import Call
-from msops._op.identity import find_at_name
+from msops._op.identity import layers_at_name
 from msops._op.outputs import Outputs
 from msops._op.request import Options, Request
 from msops.errors import ArgumentTypeError, BackendError, KernelError, explain
 
 _modules: dict[str, types.ModuleType] = {}
-_exported: dict[str, HostFunction] = {}
+# Programs hold the functions that they call, and ops those that they export.
+_functions: weakref.WeakValueDictionary[str, HostFunction] = weakref.WeakValueDictionary()
+_own: set[bytes] = set()
+"""Hashes of what programs that this process exported say; it trusts them."""
 
 
 def allow_modules(modules: Iterable[str | types.ModuleType]) -> None:
@@ -62,13 +64,25 @@ def describe(function: HostFunction, request: Request, who: str) -> str:
     Raises:
       BackendError: another process could not import the function, or not call it alike.
     """
-    module, name = _location_of(function.function, who)
+    module, name, layer = _location_of(function.function, who)
+    try:
+        code = digest(function.function)
+    except FileChangedError as error:
+        raise BackendError(
+            explain(
+                who,
+                f"a program that calls the Python function {name} is being exported, and {error}, "
+                "so another process would import another function",
+                "Import it again, in a new process say, and export the program then.",
+            )
+        ) from None
     call, outputs = request.call, request.outputs
     text = json.dumps(
         {
             "module": module,
             "name": name,
-            "code": _digest(function.function),
+            "layer": layer,
+            "code": code,
             "op": request.op,
             "who": request.who,
             "layout": [_slot(slot, who) for slot in call.layout],
@@ -86,7 +100,8 @@ def describe(function: HostFunction, request: Request, who: str) -> str:
         },
         sort_keys=True,
     )
-    _exported[text] = function
+    _functions[text] = function
+    _own.add(_hash_of(text))
     return text
 
 
@@ -96,32 +111,45 @@ def find(text: str) -> HostFunction:
     Raises:
       KernelError: its module is not allowed, or has no such function, or another one.
     """
-    if text not in _exported:
-        _exported[text] = _read(json.loads(text))
-    return _exported[text]
+    function = _functions.get(text)
+    if function is None:
+        function = _functions[text] = _read(json.loads(text), _hash_of(text) in _own)
+    return function
 
 
-def _read(said: dict[str, Any]) -> HostFunction:
+def _hash_of(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _read(said: dict[str, Any], is_own: bool) -> HostFunction:
     module, name = said["module"], said["name"]
 
     def refused(problem: str, remedy: str) -> KernelError:
         return KernelError(explain(said["who"], problem, remedy))
 
-    if module not in _modules:
+    if module not in _modules and not is_own:
         raise refused(
             f"the program calls the Python function {name} of module {module}, and this process "
             "allows programs no functions of that module",
             f"If you trust the program, call msops.register_ffi_targets(modules=[{module!r}]) "
             "before it.",
         )
-    function = find_at_name(module, name)
+    layers = layers_at_name(module, name)
+    function: Any = layers[said["layer"]] if 0 <= said["layer"] < len(layers) else None
     if not _is_at(function, module, name):
         raise refused(
             f"the program calls the Python function {name} of module {module}, which has no such "
             "function",
             "Provide the module as it was when the program was exported, or export it again.",
         )
-    if _digest(function) != said["code"]:
+    try:
+        code = digest(function)
+    except FileChangedError as error:
+        raise refused(
+            f"the program calls the Python function {name} of module {module}, and {error}",
+            "Import it again, in a new process say.",
+        ) from None
+    if code != said["code"]:
         raise refused(
             f"the Python function {name} of module {module} is not the one that the program was "
             "exported with: its code differs",
@@ -162,8 +190,12 @@ def _bind_nothing(call: Call, arrays: Sequence[Any]) -> Sequence[Any]:
     raise AssertionError("a loaded program binds no op")
 
 
-def _location_of(function: Callable[..., Any], who: str) -> tuple[str, str]:
-    """Returns the module and the name by which another process can import a function."""
+def _location_of(function: Callable[..., Any], who: str) -> tuple[str, str, int]:
+    """Returns where another process can import a function.
+
+    Returns:
+      The module, the name, and how many decorators made by `functools.wraps` are above it there.
+    """
     name = str(getattr(function, "__qualname__", "") or getattr(function, "__name__", ""))
     module = str(getattr(function, "__module__", "") or "")
     if isinstance(function, np.ufunc):
@@ -179,10 +211,12 @@ def _location_of(function: Callable[..., Any], who: str) -> tuple[str, str]:
         function, (types.FunctionType, np.ufunc)
     ):
         what, reason = f"a {type(function).__name__}", "which is no function at a name of a module"
-    elif module not in sys.modules or find_at_name(module, name) is not function:
-        reason = f"which is not what module {module} has at that name"
     else:
-        return module, name
+        layers = layers_at_name(module, name) if module in sys.modules else []
+        for layer, found in enumerate(layers):
+            if found is function:
+                return module, name, layer
+        reason = f"which is not what module {module} has at that name"
     raise BackendError(
         explain(
             who,
@@ -203,18 +237,6 @@ def _is_at(function: Any, module: str, name: str) -> bool:
         and function.__module__ == module
         and function.__qualname__ == name
     )
-
-
-def _digest(function: Callable[..., Any]) -> str:
-    """Returns a digest of a function's source, without comments; it is the same in each Python."""
-    if isinstance(function, np.ufunc):
-        text = f"{function.nin} {function.nout}"
-    else:
-        try:
-            text = ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))
-        except (OSError, SyntaxError):  # without a source
-            text = function.__code__.co_code.hex() + repr(function.__code__.co_names)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _slot(slot: int | PyTreeDef | None, who: str) -> Any:

@@ -20,6 +20,7 @@ from typing import Any
 
 from msops import _jax_seam as seam
 from msops._calls import exported_function
+from msops._calls.function_digest import describe_code
 from msops._calls.handlers import native_module
 from msops._calls.host_function import HostFunction
 from msops._calls.process_objects import Ids, require_everywhere
@@ -89,18 +90,7 @@ def _describe(function: Callable[..., Any]) -> Iterator[str]:
         yield from _describe(function.__func__)
     elif isinstance(function, types.FunctionType):
         yield function.__module__ or ""
-        yield from _describe_code(function.__code__)
+        yield from describe_code(function.__code__)
     else:
         named = function if hasattr(function, "__name__") else type(function)
         yield f"{getattr(named, '__module__', '')} {named.__name__}"
-
-
-def _describe_code(code: types.CodeType) -> Iterator[str]:
-    yield f"{code.co_name} {code.co_code.hex()} {code.co_names} {code.co_varnames}"
-    for value in code.co_consts:
-        if isinstance(value, types.CodeType):
-            yield from _describe_code(value)
-        elif isinstance(value, frozenset):
-            yield str(sorted(map(repr, value)))
-        else:
-            yield repr(value)

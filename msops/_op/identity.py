@@ -111,13 +111,22 @@ class LiveFunction:
         return type(self), (as_travelling(self.function),)
 
 
-def find_at_name(module: str | None, name: str) -> Any:
-    """Returns what a dotted name of a module is, below its decorators; None if there is nothing."""
+def layers_at_name(module: str | None, name: str) -> list[Any]:
+    """Returns what a dotted name of a module is, and what is below each of its decorators."""
     # A function that exec made has no module.
     found: Any = module and (sys.modules.get(module) or importlib.import_module(module))
     for part in name.split("."):
         found = getattr(found, part, None)
-    return found if found is None else inspect.unwrap(found)
+    layers: list[Any] = []
+    if found is not None:
+        layers.append(inspect.unwrap(found, stop=layers.append))  # appended last
+    return layers
+
+
+def find_at_name(module: str | None, name: str) -> Any:
+    """Returns what a dotted name of a module is, below its decorators; None if there is nothing."""
+    layers = layers_at_name(module, name)
+    return layers[-1] if layers else None
 
 
 class _AtName:
