@@ -1011,3 +1011,40 @@ def test_a_python_function_that_reads_bits_is_no_fault() -> None:
     op = Custom(exponents, first, lambda x: np.dtype(np.int32))
     finding = check_one(op, "refusals")
     assert finding.verdict == "passed", finding
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (lambda x, y, out, dout: 2 * dout, "expected a tuple of 2 gradient(s)"),
+        (lambda x, dout: (dout, dout), "cannot take 2 input(s), out and dout"),
+    ],
+    ids=["no tuple", "too few parameters"],
+)
+def test_a_rule_that_is_refused_is_a_fault(rule: Any, said: str) -> None:
+    finding = check_one(Custom(np.multiply, first, first, bprop=rule), "gradient", X, Y)
+    assert finding.verdict == "failed"
+    assert said in finding.details[0]
+
+
+def test_the_rule_of_a_32_bit_kernel_may_make_arrays_of_jaxs_own_dtype() -> None:
+    def bprop(x: Any, y: Any, out: Any, dout: Any) -> Any:
+        return dout * y + jnp.zeros(1), dout * x * jnp.ones(1)
+
+    op = aot("Multiply", bprop=bprop)
+    finding = check_one(op, "gradient", X, Y)
+    assert (finding.verdict, "float32" in finding.summary) == ("passed", True)
+
+
+def test_sanitizers_accept_a_kernel_that_reads_an_attribute(tmp_path: Path) -> None:
+    (tmp_path / "scale.cc").write_text(
+        '#include "custom_aot_extra.h"\n'
+        'extern "C" int Scale(int, void **params, int *, int64_t **, const char **, void *,'
+        " void *extra) {\n"
+        '  float by = static_cast<AotExtra *>(extra)->Attr<float>("by");\n'
+        "  static_cast<float *>(params[1])[0] = by * static_cast<float *>(params[0])[0];\n"
+        "  return 0;\n"
+        "}\n"
+    )
+    op = Custom(f"{tmp_path}/scale.cc:Scale", first, first, attrs={"by": 2.0})
+    assert sanitize(op).verdict == "passed"

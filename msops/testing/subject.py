@@ -94,6 +94,12 @@ class Subject:
         """Returns the context in which the op is called."""
         return jax.enable_x64(True) if self._wide else contextlib.nullcontext()
 
+    @property
+    def has_rule(self) -> bool:
+        """Whether its author gave a derivative: what that raises is a fault."""
+        definition = self._operator.definition
+        return any((definition.bprop, definition.vjp, self.options.jvp))
+
     def outputs(self, flat: Sequence[Any] | None = None) -> Outputs:
         """Returns what the op says it returns for such arrays."""
         return self._operator.outputs(self.call, _structs(self.flat if flat is None else flat))
