@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from msops._calls.process_objects import describe_code
+
 
 class FileChangedError(Exception):
     """A file no longer has the function that was imported from it; the message says which."""
@@ -32,22 +34,6 @@ def digest(function: Callable[..., Any]) -> str:
       FileChangedError: the source that its file has now is not that of the function.
     """
     return hashlib.sha256("\n".join(_describe(function, set())).encode()).hexdigest()
-
-
-def describe_code(code: types.CodeType) -> Iterator[str]:
-    """Yields what code does, without where its lines are."""
-    yield (
-        f"{code.co_name} {code.co_code.hex()} {code.co_exceptiontable.hex()} {code.co_flags} "
-        f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount} "
-        f"{code.co_names} {code.co_varnames} {code.co_cellvars} {code.co_freevars}"
-    )
-    for value in code.co_consts:
-        if isinstance(value, types.CodeType):
-            yield from describe_code(value)
-        elif isinstance(value, frozenset):
-            yield str(sorted(map(repr, value)))
-        else:
-            yield repr(value)
 
 
 def _describe(value: Any, seen: set[int]) -> Iterator[str]:
@@ -129,7 +115,7 @@ def _source_of(code: types.CodeType, bytecode: str, source: str) -> str:
     }
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     found = [node for node in ast.walk(tree) if isinstance(node, functions)]
-    return "\n".join(_dump(node) for node in found if _place_of(node) in places)
+    return "\n".join(_dump(node) for node in found if _location_of(node) in places)
 
 
 def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -139,7 +125,7 @@ def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes_in(value)
 
 
-def _place_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> tuple[int, str]:
+def _location_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> tuple[int, str]:
     """Returns the line and the name that the code of a function has."""
     if isinstance(node, ast.Lambda):
         return node.lineno, "<lambda>"

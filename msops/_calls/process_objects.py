@@ -9,13 +9,15 @@ these objects have to be equal.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import threading
 import time
+import types
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from msops import _jax_seam as seam
 from msops.errors import BackendError, explain
@@ -60,6 +62,36 @@ class Ids(Generic[T]):
     def get(self, key: str) -> T | None:
         """Returns the object of an id; None if it is gone, or another process's."""
         return self._objects.get(key)
+
+
+def describe_function(function: Callable[..., Any]) -> Iterator[str]:
+    """Yields what a function is, as far as that is the same in every process."""
+    if isinstance(function, functools.partial):
+        yield from describe_function(function.func)
+    elif isinstance(function, types.MethodType):
+        yield from describe_function(function.__func__)
+    elif isinstance(function, types.FunctionType):
+        yield function.__module__ or ""
+        yield from describe_code(function.__code__)
+    else:
+        named = function if hasattr(function, "__name__") else type(function)
+        yield f"{getattr(named, '__module__', '')} {named.__name__}"
+
+
+def describe_code(code: types.CodeType) -> Iterator[str]:
+    """Yields what code does, without where its lines are."""
+    yield (
+        f"{code.co_name} {code.co_code.hex()} {code.co_exceptiontable.hex()} {code.co_flags} "
+        f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount} "
+        f"{code.co_names} {code.co_varnames} {code.co_cellvars} {code.co_freevars}"
+    )
+    for value in code.co_consts:
+        if isinstance(value, types.CodeType):
+            yield from describe_code(value)
+        elif isinstance(value, frozenset):
+            yield str(sorted(map(repr, value)))
+        else:
+            yield repr(value)
 
 
 _equal: set[tuple[tuple[int, ...], str]] = set()

@@ -14,16 +14,12 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import functools
-import types
-from collections.abc import Callable, Iterator
-from typing import Any
 
 from msops import _jax_seam as seam
 from msops._calls import exported_function
-from msops._calls.function_digest import describe_code
 from msops._calls.handlers import native_module
 from msops._calls.host_function import HostFunction
-from msops._calls.process_objects import Ids, require_everywhere
+from msops._calls.process_objects import Ids, describe_function, require_everywhere
 from msops._op.process_call import Bound, ProcessCall
 from msops._op.request import Request
 
@@ -60,7 +56,7 @@ class PythonCall(ProcessCall):
             described = exported_function.describe(self.function, self.request, who)
             # The program holds no function: it finds this one by its name.
             return Bound({"function": described}, described)
-        text = "\n".join([self.function.description, *_describe(self.function.function)])
+        text = "\n".join([self.function.description, *describe_function(self.function.function)])
         name, function = _functions.identify(self.op, text, self.function)
         require_everywhere(lowering, name, "Python functions", who)
         return Bound({"function": name}, name, function)
@@ -80,17 +76,3 @@ def serve_functions() -> None:
 
 def _find(key: str) -> HostFunction | None:
     return exported_function.find(key) if key.startswith("{") else _functions.get(key)
-
-
-def _describe(function: Callable[..., Any]) -> Iterator[str]:
-    """Yields what a function is, as far as that is the same in every process."""
-    if isinstance(function, functools.partial):
-        yield from _describe(function.func)
-    elif isinstance(function, types.MethodType):
-        yield from _describe(function.__func__)
-    elif isinstance(function, types.FunctionType):
-        yield function.__module__ or ""
-        yield from describe_code(function.__code__)
-    else:
-        named = function if hasattr(function, "__name__") else type(function)
-        yield f"{getattr(named, '__module__', '')} {named.__name__}"
