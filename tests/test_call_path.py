@@ -20,17 +20,21 @@ def op_of(kernel: Callable[..., Any]) -> msops.Custom:
     return msops.Custom(kernel, lambda x: x, lambda x: x)
 
 
+# Newer versions of JAX look up the compiled function once more.
+MOST = 40 if jax.__version_info__ < (0, 11) else 42
+
+
 @pytest.mark.parametrize(
-    ("way", "kernel", "most"),
-    [(jax.jit, lambda x: np.sinh(x), 40), (lambda op: op, lambda x: np.cosh(x), 40)],
+    ("way", "kernel"),
+    [(jax.jit, lambda x: np.sinh(x)), (lambda op: op, lambda x: np.cosh(x))],
     ids=["jit", "eager"],
 )
 def test_the_first_call_of_a_python_function_moves_seldom(
-    way: Callable[[Any], Any], kernel: Callable[..., Any], most: int
+    way: Callable[[Any], Any], kernel: Callable[..., Any]
 ) -> None:
     op_of(np.tanh)(X)  # registers the handlers of the process
     steps = trace_call(way(op_of(kernel)), X)
-    assert count_moves(steps) <= most, "\n".join(files_of(steps))
+    assert count_moves(steps) <= MOST, "\n".join(files_of(steps))
     assert "_calls/python_call.py" in files_of(steps)
 
 
