@@ -83,12 +83,15 @@ def shape_is_dynamic(data: Any) -> bool:
 
 
 CUSTOM_TILING: dict[str, Any] = {
+    # In bytes; kernels pad to it.
+    "BLOCK_SIZE": 32,
     "TileConstraint": TileConstraint,
     "TileLevel": TileLevel,
     "TileMode": TileMode,
     "TileTemplate": TileTemplate,
     **{
-        name: _hint(f"akg.utils.custom_tiling.{name}", list)
+        # Kernels take the first of the constraints.
+        name: _hint(f"akg.utils.custom_tiling.{name}", lambda: [None])
         for name in (
             "create_constraint_on_axis",
             "create_constraint_on_tensor",
