@@ -281,7 +281,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         errors.OpInfoValueError,
         "Custom 'ScaleSum': expected a value for the required attribute 'scale' (float); got "
         "none.\n"
-        "Pass it after the tensors, in the order of the op info, or give it a default with "
+        "Pass it by name, scale=..., or give it a default in attrs=, or with "
         ".attr(..., default_value=...).",
     ),
     "attribute of wrong type": (

@@ -141,7 +141,8 @@ def test_python_number_stands_for_a_scalar_gradient() -> None:
             lambda x, y, dout: (dout,),
             errors.GradientValueError,
             "expected 2 gradient(s), one per input; got 1.",
-            "Attributes count as inputs; return None where there is no gradient.",
+            "Return None where there is no gradient. An attribute counts as an input if the "
+            "rule has a parameter for it.",
         ),
         (
             lambda x, y, dout: (dout, dout[:1]),

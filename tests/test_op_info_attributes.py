@@ -318,7 +318,7 @@ MESSAGES = [
         (),
         OpInfoValueError,
         "expected a value for the required attribute 'a' (listInt); got none.\n"
-        "Pass it after the tensors, in the order of the op info, or give it a default with "
+        "Pass it by name, a=..., or give it a default in attrs=, or with "
         ".attr(..., default_value=...).",
     ),
     (

@@ -31,9 +31,9 @@ def export_checks() -> list[jax.export.DisabledSafetyCheck]:
     """Returns the checks that `jax.export` must leave out for programs with native kernels.
 
     It refuses custom calls that it does not know, unless ``disabled_checks`` names each of them:
-    it cannot know whether the other process has the same call. `register_ffi_targets` sees to
-    that. What lives in one process, C++ runners and Python functions that no other process can
-    import, is refused in any case.
+    it cannot know whether the other process has the same call. There, `register_ffi_targets`
+    provides it. What lives in one process, C++ runners and Python functions that no other process
+    can import, is refused in any case.
 
     Example:
       >>> import jax, jax.numpy as jnp, msops
@@ -56,7 +56,7 @@ def register_ffi_targets(platform: str = "cpu", modules: Iterable[str | ModuleTy
 
     Ops register what they need when they are lowered. A program that comes from another process
     (`jax.export`, see `export_checks`) needs this call first. It also reads
-    ``MSOPS_LIBRARY_PATH``, the folders in which the libraries of such programs are looked for by
+    ``MSOPS_LIBRARY_PATH``, the folders in which it looks for the libraries of such programs by
     their content. It starts no backend.
 
     A program may call Python functions of the modules that are named here, and of no others. The

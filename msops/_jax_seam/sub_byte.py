@@ -24,7 +24,7 @@ BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
 
 
 def byte_dtype(dtype: np.dtype) -> np.dtype:
-    """Returns the dtype as which a kernel gets elements: of bytes, if `dtype` is narrower."""
+    """Returns the dtype of the elements that a kernel gets: of a byte, if `dtype` is narrower."""
     if dtype.name not in BITS:
         return dtype
     return np.dtype(np.int8 if jnp.issubdtype(dtype, jnp.signedinteger) else np.uint8)

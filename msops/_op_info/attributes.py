@@ -103,8 +103,8 @@ def _bind(attribute: Attribute, given: Any, who: str) -> object | None:
             who,
             f"expected a value for the required attribute {attribute.name!r} "
             f"({attribute.type}); got none",
-            "Pass it after the tensors, in the order of the op info, "
-            "or give it a default with .attr(..., default_value=...).",
+            f"Pass it by name, {attribute.name}=..., or give it a default in attrs=, or with "
+            ".attr(..., default_value=...).",
         )
     )
 

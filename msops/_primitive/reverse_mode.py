@@ -254,7 +254,8 @@ def _check_gradients(
             explain(
                 place,
                 f"expected {expected} gradient(s), one per input; got {len(gradients)}",
-                "Attributes count as inputs; return None where there is no gradient.",
+                "Return None where there is no gradient. An attribute counts as an input if the "
+                "rule has a parameter for it.",
             )
         )
     cotangents: list[Any] = []

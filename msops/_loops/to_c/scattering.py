@@ -1,6 +1,6 @@
 """Loops that add to neighbours of each position, as gradients of stencils do.
 
-Terms first, then a loop for each place that they are added to, a block of positions at a time:
+Terms first, then a loop for each neighbour that they are added to, a block of positions at a time:
 
     reduction j in 0 .. 600 {               reduction j_block in 0 .. 3 {
       local t: float32[] {                    local terms: float32[256] {
@@ -71,7 +71,7 @@ from msops._loops.to_c.windows import in_positions
 
 _FEWEST_TRIPS = 32
 _BLOCK = 256
-"""Positions whose terms are kept at a time: those of a dozen places stay in the first cache."""
+"""Positions whose terms are kept at a time: those of a dozen arrays stay in the first cache."""
 _MOST_UPDATES = 32
 _MOST_BLOCKS = 32
 _MOST_STATEMENTS = 1024
