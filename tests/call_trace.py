@@ -7,6 +7,7 @@ depends on what was imported before.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -34,7 +35,10 @@ class Step(NamedTuple):
 
 
 def trace_call(function: Callable[..., Any], *args: Any) -> list[Step]:
-    """Calls a function; returns the functions of msops that began to run in this thread."""
+    """Calls a function; returns the functions of msops that began to run in this thread.
+
+    Without the garbage collector, whose callbacks would run at times that differ.
+    """
     steps: list[Step] = []
     files: dict[str, str] = {}
 
@@ -50,11 +54,13 @@ def trace_call(function: Callable[..., Any], *args: Any) -> list[Step]:
             steps.append(Step(file, code.co_qualname))
 
     before = sys.getprofile()
+    gc.disable()
     sys.setprofile(profile)
     try:
         function(*args)
     finally:
         sys.setprofile(before)
+        gc.enable()
     return steps
 
 
