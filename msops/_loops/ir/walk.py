@@ -28,6 +28,7 @@ from msops._loops.ir.nodes import (
     Kernel,
     Load,
     Local,
+    LoopKind,
     Select,
     Stmt,
     Store,
@@ -164,6 +165,11 @@ class Scope:
     def loops(self) -> tuple[For, ...]:
         """The enclosing loops, outermost first."""
         return tuple(part for part in self.path if isinstance(part, For))
+
+    @functools.cached_property
+    def is_parallel(self) -> bool:
+        """Whether one of the enclosing loops is parallel."""
+        return any(loop.kind == "parallel" for loop in self.loops)
 
     @functools.cached_property
     def ranges(self) -> Ranges:
@@ -376,33 +382,37 @@ def rewrite_statements(
     return tuple(found)
 
 
-def rewrite_loops(kernel: Kernel, change: ChangeLoop) -> Kernel:
+def rewrite_loops(kernel: Kernel, change: ChangeLoop, *kinds: LoopKind) -> Kernel:
     """Returns the kernel with loops replaced, outermost first.
 
     Args:
       kernel: the kernel.
-      change: is called with each loop and the scope around it. It returns what replaces the loop;
+      change: is called with a loop and the scope around it. It returns what replaces the loop;
         None leaves it, and goes on with the loops inside.
+      kinds: of the loops that it is called with; none for all.
     """
-    return with_parts(kernel, body=_rewrite_loops(kernel.body, Scope.of(kernel), change))
+    return with_parts(kernel, body=_rewrite_loops(kernel.body, Scope.of(kernel), change, kinds))
 
 
-def rewrite_inner_loops(loop: For, scope: Scope, change: ChangeLoop) -> For:
+def rewrite_inner_loops(loop: For, scope: Scope, change: ChangeLoop, *kinds: LoopKind) -> For:
     """Returns a loop with those inside replaced, outermost first; see `rewrite_loops`."""
     (inside,) = scope.inside(loop)
-    return with_parts(loop, body=_rewrite_loops(loop.body, inside, change))
+    return with_parts(loop, body=_rewrite_loops(loop.body, inside, change, kinds))
 
 
-def _rewrite_loops(body: tuple[Stmt, ...], scope: Scope, change: ChangeLoop) -> tuple[Stmt, ...]:
+def _rewrite_loops(
+    body: tuple[Stmt, ...], scope: Scope, change: ChangeLoop, kinds: tuple[LoopKind, ...]
+) -> tuple[Stmt, ...]:
     def changed(stmt: Stmt) -> tuple[Stmt, ...]:
-        new = change(stmt, scope) if isinstance(stmt, For) else None
-        if new is not None:
-            return new
+        if isinstance(stmt, For) and (not kinds or stmt.kind in kinds):
+            new = change(stmt, scope)
+            if new is not None:
+                return new
         if not any(isinstance(part, For) for inner in bodies(stmt) for part in statements(inner)):
             return (stmt,)
         return (
             map_bodies_within(
-                stmt, scope, lambda part, inside: _rewrite_loops(part, inside, change)
+                stmt, scope, lambda part, inside: _rewrite_loops(part, inside, change, kinds)
             ),
         )
 

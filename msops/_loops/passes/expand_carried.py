@@ -60,14 +60,14 @@ def expand_carried(kernel: Kernel) -> Kernel:
         added.append(expanded[0])
         return expanded[1]
 
-    changed = rewrite_loops(kernel, change)
+    changed = rewrite_loops(kernel, change, "serial")
     return with_parts(changed, buffers=(*kernel.buffers, *added))
 
 
 def _expand(
     loop: For, buffers: dict[str, Buffer], names: Names
 ) -> tuple[Buffer, tuple[Stmt, ...]] | None:
-    if loop.kind != "serial" or not _is_constant(loop) or len(loop.body) < 2:
+    if not _is_constant(loop) or len(loop.body) < 2:
         return None
     for position, stmt in enumerate(loop.body):
         parts = chain(stmt)

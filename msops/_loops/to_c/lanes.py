@@ -69,7 +69,7 @@ _LONG_OPERATORS = ("div", "floordiv", "mod", "pow")
 
 def put_rows_in_lanes(kernel: Kernel) -> Kernel:
     """Returns the kernel with the rows of parallel loops in the lanes of vectors."""
-    changed = rewrite_loops(kernel, _Lanes(kernel).loop)
+    changed = rewrite_loops(kernel, _Lanes(kernel).loop, "parallel")
     return kernel if changed is kernel else unique_names(simplify(changed))
 
 
@@ -81,7 +81,7 @@ class _Lanes:
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None if its rows stay as they are."""
         trips = fixed_trips(loop)
-        if loop.kind != "parallel" or trips is None or trips < 2 * LANES:
+        if trips is None or trips < 2 * LANES:
             return None
         rows = self._rows(loop.body, loop, *scope.inside(loop))
         return self._in_lanes(loop, rows, trips // LANES) if rows else None

@@ -41,7 +41,7 @@ _WIDEST_BLOCK = 1024
 
 def move_parallel_loops_out(kernel: Kernel) -> Kernel:
     """Returns the kernel with parallel loops around the serial ones that they were in."""
-    moved = rewrite_loops(kernel, _Moving(kernel).loop)
+    moved = rewrite_loops(kernel, _Moving(kernel).loop, "serial")
     return kernel if moved.body == kernel.body else moved
 
 
@@ -54,7 +54,7 @@ class _Moving:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None leaves it."""
-        moved = self._moved(loop, scope) if loop.kind == "serial" else None
+        moved = self._moved(loop, scope)
         return None if moved is None else (moved,)
 
     def _moved(self, serial: For, scope: Scope) -> For | None:
@@ -66,8 +66,7 @@ class _Moving:
         last = parallel[-1]
         if not _is_in_order(serial, last, self._buffers) or _is_in_order(last, last, self._buffers):
             if len(parallel) == 1:
-                is_parallel = any(loop.kind == "parallel" for loop in scope.loops)
-                return None if is_parallel else self._in_blocks(serial, last, scope)
+                return None if scope.is_parallel else self._in_blocks(serial, last, scope)
             nest = with_parts(serial, body=(last,))
             parallel = parallel[:-1]
         else:

@@ -16,8 +16,9 @@ threads there are.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import update_of
@@ -62,12 +63,18 @@ class _SplittingReductions:
         self._names = Names(kernel)
         self._costs = cost.NativeCosts(kernel)
         self._parts: list[Buffer] = []
-        self._buffers = buffers_of(kernel)
-        self._shared = Scope.of(kernel).buffers
+
+    @functools.cached_property
+    def _buffers(self) -> dict[str, Buffer]:
+        return buffers_of(self._kernel)
+
+    @functools.cached_property
+    def _shared(self) -> Mapping[str, Buffer]:
+        return Scope.of(self._kernel).buffers
 
     def kernel(self) -> Kernel:
         """Returns the kernel, with the buffers of the parts."""
-        split = rewrite_loops(self._kernel, self._loop)
+        split = rewrite_loops(self._kernel, self._loop, "reduction")
         if not self._parts:
             return self._kernel
         buffers = (*self._kernel.buffers, *self._parts)
@@ -75,9 +82,7 @@ class _SplittingReductions:
 
     def _loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
-        if loop.kind == "parallel":
-            return (loop,)
-        update = self._update(loop)
+        update = None if scope.is_parallel else self._update(loop)
         count = self._count(loop, update[0], scope.ranges) if update else 0
         return self._split(loop, *update, count) if update and count >= 2 else None
 
@@ -85,8 +90,6 @@ class _SplittingReductions:
 
     def _update(self, loop: For) -> tuple[Buffer, BinaryOp] | None:
         """Returns the buffer that all of a reduction updates, and how; None if that is not all."""
-        if loop.kind != "reduction":
-            return None
         stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
         updates = [update_of(store) for store in stores]
         buffer = self._shared.get(stores[0].buffer) if stores else None

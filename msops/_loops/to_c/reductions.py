@@ -64,7 +64,7 @@ def sum_in_variables(kernel: Kernel) -> Kernel:
         updates = fixed_updates(loop, scope.ranges, buffers)
         return _summed(loop, updates, scope.ranges, names) if updates else None
 
-    return rewrite_loops(kernel, change)
+    return rewrite_loops(kernel, change, "reduction")
 
 
 def _summed(loop: For, updates: Updates, ranges: Ranges, names: Names) -> tuple[Stmt, ...]:

@@ -83,7 +83,7 @@ _MOST_STATEMENTS = 1024
 
 def split_updates(kernel: Kernel) -> Kernel:
     """Returns the kernel with innermost loops that add to neighbours split into vector loops."""
-    changed = rewrite_loops(kernel, _SplittingUpdates(kernel).loop)
+    changed = rewrite_loops(kernel, _SplittingUpdates(kernel).loop, "reduction")
     return kernel if changed is kernel else unique_names(simplify(changed))
 
 
@@ -94,7 +94,7 @@ class _SplittingUpdates:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
-        if loop.kind != "reduction" or mean_trips(loop, scope.ranges) < _FEWEST_TRIPS:
+        if mean_trips(loop, scope.ranges) < _FEWEST_TRIPS:
             return None
         written = in_positions(loop, scope, self._names, _MOST_STATEMENTS)
         loop = written or loop
@@ -208,7 +208,7 @@ def _unconditional(body: tuple[Stmt, ...]) -> list[Store]:
 
 def separate_rows(kernel: Kernel) -> Kernel:
     """Returns the kernel with loops that add to rows beside their own in two sets of blocks."""
-    changed = rewrite_loops(kernel, _Separating(kernel).loop)
+    changed = rewrite_loops(kernel, _Separating(kernel).loop, "reduction")
     return kernel if changed is kernel else unique_names(simplify(changed))
 
 
@@ -220,10 +220,8 @@ class _Separating:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
-        if loop.kind == "parallel":
-            return (loop,)
         trips = fixed_trips(loop)
-        if loop.kind != "reduction" or trips is None:
+        if scope.is_parallel or trips is None:
             return None
         span = self._span(loop)
         seconds = self._costs.loop(loop, scope.ranges)

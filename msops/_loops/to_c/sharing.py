@@ -40,8 +40,6 @@ def share_among_threads(kernel: Kernel) -> Kernel:
         return {place.buffer.name for place in places if place.position is None}
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        if loop.kind != "parallel":
-            return None
         seconds = costs.iteration(loop, scope.ranges)
         trips = mean_trips(loop, scope.ranges)
         if trips < 2 or trips * seconds < 2 * cost.BLOCK_SECONDS:
@@ -57,7 +55,7 @@ def share_among_threads(kernel: Kernel) -> Kernel:
         grain = _grain(seconds / mean_trips(inner, scope.ranges))
         return (with_parts(loop, body=(with_parts(inner, grain=grain),), grain=grain),)
 
-    return rewrite_loops(kernel, change)
+    return rewrite_loops(kernel, change, "parallel")
 
 
 def _grain(seconds: float) -> int:

@@ -53,7 +53,7 @@ class _Sinking:
         trips = mean_trips(loop, scope.ranges)
         if trips < _FEWEST_TRIPS:
             return (loop,)
-        if any(outer.kind == "parallel" for outer in scope.loops) or trips < 2 * _BLOCK:
+        if scope.is_parallel or trips < 2 * _BLOCK:
             return self._sunk(loop)
         return (self._in_blocks(loop),)
 

@@ -28,11 +28,11 @@ def unroll_short_loops(kernel: Kernel) -> Kernel:
     return kernel if unrolled is kernel else simplify(unrolled)
 
 
-def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...]:
-    """Returns what replaces a loop, those inside of it first."""
-    loop = rewrite_inner_loops(loop, scope, _unrolled)
+def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+    """Returns what replaces a loop, those inside of it first; None to look inside of it."""
     if not _is_short(loop) or all(map(_is_short, scope.loops)):
-        return (loop,)
+        return None
+    loop = rewrite_inner_loops(loop, scope, _unrolled)
     assert isinstance(loop.begin, Const)
     assert isinstance(loop.end, Const)
     values = range(int(loop.begin.value), int(loop.end.value))

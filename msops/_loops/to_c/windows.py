@@ -53,7 +53,7 @@ _FEWEST_POSITIONS = 32
 
 def write_out_windows(kernel: Kernel) -> Kernel:
     """Returns the kernel with the loops inside of vectorisable parallel ones written out."""
-    written = rewrite_loops(kernel, _Writing(Names(kernel)).loop)
+    written = rewrite_loops(kernel, _Writing(Names(kernel)).loop, "parallel")
     return kernel if written.body == kernel.body else unique_names(simplify(written))
 
 
@@ -75,8 +75,7 @@ class _Writing:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop, with windows written out; None leaves it."""
-        is_parallel = loop.kind == "parallel"
-        written = self.written(loop, scope, _MOST_STATEMENTS) if is_parallel else None
+        written = self.written(loop, scope, _MOST_STATEMENTS)
         return None if written is None else (written,)
 
     def written(self, loop: For, scope: Scope, most: int) -> For | None:
