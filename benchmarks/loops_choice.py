@@ -189,13 +189,13 @@ def _summary(measured: list[Measured]) -> Table:
     rows = []
     for name, order_bound in zip(_OUTCOMES, (True, False), strict=True):
         found = [m for m in measured if m.is_order_bound == order_bound]
-        for place, losses in (
+        for setting, losses in (
             ("alone", [m.loss for m in found]),
             ("among neighbours", [m.embedded_loss for m in found]),
         ):
             rows.append(
                 [
-                    f"{name}, {place}",
+                    f"{name}, {setting}",
                     str(len(losses)),
                     str(sum(loss == 1 for loss in losses)),
                     f"{statistics.geometric_mean(losses):.2f}",

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <cstring>
 
-// A comparison may raise a floating-point exception, which nobody here asks for; told so, GCC turns
-// comparisons into vector selects.
+// Without floating-point exceptions, which nothing here uses, GCC turns comparisons into vector
+// selects.
 #pragma GCC optimize("no-trapping-math")
 
 // Compiles a function for newer x86 processors too; the loader picks the version for the machine.

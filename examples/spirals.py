@@ -1,4 +1,4 @@
-"""Trains a network with a C++ layer to tell two spirals apart, next to the same in jax.numpy.
+"""Trains a network with a C++ layer to separate two spirals, next to the same in jax.numpy.
 
 The layer, swish(x + bias) with its gradient, is a Function of MindSpore's extension API in
 bias_swish.cpp. Both networks start from the same weights and see the same points, in one jitted

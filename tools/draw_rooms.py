@@ -74,16 +74,16 @@ def draw(page: str) -> str:
     below = {name: may for name, (_, may) in rooms.items()}
     rows = rows_of(below)
     height = 2 * MARGIN + len(rows) * BOX_HEIGHT + (len(rows) - 1) * ROW_GAP
-    places: dict[str, tuple[float, float, float]] = {}
+    positions: dict[str, tuple[float, float, float]] = {}
     for number, row in enumerate(rows):
         width = min(310.0, (WIDTH - 2 * MARGIN - (len(row) - 1) * BOX_GAP) / len(row))
         left = (WIDTH - len(row) * width - (len(row) - 1) * BOX_GAP) / 2
         top = MARGIN + number * (BOX_HEIGHT + ROW_GAP)
         for index, name in enumerate(row):
-            places[name] = (left + index * (width + BOX_GAP), top, width)
+            positions[name] = (left + index * (width + BOX_GAP), top, width)
     parts = []
     for name, other in direct(below):
-        (x0, y0, w0), (x1, y1, w1) = places[name], places[other]
+        (x0, y0, w0), (x1, y1, w1) = positions[name], positions[other]
         start, end = (x0 + w0 / 2, y0 + BOX_HEIGHT), (x1 + w1 / 2, y1 - 6)
         bend = (end[1] - start[1]) / 2
         parts.append(
@@ -91,7 +91,7 @@ def draw(page: str) -> str:
             f"C{start[0]:.0f} {start[1] + bend:.0f} {end[0]:.0f} {end[1] - bend:.0f} "
             f'{end[0]:.0f} {end[1]:.0f}"/>'
         )
-    for name, (x, y, width) in places.items():
+    for name, (x, y, width) in positions.items():
         parts.append(
             f'<rect class="box" x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" '
             f'height="{BOX_HEIGHT}" rx="8"/>'

@@ -108,14 +108,14 @@ def _source_of(code: types.CodeType, bytecode: str, source: str) -> str:
             module = compile(source, code.co_filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return ""
-    places = {
+    locations = {
         (inner.co_firstlineno, inner.co_name)
         for inner in _codes_in(module)
         if inner.co_qualname == code.co_qualname and "\n".join(describe_code(inner)) == bytecode
     }
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     found = [node for node in ast.walk(tree) if isinstance(node, functions)]
-    return "\n".join(_dump(node) for node in found if _location_of(node) in places)
+    return "\n".join(_dump(node) for node in found if _location_of(node) in locations)
 
 
 def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:

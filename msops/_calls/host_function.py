@@ -47,7 +47,7 @@ class HostFunction:
     Attributes:
       dtypes: of the inputs, then of the outputs.
       inplace: pairs of an input and the output that holds it when the function is called, which is
-        given that output in its place.
+        given that output instead.
       description: what else a call of it depends on, as text: the same in every process.
 
     Of a loaded program, `request` has the dtypes of the arrays, but the shape () for each: calls
@@ -125,8 +125,8 @@ class HostFunction:
             arguments = self._group(arguments)
         if self._placed:
             arguments = list(arguments)
-            for place, value in self._placed:
-                arguments.insert(place, value)
+            for position, value in self._placed:
+                arguments.insert(position, value)
         try:
             if self._takes_out:
                 result = self.function(*arguments, **self._named, out=self._pack(outputs))
@@ -272,7 +272,7 @@ def _arrange(
     inputs: int,
     ports: int,
 ) -> tuple[list[tuple[int, Any]], dict[str, Any]]:
-    """Returns the attributes to insert among the inputs, by their places, and those by name.
+    """Returns the attributes to insert among the inputs, by position, and those by name.
 
     An attribute belongs to the parameter of its name. One without such a parameter follows the
     inputs, as op info may call it otherwise than the function does.
@@ -300,11 +300,11 @@ def _arrange(
         named |= {target or name: values[name] for name, target in targets}
         others = []
     placed = [(inputs + index, values[name]) for index, name in enumerate(others)]
-    for place, name in enumerate(positional):
+    for position, name in enumerate(positional):
         if name not in values:
             continue
-        if place <= inputs + len(placed):
-            placed.append((place, values[name]))
+        if position <= inputs + len(placed):
+            placed.append((position, values[name]))
         else:  # behind an input that the call leaves out
             named[name] = values[name]
     return placed, named

@@ -209,12 +209,12 @@ def _digest(text: str) -> str:
 def _not_everywhere(
     others: Mapping[int, str], own: int, name: str, what: str, who: str
 ) -> BackendError:
-    told = {own: name, **others}
+    named = {own: name, **others}
     return BackendError(
         explain(
             who,
             f"expected all processes that run its program together to call the same {what}; got",
             "Define and call the same functions in the same order in every process.",
-            [f"process {process}: {told[process]}" for process in sorted(told)],
+            [f"process {process}: {named[process]}" for process in sorted(named)],
         )
     )

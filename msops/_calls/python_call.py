@@ -5,7 +5,7 @@ and of how it is called, and a number that distinguishes functions of equal code
 every process that lowers the same calls in the same order, so programs are equal there. A program
 that calls Python is kept in JAX's cache on disk from 0.12 on. In another process it is
 refused, unless that has the function, by lowering the same call. An exported program has a
-description in the id's place, by which another process imports the function; see
+description instead of the id, by which another process imports the function; see
 exported_function.py.
 """
 

@@ -257,10 +257,10 @@ class AppliedFunction:
         self._refuse_saved_cotangents(cotangents[len(outputs) :])
         known = {"input": inputs, "output": outputs, "value": values}
 
-        def handle_of(place: Saved) -> Handle | None:
-            if place.kind == "null":
+        def handle_of(saved: Saved) -> Handle | None:
+            if saved.kind == "null":
                 return None
-            array = known[place.kind][place.index]
+            array = known[saved.kind][saved.index]
             return Handle(array.shape, array.dtype, array)
 
         with self._frame.again():

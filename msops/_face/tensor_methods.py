@@ -77,8 +77,8 @@ def _extreme(best: Callable[..., Array], index: Callable[..., Array]) -> Callabl
     ) -> Any:
         # By position MindSpore 2.7.2 takes a dim and also returns where the entries are.
         if dim:
-            place = index(x, axis=dim[0], keepdims=keepdims).astype(np.int64)
-            return best(x, axis=dim[0], keepdims=keepdims), place
+            where = index(x, axis=dim[0], keepdims=keepdims).astype(np.int64)
+            return best(x, axis=dim[0], keepdims=keepdims), where
         return best(x, axis=m._axes(axis), keepdims=keepdims)
 
     return method

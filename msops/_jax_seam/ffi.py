@@ -81,7 +81,7 @@ def _frame_attributes(lowering: Lowering) -> dict[str, Any]:
     """Returns the attributes by which handlers know their frame: CallFrame of call_frame.h.
 
     They are what the call was lowered for: the handler checks its frame against them. A size that
-    is no number (a symbolic one of `jax.export`, say) is left open, for the first frame to tell.
+    is no number (such as a symbolic one of `jax.export`) is left open: the first frame sets it.
     """
     arrays = (*lowering.inputs, *lowering.outputs)
     dims = [dim if isinstance(dim, int) else _OPEN for array in arrays for dim in array.shape]

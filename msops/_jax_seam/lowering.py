@@ -100,10 +100,10 @@ def _processes_of(module: Any) -> tuple[int, ...]:
     context = module.axis_context
     if isinstance(context, OneDevice):
         return ()
-    place = getattr(context, "mesh", context)
-    if isinstance(place, jax.sharding.AbstractMesh):
-        return tuple(range(jax.process_count())) if place.size > jax.local_device_count() else ()
-    devices = place.devices.flat if hasattr(place, "devices") else place.device_assignment or ()
+    mesh = getattr(context, "mesh", context)
+    if isinstance(mesh, jax.sharding.AbstractMesh):
+        return tuple(range(jax.process_count())) if mesh.size > jax.local_device_count() else ()
+    devices = mesh.devices.flat if hasattr(mesh, "devices") else mesh.device_assignment or ()
     processes = sorted({device.process_index for device in devices})
     return tuple(processes) if len(processes) > 1 else ()
 

@@ -36,13 +36,13 @@ class Call:
         was not passed has its default; None without one, or if targets differ in it.
       tensors: whether the call came through MindSpore's face (Tensors in, Tensors out).
       batch: sizes of the leading axes that vmap added, for kernels that take whole batches; an
-        input has them too, or 1 in their place.
+        input has them too, or 1 instead.
       mapped: for axes that vmap added to a kernel that is called once per element, outermost first,
         the size, and which inputs have the axis in front.
       numbers: flat positions of inputs that were Python numbers beside Tensors.
       values: these numbers, for rules of differentiation. A kernel reads them from its inputs, so
         that another number is no other program.
-      places: positions of `given` among all arguments; empty if they come last.
+      positions: positions of `given` among all arguments; empty if they come last.
       names: the names of the attributes in `given`.
       is_plain: whether each input is one tensor, so that their number is the structure.
       static_text: `given` and `values` as text, which is compared: 0.0 == -0.0 in Python, not in a
@@ -56,7 +56,7 @@ class Call:
     mapped: tuple[tuple[int, tuple[bool, ...]], ...] = ()
     numbers: tuple[int, ...] = ()
     values: tuple[Hashable, ...] = dataclasses.field(default=(), compare=False)
-    places: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
     names: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     is_plain: bool = dataclasses.field(init=False, compare=False)
     static_text: str = dataclasses.field(init=False, repr=False)
@@ -115,16 +115,16 @@ class Call:
 
     def spread(self, tensors: Sequence[Any], attributes: Sequence[Any]) -> list[Any]:
         """Returns one entry per call argument, of those of its tensors and of its attributes."""
-        entries = [*tensors, *(() if self.places else attributes)]
-        for place, value in zip(self.places, attributes, strict=False):
-            entries.insert(place, value)
+        entries = [*tensors, *(() if self.positions else attributes)]
+        for position, value in zip(self.positions, attributes, strict=False):
+            entries.insert(position, value)
         return entries
 
     def of_tensors(self, entries: Sequence[Any]) -> list[Any]:
         """Returns the entries of tensor arguments among one per call argument."""
-        if not self.places:
+        if not self.positions:
             return list(entries[: len(self.layout)])
-        return [entry for place, entry in enumerate(entries) if place not in self.places]
+        return [entry for position, entry in enumerate(entries) if position not in self.positions]
 
     def arguments_of_rule(self, flat: Iterable[Any]) -> list[Any]:
         """Returns what a rule of differentiation gets: `arguments`, with numbers as they were."""
@@ -210,7 +210,7 @@ def fit_arguments(
     Returns:
       Arguments by position, and by name; None if the function cannot take them, or has an
       attribute's parameter among those of the inputs: gradients are in this order, too. With
-      arguments after them, the first is `out`: None, too, if it is not in the place of that name.
+      arguments after them, the first is `out`: None, too, if another parameter is at its position.
     """
     try:
         signature = inspect.signature(function)
@@ -227,13 +227,13 @@ def fit_arguments(
     return None
 
 
-def _is_shifted(signature: inspect.Signature, inputs: int, place: int) -> bool:
-    """Returns whether what comes at `place`, `out`, is not in the parameter of that name.
+def _is_shifted(signature: inspect.Signature, inputs: int, position: int) -> bool:
+    """Returns whether what comes at `position`, `out`, is not in the parameter of that name.
 
     An input may have that name, too: a gradient may be an op whose inputs are x, out and dout.
     """
     names = list(signature.parameters)
-    return "out" in names[inputs:] and names.index("out", inputs) != place
+    return "out" in names[inputs:] and names.index("out", inputs) != position
 
 
 def _fit_names(
@@ -246,7 +246,7 @@ def _fit_names(
     named = {
         p.name: values[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in values
     }
-    own = {place: p.name for place, p in enumerate(positional[before:]) if p.name in values}
+    own = {position: p.name for position, p in enumerate(positional[before:]) if p.name in values}
     if own and min(own) < len(inputs):
         return None
     others = [v for name, v in values.items() if name not in {*named, *own.values()}]
@@ -254,9 +254,9 @@ def _fit_names(
         required = [p for p in positional if p.name not in values and p.default is p.empty]
         others = others[: max(len(required) - before - len(inputs) - after, 0)]
     arguments = [*inputs, *others]
-    for place, name in own.items():
-        if place <= len(arguments):
-            arguments.insert(place, values[name])
+    for position, name in own.items():
+        if position <= len(arguments):
+            arguments.insert(position, values[name])
         else:
             named[name] = values[name]
     return arguments, named

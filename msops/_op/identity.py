@@ -142,10 +142,10 @@ class _AtName:
 def as_travelling(function: Any) -> Any:
     """Returns what pickle is to take for a function, so that the function comes out."""
     if isinstance(function, types.FunctionType) and "<" not in function.__qualname__:
-        place: Any = sys.modules.get(function.__module__ or "")
+        found: Any = sys.modules.get(function.__module__ or "")
         for part in function.__qualname__.split("."):
-            place = getattr(place, part, None)
-        if place is not function and place is not None and inspect.unwrap(place) is function:
+            found = getattr(found, part, None)
+        if found is not function and found is not None and inspect.unwrap(found) is function:
             return _AtName(function)
     return function
 

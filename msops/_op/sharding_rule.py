@@ -70,13 +70,13 @@ class ShardingRule:
         for side, arrays, shapes in zip(("input", "output"), named, (inputs, outputs), strict=True):
             for index, (names, shape) in enumerate(zip(arrays, shapes, strict=True)):
                 for axis, (name, size) in enumerate(zip(names, shape, strict=True)):
-                    place = f"dimension {axis} of {side} {index}"
-                    known, first = sizes.setdefault(name, (size, place))
+                    here = f"dimension {axis} of {side} {index}"
+                    known, first = sizes.setdefault(name, (size, here))
                     if known != size:
                         raise ArgumentValueError(
                             explain(
                                 who,
-                                f"its rule {self} expected {first} and {place} equally long; got "
+                                f"its rule {self} expected {first} and {here} equally long; got "
                                 f"{known} and {size}",
                                 "Give dimensions names of their own where they are not divided "
                                 "together.",
@@ -130,13 +130,13 @@ def _matched(
     who: str,
 ) -> Sequence[Names]:
     """Returns the names, if they are those of arrays of such shapes."""
-    told = [len(names) for names in arrays]
+    own = [len(names) for names in arrays]
     ranks = [len(shape) for shape in shapes]
-    if told != ranks:
+    if own != ranks:
         raise ArgumentValueError(
             explain(
                 who,
-                f"its rule {rule} expected {len(told)} {side}(s) of rank(s) {_listed(told)}; got "
+                f"its rule {rule} expected {len(own)} {side}(s) of rank(s) {_listed(own)}; got "
                 f"{len(ranks)} of rank(s) {_listed(ranks)}",
                 _EXAMPLE,
             )

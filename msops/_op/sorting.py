@@ -92,7 +92,7 @@ def _sort_by_value(args: Sequence[Any], tensors: bool, who: str) -> tuple[Call, 
         layout.append(len(value) if is_list else None)
         items = value if is_list else [value]
         flat += [as_array(item, f"input {position}", who) for item in items]
-    return Call(tuple(layout), tuple(given.values()), tensors, places=tuple(given)), flat
+    return Call(tuple(layout), tuple(given.values()), tensors, positions=tuple(given)), flat
 
 
 def _as_value(value: Any, what: str, who: str) -> Hashable:

@@ -25,7 +25,7 @@ def entries_of(item: Mapping[str, Any], key: str, who: str) -> tuple[Mapping[str
     )
 
 
-def text_of(entry: Mapping[str, Any], key: str, default: str, place: str, who: str) -> str:
+def text_of(entry: Mapping[str, Any], key: str, default: str, owner: str, who: str) -> str:
     """Returns the text under `key`, `default` if there is none."""
     value = entry.get(key)
     if value is None:
@@ -35,7 +35,7 @@ def text_of(entry: Mapping[str, Any], key: str, default: str, place: str, who: s
     raise OpInfoTypeError(
         explain(
             who,
-            f"expected {key!r} of {place} to be a str; got {value!r} ({type(value).__name__})",
+            f"expected {key!r} of {owner} to be a str; got {value!r} ({type(value).__name__})",
             "Pass text; numbers too are written as text, e.g. '1.0'.",
         )
     )

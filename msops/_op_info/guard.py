@@ -43,30 +43,30 @@ def matching_rows(
     info: OpInfo, inputs: Sequence[Given], outputs: Sequence[str], who: str
 ) -> tuple[Row, ...]:
     """Returns all rows that match, one at least; arguments and errors as those of `match`."""
-    place = f"{who} on {info.target}"
-    _check_inputs(info, inputs, place)
-    grouped = group_outputs(info, outputs, place)
+    who = f"{who} on {info.target}"
+    _check_inputs(info, inputs, who)
+    grouped = group_outputs(info, outputs, who)
     if not info.rows:
         return (Row(_own_pairs(inputs), _own_pairs(grouped)),)
     formats = _formats_of(info)
     found = tuple(row for row in info.rows if _matches(info, row, inputs, grouped, formats))
     if not found:
-        raise OpInfoTypeError(_no_row(info, inputs, grouped, place))
+        raise OpInfoTypeError(_no_row(info, inputs, grouped, who))
     return found
 
 
-def _check_inputs(info: OpInfo, inputs: Sequence[Given], place: str) -> None:
+def _check_inputs(info: OpInfo, inputs: Sequence[Given], who: str) -> None:
     """Checks number and kind of the inputs, unless the info leaves them undetermined."""
     if not info.inputs:
         return
     least = _without_optional_tail(info.inputs)
     if not least <= len(inputs) <= len(info.inputs):
-        raise OpInfoValueError(_wrong_count("input", info.inputs, least, len(inputs), place))
+        raise OpInfoValueError(_wrong_count("input", info.inputs, least, len(inputs), who))
     for port, given in zip(info.inputs, inputs, strict=False):
         if not isinstance(given, str) and port.kind != "dynamic":
             raise OpInfoTypeError(
                 explain(
-                    place,
+                    who,
                     f"expected input {port.name!r} to be one tensor; "
                     f"got a list of {len(given)} of them",
                     "Pass one tensor, or register the input with param_type 'dynamic'.",
@@ -74,7 +74,7 @@ def _check_inputs(info: OpInfo, inputs: Sequence[Given], place: str) -> None:
             )
 
 
-def group_outputs(info: OpInfo, outputs: Sequence[T], place: str) -> tuple[T | tuple[T, ...], ...]:
+def group_outputs(info: OpInfo, outputs: Sequence[T], who: str) -> tuple[T | tuple[T, ...], ...]:
     """Returns one value per output with those of the dynamic port, if there is one, in a tuple.
 
     Raises:
@@ -91,7 +91,7 @@ def group_outputs(info: OpInfo, outputs: Sequence[T], place: str) -> tuple[T | t
             return (*outputs[:start], tuple(outputs[start:stop]), *outputs[stop:])
     least = _without_optional_tail(info.outputs)
     if "dynamic" in kinds or not least <= len(outputs) <= len(kinds):
-        raise OpInfoValueError(_wrong_count("output", info.outputs, least, len(outputs), place))
+        raise OpInfoValueError(_wrong_count("output", info.outputs, least, len(outputs), who))
     return tuple(outputs)
 
 
@@ -162,7 +162,7 @@ def _format_given(given: Sequence[Given]) -> str:
     return f"({', '.join(texts)})"
 
 
-def _no_row(info: OpInfo, inputs: Sequence[Given], outputs: Sequence[Given], place: str) -> str:
+def _no_row(info: OpInfo, inputs: Sequence[Given], outputs: Sequence[Given], who: str) -> str:
     """Says which part of the call matches no row, and what to do about that part."""
     ins, outs = _format_given(inputs), _format_given(outputs)
     first = next((d for given in (*inputs, *outputs) for d in _dtypes(given)), "")
@@ -177,10 +177,10 @@ def _no_row(info: OpInfo, inputs: Sequence[Given], outputs: Sequence[Given], pla
     else:
         problem = f"input dtypes {ins} match no row of its op info"
         remedy = f"Cast the inputs, or register the row with {constant}."
-    return explain(place, problem, remedy, format_rows(info))
+    return explain(who, problem, remedy, format_rows(info))
 
 
-def _wrong_count(what: str, ports: Sequence[Port], least: int, got: int, place: str) -> str:
+def _wrong_count(what: str, ports: Sequence[Port], least: int, got: int, who: str) -> str:
     names = f" ({', '.join(port.name for port in ports)})" if ports else ""
     most = len(ports)
     if any(port.kind == "dynamic" for port in ports) and what == "output":
@@ -188,7 +188,7 @@ def _wrong_count(what: str, ports: Sequence[Port], least: int, got: int, place: 
     else:
         count, plural = (f"{least} to {most}" if least < most else str(most)), most != 1
     return explain(
-        place,
+        who,
         f"expected {count} {what}{'s' if plural else ''}{names}, as its op info lists; got {got}",
         f"Pass as many, or list each {what} in the op info with .{what}(index, name)."
         if what == "input"

@@ -216,17 +216,17 @@ def _read_attribute(entry: Mapping[str, Any], is_tbe: bool, who: str) -> Attribu
         raise OpInfoValueError(
             explain(who, "expected every attribute to have a name; got one without", _ATTR_REMEDY)
         )
-    place = f"attribute {name!r}"
-    param_type = text_of(entry, "paramType", "required", place, who)
-    choice_of(param_type, ("required", "optional"), f"the param_type of {place}", _ATTR_REMEDY, who)
+    owner = f"attribute {name!r}"
+    param_type = text_of(entry, "paramType", "required", owner, who)
+    choice_of(param_type, ("required", "optional"), f"the param_type of {owner}", _ATTR_REMEDY, who)
     # For TBE "value" lists what the kernel supports, mostly "all"; the call gives the value.
     value = None if is_tbe else entry.get("value")
-    type_name = text_of(entry, "type", "", place, who)
+    type_name = text_of(entry, "type", "", owner, who)
     type_name = type_of_fixed(type_name, value) or type_name
-    choice_of(type_name, tuple(TYPES), f"the value_type of {place}", _ATTR_REMEDY, who)
+    choice_of(type_name, tuple(TYPES), f"the value_type of {owner}", _ATTR_REMEDY, who)
     default = entry.get("defaultValue")
     if default is not None:
-        default = text_of(entry, "defaultValue", "", place, who)
+        default = text_of(entry, "defaultValue", "", owner, who)
         read_text(name, type_name, default, "default_value", who)
     if value is not None:
         value = read_fixed(name, type_name, value, who)

@@ -136,8 +136,8 @@ def ask_rule(
     arguments = tuple(call.arguments_of_rule(primals))
     directions = tuple(call.spread(call.group(flat), [None] * len(call.given)))
     given = arguments, directions, outputs.pack(results)
-    place = f"jvp of {operator.who}"
-    _check_arity(rule, place)
+    rule_name = f"jvp of {operator.who}"
+    _check_arity(rule, rule_name)
     answer = unwrap(rule(*(wrap(given) if call.tensors else given)))
     answers = outputs.unpack(answer)
     if answers is None:
@@ -150,7 +150,7 @@ def ask_rule(
             )
         raise GradientValueError(
             explain(
-                place,
+                rule_name,
                 f"expected {expected}; got {count}",
                 "Return them in the structure of out; None where there is none.",
             )
@@ -158,13 +158,13 @@ def ask_rule(
     return [
         jnp.zeros_like(result)
         if tangent is None
-        else check_entry(tangent, result, f"for output {index}", place, "tangent")
+        else check_entry(tangent, result, f"for output {index}", rule_name, "tangent")
         for index, (tangent, result) in enumerate(zip(answers, results, strict=True))
         if is_inexact(result)
     ]
 
 
-def _check_arity(rule: Callable[..., Any], place: str) -> None:
+def _check_arity(rule: Callable[..., Any], rule_name: str) -> None:
     try:
         signature = inspect.signature(rule)
     except (TypeError, ValueError):  # builtins without a signature
@@ -174,7 +174,7 @@ def _check_arity(rule: Callable[..., Any], place: str) -> None:
     except TypeError:
         raise GradientTypeError(
             explain(
-                place,
+                rule_name,
                 f"{signature} cannot take the primals, the tangents and out",
                 "Write it as jvp(primals, tangents, out): two tuples with one entry per argument "
                 "of the call, and what the op returned.",

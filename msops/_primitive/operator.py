@@ -146,7 +146,7 @@ class Operator:
     def request(self, call: Call, avals: Sequence[Any], platform: str, outputs: Outputs) -> Request:
         """Returns a call as the backend gets it."""
         definition = self.definition
-        place = f" on {TARGETS[platform]}" if platform else ""
+        target = f" on {TARGETS[platform]}" if platform else ""
         return Request(
             op=definition.name,
             op_type=next((info.op_name for info in definition.infos), ""),
@@ -160,7 +160,7 @@ class Operator:
             outputs=outputs,
             options=definition.options,
             bind=self.bind,
-            who=self.who + place,
+            who=self.who + target,
         )
 
     def dimensions(

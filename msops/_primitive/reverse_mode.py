@@ -103,12 +103,12 @@ def attach_vjp(
         with call.face():
             given = residuals, declared.pack(douts)
             gradients = unwrap(bwd(*(wrap(given) if call.tensors else given)))
-            place = f"bwd of {who}"
+            rule_name = f"bwd of {who}"
             # Those of attributes, None, may be left out, as of `nondiff_argnums` in JAX.
             attributes = len(call.given)
             if isinstance(gradients, (tuple, list)) and len(gradients) == len(call.layout):
                 attributes = 0
-            return _check_gradients(gradients, call, attributes, structs, place)
+            return _check_gradients(gradients, call, attributes, structs, rule_name)
 
     seam.explain_forward_mode(flat_bwd, functools.partial(refuse_forward_mode, who))
     differentiable.defvjp(flat_fwd, flat_bwd)
@@ -119,13 +119,13 @@ def _run_fwd(
     fwd: Callable[..., Any], call: Call, flat: Sequence[Any], outputs: Outputs, who: str
 ) -> tuple[list[Any], Any]:
     """Returns flat results and residuals."""
-    place = f"fwd of {who}"
+    rule_name = f"fwd of {who}"
     inputs = call.inputs_of_rule(flat)
     fitting = fit_arguments(fwd, call, wrap(inputs) if call.tensors else inputs)
     if fitting is None:
         raise GradientTypeError(
             explain(
-                place,
+                rule_name,
                 f"{inspect.signature(fwd)} cannot take {len(inputs)} input(s)",
                 "Give it the parameters of the call: inputs, then attributes.",
             )
@@ -136,13 +136,13 @@ def _run_fwd(
     if results is None:
         raise GradientTypeError(
             explain(
-                place,
+                rule_name,
                 f"expected (out, residuals); got {jax.tree.structure(answer)}",
                 "Return what the op returns, and what bwd needs.",
             )
         )
     checked = [
-        check_entry(result, struct, f"for output {index}", place, "result")
+        check_entry(result, struct, f"for output {index}", rule_name, "result")
         for index, (result, struct) in enumerate(zip(results, outputs.structs, strict=True))
     ]
     return checked, answer[1]
@@ -228,7 +228,7 @@ def _materialise(dout: Any, out: Any) -> Any:
 
 
 def _check_gradients(
-    gradients: Any, call: Call, attributes: int, flat: Sequence[Any], place: str
+    gradients: Any, call: Call, attributes: int, flat: Sequence[Any], rule_name: str
 ) -> tuple[Any, ...]:
     """Returns one cotangent per flat input; None where there is none.
 
@@ -237,13 +237,13 @@ def _check_gradients(
       call: the call.
       attributes: number of attributes that the rule was given, which count as inputs.
       flat: the inputs.
-      place: the rule, for messages.
+      rule_name: for messages.
     """
     expected = len(call.layout) + attributes
     if not isinstance(gradients, (tuple, list)):
         raise GradientTypeError(
             explain(
-                place,
+                rule_name,
                 f"expected a tuple of {expected} gradient(s), one per input; "
                 f"got {type(gradients).__name__}",
                 "Return a tuple even for one gradient: return (dx,).",
@@ -252,7 +252,7 @@ def _check_gradients(
     if len(gradients) != expected:
         raise GradientValueError(
             explain(
-                place,
+                rule_name,
                 f"expected {expected} gradient(s), one per input; got {len(gradients)}",
                 "Return None where there is no gradient. An attribute counts as an input if the "
                 "rule has a parameter for it.",
@@ -266,9 +266,9 @@ def _check_gradients(
     for position, (slot, value, gradient) in enumerate(entries):
         what = f"input {position}"
         if slot is None:
-            cotangents.append(_check_gradient(gradient, value, what, place))
+            cotangents.append(_check_gradient(gradient, value, what, rule_name))
         elif isinstance(slot, PyTreeDef):
-            cotangents += _check_tree(gradient, slot, value, what, place)
+            cotangents += _check_tree(gradient, slot, value, what, rule_name)
         elif isinstance(value, tuple):
             cotangents += value
         else:
@@ -276,20 +276,20 @@ def _check_gradients(
             if not isinstance(parts, (tuple, list)) or len(parts) != len(value):
                 raise GradientValueError(
                     explain(
-                        place,
+                        rule_name,
                         f"expected for {what} a list of {len(value)} gradients, as the input is a "
                         f"list; got {_describe(parts)}",
                         "Return one gradient per tensor of the list, or None for all of them.",
                     )
                 )
             cotangents += [
-                _check_gradient(part, item, f"element {index} of {what}", place)
+                _check_gradient(part, item, f"element {index} of {what}", rule_name)
                 for index, (part, item) in enumerate(zip(parts, value, strict=True))
             ]
     return tuple(cotangents)
 
 
-def _check_tree(gradient: Any, tree: PyTreeDef, value: Any, what: str, place: str) -> Iterator[Any]:
+def _check_tree(gradient: Any, tree: PyTreeDef, value: Any, what: str, rule_name: str) -> Iterator[Any]:
     """Yields the cotangents of the leaves of an input."""
     leaves = tree.flatten_up_to(value)
     if gradient is None:
@@ -300,7 +300,7 @@ def _check_tree(gradient: Any, tree: PyTreeDef, value: Any, what: str, place: st
         except (TypeError, ValueError) as error:
             raise GradientValueError(
                 explain(
-                    place,
+                    rule_name,
                     f"expected for {what} gradients in its structure, {tree}; got "
                     f"{jax.tree.structure(gradient)}",
                     "Return one gradient per array of the input, None for one without, or None "
@@ -308,7 +308,7 @@ def _check_tree(gradient: Any, tree: PyTreeDef, value: Any, what: str, place: st
                 )
             ) from error
     for part, leaf, path in zip(parts, leaves, _paths(tree), strict=True):
-        yield _check_gradient(part, leaf, f"{what}{path}", place)
+        yield _check_gradient(part, leaf, f"{what}{path}", rule_name)
 
 
 def _paths(tree: PyTreeDef) -> list[str]:
@@ -317,13 +317,13 @@ def _paths(tree: PyTreeDef) -> list[str]:
     return [jax.tree_util.keystr(p) for p, _ in jax.tree_util.tree_leaves_with_path(numbered)]
 
 
-def _check_gradient(gradient: Any, value: Any, what: str, place: str) -> Any:
+def _check_gradient(gradient: Any, value: Any, what: str, rule_name: str) -> Any:
     if gradient is None or value is None or not jnp.issubdtype(value.dtype, jnp.inexact):
         return None
-    return check_entry(gradient, value, f"for {what}", place, "gradient")
+    return check_entry(gradient, value, f"for {what}", rule_name, "gradient")
 
 
-def check_entry(gradient: Any, value: Any, what: str, place: str, kind: str) -> Any:
+def check_entry(gradient: Any, value: Any, what: str, rule_name: str, kind: str) -> Any:
     """Returns a gradient or tangent as an array of the shape and dtype of `value`."""
     try:
         shape, dtype = np.shape(gradient), jax.dtypes.result_type(gradient)
@@ -334,7 +334,7 @@ def check_entry(gradient: Any, value: Any, what: str, place: str, kind: str) -> 
     except TypeError:
         raise GradientTypeError(
             explain(
-                place,
+                rule_name,
                 f"expected {what} an array of shape {value.shape} and dtype {value.dtype}; "
                 f"got {type(gradient).__name__}",
                 f"Return an array, or None where there is no {kind}.",
@@ -343,7 +343,7 @@ def check_entry(gradient: Any, value: Any, what: str, place: str, kind: str) -> 
     if shape != value.shape or (dtype != value.dtype and not weak):
         raise GradientValueError(
             explain(
-                place,
+                rule_name,
                 f"expected {what} a {kind} of shape {value.shape} and dtype {value.dtype}; "
                 f"got shape {shape} and dtype {dtype}",
                 "Sum over broadcast axes and cast to that dtype, or return None where there is no "

@@ -1,4 +1,4 @@
-"""Ops in a mesh with Explicit axes, where the types of arrays tell how they are divided.
+"""Ops in a mesh with Explicit axes, where the types of arrays say how they are divided.
 
 There an op is a region in which the axes are Auto: XLA divides it (partitioning.py), and the op's
 rule gives the types of the results.

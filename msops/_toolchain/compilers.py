@@ -244,7 +244,7 @@ def _check_gcc_is_new_enough(
 
 
 def _host_compiler_version(flags: tuple[str, ...], who: str) -> str:
-    """Returns who compiles the host half of a .cu file, as far as nvcc lets one tell."""
+    """Returns who compiles the host half of a .cu file, as far as nvcc shows it."""
     chosen = os.environ.get("NVCC_CCBIN") or "g++"
     for flag, following in itertools.pairwise((*flags, "")):
         name, _, value = flag.partition("=")

@@ -147,22 +147,22 @@ def _collect(
     )
     for needed in info.needed:
         if "/" in needed:
-            places = _expand((needed,), origin, in_tree)
+            candidates = _expand((needed,), origin, in_tree)
         else:
-            places = tuple((f"{folder}/{needed}", relative) for folder, relative in searched)
-        place = next((place for place in places if os.path.isfile(place[0])), None)
-        if place is None or needed in found:
+            candidates = tuple((f"{folder}/{needed}", relative) for folder, relative in searched)
+        file = next((each for each in candidates if os.path.isfile(each[0])), None)
+        if file is None or needed in found:
             continue
-        found[needed] = Dependency(needed, *place)
+        found[needed] = Dependency(needed, *file)
         # A need that is no library is not ours to judge: opening says what is wrong with it.
         with contextlib.suppress(BuildError):
             # A link of ours beside a copy is opened where it lies, another file where it is.
-            folder = os.path.dirname(place[0])
-            _collect(folder, place[1], read_elf(place[0]), rpath, found)
+            folder = os.path.dirname(file[0])
+            _collect(folder, file[1], read_elf(file[0]), rpath, found)
 
 
 def _expand(entries: tuple[str, ...], origin: str, in_tree: bool) -> _Searched:
-    """Returns `entries` with the value of $ORIGIN in its place."""
+    """Returns `entries` with $ORIGIN replaced by its value."""
     expanded = (e.replace("${ORIGIN}", origin).replace("$ORIGIN", origin) for e in entries)
     return tuple(
         (folder, in_tree and folder != entry)

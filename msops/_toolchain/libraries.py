@@ -25,7 +25,7 @@ from msops._toolchain.texts import kept, store_source
 from msops.errors import ArgumentValueError, explain
 
 OTHER_ABI = ".other-string-abi"
-"""Ends the hash of a library that is opened with the std::string ABI its imports do not tell."""
+"""Ends the hash of a library that is opened with a std::string ABI that its imports do not show."""
 
 _LIBRARY_NAME = re.compile(r".+\.so(\.\d+)*")
 _ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *STORE_VARIABLES)
@@ -209,11 +209,11 @@ def _choose_linker(origin: Path, options: Build) -> tuple[Path, Build]:
 
 def _library(built: Built, info: ElfInfo, origin: Path, cxx11_abi: bool | None) -> Library:
     """Puts together what is known of a library."""
-    told = uses_old_strings(info.imports)
-    old = told if cxx11_abi is None else not cxx11_abi
+    known = uses_old_strings(info.imports)
+    old = known if cxx11_abi is None else not cxx11_abi
     is_given = _LIBRARY_NAME.fullmatch(origin.name)
     # Programs find a library by its hash, so one taken for the other ABI needs a hash of its own.
-    content = built.hash if old == told else f"{built.hash}{OTHER_ABI}"
+    content = built.hash if old == known else f"{built.hash}{OTHER_ABI}"
     return Library(
         content,
         built.name,

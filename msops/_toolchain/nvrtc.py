@@ -271,7 +271,7 @@ def _packaged() -> list[str]:
 
 
 def _installed() -> list[str]:
-    """Returns where a toolkit has the library: CUDA_HOME, the linker's path, the usual place."""
+    """Returns where a toolkit has the library: CUDA_HOME, the linker's path, the usual folder."""
     home = os.environ.get("CUDA_HOME")
     folders = (*([f"{home}/lib64/"] if home else []), "", "/usr/local/cuda/lib64/")
     return [f"{folder}libnvrtc.so.{major}" for folder in folders for major in (13, 12)]

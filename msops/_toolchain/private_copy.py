@@ -1,4 +1,4 @@
-"""A user's library under a name that cannot change, in a place where ``$ORIGIN`` keeps its meaning.
+"""A user's library under a name that cannot change, where ``$ORIGIN`` keeps its meaning.
 
 The dynamic linker knows a library by its path and inode: open a path again after the file was
 rebuilt and the old code answers. So what is opened is a copy, named by its content.
@@ -58,14 +58,14 @@ def copy_library(path: Path, who: str) -> tuple[Built, ElfInfo, Stamp]:
 def _add_with_links(store: ObjectStore, path: Path, data: bytes, links: dict[str, str]) -> Path:
     """Returns the copy of a library inside its own folder, with `links` beside it."""
     digest = hashlib.sha256(data).hexdigest()
-    place = _below_root(os.path.join(os.path.realpath(path.parent), path.name))
-    key = hashlib.sha256(json.dumps([digest, place, links], sort_keys=True).encode()).hexdigest()
+    relative = _below_root(os.path.join(os.path.realpath(path.parent), path.name))
+    key = hashlib.sha256(json.dumps([digest, relative, links], sort_keys=True).encode()).hexdigest()
     final = store.root / "origins" / key[:2] / key
     with store.writing(), store.scratch() as scratch, store.lock(key):
-        if not _is_whole(final, place, digest, links):
+        if not _is_whole(final, relative, digest, links):
             tree = scratch / "tree"
-            (tree / place).parent.mkdir(parents=True)
-            write_flushed(tree / place, data)
+            (tree / relative).parent.mkdir(parents=True)
+            write_flushed(tree / relative, data)
             for link, target in links.items():
                 (tree / link).parent.mkdir(parents=True, exist_ok=True)
                 os.symlink(target, tree / link)
@@ -73,19 +73,19 @@ def _add_with_links(store: ObjectStore, path: Path, data: bytes, links: dict[str
             if final.exists():
                 os.rename(final, scratch / "damaged")
             os.rename(tree, final)
-    return final / place
+    return final / relative
 
 
-def _is_whole(final: Path, place: str, digest: str, links: dict[str, str]) -> bool:
+def _is_whole(final: Path, relative: str, digest: str, links: dict[str, str]) -> bool:
     """Returns whether a copy with links is there and undamaged."""
-    return read_verified(final / place, digest) is not None and all(
+    return read_verified(final / relative, digest) is not None and all(
         os.path.islink(final / link) and os.readlink(final / link) == target
         for link, target in links.items()
     )
 
 
 def _links_for(path: Path, info: ElfInfo) -> dict[str, str]:
-    """Returns the links a copy of the library needs: place below the folder -> real file."""
+    """Returns the links a copy of the library needs: path below the folder -> real file."""
     return {
         _below_root(needed.path): os.path.realpath(needed.path)
         for needed in find_dependencies(path, info)

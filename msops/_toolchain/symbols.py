@@ -1,4 +1,4 @@
-"""What the names that a library exports and imports tell."""
+"""What the names show that a library exports and imports."""
 
 from __future__ import annotations
 

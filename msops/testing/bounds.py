@@ -51,7 +51,7 @@ class AccessBounds:
 
 def crash_line(crash: Crash) -> str:
     """Returns the signal, and where the access that raised it went."""
-    return f"{crash.signal}: {crash.place}" if crash.place else crash.signal
+    return f"{crash.signal}: {crash.access}" if crash.access else crash.signal
 
 
 def find_bounds(
@@ -109,8 +109,8 @@ def _works_at(job: Job, alignment: int) -> bool:
 
 def _alike(job: Job, one: Run, other: Run, compare_outputs: bool = True) -> bool:
     """Returns whether a kernel did the same in two runs, but for the order of its sums."""
-    ends = [run.crash and (run.crash.signal, run.crash.place) for run in (one, other)]
-    if ends[0] != ends[1] or (one.error, one.damage) != (other.error, other.damage):
+    crashes = [run.crash and (run.crash.signal, run.crash.access) for run in (one, other)]
+    if crashes[0] != crashes[1] or (one.error, one.damage) != (other.error, other.damage):
         return False
     if one.crash or not compare_outputs or one.outputs == other.outputs:
         return True

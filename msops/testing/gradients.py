@@ -29,8 +29,8 @@ _TOLERANCES = {"float64": 1e-5, "float32": 2e-2}
 def check_gradient(subject: Subject) -> Finding:
     """Checks both modes, where the op has them, along random directions, one input at a time."""
     check = "gradient"
-    places = [i for i, array in enumerate(subject.flat) if array.dtype in _REAL]
-    if not places or not any(
+    inputs = [i for i, array in enumerate(subject.flat) if array.dtype in _REAL]
+    if not inputs or not any(
         jnp.issubdtype(s.dtype, jnp.floating) for s in subject.outputs().structs
     ):
         return skipped(check, "no input, or no output, is float32 or float64")
@@ -39,7 +39,7 @@ def check_gradient(subject: Subject) -> Finding:
             flat, precision = _widened(subject)
         # A rule may make arrays of JAX's own dtypes, jnp.zeros(1), which x64 widens.
         with jax.enable_x64(any(array.dtype.name in _WIDE for array in flat)):
-            lines = [line for i in places for line in _compare(subject, flat, i, precision)]
+            lines = [line for i in inputs for line in _compare(subject, flat, i, precision)]
     except GradientTypeError as error:
         if subject.has_rule:
             raise
@@ -79,14 +79,16 @@ def _widened(subject: Subject) -> tuple[tuple[np.ndarray, ...], str]:
     return subject.flat, "float32"
 
 
-def _compare(subject: Subject, flat: Sequence[np.ndarray], place: int, precision: str) -> list[str]:
+def _compare(
+    subject: Subject, flat: Sequence[np.ndarray], position: int, precision: str
+) -> list[str]:
     """Reports along which directions of one input the two derivatives differ."""
-    rng = np.random.default_rng(place)
-    point = flat[place]
+    rng = np.random.default_rng(position)
+    point = flat[position]
 
     def of_input(x: jax.Array) -> list[jax.Array]:
         arguments = [jnp.asarray(array) for array in flat]
-        arguments[place] = x
+        arguments[position] = x
         results = subject.apply(*arguments)
         return [r for r in results if jnp.issubdtype(r.dtype, jnp.floating)]
 
@@ -109,13 +111,13 @@ def _compare(subject: Subject, flat: Sequence[np.ndarray], place: int, precision
         ]
         measured = sum(term.sum() for term in terms) / (2 * step)
         size = sum(np.abs(term).sum() for term in terms) / (2 * step)
-        for mode, told in terms_of_mode.items():
-            scale = size + np.abs(told).sum()
+        for mode, derived in terms_of_mode.items():
+            scale = size + np.abs(derived).sum()
             # Not >: a NaN is a difference.
-            if not abs(told.sum() - measured) <= _TOLERANCES[precision] * scale:
+            if not abs(derived.sum() - measured) <= _TOLERANCES[precision] * scale:
                 lines.append(
-                    f"input {place}, {show(point)}, direction {number}{mode}: {told.sum():.6g} "
-                    f"instead of {measured:.6g}"
+                    f"input {position}, {show(point)}, direction {number}{mode}: "
+                    f"{derived.sum():.6g} instead of {measured:.6g}"
                 )
     return lines
 

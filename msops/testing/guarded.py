@@ -93,15 +93,15 @@ class Crash:
 
     Attributes:
       signal: the signal's name, or what else ended it.
-      place: the access that failed, in terms of the call's buffers; empty if not known.
+      access: the one that failed, in terms of the call's buffers; empty if not known.
       outside: whether that access lay outside of all buffers, and not at a nonsense address.
       text: what the process wrote to its standard error.
-      edge: what `place` begins with, if the access lay near a buffer: which side of which.
+      edge: what `access` begins with, if the access lay near a buffer: which side of which.
       buffer: the index of that buffer.
     """
 
     signal: str
-    place: str
+    access: str
     outside: bool
     text: str
     edge: str = ""
@@ -189,8 +189,8 @@ def _run_until_crash(
             crash = Crash(ended, "after it had returned, in a thread of its own", False, text)
             return [*runs[:-1], Run(crash=crash, text=text)]
         crash = _crash_of(jobs[len(runs)], layout, folder / "fault", ended, text)
-        if runs and crash.place == "in the kernel's Init":
-            crash = dataclasses.replace(crash, place="between two calls, or in the kernel's Init")
+        if runs and crash.access == "in the kernel's Init":
+            crash = dataclasses.replace(crash, access="between two calls, or in the kernel's Init")
         return [*runs, Run(crash=crash, text=text)]
 
 
@@ -425,8 +425,8 @@ def _crash_of(
 
     nearest = min(range(len(layout)), key=distance, default=None)
     if nearest is None or distance(nearest) > _NEAR:
-        place = f"{_ACCESS[access]} at address {address:#x}, far from every buffer"
-        return Crash(ended, place, True, text)
+        far = f"{_ACCESS[access]} at address {address:#x}, far from every buffer"
+        return Crash(ended, far, True, text)
     start, size = layout[nearest]
     edge = _edge(_ACCESS[access], job, nearest, address - start, size)
     return Crash(ended, f"{edge}: at byte {address - start}", True, text, edge, nearest)

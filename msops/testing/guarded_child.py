@@ -108,9 +108,9 @@ class GuardedBuffer:
         around = body[:head], body[head + self.size :]
         if all(part.count(canary) == len(part) for part in around):
             return None
-        places = [index - head for index, byte in enumerate(around[0]) if byte != self._fill]
-        places += [self.size + i for i, byte in enumerate(around[1]) if byte != self._fill]
-        return self.size, places[0], places[-1], len(places)
+        offsets = [index - head for index, byte in enumerate(around[0]) if byte != self._fill]
+        offsets += [self.size + i for i, byte in enumerate(around[1]) if byte != self._fill]
+        return self.size, offsets[0], offsets[-1], len(offsets)
 
     def lock(self) -> None:
         """Makes the buffer one that can only be read."""

@@ -182,7 +182,7 @@ def _checked_heap() -> dict[str, str]:
 
 
 def _scaled(array: np.ndarray) -> np.ndarray:
-    """Returns unlike values in other places; integers, which may be indices, stay."""
+    """Returns unlike values in another order; integers, which may be indices, stay."""
     unlike = rolled(array)
     if not jnp.issubdtype(array.dtype, jnp.floating):
         return unlike
@@ -304,7 +304,7 @@ def check_inputs(runs: Runs) -> Finding:
     if not changed and isinstance(runs, GuardedRuns) and runs.is_complete and runs.locked:
         crash = runs.locked.crash
         restored = "where the old value was back at the end"
-        changed = [f"{crash.place}, {restored}"] if crash and _writes_input(runs.locked) else []
+        changed = [f"{crash.access}, {restored}"] if crash and _writes_input(runs.locked) else []
     if changed:
         return failed(
             check,
@@ -511,7 +511,7 @@ def unwritten_lines(
         )
         elements = np.flatnonzero(kept.reshape(-1, struct.dtype.itemsize).any(1))
         if elements.size:
-            lines.append(_places("output", index, struct, elements, "not written"))
+            lines.append(_located("output", index, struct, elements, "not written"))
     return lines
 
 
@@ -522,7 +522,7 @@ def _no_bool_lines(runs: Runs) -> list[str]:
         if struct.dtype == bool:
             elements = np.flatnonzero(np.frombuffer(runs.back.outputs[index], np.uint8) > 1)
             if elements.size:
-                lines.append(_places("output", index, struct, elements, "neither 0 nor 1"))
+                lines.append(_located("output", index, struct, elements, "neither 0 nor 1"))
     return lines
 
 
@@ -537,18 +537,18 @@ def difference_lines(outputs: Sequence[jax.ShapeDtypeStruct], one: Run, other: R
         unlike &= ~kept.reshape(-1, struct.dtype.itemsize).any(1)
         elements = np.flatnonzero(unlike)
         if elements.size:
-            lines.append(_places("output", index, struct, elements, "different"))
+            lines.append(_located("output", index, struct, elements, "different"))
     return lines
 
 
-def _places(
+def _located(
     kind: str, index: int, struct: jax.ShapeDtypeStruct, elements: np.ndarray, what: str
 ) -> str:
     """Describes some elements of an array, given by their flat indices."""
     first = int(elements[0])
-    place = ", ".join(str(int(i)) for i in np.unravel_index(first, struct.shape))
+    index_of_first = ", ".join(str(int(i)) for i in np.unravel_index(first, struct.shape))
     total = int(np.prod(struct.shape, dtype=np.int64))
     return (
         f"{kind} {index}, {show(struct)}: {elements.size} of {total} elements {what}, the first "
-        f"[{place}] at byte {first * struct.dtype.itemsize}"
+        f"[{index_of_first}] at byte {first * struct.dtype.itemsize}"
     )

@@ -21,7 +21,7 @@ class Finding:
       check: the check's name, which `opcheck`'s option `skip` takes.
       verdict: "passed", "failed" or "skipped".
       summary: what was found, what was tried, or why the check was skipped.
-      details: for a failure, the places: buffers, offsets, values.
+      details: for a failure, where: buffers, offsets, values.
       remedy: for a failure, what to do.
       follows: for a failure, the failed check whose fault may be the cause of this one, too.
     """

@@ -304,11 +304,11 @@ def _unlike_numbers(own: Trial, other: Trial) -> list[str]:
         with np.errstate(invalid="ignore"):
             far = ~(abs(usual - got) <= 2 + abs(floats) / 2) & (abs(floats) < 1 << 20)
         if far.any():
-            place = tuple(int(i) for i in np.argwhere(far)[0])
+            first = tuple(int(i) for i in np.argwhere(far)[0])
             lines.append(
                 f"{other.inputs}: output {index}: {far.sum()} of {far.size} elements are not those "
-                f"of {own.inputs}, the first {list(place)}: {got[place]:g} instead of "
-                f"{usual[place]:g}"
+                f"of {own.inputs}, the first {list(first)}: {got[first]:g} instead of "
+                f"{usual[first]:g}"
             )
     return lines
 

@@ -180,11 +180,11 @@ class Subject:
                 answers[half] = definition.backend.infer(
                     definition.kernel, half, request, definition.infos, str(self)
                 )
-        told = {"shape": [list(s.shape) for s in structs], "dtype": [s.dtype for s in structs]}
+        inferred = {"shape": [list(s.shape) for s in structs], "dtype": [s.dtype for s in structs]}
         return [
-            f"out_{half} says {_listed(told[half])}; the kernel itself {_listed(own)}"
+            f"out_{half} says {_listed(inferred[half])}; the kernel itself {_listed(own)}"
             for half, own in ((half, _as_list(half, answer)) for half, answer in answers.items())
-            if own != told[half]
+            if own != inferred[half]
         ]
 
     def apply(self, *flat: Any) -> list[Any]:
@@ -239,7 +239,7 @@ class Subject:
 
     @functools.cached_property
     def unlike(self) -> tuple[np.ndarray, ...] | None:
-        """The same values in other places; None if the op does not take them."""
+        """The same values in another order; None if the op does not take them."""
         others = tuple(map(rolled, self.flat))
         return others if self.stands([others]) else None
 
@@ -292,5 +292,5 @@ def wrapped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 
 
 def rolled(array: np.ndarray) -> np.ndarray:
-    """Returns the same values in other places: unlike input that stays valid, indices too."""
+    """Returns the same values in another order: unlike input that stays valid, indices too."""
     return np.roll(array.reshape(-1), 1).reshape(array.shape)

@@ -24,11 +24,11 @@ def disagreements(expected: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> 
             continue
         elements = np.flatnonzero(~_close(left, right))
         if elements.size:
-            place = np.unravel_index(elements[0], left.shape)
+            first = np.unravel_index(elements[0], left.shape)
             lines.append(
                 f"output {index}, {show(left)}: {elements.size} of {left.size} elements differ, "
-                f"the first [{', '.join(str(int(i)) for i in place)}]: "
-                f"{right[place]} instead of {left[place]}"
+                f"the first [{', '.join(str(int(i)) for i in first)}]: "
+                f"{right[first]} instead of {left[first]}"
             )
     return lines
 

@@ -31,16 +31,16 @@ def check_shapes(subject: Subject) -> Finding:
         is_native = subject.native() is not None
     except MsopsError as error:
         return failed(check, "nothing is inferred", str(error).splitlines(), _INFER_REMEDY)
-    told = ", ".join(map(show, outputs.structs)) or "no output"
+    inferred = ", ".join(map(show, outputs.structs)) or "no output"
     lines = subject.contradictions()
     if not is_native and isinstance(subject.trial, InferenceError):
         lines = str(subject.trial).splitlines()
     elif not is_native and not isinstance(subject.trial, Exception):
         got = ", ".join(map(show, subject.trial)) or "no output"
-        lines = [] if got == told else [f"the call returns {got}"]
+        lines = [] if got == inferred else [f"the call returns {got}"]
     if lines:
-        return failed(check, f"inferred is {told}", lines, _INFER_REMEDY)
-    return passed(check, told)
+        return failed(check, f"inferred is {inferred}", lines, _INFER_REMEDY)
+    return passed(check, inferred)
 
 
 _INFER_REMEDY = "Fix out_shape and out_dtype, or the kernel: one of them is wrong."
@@ -98,7 +98,7 @@ def check_eager_and_jit(subject: Subject) -> Finding:
 def _with_rolled_inputs(
     subject: Subject,
 ) -> list[tuple[tuple[np.ndarray, ...], list[np.ndarray]]]:
-    """Returns inputs of the same values in other places, and results; none if they are refused."""
+    """Returns inputs of the same values in another order, and results; none if they are refused."""
     return [] if subject.unlike is None else [(subject.unlike, subject.run(subject.unlike))]
 
 

@@ -54,10 +54,10 @@ def attend(
     return total.reshape(batch, queries, heads * channels)
 
 
-def _sample(value: jax.Array, shapes: jax.Array, starts: jax.Array, places: jax.Array) -> jax.Array:
-    """Returns the entries of the maps at whole places, 0 outside of a map."""
+def _sample(value: jax.Array, shapes: jax.Array, starts: jax.Array, points: jax.Array) -> jax.Array:
+    """Returns the entries of the maps at whole positions, 0 outside of a map."""
     height, width = (shapes[:, n].astype(jnp.int32)[:, None] for n in (0, 1))
-    column, row = (places[..., n].astype(jnp.int32) for n in (0, 1))
+    column, row = (points[..., n].astype(jnp.int32) for n in (0, 1))
     inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
     key = starts.astype(jnp.int32)[:, None] + row * width + column
     batches = jnp.arange(value.shape[0]).reshape(-1, 1, 1, 1, 1)

@@ -63,7 +63,7 @@ def leaky_relu_backward(
     `self` may be the result instead of the input, which has its sign unless the slope is negative.
     """
     if self_is_result and negative_slope < 0:
-        raise Refused("the result does not tell the sign of the input", "Pass the input.")
+        raise Refused("the result does not determine the sign of the input", "Pass the input.")
     return jnp.where(self > 0, grad_output, grad_output.dtype.type(negative_slope) * grad_output)
 
 

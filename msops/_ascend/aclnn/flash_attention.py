@@ -306,8 +306,8 @@ def _gather_tokens(
         )
     token = jnp.arange(target.shape[0])
     sequence = jnp.clip(jnp.searchsorted(ends, token, side="right") - 1, 0, tables.shape[0] - 1)
-    place = token - ends[sequence] + offsets[sequence]
-    block = tables[sequence, place // cache.shape[1]]
-    found = cache[block, place % cache.shape[1]].astype(target.dtype)
+    position = token - ends[sequence] + offsets[sequence]
+    block = tables[sequence, position // cache.shape[1]]
+    found = cache[block, position % cache.shape[1]].astype(target.dtype)
     is_wanted = (token < ends[-1]).reshape(-1, *[1] * (target.ndim - 1))
     return jnp.where(is_wanted, found, target)

@@ -38,9 +38,9 @@ def _wide(index: jax.Array) -> jax.Array:
     return index.astype(np.int32) if index.dtype.itemsize < 4 else index
 
 
-def _read(x: jax.Array, places: object, *, may_count_back: bool = False) -> jax.Array:
-    """Returns the entries of `x` at `places`, which were checked if they are known."""
-    return x.at[places].get(mode="fill", wrap_negative_indices=may_count_back)
+def _read(x: jax.Array, positions: object, *, may_count_back: bool = False) -> jax.Array:
+    """Returns the entries of `x` at `positions`, which were checked if they are known."""
+    return x.at[positions].get(mode="fill", wrap_negative_indices=may_count_back)
 
 
 @aclnn("Index")
@@ -49,11 +49,11 @@ def index(self: Tensor, indices: Indices) -> Tensor:
 
     A tensor without entries takes a whole axis, too: lists in C++ have no None.
     """
-    places: list[object] = []
+    positions: list[object] = []
     axis = 0
     for item in indices:
         if item is None or item.size == 0:
-            places.append(slice(None))
+            positions.append(slice(None))
             axis += 1
         elif item.dtype == np.bool_:
             if isinstance(item, jax.core.Tracer):
@@ -67,7 +67,7 @@ def index(self: Tensor, indices: Indices) -> Tensor:
                     f"got {item.shape}",
                     "A mask has the shape of the axes it selects from.",
                 )
-            places += np.nonzero(np.asarray(item))
+            positions += np.nonzero(np.asarray(item))
             axis += item.ndim
         else:
             if axis >= self.ndim:
@@ -75,9 +75,9 @@ def index(self: Tensor, indices: Indices) -> Tensor:
                     f"expected up to {self.ndim} indices; got {len(indices)}", "One per axis."
                 )
             _check(item, self.shape[axis], may_count_back=True)
-            places.append(_wide(item))
+            positions.append(_wide(item))
             axis += 1
-    return _read(self, tuple(places), may_count_back=True)
+    return _read(self, tuple(positions), may_count_back=True)
 
 
 @aclnn("IndexSelect")
@@ -100,7 +100,7 @@ def embedding(weight: Tensor, indices: Tensor) -> Tensor:
 
 
 def _along(x: jax.Array, axis: int, index: jax.Array) -> tuple[jax.Array, ...]:
-    """Returns the full indices of entries that differ from their own place along one axis."""
+    """Returns the full indices of entries that differ from their own position along one axis."""
     if index.ndim != x.ndim or any(
         mine > whole
         for n, (mine, whole) in enumerate(zip(index.shape, x.shape, strict=True))
@@ -111,16 +111,16 @@ def _along(x: jax.Array, axis: int, index: jax.Array) -> tuple[jax.Array, ...]:
             "Index and tensor have one rank, and the index is no longer along other axes.",
         )
     grid = jnp.meshgrid(*(jnp.arange(n) for n in index.shape), indexing="ij")
-    return tuple(index if n == axis else places for n, places in enumerate(grid))
+    return tuple(index if n == axis else positions for n, positions in enumerate(grid))
 
 
 @aclnn("Gather")
 def gather(self: Tensor, dim: Int, index: Tensor) -> Tensor:
     """``self[i][index[i][j]]`` for `dim` 1 of a matrix, and likewise."""
     axis = one_axis(dim, self)
-    places = _along(self, axis, _wide(index))
+    positions = _along(self, axis, _wide(index))
     _check(index, self.shape[axis], may_count_back=True)
-    return _read(self, places, may_count_back=True)
+    return _read(self, positions, may_count_back=True)
 
 
 @aclnn("GatherNd")
@@ -148,7 +148,7 @@ def scatter(self: Tensor, dim: Int, index: Tensor, src: Tensor, reduce: Int) -> 
     Where an index occurs twice, which store is last is not defined.
     """
     axis = one_axis(dim, self)
-    places = _along(self, axis, index)
+    positions = _along(self, axis, index)
     _check(index, self.shape[axis])
     if src.ndim != index.ndim or any(
         have < need for have, need in zip(src.shape, index.shape, strict=True)
@@ -157,7 +157,7 @@ def scatter(self: Tensor, dim: Int, index: Tensor, src: Tensor, reduce: Int) -> 
             f"expected src to cover an index of shape {index.shape}; got {src.shape}", "Enlarge it."
         )
     entries = src[tuple(slice(extent) for extent in index.shape)].astype(self.dtype)
-    return _store(self, places, entries, reduce)
+    return _store(self, positions, entries, reduce)
 
 
 @aclnn("ScatterValue")
@@ -166,10 +166,10 @@ def scatter_value(self: Tensor, dim: Int, index: Tensor, value: Scalar, reduce: 
     return scatter(self, dim, index, jnp.full(index.shape, value, self.dtype), reduce)
 
 
-def _store(x: jax.Array, places: object, entries: jax.Array, reduce: int) -> jax.Array:
+def _store(x: jax.Array, positions: object, entries: jax.Array, reduce: int) -> jax.Array:
     if reduce not in (0, 1, 2):
         raise Refused(f"expected reduce 0, 1 or 2; got {reduce}", "Store, add or multiply.")
-    at = x.at[places]
+    at = x.at[positions]
     update = (at.set, at.add, at.multiply)[reduce]
     return update(entries, mode="drop", wrap_negative_indices=False)
 
@@ -188,7 +188,7 @@ def index_fill(self: Tensor, dim: Int, index: Ints, value: Scalar) -> Tensor:
     """`self` with one number in the slices that a list names; they count back from the end too."""
     axis = one_axis(dim, self)
     extent = self.shape[axis]
-    if any(not -extent <= place < extent for place in index):
+    if any(not -extent <= entry < extent for entry in index):
         raise Refused(
             f"expected indices below {extent}; got {list(index)}", "Count from 0, or back from -1."
         )

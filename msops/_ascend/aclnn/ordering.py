@@ -54,15 +54,15 @@ def _extreme(x: jax.Array, dim: int, keep_dim: bool, greatest: bool) -> tuple[ja
     if line.shape[axis] == 0:
         raise Refused(f"expected entries along axis {dim}; got shape {x.shape}", "Give it some.")
     find = jnp.argmax if greatest else jnp.argmin
-    places = find(line, axis=axis, keepdims=True).astype(_index_dtype())
-    values = jnp.take_along_axis(line, places, axis=axis)
+    indices = find(line, axis=axis, keepdims=True).astype(_index_dtype())
+    values = jnp.take_along_axis(line, indices, axis=axis)
     if x.ndim == 0:
-        return values.reshape(()), places.reshape(())
-    return (values, places) if keep_dim else (values.squeeze(axis), places.squeeze(axis))
+        return values.reshape(()), indices.reshape(())
+    return (values, indices) if keep_dim else (values.squeeze(axis), indices.squeeze(axis))
 
 
 def _order(line: jax.Array, axis: int, descending: bool) -> jax.Array:
-    """Returns the places of a stable order, NaN counting as greatest."""
+    """Returns the indices of a stable order, NaN counting as greatest."""
     return jnp.argsort(line, axis=axis, stable=True, descending=descending).astype(_index_dtype())
 
 
@@ -70,9 +70,9 @@ def _order(line: jax.Array, axis: int, descending: bool) -> jax.Array:
 def sort(self: Tensor, stable: Bool, dim: Int, descending: Bool) -> tuple[Tensor, Tensor]:
     """The entries in order along an axis, and where they were; equal ones stay in order."""
     line, axis = _line(self, dim)
-    places = _order(line, axis, descending)
-    values = jnp.take_along_axis(line, places, axis=axis)
-    return values.reshape(self.shape), places.reshape(self.shape)
+    indices = _order(line, axis, descending)
+    values = jnp.take_along_axis(line, indices, axis=axis)
+    return values.reshape(self.shape), indices.reshape(self.shape)
 
 
 @aclnn("Argsort")
@@ -87,9 +87,9 @@ def topk(self: Tensor, k: Int, dim: Int, largest: Bool, sorted: Bool) -> tuple[T
     line, axis = _line(self, dim)
     if not 0 <= k <= line.shape[axis]:
         raise Refused(f"expected k between 0 and {line.shape[axis]}; got {k}", "Lower it.")
-    places = jax.lax.slice_in_dim(_order(line, axis, largest), 0, k, axis=axis)
-    values = jnp.take_along_axis(line, places, axis=axis)
-    return (values, places) if self.ndim else (values.reshape(()), places.reshape(()))
+    indices = jax.lax.slice_in_dim(_order(line, axis, largest), 0, k, axis=axis)
+    values = jnp.take_along_axis(line, indices, axis=axis)
+    return (values, indices) if self.ndim else (values.reshape(()), indices.reshape(()))
 
 
 @aclnn("Kthvalue")
@@ -98,11 +98,11 @@ def kth_value(self: Tensor, k: Int, dim: Int, keep_dim: Bool) -> tuple[Tensor, T
     line, axis = _line(self, dim)
     if not 1 <= k <= line.shape[axis]:
         raise Refused(f"expected k between 1 and {line.shape[axis]}; got {k}", "1 is the least.")
-    places = jax.lax.slice_in_dim(_order(line, axis, False), k - 1, k, axis=axis)
-    values = jnp.take_along_axis(line, places, axis=axis)
+    indices = jax.lax.slice_in_dim(_order(line, axis, False), k - 1, k, axis=axis)
+    values = jnp.take_along_axis(line, indices, axis=axis)
     if self.ndim == 0:
-        return values.reshape(()), places.reshape(())
-    return (values, places) if keep_dim else (values.squeeze(axis), places.squeeze(axis))
+        return values.reshape(()), indices.reshape(())
+    return (values, indices) if keep_dim else (values.squeeze(axis), indices.squeeze(axis))
 
 
 @aclnn("Bincount")
@@ -129,8 +129,8 @@ def bincount(self: Tensor, weights: Tensor | None, min_length: Int, *, outputs: 
         )
     kind = _index_dtype() if weights is None else floating(weights).dtype
     counted = jnp.ones(self.shape, kind) if weights is None else floating(weights)
-    places = jnp.where(self < 0, length, self)
-    return jnp.zeros(length, kind).at[places].add(counted, mode="drop")
+    indices = jnp.where(self < 0, length, self)
+    return jnp.zeros(length, kind).at[indices].add(counted, mode="drop")
 
 
 @aclnn("Cumsum")

@@ -209,7 +209,7 @@ def max_pool_with_mask(
     """The greatest entries of windows, and a mask of where they are.
 
     The mask is for ``aclnnMaxPool2dWithMaskBackward`` alone: the device's own layout is not
-    published. Here a plane per place in the window has a bit per output, lowest bit first.
+    published. Here a plane per position in the window has a bit per output, lowest bit first.
 
     Args:
       self: [N, C, H, W] or [C, H, W].
@@ -225,9 +225,9 @@ def max_pool_with_mask(
     first = None if outputs is None else outputs[:1]
     result = _max_pool(self, window, steps, padding, dilation, ceil_mode, first)
     entries = _patches(self, window, steps, padding, counts)
-    # The first place that has the greatest entry, NaN counting as one.
-    place = jnp.argmax(entries, axis=-2)
-    taken = place[..., None, :] == jnp.arange(math.prod(window))[:, None]
+    # The first position that has the greatest entry, NaN counting as one.
+    position = jnp.argmax(entries, axis=-2)
+    taken = position[..., None, :] == jnp.arange(math.prod(window))[:, None]
     size_bytes = (-(-taken.shape[-1] // 16) + 1) * 32
     spare = [(0, 0)] * (taken.ndim - 1) + [(0, size_bytes * 8 - taken.shape[-1])]
     bits = jnp.packbits(jnp.pad(taken, spare), axis=-1, bitorder="little")
@@ -256,7 +256,7 @@ def _mask_windows(
 
 
 def _patches(x: jax.Array, window: Ints, steps: Ints, padding: Ints, counts: Ints) -> jax.Array:
-    """Returns the entries of windows, [..., places in the window, windows]."""
+    """Returns the entries of windows, [..., positions in the window, windows]."""
     around = _pair(padding, "padding", 0, (0,))
     lowest = jnp.asarray(-np.inf if kind_of(x.dtype) == 2 else np.iinfo(x.dtype).min, x.dtype)
     config = [(0, 0, 0)] * (x.ndim - 2) + [
@@ -354,7 +354,7 @@ def adaptive_max_pool2d(
 ) -> tuple[Tensor, Tensor]:
     """The greatest entries of windows that make an output of a size, and where they are.
 
-    The windows are those of ``aclnnAdaptiveAvgPool3d``, of [N, C, H, W] or [C, H, W]; a place is
+    The windows are those of ``aclnnAdaptiveAvgPool3d``, of [N, C, H, W] or [C, H, W]; a position is
     ``row * W + column``.
     """
     first = None if outputs is None else outputs[:1]
@@ -366,13 +366,14 @@ def adaptive_max_pool2d(
         for top, bottom in _adaptive_edges(height, rows)
         for left, right in _adaptive_edges(width, columns)
     ]
-    # Windows of one length: the first place of a shorter one is there several times.
+    # Windows of one length: the first position of a shorter one is there several times.
     longest = max(map(len, windows), default=1)
     filled = [np.pad(one, (longest - len(one), 0), mode="edge") for one in windows]
-    places = np.array(filled, np.int64).reshape(-1, longest)
-    entries = self.reshape(*self.shape[:-2], -1)[..., places]
+    positions = np.array(filled, np.int64).reshape(-1, longest)
+    entries = self.reshape(*self.shape[:-2], -1)[..., positions]
     best = jnp.argmax(entries, axis=-1, keepdims=True)
     value = jnp.take_along_axis(entries, best, axis=-1)[..., 0]
-    place = jnp.take_along_axis(jnp.broadcast_to(places, entries.shape), best, axis=-1)[..., 0]
+    everywhere = jnp.broadcast_to(positions, entries.shape)
+    position = jnp.take_along_axis(everywhere, best, axis=-1)[..., 0]
     shape = (*self.shape[:-2], rows, columns)
-    return value.reshape(shape), place.reshape(shape)
+    return value.reshape(shape), position.reshape(shape)

@@ -50,13 +50,13 @@ def _along(values: jax.Array, x: jax.Array, axis: int, name: str) -> jax.Array:
     """Returns one number, or one per entry along an axis, as it broadcasts against x."""
     if values.size == 1:
         return values.reshape(())
-    place = one_axis(axis, x)
-    if values.shape != (x.shape[place],):
+    position = one_axis(axis, x)
+    if values.shape != (x.shape[position],):
         raise Refused(
-            f"expected {name} of shape (1,) or ({x.shape[place]},); got {values.shape}",
+            f"expected {name} of shape (1,) or ({x.shape[position]},); got {values.shape}",
             "One per entry along the axis.",
         )
-    return values.reshape([-1 if n == place else 1 for n in range(x.ndim)])
+    return values.reshape([-1 if n == position else 1 for n in range(x.ndim)])
 
 
 def _scale_of(scale: jax.Array) -> jax.Array:

@@ -160,10 +160,10 @@ def roll(x: Tensor, shifts: Ints, dims: Ints) -> Tensor:
         return jnp.roll(x, sum(shifts) % max(x.size, 1))
     if len(shifts) != len(dims):
         raise Refused(f"expected {len(dims)} shifts; got {list(shifts)}", "One per axis.")
-    places = [one_axis(dim, x) for dim in dims]
+    axes = [one_axis(dim, x) for dim in dims]
     # Within the axis first: JAX negates them as int64, which holds no 2**63.
-    steps = [n % max(x.shape[axis], 1) for n, axis in zip(shifts, places, strict=True)]
-    return jnp.roll(x, steps, axis=places)
+    steps = [n % max(x.shape[axis], 1) for n, axis in zip(shifts, axes, strict=True)]
+    return jnp.roll(x, steps, axis=axes)
 
 
 @aclnn("Tril")

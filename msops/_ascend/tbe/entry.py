@@ -161,11 +161,11 @@ def _arguments(
 
 
 def _values(
-    attributes: Sequence[tuple[str, Any]], signature: inspect.Signature, place: int, who: str
+    attributes: Sequence[tuple[str, Any]], signature: inspect.Signature, skipped: int, who: str
 ) -> list[Any]:
     """Returns the values of attributes: the kernel's own default for one without, before others."""
     last = max((i for i, (_, value) in enumerate(attributes, 1) if value is not None), default=0)
-    parameters = list(signature.parameters.values())[place:]
+    parameters = list(signature.parameters.values())[skipped:]
     values = []
     for position, (name, value) in enumerate(attributes[:last]):
         default = (
@@ -228,7 +228,7 @@ def _program(
         for x, port in zip(tensors[len(inputs) :], outputs, strict=True)
     ]
     program = Program(name, tuple(placed), tuple(results), who)
-    program.operations  # noqa: B018 - raises here, while the message can name the place
+    program.operations  # noqa: B018 - raises here, while the message can name the location
     return program
 
 

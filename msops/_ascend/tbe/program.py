@@ -96,7 +96,7 @@ class Program:
                 raise build_error(
                     f"tvm.placeholder {tensor.name!r}",
                     "a result is made from it, and it is not in the tensor_list",
-                    "List it in tensor_list, at the place of its input.",
+                    "List it in tensor_list, at the position of its input.",
                     location=tensor.op.location,
                 )
             found[tensor.op.keys[0]] = tensor.op

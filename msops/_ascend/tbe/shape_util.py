@@ -86,7 +86,7 @@ def refine_shape_axes(shape: Any, axes: Any) -> tuple[list[int], list[int]]:
             is_reduced.append(axis in reduced)
     if not joined:
         return [1], [0] if reduced else []
-    return joined, [place for place, flag in enumerate(is_reduced) if flag]
+    return joined, [n for n, flag in enumerate(is_reduced) if flag]
 
 
 def wrap_axes_to_positive(axes: Any, rank: int) -> list[int]:

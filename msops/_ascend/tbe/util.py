@@ -179,7 +179,7 @@ def shape_refine(shape: Any, reduce_axis: Any = None, keep_dims: bool = True) ->
         return refined
     given = reduce_axis if isinstance(reduce_axis, (list, tuple)) else [reduce_axis]
     axes = {axis % len(extents) for axis in given}
-    return refined, [place for place, axis in enumerate(kept) if axis in axes]
+    return refined, [n for n, axis in enumerate(kept) if axis in axes]
 
 
 def produce_shapes(shape1: Any, shape2: Any) -> tuple[list[int], list[int], list[int]]:

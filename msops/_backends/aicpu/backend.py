@@ -78,7 +78,7 @@ class AicpuKernel:
                 explain(
                     request.who,
                     f"expected the name of a library as attribute {ATTRIBUTE}; got {name!r}",
-                    "Pass it in the call, in the place op info has it, or give it a default.",
+                    "Pass it in the call, at its position in the op info, or give it a default.",
                 )
             )
         library = self.found[name] = find_library(name, self.folder, request.who)

@@ -79,7 +79,7 @@ def find_library(name: str, folder: Path | None, who: str) -> Library:
         return resolve(path, who)
     file_name = name if name.endswith(".so") else f"lib{name}.so"
     folders = [*config.aicpu_path(), *([folder] if folder else [])]
-    for candidate in (place / file_name for place in folders):
+    for candidate in (each / file_name for each in folders):
         if candidate.is_file():
             return resolve(candidate, who)
     if name == BUNDLED:
@@ -90,7 +90,7 @@ def find_library(name: str, folder: Path | None, who: str) -> Library:
             f"there is no library {file_name}, which {ATTRIBUTE}={name!r} names",
             "Put the library into one of these folders, add its own to MSOPS_AICPU_PATH, or give "
             f"the path of the file as {ATTRIBUTE}.",
-            [f"looked in {place}" for place in folders] or ["MSOPS_AICPU_PATH names no folder"],
+            [f"looked in {each}" for each in folders] or ["MSOPS_AICPU_PATH names no folder"],
         )
     )
 
@@ -137,11 +137,11 @@ def _without_eigen(
     files = (sources,) if isinstance(sources, SourceText) else sources
     names = ", ".join(source.name for source in files)
     lines = [line for line in error.output.splitlines() if "Eigen" in line]
-    told = BuildError(
+    failed = BuildError(
         explain(who, f"{names} needs Eigen, which is not installed", _INSTALL_EIGEN, lines[:3])
     )
-    told.output = error.output
-    return told
+    failed.output = error.output
+    return failed
 
 
 def find_eigen(who: str) -> Path | None:

@@ -89,7 +89,7 @@ class _Planner:
     def grow(self) -> None:
         """Adds what the present plan implies."""
         for node in {*self.derivatives, *self.saving}:
-            self.uses |= set(self._places(node))
+            self.uses |= set(self._uses(node))
         plan = self.plan
         # What is found here has a home in the next round only.
         known = frozenset(self.uses)
@@ -133,7 +133,7 @@ class _Planner:
             if home is not self.declared[name]:
                 yield self.declared[name], name
 
-    def _places(self, node: Node) -> Iterator[Use]:
+    def _uses(self, node: Node) -> Iterator[Use]:
         """Yields what decides over the iterations and elements of the reversal of a store."""
         for outer in node.ancestors:
             if isinstance(outer.stmt, For | If):

@@ -56,11 +56,11 @@ def tokens(text: str) -> list[Token]:
         while column < len(line):
             match = _TOKEN.match(line, column)
             if match is None:
-                place = Location(FILE, number, column, column + 1, line)
-                raise unexpected(place, f"no token begins with {line[column]!r}")
+                location = Location(FILE, number, column, column + 1, line)
+                raise unexpected(location, f"no token begins with {line[column]!r}")
             if match.lastgroup != "blank":
-                place = Location(FILE, number, column, match.end(), line)
-                found.append(Token(match.lastgroup, match[0], place))  # type: ignore[arg-type]
+                location = Location(FILE, number, column, match.end(), line)
+                found.append(Token(match.lastgroup, match[0], location))  # type: ignore[arg-type]
             column = match.end()
     width = len(lines[-1])
     return [*found, Token("end", "", Location(FILE, len(lines), width, width + 1, lines[-1]))]

@@ -36,8 +36,8 @@ def share_among_threads(kernel: Kernel) -> Kernel:
 
     @functools.cache
     def on_stack() -> set[str]:
-        places = place_buffers(kernel, ()).places
-        return {place.buffer.name for place in places if place.position is None}
+        placements = place_buffers(kernel, ()).placements
+        return {placement.buffer.name for placement in placements if placement.position is None}
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         seconds = costs.iteration(loop, scope.ranges)

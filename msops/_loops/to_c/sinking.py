@@ -6,7 +6,7 @@
         c[i, j] = c[i, j] + a[i, k] * b[k, j]    parallel j_1 { c[i, j_1] = ... }
 
 The iterations of a parallel loop have no dependences on each other, wherever they are inside it,
-so the loop may be split into one for each statement of its body, and each may change places with
+so the loop may be split into one for each statement of its body, and each may be interchanged with
 the loops inside it that do not depend on its variable.
 """
 

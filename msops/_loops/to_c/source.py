@@ -69,14 +69,14 @@ def c_source(
     storage = place_buffers(kernel, overwritten)
     values = Values(kernel, C, unproven, overwritten, check_bounds)
     printer = CPrinter(kernel, values)
-    on_stack = [place.buffer for place in storage.places if place.position is None]
+    on_stack = [p.buffer for p in storage.placements if p.position is None]
     for buffer in on_stack:
         values.declare(buffer)
     body = [*map(printer.definition, on_stack), *printer.statements(kernel.body)]
     workspaces = (*storage.workspaces, *map(size_bytes, printer.large_locals))
     first = len(kernel.parameters) + len(kernel.results) + len(storage.workspaces)
     pointers = {
-        **{p.buffer.name: p.position for p in storage.places if p.position is not None},
+        **{p.buffer.name: p.position for p in storage.placements if p.position is not None},
         **{buffer.name: first + i for i, buffer in enumerate(printer.large_locals)},
     }
     body_function = _body_function(printer, list(pointers), body)
@@ -108,9 +108,9 @@ def _large_results(kernel: Kernel, storage: Storage) -> list[Placement]:
     first = len(kernel.parameters)
     results = range(first, first + len(kernel.results))
     return [
-        place
-        for place in storage.places
-        if place.position in results and size_bytes(place.buffer) >= _LARGE_BYTES
+        placement
+        for placement in storage.placements
+        if placement.position in results and size_bytes(placement.buffer) >= _LARGE_BYTES
     ]
 
 
@@ -119,7 +119,7 @@ def _entry(symbol: str, storage: Storage, large: list[Placement], positions: lis
     arguments = ", ".join(f"params[{position}]" for position in positions)
     lines = [
         *(f"ms_huge_pages(params[{p.position}], {size_bytes(p.buffer)});" for p in large),
-        *(line for place in storage.places for line in _preparation(place)),
+        *(line for placement in storage.placements for line in _preparation(placement)),
         f"const int code = ms_body({arguments});",
         *(_copy(to, source, size) for to, source, size in storage.repeats),
         "return code;",
@@ -135,18 +135,18 @@ def _entry(symbol: str, storage: Storage, large: list[Placement], positions: lis
     )
 
 
-def _preparation(place: Placement) -> list[str]:
+def _preparation(placement: Placement) -> list[str]:
     """Returns what is done to a buffer before the body runs."""
-    if place.position is None or place.start not in ("copy", "zero"):
+    if placement.position is None or placement.start not in ("copy", "zero"):
         return []
-    size = size_bytes(place.buffer)
+    size = size_bytes(placement.buffer)
     if size == 0:
         return []
-    if place.start == "copy":
+    if placement.start == "copy":
         # A result that is a parameter may have that one's buffer.
-        copy = _copy(place.position, place.source, size)
-        return [f"if (params[{place.position}] != params[{place.source}]) {copy}"]
-    return [f"memset(params[{place.position}], 0, {size});"]
+        copy = _copy(placement.position, placement.source, size)
+        return [f"if (params[{placement.position}] != params[{placement.source}]) {copy}"]
+    return [f"memset(params[{placement.position}], 0, {size});"]
 
 
 def _copy(to: int, source: int, size: int) -> str:

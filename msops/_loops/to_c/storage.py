@@ -39,15 +39,15 @@ class Placement:
 
 @dataclass(frozen=True)
 class Storage:
-    """All places of a kernel.
+    """All placements of a kernel.
 
     Attributes:
-      places: one per parameter and buffer that the body may name.
+      placements: one per parameter and buffer that the body may name.
       workspaces: sizes in bytes.
       repeats: outputs that equal an earlier one: (position, the earlier one's, size in bytes).
     """
 
-    places: tuple[Placement, ...]
+    placements: tuple[Placement, ...]
     workspaces: tuple[int, ...]
     repeats: tuple[tuple[int, int, int], ...]
 
@@ -83,16 +83,16 @@ def place_buffers(
         workspaces.append(size_bytes(buffer))
         return inputs + len(kernel.results) + len(workspaces) - 1
 
-    places = []
+    placements = []
     for source, buffer in enumerate(kernel.parameters):
         if buffer.name in written or buffer.name in outputs:
-            places.append(Placement(buffer, find(buffer), "copy", source))
+            placements.append(Placement(buffer, find(buffer), "copy", source))
         else:
-            places.append(Placement(buffer, source, "given"))
+            placements.append(Placement(buffer, source, "given"))
     for buffer in kernel.buffers:
         start: Literal["any", "zero"] = "any" if buffer.name in overwritten else "zero"
-        places.append(Placement(buffer, find(buffer), start))
-    return Storage(tuple(places), tuple(workspaces), tuple(repeats))
+        placements.append(Placement(buffer, find(buffer), start))
+    return Storage(tuple(placements), tuple(workspaces), tuple(repeats))
 
 
 def _small(buffers: Iterable[Buffer], left: int) -> set[str]:

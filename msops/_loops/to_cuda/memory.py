@@ -39,9 +39,9 @@ def arrange_memory(kernel: Kernel, overwritten: Collection[str]) -> Memory:
       overwritten: names of buffers of which the body writes each element before it reads it.
     """
     storage = place_buffers(kernel, overwritten, stack_bytes=0)
-    sizes = {place.buffer.name: size_bytes(place.buffer) for place in storage.places}
-    copied = [place.buffer.name for place in storage.places if place.start == "copy"]
-    cleared = [place.buffer.name for place in storage.places if place.start == "zero"]
+    sizes = {p.buffer.name: size_bytes(p.buffer) for p in storage.placements}
+    copied = [p.buffer.name for p in storage.placements if p.start == "copy"]
+    cleared = [p.buffer.name for p in storage.placements if p.start == "zero"]
     # No name of a kernel has an at sign.
     inputs = tuple(f"{p.name}@input" if p.name in copied else p.name for p in kernel.parameters)
     outputs = list(kernel.results)

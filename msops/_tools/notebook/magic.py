@@ -24,7 +24,7 @@ from msops._tools.notebook.kernel_text import KERNEL_PARAMETERS, find_kernels, o
 from msops._tools.notebook.line import WHO, check_python_name, expression_of, per_op, read_names
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, MsopsError, explain
 
-# It takes the place of the magic's own line, so that the compiler counts lines as the cell does.
+# It replaces the magic's own line, so that the compiler counts lines as the cell does.
 _FIRST_LINE = "// The cell below %%aot.\n"
 
 

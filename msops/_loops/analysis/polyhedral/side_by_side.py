@@ -1,4 +1,4 @@
-"""Whether loops of a nest may change places, or run side by side."""
+"""Whether loops of a nest may be interchanged, or run side by side."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class _Rewriting:
         return Helper(source, outside, defaults_of(inner), body, value, has_effect)
 
     def results(self, body: list[ast.stmt]) -> tuple[list[str], ast.expr | None]:
-        """Returns names for what a helper returns in several places, and its value by them."""
+        """Returns names for the results of a helper with several returns, and its value by them."""
         value = next((each.value for each in _returns(body) if each.value), None)
         if value is None:
             return [], None

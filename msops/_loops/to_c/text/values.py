@@ -443,8 +443,8 @@ class Values:
         """Returns whether an index has to be guarded."""
         if is_within(self._range(access.indices[axis]), (0, size - 1)):
             return False
-        place = (access.buffer, access.indices, axis)
-        return self._unproven is None or place in self._unproven
+        index = (access.buffer, access.indices, axis)
+        return self._unproven is None or index in self._unproven
 
     def check(self, access: Load | Store, axis: int) -> int:
         """Returns the error code of an index that is out of range."""

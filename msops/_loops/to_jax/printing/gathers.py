@@ -7,7 +7,7 @@ from jax import lax
 from msops._loops.ir.nodes import Load
 from msops._loops.ir.ranges import range_of
 from msops._loops.to_jax.printing.environment import Environment, ValueOf
-from msops._loops.to_jax.printing.indices import Places, as_index, find_windows, stacked
+from msops._loops.to_jax.printing.indices import IndexTuples, as_index, find_windows, stacked
 from msops._loops.to_jax.printing.values import Array, Value
 
 
@@ -19,22 +19,22 @@ def gather(array: Array, expr: Load, env: Environment, value_of: ValueOf) -> Val
     values = [as_index(value_of(expr.indices[p]), array.shape[p], env) for p in indexed]
     batch = env.ordered({axis for value in values for axis in value.axes})
     columns = [env.spread(value, batch) for value in values]
-    places = Places(stacked(columns), batch, indexed, windows)
+    tuples = IndexTuples(stacked(columns), batch, indexed, windows)
     modes = lax.GatherScatterMode
     mode = modes.PROMISE_IN_BOUNDS if _is_inside(expr, array, indexed, env) else modes.CLIP
-    return Value(elements(array, places, mode), (*batch, *windows.values()))
+    return Value(elements(array, tuples, mode), (*batch, *windows.values()))
 
 
-def elements(array: Array, places: Places, mode: lax.GatherScatterMode) -> Array:
-    """Returns the elements at places: dimensions of the batch, then those of windows."""
-    first = len(places.batch)
+def elements(array: Array, tuples: IndexTuples, mode: lax.GatherScatterMode) -> Array:
+    """Returns the elements at index tuples: dimensions of the batch, then those of windows."""
+    first = len(tuples.batch)
     numbers = lax.GatherDimensionNumbers(
-        offset_dims=tuple(range(first, first + len(places.windows))),
-        collapsed_slice_dims=places.indexed,
-        start_index_map=places.indexed,
+        offset_dims=tuple(range(first, first + len(tuples.windows))),
+        collapsed_slice_dims=tuples.indexed,
+        start_index_map=tuples.indexed,
     )
-    sizes = tuple(size if p in places.windows else 1 for p, size in enumerate(array.shape))
-    return lax.gather(array, places.indices, numbers, sizes, mode=mode)
+    sizes = tuple(size if p in tuples.windows else 1 for p, size in enumerate(array.shape))
+    return lax.gather(array, tuples.indices, numbers, sizes, mode=mode)
 
 
 def _cut(array: Array, windows: dict[int, str], expr: Load, env: Environment) -> Array:

@@ -41,7 +41,7 @@ def scalar_sum(
 
 
 @dataclass(frozen=True)
-class Places:
+class IndexTuples:
     """Index tuples for a gather or a scatter.
 
     Attributes:

@@ -17,7 +17,7 @@ from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
 from msops._loops.to_jax.printing.gathers import elements
-from msops._loops.to_jax.printing.indices import Places, as_index, find_windows, stacked
+from msops._loops.to_jax.printing.indices import IndexTuples, as_index, find_windows, stacked
 from msops._loops.to_jax.printing.values import Array, Value
 
 _MODES = lax.GatherScatterMode
@@ -45,20 +45,20 @@ def scatter(
     """
     if not target.indices:
         # A scalar has no dimension to index.
-        places, updates = _places((1,), target, value, env)
-        return lax.reshape(_scatter(lax.reshape(buffer, (1,)), places, updates, op), ())
-    places, updates = _places(buffer.shape, target, value, env)
+        tuples, updates = _index_tuples((1,), target, value, env)
+        return lax.reshape(_scatter(lax.reshape(buffer, (1,)), tuples, updates, op), ())
+    tuples, updates = _index_tuples(buffer.shape, target, value, env)
     if op is not None and once:
         # JAX has scatters for few operations, and derivatives for fewer.
-        old = _cut_elements(buffer, places, updates)
+        old = _cut_elements(buffer, tuples, updates)
         updates = operations.binary(op, str(buffer.dtype))(old, updates)
         op = None
-    return _scatter(buffer, places, updates, op)
+    return _scatter(buffer, tuples, updates, op)
 
 
-def _places(
+def _index_tuples(
     shape: tuple[int, ...], target: Store, value: Value, env: Environment
-) -> tuple[Places, Array]:
+) -> tuple[IndexTuples, Array]:
     """Returns where the iterations store, and what."""
     indices = target.indices or (integer(0),)
     mask = env.mask
@@ -82,29 +82,29 @@ def _places(
         columns[0] = lax.select(where, first, beyond)
     updates = env.spread(value, (*batch, *windows.values()))
     updates = lax.full((), np.asarray(updates)) if isinstance(updates, np.generic) else updates
-    return Places(stacked(columns), batch, indexed, windows), updates
+    return IndexTuples(stacked(columns), batch, indexed, windows), updates
 
 
-def _scatter(buffer: Array, places: Places, updates: Array, op: str | None) -> Array:
+def _scatter(buffer: Array, tuples: IndexTuples, updates: Array, op: str | None) -> Array:
     if op in ("land", "lor"):
         wide, new = (lax.convert_element_type(x, np.int32) for x in (buffer, updates))
-        result = _plain("min" if op == "land" else "max", wide, places, new)
+        result = _plain("min" if op == "land" else "max", wide, tuples, new)
         return lax.convert_element_type(result, np.bool_)
     if op in ("min", "max") and np.dtype(buffer.dtype).kind not in "iub":
-        return _extreme(op, places)(buffer, updates, places.indices)
-    return _plain(op, buffer, places, updates)
+        return _extreme(op, tuples)(buffer, updates, tuples.indices)
+    return _plain(op, buffer, tuples, updates)
 
 
-def _plain(op: str | None, buffer: Array, places: Places, updates: Array) -> Array:
-    first = len(places.batch)
+def _plain(op: str | None, buffer: Array, tuples: IndexTuples, updates: Array) -> Array:
+    first = len(tuples.batch)
     numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=tuple(range(first, first + len(places.windows))),
-        inserted_window_dims=places.indexed,
-        scatter_dims_to_operand_dims=places.indexed,
+        update_window_dims=tuple(range(first, first + len(tuples.windows))),
+        inserted_window_dims=tuples.indexed,
+        scatter_dims_to_operand_dims=tuples.indexed,
     )
     return _SCATTERS[op](
         buffer,
-        places.indices,
+        tuples.indices,
         updates,
         numbers,
         mode=_MODES.FILL_OR_DROP,
@@ -121,7 +121,7 @@ _SCATTERS: dict[str | None, Callable[..., Array]] = {
 }
 
 
-def _extreme(op: str, places: Places) -> Callable[[Array, Array, Array], Array]:
+def _extreme(op: str, tuples: IndexTuples) -> Callable[[Array, Array, Array], Array]:
     """Returns a scatter of minima or maxima.
 
     Its derivative is that of the elements which equal the result, their mean where several do, as
@@ -130,13 +130,13 @@ def _extreme(op: str, places: Places) -> Callable[[Array, Array, Array], Array]:
 
     @jax.custom_jvp
     def run(buffer: Array, updates: Array, indices: Array) -> Array:
-        return _plain(op, buffer, dataclasses.replace(places, indices=indices), updates)
+        return _plain(op, buffer, dataclasses.replace(tuples, indices=indices), updates)
 
     @run.defjvp
     def run_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
         buffer, updates, indices = primals
         result = run(buffer, updates, indices)
-        here = dataclasses.replace(places, indices=indices)
+        here = dataclasses.replace(tuples, indices=indices)
         found = _cut_elements(result, here, updates)
         kept, taken = (
             lax.convert_element_type(lax.eq(*pair), result.dtype)
@@ -150,8 +150,8 @@ def _extreme(op: str, places: Places) -> Callable[[Array, Array, Array], Array]:
     return run
 
 
-def _cut_elements(buffer: Array, places: Places, updates: Array) -> Array:
-    """Returns the elements at places; anything for those that are dropped."""
-    sizes = dict(zip(places.windows, updates.shape[len(places.batch) :], strict=True))
+def _cut_elements(buffer: Array, tuples: IndexTuples, updates: Array) -> Array:
+    """Returns the elements at index tuples; anything for those that are dropped."""
+    sizes = dict(zip(tuples.windows, updates.shape[len(tuples.batch) :], strict=True))
     ends = [sizes.get(p, size) for p, size in enumerate(buffer.shape)]
-    return elements(lax.slice(buffer, [0] * buffer.ndim, ends), places, _MODES.CLIP)
+    return elements(lax.slice(buffer, [0] * buffer.ndim, ends), tuples, _MODES.CLIP)

@@ -39,11 +39,11 @@ def _lines(steps: Sequence[Step], depth: int) -> Iterable[str]:
         match step:
             case Loop(loop=loop, axis=axis, body=body):
                 trips = "a number of" if axis is None else str(axis.extent)
-                where = _place(f"loop {loop.var}", loop.location)
+                where = _with_line(f"loop {loop.var}", loop.location)
                 yield f"{indent}not raised well: {where} is order-bound, {trips} steps one by one"
                 yield from _lines(body, depth + 1)
             case Branch(branch=branch, then=then, otherwise=otherwise):
-                yield f"{indent}{_place('condition', branch.location)}: one branch is run"
+                yield f"{indent}{_with_line('condition', branch.location)}: one branch is run"
                 yield from _lines((*then, *otherwise), depth + 1)
             case Clear(buffer=buffer):
                 yield f"{indent}buffer {buffer}: set to 0"
@@ -51,7 +51,7 @@ def _lines(steps: Sequence[Step], depth: int) -> Iterable[str]:
                 yield f"{indent}{_heading(step.nest)}: {_operation(step)}{_masked(step.nest)}"
 
 
-def _place(what: str, location: Location | None) -> str:
+def _with_line(what: str, location: Location | None) -> str:
     return f"{what} (line {location.line})" if location else what
 
 
@@ -60,7 +60,7 @@ def _heading(nest: Nest) -> str:
     loops = (
         f"loop{'s' * (len(nest.axes) > 1)} {names}" if names else f"store to {nest.store.buffer}"
     )
-    return _place(loops, nest.store.location)
+    return _with_line(loops, nest.store.location)
 
 
 def _operation(step: VectorStep) -> str:

@@ -177,11 +177,11 @@ def _steps_through_arrays(loop: For) -> bool:
     nests = [parts for parts in _nests(loop.body) if _is_large(parts)]
     stored = {parts.store.buffer: _relative(parts.store.indices, parts) for parts in nests}
     return any(
-        read is not None and place is not None and read != place
+        read is not None and written is not None and read != written
         for parts in nests
         for load in loads(parts.store.value)
         if load.buffer in stored
-        for read, place in zip(_relative(load.indices, parts), stored[load.buffer], strict=True)
+        for read, written in zip(_relative(load.indices, parts), stored[load.buffer], strict=True)
     )
 
 

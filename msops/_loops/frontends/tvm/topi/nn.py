@@ -319,11 +319,11 @@ def pool(
     borders = [int(width) for width in padding]
     before, after = [0] * tensor.ndim, [0] * tensor.ndim
     shape = [int(extent) for extent in tensor.shape]
-    for place, axis in enumerate(axes):
-        before[axis], after[axis] = borders[place], borders[place + 2]
-        after[axis] += steps[place] - 1 if ceil_mode else 0
-        room = shape[axis] + before[axis] + after[axis] - sizes[place]
-        shape[axis] = room // steps[place] + 1
+    for n, axis in enumerate(axes):
+        before[axis], after[axis] = borders[n], borders[n + 2]
+        after[axis] += steps[n] - 1 if ceil_mode else 0
+        room = shape[axis] + before[axis] + after[axis] - sizes[n]
+        shape[axis] = room // steps[n] + 1
     is_max = pool_type == "max"
     start = lowest(tensor.dtype) if is_max else const(0, tensor.dtype)
     window = [reduce_axis((0, size), f"k{size}") for size in sizes]
@@ -331,24 +331,24 @@ def pool(
 
     def reduced(*at: ScalarExpr) -> Any:
         where = list(at)
-        for place, axis in enumerate(axes):
-            where[axis] = binary("add", binary("mul", at[axis], steps[place]), window[place])
+        for n, axis in enumerate(axes):
+            where[axis] = binary("add", binary("mul", at[axis], steps[n]), window[n])
         return (max_of if is_max else sum_of)(padded(*where), tuple(window))
 
     pooled = compute(shape, reduced, name=f"pool_{pool_type}")
     if is_max:
         return pooled
 
-    def counted(place: int, index: ScalarExpr) -> ScalarExpr:
+    def counted(n: int, index: ScalarExpr) -> ScalarExpr:
         """Returns how many elements of one axis a window has."""
         if count_include_pad:
-            return const(sizes[place])
-        first = binary("sub", binary("mul", index, steps[place]), borders[place])
-        last = binary("min", binary("add", first, sizes[place]), int(tensor.shape[axes[place]]))
+            return const(sizes[n])
+        first = binary("sub", binary("mul", index, steps[n]), borders[n])
+        last = binary("min", binary("add", first, sizes[n]), int(tensor.shape[axes[n]]))
         return binary("sub", last, binary("max", first, 0))
 
     def mean(*at: ScalarExpr) -> ScalarExpr:
-        count = binary("mul", *(counted(place, at[axis]) for place, axis in enumerate(axes)))
+        count = binary("mul", *(counted(n, at[axis]) for n, axis in enumerate(axes)))
         return true_divide(pooled(*at), cast(binary("max", count, 1), tensor.dtype))
 
     return compute(shape, mean, name="pool_mean")
