@@ -254,8 +254,40 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "kernel cannot infer": (
         lambda: Custom(f"{FLOAT_OPS}:Fails")(X),
         errors.InferenceValueError,
-        "Custom 'Fails': out_shape is None, and float_ops.cc has no FailsInferShape.\n"
-        'Pass out_shape, or define extern "C" FailsInferShape in the library.',
+        "Custom 'Fails': neither out nor out_shape is given, and float_ops.cc has no "
+        "FailsInferShape.\n"
+        "Pass out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), or out_shape=lambda x: x; or "
+        'define extern "C" FailsInferShape in the library.',
+    ),
+    "called without arguments": (
+        lambda: Custom(lambda x: x, lambda x: x, first)(),
+        errors.ArgumentTypeError,
+        "Custom '<lambda>': it is called without arguments, and its out_shape function takes (x).\n"
+        "Pass an array for each input of the kernel.",
+    ),
+    "a C++ function called without arguments": (
+        lambda: msops.cpp(f"{FLOAT_OPS}:Multiply", out=lambda x: x)(),
+        errors.ArgumentTypeError,
+        "Custom 'Multiply': it is called without arguments, and its out function takes (x).\n"
+        "Pass an array for each input of the kernel.",
+    ),
+    "an option by JAX's name": (
+        lambda: msops.cpp(f"{FLOAT_OPS}:Multiply", vmap_method="sequential"),
+        errors.ArgumentTypeError,
+        "Custom 'Multiply': it has no option 'vmap_method'.\n"
+        "Write vmap= for JAX's vmap_method=: see help(msops.Custom).",
+    ),
+    "a misspelt option": (
+        lambda: Custom(np.sin, first, first, in_place={0: 0}),
+        errors.ArgumentTypeError,
+        "Custom 'sin': it has no option 'in_place'.\nDid you mean inplace=?",
+    ),
+    "an attribute as an option": (
+        lambda: msops.pyfunc(np.sin, out=first, alpha=0.5),
+        errors.ArgumentTypeError,
+        "Custom 'sin': it has no option 'alpha'.\n"
+        "help(msops.Custom) lists the options. An attribute of the kernel is declared by "
+        "attrs={'alpha': value}, and passed when the op is called.",
     ),
     "too many inputs": (
         lambda: guarded()(X, X, X),
@@ -504,7 +536,10 @@ def test_error_says_who_expected_got_and_what_to_do(name: str) -> None:
     assert isinstance(caught.value, errors.MsopsError)
 
 
-PARAMETERS = "Parameters are the tensors, then the attributes by their names in the op info."
+PARAMETERS = (
+    "Pass an array for each tensor, in order; the parameters after them are attributes, by "
+    "their names in the op info."
+)
 CALLS = {
     "too few tensors": (
         multiply,

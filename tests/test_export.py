@@ -352,7 +352,7 @@ def test_programs_run_where_their_libraries_are(programs: Path) -> None:
     name = r"Library float_ops\.cc \(([0-9a-f]{12})\)"
     assert re.search(
         name + r": expected to find it by its hash, but no library here has it:\n"
-        r"  hash \1[0-9a-f]{52}\n(?s:.*)put the library into a folder named by MSOPS_LIBRARY_PATH "
+        r"  hash \1[0-9a-f]{52}\n(?s:.*)set MSOPS_LIBRARY_PATH to that folder, "
         r"and call msops\.register_ffi_targets\(\)\.",
         report["tampered"],
     ), report["tampered"]

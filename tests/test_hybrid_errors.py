@@ -197,19 +197,22 @@ def test_a_kernel_is_a_def(func: Any, got: str) -> None:
             (vector(),),
             {},
             "the kernel has the parameters (a, n); it is called with 1 tensor",
-            "Parameters are the tensors, then the attributes by their names in the op info.",
+            "Pass an array for each tensor, in order; the parameters after them are attributes, by "
+            "their names in the op info.",
         ),
         (
             (vector(), vector(), vector()),
             {},
             "the kernel has the parameters (a, n); it is called with 3 tensors",
-            "Parameters are the tensors, then the attributes by their names in the op info.",
+            "Pass an array for each tensor, in order; the parameters after them are attributes, by "
+            "their names in the op info.",
         ),
         (
             (vector(),),
             {"m": 1},
             "the kernel has the parameters (a, n); it is called with 1 tensor and the attributes m",
-            "Parameters are the tensors, then the attributes by their names in the op info.",
+            "Pass an array for each tensor, in order; the parameters after them are attributes, by "
+            "their names in the op info.",
         ),
         (
             (vector(),),

@@ -665,6 +665,12 @@ def test_wrong_rules_are_refused() -> None:
         make().def_vjp(lambda x: x, None)
     with pytest.raises(ArgumentTypeError, match="a function for rule"):
         make().def_jvp(3)
+    for bwd, shown in (
+        (lambda x, out, dout: (dout,), r"\(x, out, dout\)"),
+        (lambda g: g, r"\(g\)"),
+    ):
+        with pytest.raises(ArgumentTypeError, match=rf"expected bwd\(residuals, dout\).*{shown}"):
+            make().def_vjp(lambda x: (x, x), bwd)
     op = make()
     op.def_vjp(lambda x: op(x), lambda x, dout: (dout,))
     with pytest.raises(GradientTypeError, match=r"expected \(out, residuals\)"):

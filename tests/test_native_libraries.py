@@ -20,6 +20,8 @@ from native_harness import (
     run,
 )
 
+import msops
+
 SOURCE = (
     PREAMBLE
     + """
@@ -46,13 +48,39 @@ def test_unknown_hash_is_an_error_that_names_where_it_looked(tmp_path):
     text = failure(Call(unknown, "Value", (SCALAR,)), np.float32(0))
     assert "Library libfar.so (0123456789ab): expected to find it by its hash" in text
     assert unknown.hash in text
-    for place in ("that this process built or loaded", "MSOPS_LIBRARY_PATH"):
-        assert place in text
-    assert "call msops.register_ffi_targets()" in text
+    assert "looked among the libraries that this process built or loaded" in text
+    assert "set MSOPS_LIBRARY_PATH to that folder, and call msops.register_ffi_targets()" in text
     with pytest.raises(RuntimeError, match="expected to find it by its hash"):
         native.open_library(unknown.hash)
     with pytest.raises(RuntimeError, match="expected to find it by its hash"):
         native.infer_type(unknown.hash, "Value", [], {}, False)
+
+
+def test_an_unknown_hash_lists_the_folders_searched_and_the_files_refused(tmp_path, monkeypatch):
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+    compile_library(inside, SOURCE.replace("VALUE", "61"), "inside")
+    refused = compile_library(outside, SOURCE.replace("VALUE", "62"), "outside")
+    monkeypatch.setenv("MSOPS_LIBRARY_PATH", f"{inside}:{outside}:{tmp_path / 'none'}")
+    monkeypatch.setenv("MS_CUSTOM_AOT_WHITE_LIST", str(inside))
+    msops.register_ffi_targets()
+    with pytest.raises(RuntimeError, match="expected to find it by its hash") as caught:
+        native.open_library("ab" * 32)
+    lines = str(caught.value).splitlines()
+    for folder, found in (
+        (inside, "it holds 1 *.so and 0 *.cubin"),
+        (outside, "it holds 1 *.so and 0 *.cubin"),
+        (tmp_path / "none", "no such folder"),
+    ):
+        assert f"  looked in {folder}: {found}" in lines
+    (line,) = (line for line in lines if "refused" in line)
+    assert line.startswith(f"  refused {refused}: ")
+    assert "MS_CUSTOM_AOT_WHITE_LIST" in str(caught.value)
+    monkeypatch.delenv("MSOPS_LIBRARY_PATH")
+    msops.register_ffi_targets()
+    with pytest.raises(RuntimeError, match="MSOPS_LIBRARY_PATH is not set, or empty"):
+        native.open_library("ab" * 32)
 
 
 def test_libraries_with_equal_symbols_do_not_meet(tmp_path):

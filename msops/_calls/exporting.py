@@ -89,10 +89,14 @@ def register_ffi_targets(platform: str = "cpu", modules: Iterable[str | ModuleTy
         )
     allow_modules(modules)
     serve_functions()
+    searched = []
     for folder in config.library_path():
-        for content, code in _toolchain.index_cubins(folder).items():
+        cubins, libraries = _toolchain.index_cubins(folder), _toolchain.index(folder)
+        found = f"it holds {len(libraries)} *.so and {len(cubins)} *.cubin"
+        searched.append(f"looked in {folder}: {found if folder.is_dir() else 'no such folder'}")
+        for content, code in cubins.items():
             native_module().register_cubin(content, code)
-        for content, path in _toolchain.index(folder).items():
+        for content, path in libraries.items():
             if is_known(content):
                 continue
             # One library that is damaged or not allowed must not keep the others from being found.
@@ -108,4 +112,6 @@ def register_ffi_targets(platform: str = "cpu", modules: Iterable[str | ModuleTy
                 remember_library(other_abi, who)
             except MsopsError as error:
                 warn_once(_log, str(error))
+                searched.append(f"refused {path}: {error}")
+    native_module().note_search(searched or ["MSOPS_LIBRARY_PATH is not set, or empty"])
     return register_targets(platform)

@@ -11,7 +11,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Never
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,7 @@ from msops._custom.options import (
     choose_func_type,
     name_of,
     read_options,
+    refuse_unknown,
 )
 from msops._custom.parameters import (
     input_names,
@@ -46,6 +47,7 @@ from msops._op.sorting import freeze_attribute, sort_arguments
 from msops._op_info import OpInfo, call_attribute_names, format_rows, read_reg_info
 from msops._primitive.forward_mode import tangent_rule
 from msops._primitive.programs import Programs, share_programs
+from msops._primitive.reverse_mode import check_bwd
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -224,6 +226,7 @@ class Custom(Generic[P]):
         cxx11_abi: bool | None = None,
         compile_attrs: Mapping[str, Any] | None = None,
         build: Build | None = None,
+        **unknown: Never,
     ):
         self.name = self.__name__ = name_of(func)
         self._who = f"Custom '{self.name}'"
@@ -235,6 +238,7 @@ class Custom(Generic[P]):
                     "Call it as it is; the Python function of its kernel is its __wrapped__.",
                 )
             )
+        refuse_unknown(unknown, Custom.__init__.__annotations__, self._who)
         check_rules(bprop, jvp, forward, self._who)
         self.func_type = choose_func_type(func, func_type, self._who)
         self._backend = find_backend(self.func_type)
@@ -480,7 +484,7 @@ class Custom(Generic[P]):
             input without a gradient.
 
         Raises:
-          ArgumentTypeError: one is no function.
+          ArgumentTypeError: one is no function, or bwd takes other than two arguments.
           ArgumentValueError: the op has a rule for reverse mode.
 
         Example:
@@ -494,6 +498,7 @@ class Custom(Generic[P]):
         """
         for name, rule in (("fwd", fwd), ("bwd", bwd)):
             self._check_new_rule("def_vjp", name, rule)
+        check_bwd(bwd, f"{self._who}.def_vjp")
         if self._bprop is not None or self._options.jvp is not None:
             raise self._has_rule("def_vjp")
         self._vjp = fwd, bwd

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,32 @@ def check_rules(bprop: Any, jvp: Any, forward: Any, who: str) -> None:
                 "is a rule for both.",
             )
         )
+
+
+_WORDS_OF_JAX = {
+    "vmap_method": "vmap",
+    "result_shape_dtypes": "out",
+    "has_side_effect": "stateful",
+    "input_output_aliases": "inplace",
+    "static_argnames": "attrs",
+}
+"""Options of `jax.ffi.ffi_call`, `jax.pure_callback` and `jax.jit`, by their names here."""
+
+
+def refuse_unknown(unknown: Iterable[str], known: Iterable[str], who: str) -> None:
+    """Raises the error for a keyword that `Custom` does not take, with the one that was meant."""
+    for name in unknown:
+        near = difflib.get_close_matches(name, known, 1)
+        if name in _WORDS_OF_JAX:
+            remedy = f"Write {_WORDS_OF_JAX[name]}= for JAX's {name}=: see help(msops.Custom)."
+        elif near:
+            remedy = f"Did you mean {near[0]}=?"
+        else:
+            remedy = (
+                "help(msops.Custom) lists the options. An attribute of the kernel is declared by "
+                f"attrs={{{name!r}: value}}, and passed when the op is called."
+            )
+        raise ArgumentTypeError(explain(who, f"it has no option {name!r}", remedy))
 
 
 _OF_SOME = (

@@ -168,6 +168,15 @@ def ask(function: Callable[..., Any], name: str, flat: Sequence[Any], call: Call
     """
     inputs = call.group(flat)
     fitting = fit_arguments(function, call, inputs)
+    if fitting is None and not inputs and not call.given:
+        raise ArgumentTypeError(
+            explain(
+                who,
+                "it is called without arguments, and its "
+                f"{name} function takes {inspect.signature(function)}",
+                "Pass an array for each input of the kernel.",
+            )
+        )
     if fitting is None:
         raise ArgumentTypeError(
             explain(

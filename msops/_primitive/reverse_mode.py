@@ -23,7 +23,7 @@ from msops import _jax_seam as seam
 from msops._face.tensor import unwrap, wrap
 from msops._op.call import Call, fit_arguments
 from msops._op.outputs import Outputs
-from msops.errors import GradientTypeError, GradientValueError, explain
+from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError, explain
 
 
 def attach_bprop(
@@ -113,6 +113,29 @@ def attach_vjp(
     seam.explain_forward_mode(flat_bwd, functools.partial(refuse_forward_mode, who))
     differentiable.defvjp(flat_fwd, flat_bwd)
     return differentiable
+
+
+def check_bwd(bwd: Callable[..., Any], who: str) -> None:
+    """Checks that the author's bwd takes the residuals and dout.
+
+    Raises:
+      ArgumentTypeError: it takes other than two arguments.
+    """
+    try:
+        signature = inspect.signature(bwd)
+    except (TypeError, ValueError):  # builtins without a signature
+        return
+    try:
+        signature.bind((), None)
+    except TypeError:
+        raise ArgumentTypeError(
+            explain(
+                who,
+                f"expected bwd(residuals, dout), a function of two arguments; got {signature}",
+                "Have fwd return what bwd needs of the inputs as residuals: return out, (x, y) in "
+                "fwd, then x, y = residuals in bwd.",
+            )
+        ) from None
 
 
 def _run_fwd(
@@ -289,7 +312,9 @@ def _check_gradients(
     return tuple(cotangents)
 
 
-def _check_tree(gradient: Any, tree: PyTreeDef, value: Any, what: str, rule_name: str) -> Iterator[Any]:
+def _check_tree(
+    gradient: Any, tree: PyTreeDef, value: Any, what: str, rule_name: str
+) -> Iterator[Any]:
     """Yields the cotangents of the leaves of an input."""
     leaves = tree.flatten_up_to(value)
     if gradient is None:

@@ -17,14 +17,12 @@ class Entry:
     """A library in the cache.
 
     Attributes:
-      name: its file's name: that of the source, with .so.
-      hash: SHA-256 of its content, in hexadecimal.
+      path: of its file, which has the source's name, in a folder named by its content's SHA-256.
       size_bytes: its size.
       built_s: when it was written, in seconds since 1970.
     """
 
-    name: str
-    hash: str
+    path: Path
     size_bytes: int
     built_s: float
 
@@ -33,8 +31,8 @@ def list_entries(root: Path) -> list[Entry]:
     """Returns the libraries in a cache folder, the latest first."""
     found = []
     for path, status in _files(root / "objects"):
-        found.append(Entry(path.name, path.parent.name, status.st_size, status.st_mtime))
-    return sorted(found, key=lambda entry: (-entry.built_s, entry.name, entry.hash))
+        found.append(Entry(path, status.st_size, status.st_mtime))
+    return sorted(found, key=lambda entry: (-entry.built_s, entry.path.name, entry.path))
 
 
 def measure(root: Path) -> int:

@@ -12,10 +12,10 @@ _UNITS = ("KiB", "MiB", "GiB")
 
 
 def list_libraries() -> str:
-    """Returns a line per library: when it was built, size, name and hash."""
+    """Returns a line per library: when it was built, size and path."""
     lines = [
         f"{time.strftime('%Y-%m-%d %H:%M', time.localtime(entry.built_s))}  "
-        f"{show_size(entry.size_bytes):>10}  {entry.hash[:12]}  {entry.name}"
+        f"{show_size(entry.size_bytes):>10}  {entry.path}"
         for entry in contents.list_entries(config.cache_dir())
     ]
     return "\n".join(lines) or f"{config.cache_dir()} holds no library"

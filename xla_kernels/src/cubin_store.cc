@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "library_store.h"
 #include "message.h"
 
 namespace msops {
@@ -55,11 +56,9 @@ Cubin& CubinStore::Find(const std::string& hash, const std::string& who) {
   if (found != cubins_.end()) return *found->second;
   throw std::runtime_error(
       Explain(who, "expected to find its CUDA code by hash, but no cubin here has it",
-              {"hash " + hash, "looked among the kernels that this process compiled",
-               "looked in the folders of MSOPS_LIBRARY_PATH, as msops.register_ffi_targets() "
-               "last found them"},
-              "The program was lowered elsewhere. Put the .cubin files of the msops cache there "
-              "into a folder named by MSOPS_LIBRARY_PATH and call "
+              LibraryStore::Get().DescribeSearch(hash, "kernels that this process compiled"),
+              "The program was lowered elsewhere. Copy the .cubin files of the msops cache there "
+              "into a folder, set MSOPS_LIBRARY_PATH to that folder, and call "
               "msops.register_ffi_targets(\"cuda\")."));
 }
 

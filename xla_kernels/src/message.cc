@@ -39,7 +39,7 @@ std::string AsUtf8(std::string_view text) {
 }
 
 std::string Explain(std::string_view who, std::string_view problem,
-                    std::initializer_list<std::string> details, std::string_view remedy) {
+                    const std::vector<std::string>& details, std::string_view remedy) {
   std::string text;
   text.append(who).append(": ").append(problem).append(details.size() ? ":\n" : ".\n");
   for (std::string_view detail : details) {

@@ -2,9 +2,9 @@
 #ifndef MSOPS_MESSAGE_H_
 #define MSOPS_MESSAGE_H_
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace msops {
 
@@ -14,7 +14,7 @@ std::string AsUtf8(std::string_view text);
 // Formats "<who>: <problem>", the details indented below it, and what to do. The details are a
 // user's text: what in them is not UTF-8 is replaced, since Python and XLA take nothing else.
 std::string Explain(std::string_view who, std::string_view problem,
-                    std::initializer_list<std::string> details, std::string_view remedy);
+                    const std::vector<std::string>& details, std::string_view remedy);
 
 // Describes the exception being handled, with its type. Call it inside a catch block only.
 std::string DescribeCurrentException();

@@ -70,6 +70,10 @@ void RegisterLibrary(const std::string& hash, const std::string& path, const std
 
 void OpenLibrary(const std::string& hash) { LibraryStore::Get().Open(hash, "library"); }
 
+void NoteSearch(std::vector<std::string> lines) {
+  LibraryStore::Get().NoteSearch(std::move(lines));
+}
+
 void RegisterCubin(const std::string& hash, const py::bytes& content) {
   CubinStore::Get().Register(hash, content);
 }
@@ -109,6 +113,8 @@ PYBIND11_MODULE(_native, module) {
              "Opens a registered library, so that what is wrong with it is said now.");
   module.def("register_cubin", &msops::RegisterCubin, arg("hash"), arg("content"),
              "Makes CUDA code with this content hash known; it is loaded when first used.");
+  module.def("note_search", &msops::NoteSearch, arg("lines"),
+             "Keeps what was found in the folders of MSOPS_LIBRARY_PATH, for messages.");
   module.def("set_function_finder", &msops::SetFinder, arg("find"),
              "Has find(id) asked for the Python functions that programs name; it returns the "
              "function, or None.");

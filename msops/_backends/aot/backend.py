@@ -93,7 +93,8 @@ def _found_again(path: Path, digest: str, text: str | None, symbol: str) -> AotS
             f"Custom '{symbol}'",
             f"it was pickled with the library {path} of SHA-256 {digest[:16]}, and there is no "
             "such file, nor one of this content",
-            "Copy the library to a folder of MSOPS_LIBRARY_PATH.",
+            "Copy the library to a folder, and set MSOPS_LIBRARY_PATH to that folder.",
+            [f"looked in {folder}" for folder in (*config.library_path(), objects)],
         )
     )
 
@@ -175,8 +176,9 @@ class AotBackend(OpaqueBackend):
             raise InferenceValueError(
                 explain(
                     who,
-                    f"out_{half} is None, and {kernel.library.name} has no {name}",
-                    f'Pass out_{half}, or define extern "C" {name} in the library.',
+                    f"neither out nor out_{half} is given, and {kernel.library.name} has no {name}",
+                    "Pass out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), or "
+                    f'out_{half}=lambda x: x; or define extern "C" {name} in the library.',
                 )
             )
         return companions.ask(half, _call_of(kernel, request), request.inputs, infos, who)

@@ -76,7 +76,8 @@ class HybridKernel:
                 definition,
                 f"the kernel has the parameters ({', '.join(parameters)}); it is called with "
                 f"{len(inputs)} tensor{'s' * (len(inputs) != 1)}{attribute_text}",
-                "Parameters are the tensors, then the attributes by their names in the op info.",
+                "Pass an array for each tensor, in order; the parameters after them are "
+                "attributes, by their names in the op info.",
             )
         for name, spec in zip(parameters, inputs, strict=False):
             if not isinstance(spec, Spec):
