@@ -118,6 +118,7 @@ from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.tiling import tile_crossing_loops
+from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
@@ -230,6 +231,7 @@ __all__ = [
     "make_indices_explicit",
     "map_bodies",
     "mark_loops",
+    "mark_vectors",
     "materialise_guards",
     "move_parallel_loops_out",
     "own_expressions",

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from loop_ir import (
     Kernel,
+    c_source,
     carry_elements,
     interpret,
     jam_serial_loops,
     kernel_text,
     mark_loops,
+    mark_vectors,
     move_parallel_loops_out,
     parse_kernel,
     put_rows_in_lanes,
@@ -770,3 +772,76 @@ def test_rows_stay_together(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
     kernel = parse_kernel(text)
     assert separate_rows(kernel) is kernel
+
+
+VECTORS = """kernel vectors(a: float32[40], t: int32[40]) -> (b, s) {
+  buffer b: float32[40]
+  buffer s: float32[4]
+  parallel i in 0 .. 40 {
+    b[i] = a[i]
+  }
+  parallel few in 0 .. 16 {
+    b[few] = a[few]
+  }
+  local sum: float32[] {
+    reduction j in 0 .. 40 {
+      sum[] = sum[] + a[j]
+    }
+    s[0] = sum[]
+  }
+  local most: float32[] {
+    reduction k in 0 .. 40 {
+      most[] = max(most[], a[k])
+    }
+    s[1] = most[]
+  }
+  local count: int32[] {
+    reduction n in 0 .. 40 {
+      count[] = count[] + t[n]
+    }
+    s[2] = float32(count[])
+  }
+  local total: float32[] {
+    reduction h in 0 .. 40 {
+      total[] = total[] + a[h]
+      b[t[h]] = b[t[h]] + 1.0:float32
+    }
+    s[3] = total[]
+  }
+  serial q in 1 .. 40 {
+    b[q] = b[q - 1] * a[q]
+  }
+}"""
+
+
+def test_innermost_loops_are_marked_with_how_c_says_that_they_are_vectors() -> None:
+    text = kernel_text(arranged(mark_vectors, parse_kernel(VECTORS)))
+    # A sum of whole numbers may be reassociated as it is; a histogram beside a total may meet.
+    assert re.findall(r"(\w+) in .* @vector\((\w+)\)", text) == [
+        ("i", "ivdep"),
+        ("few", "simd"),
+        ("j", "simd"),
+        ("k", "lanes"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mark", "pragmas"),
+    [("", []), (" @vector(ivdep)", ["GCC ivdep"]), (" @vector(simd)", ["omp simd"])],
+)
+def test_c_says_of_a_loop_what_its_mark_says(mark: str, pragmas: list[str]) -> None:
+    text = f"""kernel k(a: float32[40]) -> (b) {{
+  buffer b: float32[40]
+  parallel i in 0 .. 40{mark} {{
+    b[i] = a[i]
+  }}
+}}"""
+    assert re.findall("#pragma (.*)", c_source(parse_kernel(text)).text) == pragmas
+
+
+def test_c_of_a_sum_names_what_is_reassociated_where_it_is_marked() -> None:
+    kernel = mark_vectors(parse_kernel(VECTORS))
+    pragma = "#pragma omp simd reduction(+:sum)\n"
+    assert pragma in c_source(kernel).text
+    unmarked = parse_kernel(kernel_text(kernel).replace(" @vector(simd)", ""))
+    assert "omp simd" not in c_source(unmarked).text

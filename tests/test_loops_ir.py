@@ -59,7 +59,7 @@ EXAMPLE = """kernel example(a: float32[4, 8], idx: int64[4]) -> (s, a) {
         }
       }
     }
-    serial empty in 0 .. 0 {
+    parallel empty in 0 .. 0 @threads(16) @vector(ivdep) {
     }
   }
 }"""
@@ -212,6 +212,7 @@ def test_nodes_know_their_place_in_the_text() -> None:
         ("kernel f(a: float[2]) -> (x) {}", 1, 13, "expected a dtype, got 'float'"),
         ("kernel f(a: int8[-2]) -> (x) {}", 1, 18, "expected the size of a dimension, got '-2'"),
         ("kernel f() -> (x) {\n  serial i in 0 .. 2 @no {}\n}", 2, 23, "expected one of serial"),
+        ("kernel f() -> (x) {\n  serial i in 0 .. 2 @vector(no) {}\n}", 2, 30, "expected one of"),
         ("kernel f() -> (x) {\n  x = 1\n}", 2, 3, "expected a statement, got 'x'"),
         ("kernel f() -> (x) {\n  x[] = (1 + 2\n}", 3, 1, "expected ')', got '}'"),
         ("kernel f() -> (x) {\n  x[] = 1 + 2 + 3\n}", 2, 15, "expected a statement, got '+'"),
@@ -367,6 +368,8 @@ FAULTS: dict[str, list[Kernel]] = {
     ],
     "a loop's kind is a known one": [kernel(loop(kind="fast"))],
     "a loop's hint is a known one": [kernel(loop(hint="fast"))],
+    "a loop's vector is a known one": [kernel(loop(vector="fast"))],
+    "a loop in vectors is an innermost one": [kernel(loop(body=(loop("j"),), vector="simd"))],
     "the condition of an if is a bool": [with_condition(ZERO)],
 }  # fmt: skip
 

@@ -54,6 +54,7 @@ from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.unrolling import unroll_short_loops
+from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
 from msops._loops.to_cuda.turning import turn_reductions
@@ -99,6 +100,7 @@ PASSES_TO_C: Passes = (
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
     ("share among threads", share_among_threads),
+    ("mark vectors", mark_vectors),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from."""
 

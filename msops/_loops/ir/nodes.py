@@ -137,6 +137,7 @@ Expr: TypeAlias = Const | Var | Load | Unary | Binary | FunctionCall | Cast | Se
 
 LoopKind: TypeAlias = Literal["serial", "parallel", "reduction"]
 LoopHint: TypeAlias = Literal["", "serial", "parallel", "vectorize", "reduce", "unroll"]
+VectorForm: TypeAlias = Literal["", "ivdep", "simd", "lanes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,9 @@ class For:
       hint: the author's keyword.
       grain: the fewest iterations that are worth a thread; 0: one thread runs the whole loop. A
         loop that has one, and is all of the body of another one, is shared with that as one loop
-        over the pairs of their iterations. The last pass to C sets it.
+        over the pairs of their iterations. A pass to C sets it.
+      vector: how C says that an innermost loop runs in vectors; "": it does not say so. The last
+        pass to C sets it, see `to_c.vectors`.
     """
 
     var: str
@@ -183,6 +186,7 @@ class For:
     hint: LoopHint = ""
     location: Location | None = _location()
     grain: int = 0
+    vector: VectorForm = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@
       }
     }
 
-- A loop starts with its kind; ``@word`` is the author's keyword, ``@threads(16)`` its grain.
+- A loop starts with its kind; ``@word`` is the author's keyword, ``@threads(16)`` its grain,
+  ``@vector(simd)`` the form of one that runs in vectors.
   ``local t: float32[] { ... }`` is `Local`, ``if (c) { ... } else { ... }`` is `If`.
 - Every operation has parentheses, so there are no precedences; `pow`, `min`, `max`,
   `truncdiv`, `truncmod` and functions are written as calls: ``max(a[i], 0.0:float32)``.
@@ -68,16 +69,22 @@ def _lines(stmt: Stmt) -> list[str]:
     match stmt:
         case Store(buffer=buffer, indices=indices, value=value):
             return [f"{buffer}[{_listed(indices)}] = {expr_text(value, outermost=True)}"]
-        case For(var=var, begin=begin, end=end, body=body, kind=kind, hint=hint, grain=grain):
-            mark = (f" @{hint}" if hint else "") + (f" @threads({grain})" if grain else "")
+        case For(var=var, begin=begin, end=end, body=body, kind=kind):
             bounds = f"{expr_text(begin)} .. {expr_text(end)}"
-            return [f"{kind} {var} in {bounds}{mark} {{", *_indented(body), "}"]
+            return [f"{kind} {var} in {bounds}{_marks(stmt)} {{", *_indented(body), "}"]
         case If(condition=condition, then=then, otherwise=otherwise):
             head = f"if ({expr_text(condition, outermost=True)}) {{"
             rest = ["} else {", *_indented(otherwise)] if otherwise else []
             return [head, *_indented(then), *rest, "}"]
         case Local(buffer=buffer, body=body):
             return [f"local {buffer_text(buffer)} {{", *_indented(body), "}"]
+
+
+def _marks(loop: For) -> str:
+    marks: list[str] = [loop.hint] if loop.hint else []
+    marks += [f"threads({loop.grain})"] if loop.grain else []
+    marks += [f"vector({loop.vector})"] if loop.vector else []
+    return "".join(f" @{mark}" for mark in marks)
 
 
 def _indented(body: tuple[Stmt, ...]) -> list[str]:

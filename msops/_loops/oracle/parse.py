@@ -7,7 +7,7 @@ is not asked here (verify.py does), so tests can write kernels that are not.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import get_args
+from typing import Any, get_args
 
 from msops._loops.ir.building import binary
 from msops._loops.ir.functions import FUNCTIONS
@@ -29,6 +29,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+    VectorForm,
 )
 from msops._loops.ir.operators import BINARY, DTYPES, is_float
 from msops._loops.ir.text import UNARY_SIGNS
@@ -36,6 +37,7 @@ from msops._loops.oracle.tokens import Reader, Token, unexpected
 
 _KINDS = get_args(LoopKind)
 _HINTS = get_args(LoopHint)
+_VECTORS = get_args(VectorForm)
 _UNARY = {sign: op for op, sign in UNARY_SIGNS.items()}
 _INFIX = {sign: op for op, (sign, _) in BINARY.items() if not sign.isalpha()}
 _PREFIX = {sign: op for op, (sign, _) in BINARY.items() if sign.isalpha()}
@@ -197,21 +199,25 @@ class _Parser(Reader):
         begin = self._operand()
         self.expect("..")
         end = self._operand()
-        hint, grain = "", 0
+        marks: dict[str, Any] = {}
         while self.accept("@"):
             if self.accept("threads"):
                 self.expect("(")
-                grain = self._natural("the fewest iterations of a thread")
+                marks["grain"] = self._natural("the fewest iterations of a thread")
+                self.expect(")")
+            elif self.accept("vector"):
+                self.expect("(")
+                marks["vector"] = self._one_of(_VECTORS)
                 self.expect(")")
             else:
-                hint = self._hint()
+                marks["hint"] = self._one_of(_HINTS)
         location = self.since(first)
         body = self._block()
-        return For(var, begin, end, body, first.text, hint, grain=grain, location=location)  # type: ignore[arg-type]
+        return For(var, begin, end, body, first.text, **marks, location=location)  # type: ignore[arg-type]
 
-    def _hint(self) -> str:
-        if not self.at(*filter(None, _HINTS)):
-            raise self.expected(f"one of {', '.join(filter(None, _HINTS))}")
+    def _one_of(self, words: tuple[str, ...]) -> str:
+        if not self.at(*filter(None, words)):
+            raise self.expected(f"one of {', '.join(filter(None, words))}")
         return self.take().text
 
     # Expressions.

@@ -31,6 +31,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+    VectorForm,
 )
 from msops._loops.ir.operators import (
     BINARY,
@@ -40,7 +41,7 @@ from msops._loops.ir.operators import (
     Domain,
     result_dtype,
 )
-from msops._loops.ir.walk import Scope
+from msops._loops.ir.walk import Scope, statements
 
 
 class Rule(NamedTuple):
@@ -115,6 +116,10 @@ def _call_dtype(call: FunctionCall) -> str:
     return "bool" if FUNCTIONS[call.function].to_bool else call.args[0].dtype
 
 
+def _may_be_a_vector(loop: For) -> bool:
+    return not loop.vector or not any(isinstance(stmt, For) for stmt in statements(loop.body))
+
+
 RULES: dict[type, tuple[Rule, ...]] = {
     Kernel: (
         Rule("a kernel's name is an identifier", lambda k, s: k.name.isidentifier()),
@@ -175,6 +180,8 @@ RULES: dict[type, tuple[Rule, ...]] = {
         Rule("bounds are int32", lambda t, s: t.begin.dtype == t.end.dtype == INDEX_DTYPE),
         Rule("a loop's kind is a known one", lambda t, s: t.kind in get_args(LoopKind)),
         Rule("a loop's hint is a known one", lambda t, s: t.hint in get_args(LoopHint)),
+        Rule("a loop's vector is a known one", lambda t, s: t.vector in get_args(VectorForm)),
+        Rule("a loop in vectors is an innermost one", lambda t, s: _may_be_a_vector(t)),
     ),
     If: (Rule("the condition of an if is a bool", lambda t, s: t.condition.dtype == "bool"),),
 }  # fmt: skip

@@ -1,24 +1,18 @@
-"""Statements as C: loops for vector units and threads, large locals."""
+"""Statements as C: loops for vector units and threads, as they are marked; large locals."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
-from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.updates import Update, sum_of
 from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import loop_range, range_of
+from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import buffers_of, expressions, own_expressions, statements
-from msops._loops.to_c.reductions import fixed_updates
-from msops._loops.to_c.strides import is_of_its_own
+from msops._loops.ir.walk import expressions, own_expressions, statements
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.threads import Captured, task_call, task_text
+from msops._loops.to_c.vectors import sums_of
 
-_FEW_TRIPS = 8
-# GCC's max-completely-peel-times; it leaves loops under `omp simd` alone.
-_PEELED_TRIPS = 16
 _LANES = 32
 _LARGE_LOCAL_BYTES = 4096
 _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
@@ -36,7 +30,6 @@ class CPrinter(Statements):
         super().__init__(values)
         self.large_locals: list[Buffer] = []
         self.tasks: list[str] = []
-        self._buffers = buffers_of(kernel)
         self._written = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
         # Whether a task is being printed, and the variable of its loop, unless that is a pair.
         self._is_in_task = False
@@ -46,13 +39,10 @@ class CPrinter(Statements):
         """Returns a loop in the best form that its kind allows."""
         if stmt.grain and not self._is_in_task:
             return self._split(stmt)
-        is_innermost = not any(isinstance(inner, For) for inner in statements(stmt.body))
-        if is_innermost and stmt.kind == "parallel":
-            pragma = "omp simd" if self._is_peeled(stmt) else "GCC ivdep"
-            return [f"#pragma {pragma}", *super().loop(stmt)]
-        if is_innermost and stmt.kind == "reduction":
-            return self._reduction(stmt)
-        return super().loop(stmt)
+        if stmt.vector == "lanes":
+            return self._lanes(stmt)
+        pragma = [f"#pragma {self._pragma(stmt)}"] if stmt.vector else []
+        return [*pragma, *super().loop(stmt)]
 
     def loop_head(self, stmt: For) -> str:
         """Returns the line that opens a loop; over the task's iterations for the split one."""
@@ -63,51 +53,22 @@ class CPrinter(Statements):
 
     # Vectors.
 
-    def _is_peeled(self, stmt: For) -> bool:
-        """Returns whether a compiler would write a loop out before it looks for vectors."""
-        begin, end = (range_of(e, self.values.ranges) for e in (stmt.begin, stmt.end))
-        is_fixed = begin[0] == begin[1] and end[0] == end[1]
-        return is_fixed and end[0] - begin[0] <= _PEELED_TRIPS and not self.values.check_bounds
+    def _pragma(self, stmt: For) -> str:
+        """Returns what a compiler reads before a loop that runs in vectors."""
+        if stmt.kind == "parallel":
+            # Iterations whose indices are checked share the code of the first failure.
+            is_simd = stmt.vector == "simd" and not self.values.check_bounds
+            return "omp simd" if is_simd else "GCC ivdep"
+        clauses = [
+            f"reduction({'*' if update.op == 'mul' else '+'}:{self.values.names[name]})"
+            for name, update in sums_of(stmt).items()
+            if is_float(update.target.dtype)
+        ]
+        return " ".join(["omp simd", *clauses])
 
-    # Reductions.
-
-    def _reduction(self, stmt: For) -> list[str]:
-        """Returns a reduction, reassociated for vector registers if its sums are in variables."""
-        updates = fixed_updates(stmt, self.values.ranges, self._buffers)
-        sums = {name: update for (name, _), update in updates.items()}
-        is_short = mean_trips(stmt, self.values.ranges) < _FEW_TRIPS
-        if is_short or not sums.keys() <= self.values.variables or self._meet(stmt, set(sums)):
-            return super().loop(stmt)
-        floats = {name: u.op for name, u in sums.items() if is_float(u.target.dtype)}
-        extremes = [name for name, op in floats.items() if op in ("min", "max")]
-        if len(sums) == len(extremes) == 1:
-            return self._lanes(stmt, sums[extremes[0]])
-        # OpenMP has no sign for a minimum or maximum. Integers need no leave to be reassociated.
-        if not floats or extremes:
-            return super().loop(stmt)
-        clauses = " ".join(
-            f"reduction({'*' if op == 'mul' else '+'}:{self.values.names[name]})"
-            for name, op in floats.items()
-        )
-        return [f"#pragma omp simd {clauses}", *super().loop(stmt)]
-
-    def _meet(self, stmt: For, sums: Collection[str]) -> bool:
-        """Returns whether iterations may update the same element of anything but these sums.
-
-        Iterations of a reduction meet in updates alone, `h[t[j]] = h[t[j]] + 1.0`. The
-        compiler may not take them as independent: it would load for several before it stores.
-        """
-        own = {inner.buffer.name for inner in statements(stmt.body) if isinstance(inner, Local)}
-        updated = {
-            inner.buffer
-            for inner in statements(stmt.body)
-            if isinstance(inner, Store) and sum_of(inner) is not None
-        }
-        others = updated - own - set(sums)
-        return not all(is_of_its_own(name, stmt, self._buffers) for name in others)
-
-    def _lanes(self, stmt: For, update: Update) -> list[str]:
+    def _lanes(self, stmt: For) -> list[str]:
         """Returns a minimum or maximum of floats, one in each of some lanes and then of them."""
+        (update,) = sums_of(stmt).values()
         values, total = self.values, update.target
         var, name = values.names[stmt.var], values.names[total.buffer]
         lane = f"ms_{name}_lane[ms_lane]"

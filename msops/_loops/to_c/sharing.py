@@ -24,7 +24,7 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.to_c import cost
-from msops._loops.to_c.storage import place_buffers
+from msops._loops.to_c.storage import names_on_stack
 
 # Nested parallel loops are shared as one where the outer one gives threads too little choice.
 _FEW_ITERATIONS = 16
@@ -33,11 +33,7 @@ _FEW_ITERATIONS = 16
 def share_among_threads(kernel: Kernel) -> Kernel:
     """Returns the kernel with the grain of each loop that threads share."""
     costs = cost.NativeCosts(kernel)
-
-    @functools.cache
-    def on_stack() -> set[str]:
-        placements = place_buffers(kernel, ()).placements
-        return {placement.buffer.name for placement in placements if placement.position is None}
+    on_stack = functools.cache(lambda: names_on_stack(kernel))
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         seconds = costs.iteration(loop, scope.ranges)

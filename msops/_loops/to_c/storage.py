@@ -95,6 +95,12 @@ def place_buffers(
     return Storage(tuple(placements), tuple(workspaces), tuple(repeats))
 
 
+def names_on_stack(kernel: Kernel) -> frozenset[str]:
+    """Returns the names of the parameters and buffers of a kernel that are on the stack of C."""
+    placements = place_buffers(kernel, ()).placements
+    return frozenset(p.buffer.name for p in placements if p.position is None)
+
+
 def _small(buffers: Iterable[Buffer], left: int) -> set[str]:
     """Returns the names of the buffers that go on the stack: the smallest, while they fit."""
     chosen = set()
