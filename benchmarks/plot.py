@@ -67,5 +67,6 @@ def _save(figure, axes, path: Path, title: str) -> None:
     axes.grid(alpha=0.3)
     axes.legend()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    # Twice the width of a page's text, for screens of twice the resolution.
+    figure.savefig(path, dpi=210)
     pyplot.close(figure)

@@ -163,6 +163,14 @@ def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path, benchmark
         assert all(re.fullmatch(r" +[\d,.]+ \([\d,.]+-[\d,.]+\) ", cell) for cell in rows[2][1:])
 
 
+def test_committed_plots_have_twice_the_width_of_a_page() -> None:
+    plots = list((BENCHMARKS / "results").glob("*.png"))
+    assert {path.stem for path in plots} >= {"aot_call", "pyfunc_call"}
+    for path in plots:
+        # Bytes 16 to 20 of a PNG are its width; a page's text is some 730 pixels wide.
+        assert int.from_bytes(path.read_bytes()[16:20], "big") >= 1460, path.name
+
+
 @needs_bench_extras
 def test_creation_runs_before_all_others_and_once(tmp_path):
     # What benchmarks measure takes time, their order none.
