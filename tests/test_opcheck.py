@@ -9,6 +9,7 @@ import itertools
 import mmap
 import os
 import platform
+import re
 import subprocess
 import sys
 import threading
@@ -494,6 +495,48 @@ def test_a_wrong_gradient_is_found(name: str) -> None:
     assert finding.summary == f"it differs from finite differences in {name}"
     assert len(finding.details) == 4
     assert all(line.startswith(f"input 1, {name}[3,5], direction") for line in finding.details)
+
+
+def tolerances_of_the_page() -> dict[str, str]:
+    """Returns the rows of the guide's table, by the first check that they name."""
+    page = (ROOT / "docs" / "tutorial" / "opcheck.md").read_text()
+    table = page.partition("### Tolerances")[2].partition("\n### ")[0]
+    rows = re.findall(r"^\| ([a-z]+)[^|]*\| (.*) \|$", table, re.MULTILINE)
+    return dict(rows)
+
+
+@pytest.mark.parametrize(("precision", "what"), [("float64", "pyfunc"), ("float32", "aot")])
+def test_gradients_agree_within_the_tolerance_that_the_page_gives(
+    precision: str, what: str
+) -> None:
+    row = tolerances_of_the_page()["gradient"]
+    (part,) = re.findall(rf"([\d.e-]+) in {precision}", row)
+    verdicts = []
+    # Of one element: the terms of both are the two derivatives, of about twice the size of one.
+    for share in (1.6, 2.6):
+        factor = 1 + share * float(part)
+        rule = {"bprop": lambda x, y, out, dout, by=factor: (dout * y * by, dout * x)}
+        op = aot("Multiply", **rule) if what == "aot" else Custom(np.multiply, first, first, **rule)
+        finding = check_one(op, "gradient", np.float32([3.0]), np.float32([2.0]))
+        verdicts.append(finding.verdict)
+    assert verdicts == ["passed", "failed"]
+    assert all(re.search(r", within [\d.e-]+$", line) for line in finding.details)
+
+
+def test_batches_agree_within_the_tolerance_that_the_page_gives() -> None:
+    row = tolerances_of_the_page()["vmap"]
+    (units,) = re.findall(r"`(\d+) \* eps", row)
+    eps = float(np.finfo(np.float32).eps)
+    verdicts = []
+    # The only element is the largest too, so that it counts twice.
+    for share in (1.8, 2.2):
+
+        def rule(size: int, batched: Any, x: Any, by: float = 1 + share * int(units) * eps) -> Any:
+            return 2 * x * by, True
+
+        op = Custom(lambda x: 2 * x, first, first, vmap=rule)
+        verdicts.append(check_one(op, "vmap", np.float32([1.5])).verdict)
+    assert verdicts == ["passed", "failed"]
 
 
 def test_a_wrong_rule_of_forward_mode_is_found_beside_a_right_bprop() -> None:

@@ -113,11 +113,12 @@ def _compare(
         size = sum(np.abs(term).sum() for term in terms) / (2 * step)
         for mode, derived in terms_of_mode.items():
             scale = size + np.abs(derived).sum()
+            allowed = _TOLERANCES[precision] * scale
             # Not >: a NaN is a difference.
-            if not abs(derived.sum() - measured) <= _TOLERANCES[precision] * scale:
+            if not abs(derived.sum() - measured) <= allowed:
                 lines.append(
                     f"input {position}, {show(point)}, direction {number}{mode}: "
-                    f"{derived.sum():.6g} instead of {measured:.6g}"
+                    f"{derived.sum():.6g} instead of {measured:.6g}, within {allowed:.2g}"
                 )
     return lines
 
