@@ -10,9 +10,6 @@ from msops._base.missing_names import missing_names
 from msops._base.paths import get_include as get_include
 from msops._base.version import __version__ as __version__
 from msops._custom.custom import Custom as Custom
-from msops._custom.short_forms import cpp as cpp
-from msops._custom.short_forms import kernel as kernel
-from msops._custom.short_forms import pyfunc as pyfunc
 from msops._face.context import GRAPH_MODE as GRAPH_MODE
 from msops._face.context import PYNATIVE_MODE as PYNATIVE_MODE
 from msops._face.context import ParallelMode as ParallelMode
@@ -39,6 +36,9 @@ if TYPE_CHECKING:
     from msops import testing as testing
     from msops._calls.exporting import export_checks as export_checks
     from msops._calls.exporting import register_ffi_targets as register_ffi_targets
+    from msops._custom.short_forms import cpp as cpp
+    from msops._custom.short_forms import kernel as kernel
+    from msops._custom.short_forms import pyfunc as pyfunc
     from msops._face.gradients import grad as grad
     from msops._face.gradients import value_and_grad as value_and_grad
     from msops._face.jit import jit as jit
@@ -59,13 +59,16 @@ def load_ipython_extension(shell: object) -> None:
 # What programs of one kind use, and takes long to import.
 _LATER = {
     "JitConfig": "msops._face.jit_config",
+    "cpp": "msops._custom.short_forms",
     "export_checks": "msops._calls.exporting",
     "extension": "msops.extension",
     "grad": "msops._face.gradients",
     "jit": "msops._face.jit",
+    "kernel": "msops._custom.short_forms",
     "lang": "msops.lang",
     "nn": "msops.nn",
     "ops": "msops.ops",
+    "pyfunc": "msops._custom.short_forms",
     "register_ffi_targets": "msops._calls.exporting",
     "tbe": "msops.tbe",
     "testing": "msops.testing",

@@ -373,6 +373,16 @@ def test_import_leaves_out_what_only_some_ops_need(imports: list[dict]) -> None:
     loaded = set(imports[0]["loaded"])
     assert "msops._custom.custom" in loaded
     assert loaded.isdisjoint({"msops._native", "pybind11", "islpy", "IPython"})
+    assert loaded.isdisjoint(
+        {
+            "msops._custom.explain",
+            "msops._op_info.builders",
+            "msops._primitive.batching",
+            "msops._primitive.forward_mode",
+            "msops._primitive.reverse_mode",
+            "msops.ops",
+        }
+    )
 
 
 def test_import_brings_in_little_besides_msops(imports: list[dict]) -> None:
@@ -381,6 +391,7 @@ def test_import_brings_in_little_besides_msops(imports: list[dict]) -> None:
 
 
 def test_import_takes_little_time_over_jax(imports: list[dict]) -> None:
-    # 100 ms are meant; a slow machine is recognised by the time that jax itself takes.
+    # 70 ms are meant, also where Python keeps no bytecode and compiles every module each time; a
+    # slow machine is recognised by the time that jax itself takes, whose bytecode is installed.
     spent_s = min(run["msops_s"] for run in imports)
-    assert spent_s <= max(0.1, 0.25 * min(run["jax_s"] for run in imports))
+    assert spent_s <= max(0.07, 0.18 * min(run["jax_s"] for run in imports))

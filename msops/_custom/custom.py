@@ -1,6 +1,7 @@
 """`Custom`, the class that makes a user's kernel a JAX operator.
 
-The file is long because of its docstrings: they are the reference that users read.
+The file is long because of its docstrings: they are the reference that users read. What only some
+programs need of an op is imported by the method that needs it, as `import msops` must be quick.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ import jax.numpy as jnp
 from msops import _jax_seam as seam
 from msops._backends import find_backend
 from msops._base.building import Build
-from msops._custom.explain import cost_of_call, explain_call, html_table, lowered_text, stand_in
 from msops._custom.help import OfInstance, help_text
 from msops._custom.options import (
     add_side_effects,
-    check_op_info,
     check_rules,
     choose_func_type,
     name_of,
+    read_op_info,
     read_options,
     refuse_unknown,
 )
@@ -36,7 +36,6 @@ from msops._custom.parameters import (
     read_attributes,
     signature_of_call,
 )
-from msops._custom.pickling import kernel_function, travelling_state
 from msops._face.parameter import note_effect
 from msops._face.tensor import Tensor, read_arguments, wrap
 from msops._op.call import Call
@@ -44,8 +43,7 @@ from msops._op.definition import Definition, Redefining
 from msops._op.identity import ByValue
 from msops._op.inference import read_inference
 from msops._op.sorting import freeze_attribute, sort_arguments
-from msops._op_info import OpInfo, call_attribute_names, format_rows, read_reg_info
-from msops._primitive.forward_mode import tangent_rule
+from msops._op_info import call_attribute_names
 from msops._primitive.programs import Programs, share_programs
 from msops._primitive.reverse_mode import check_bwd
 from msops.errors import (
@@ -270,9 +268,7 @@ class Custom(Generic[P]):
         )
         # A kernel file brings op info of its own.
         holder = self._source if hasattr(self._source, "reg_info") else func
-        infos = read_reg_info(reg_info, holder, self.func_type, self._who, self._backend.imply_type)
-        check_op_info(infos, self._backend, self._who)
-        self._infos: tuple[OpInfo, ...] = tuple(infos[target] for target in sorted(infos))
+        self._infos = read_op_info(reg_info, holder, self._backend, self._who)
         self._signature = self._backend.signature(self._source)
         self._read_attributes(attrs)
         self._options = self._backend.settle(self._source, self._options, self._infos, self._who)
@@ -524,6 +520,8 @@ class Custom(Generic[P]):
         self._check_new_rule("def_jvp", "rule", rule)
         if self._vjp is not None or self._options.jvp is not None or self._options.forward:
             raise self._has_rule("def_jvp")
+        from msops._primitive.forward_mode import tangent_rule
+
         self._options = dataclasses.replace(self._options, jvp=ByValue(tangent_rule(rule)))
         self._forget_programs()
         return rule
@@ -612,6 +610,8 @@ class Custom(Generic[P]):
           >>> print(text.splitlines()[-1].strip())
           loop i (line 4): elementwise
         """
+        from msops._custom.explain import explain_call
+
         return explain_call(self._resolve(), self._find_call(args, kwargs))
 
     def lower_text(self, *args: Any, stage: str = "stablehlo", **kwargs: Any) -> str:
@@ -651,6 +651,8 @@ class Custom(Generic[P]):
           }
           <BLANKLINE>
         """
+        from msops._custom.explain import lowered_text
+
         return lowered_text(self._resolve(), self._find_call(args, kwargs), stage)
 
     def cost_analysis(self, *args: Any, **kwargs: Any) -> dict[str, float]:
@@ -688,6 +690,8 @@ class Custom(Generic[P]):
           >>> op.cost_analysis(jax.ShapeDtypeStruct((1000,), jnp.float32))
           {'bytes accessed': 8000.0, 'flops': 999.0, 'transcendentals': 0.0}
         """
+        from msops._custom.explain import cost_of_call
+
         return cost_of_call(self._resolve(), self._find_call(args, kwargs))
 
     def _find_call(
@@ -695,6 +699,8 @@ class Custom(Generic[P]):
     ) -> tuple[Call, Sequence[Any]] | None:
         if not args and not keywords:
             return None
+        from msops._custom.explain import stand_in
+
         placed, named, count = self._place_keywords(args, keywords)
         values, tensors = read_arguments(placed, self._who)
         with jax.enable_x64(True) if tensors else contextlib.nullcontext():
@@ -717,9 +723,13 @@ class Custom(Generic[P]):
         return copy.copy(self)
 
     def __getstate__(self) -> dict[str, Any]:
+        from msops._custom.pickling import travelling_state
+
         return travelling_state(self.__dict__, self._who)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        from msops._custom.pickling import kernel_function
+
         self.__dict__.update(state)
         self._backend = find_backend(self.func_type)
         self._signature = self._backend.signature(self._source)
@@ -730,10 +740,14 @@ class Custom(Generic[P]):
         self._of_arrays, self._of_tensors = {}, {}
 
     def __repr__(self) -> str:
+        from msops._op_info import format_rows
+
         rows = [f"  {info.target}: {row}" for info in self._infos for row in format_rows(info)]
         return "\n".join([f"Custom('{self.name}', func_type='{self.func_type}')", *rows])
 
     def _repr_html_(self) -> str:
+        from msops._custom.explain import html_table
+
         return html_table(self.name, self.func_type, self._infos)
 
     def _signature_of_call(self) -> inspect.Signature:

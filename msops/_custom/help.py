@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msops._op.request import Options
-from msops._op_info import OpInfo, format_rows
+from msops._op_info import OpInfo
 
 
 class OfInstance:
@@ -42,6 +42,9 @@ def help_text(
     options: Options,
 ) -> str:
     """Returns the docstring of an op."""
+    # Here, as `import msops` must be quick.
+    from msops._op_info import format_rows
+
     parts = [f"{name}{signature or '(*inputs)'}"]
     if docstring:
         parts.append(inspect.cleandoc(docstring))

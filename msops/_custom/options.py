@@ -16,7 +16,6 @@ from msops._op.backend import Backend
 from msops._op.identity import ByValue
 from msops._op.request import Options
 from msops._op_info import OpInfo
-from msops._primitive.batching import read_vmap
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -173,7 +172,7 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
         raise _wrong_option("build", "a msops.Build or None", given["build"], who)
     vmap, jvp = given["vmap"], given["jvp"]
     read = {
-        "vmap": read_vmap(backend.vmap if vmap is None else vmap, who),
+        "vmap": backend.vmap if vmap is None else _read_vmap(vmap, who),
         "jvp": None if jvp is None else ByValue(jvp),
         "inplace": _read_inplace(given["inplace"], who),
         "sharding": _read_rule(given["sharding"], given["batch_dims"], who),
@@ -218,6 +217,13 @@ def add_side_effects(options: Options, prim_attrs: Mapping[str, Any], backend: B
     if has_effect and "stateful" in backend.own_options:
         return dataclasses.replace(options, stateful=True)
     return options
+
+
+def _read_vmap(vmap: Any, who: str) -> str | ByValue:
+    # Here, as `import msops` must be quick.
+    from msops._primitive.batching import read_vmap
+
+    return read_vmap(vmap, who)
 
 
 def _read_rule(sharding: Any, batch_dims: Any, who: str) -> ShardingRule | None:
@@ -275,8 +281,27 @@ def _wrong_option(option: str, expected: str, value: Any, who: str) -> ArgumentT
     )
 
 
-def check_op_info(infos: Mapping[str, OpInfo], backend: Backend, who: str) -> None:
-    """Checks that an op has the op info that its func_type requires."""
+def read_op_info(reg_info: Any, holder: Any, backend: Backend, who: str) -> tuple[OpInfo, ...]:
+    """Returns the op info of an op, one per target.
+
+    Args:
+      reg_info: as `Custom` takes it; None means what `custom_info_register` left on `holder`.
+      holder: the kernel.
+      backend: serves the op's func_type.
+      who: the op, for messages.
+
+    Raises:
+      OpInfoTypeError, OpInfoValueError: it is malformed, or lacks the target that the func_type
+        requires.
+    """
+    if reg_info is None:
+        reg_info = getattr(holder, "reg_info", None)
+    infos: Mapping[str, OpInfo] = {}
+    if reg_info is not None:
+        # Here, as `import msops` must be quick.
+        from msops._op_info import read_reg_info
+
+        infos = read_reg_info(reg_info, backend.func_type, who, backend.imply_type)
     target = backend.guard or "CPU"
     if backend.requires_op_info and target not in infos:
         raise OpInfoValueError(
@@ -288,3 +313,4 @@ def check_op_info(infos: Mapping[str, OpInfo], backend: Backend, who: str) -> No
                 "function with custom_info_register.",
             )
         )
+    return tuple(infos[target] for target in sorted(infos))

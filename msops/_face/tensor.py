@@ -29,7 +29,6 @@ from msops._face.tensor_data import (
 )
 from msops._face.tensor_hooks import HookHandle, hooked
 from msops._face.tensor_operators import attach_operators
-from msops._face.tensor_text import tensor_repr, tensor_str
 from msops._face.tensor_views import view_of
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
@@ -176,9 +175,15 @@ class Tensor:
         return concrete(self.value, "DLPack of a Tensor").__dlpack_device__()
 
     def __str__(self) -> str:
+        # Here, as `import msops` must be quick.
+        from msops._face.tensor_text import tensor_str
+
         return self._text(tensor_str)
 
     def __repr__(self) -> str:
+        # Here, as `import msops` must be quick.
+        from msops._face.tensor_text import tensor_repr
+
         return self._text(lambda array: tensor_repr(array, self.dtype.title))
 
     def _text(self, of: Callable[[np.ndarray], str]) -> str:

@@ -90,7 +90,7 @@ def op_info_register(op_info: str | Mapping[str, Any]) -> Callable[[_F], _F]:
                 )
             )
         name = getattr(func, "__name__", func)
-        read_reg_info(op_info, func, None, f"op_info_register of {name!r}")
+        read_reg_info(op_info, None, f"op_info_register of {name!r}")
         return _with_reg_info(func, (op_info,), "op_info_register")
 
     return decorate

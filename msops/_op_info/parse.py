@@ -38,7 +38,7 @@ _TARGET_OF_IMPLY_TYPE: dict[Any, Target] = {
 
 
 def read_reg_info(
-    reg_info: Any, func: Any, func_type: str | None, who: str, imply_type: str = ""
+    reg_info: Any, func_type: str | None, who: str, imply_type: str = ""
 ) -> dict[str, OpInfo]:
     """Returns the op info of one op, by target.
 
@@ -46,9 +46,7 @@ def read_reg_info(
     first info of a function and target for the whole process and silently ignores any other.
 
     Args:
-      reg_info: a dict, its JSON text, or a (nested) list or tuple of them; None means what
-        `custom_info_register` left on `func`.
-      func: the op's function, or text.
+      reg_info: a dict, its JSON text, or a (nested) list or tuple of them; None means none.
       func_type: such as ``"aot"``, for messages.
       who: the op, for messages, e.g. ``"Custom 'add'"``.
       imply_type: what an info with neither a target nor what implies one has for its imply_type.
@@ -60,8 +58,6 @@ def read_reg_info(
 
     Source: MindSpore 2.7.2, ``mindspore.ops.operations.custom_ops.Custom._register_info``.
     """
-    if reg_info is None:
-        reg_info = getattr(func, "reg_info", None)
     infos: dict[str, OpInfo] = {}
     try:
         read = [read_op_info(item, func_type, who, imply_type) for item in _flatten(reg_info, who)]

@@ -1,4 +1,7 @@
-"""An op as JAX sees it: one primitive and its rules."""
+"""An op as JAX sees it: one primitive and its rules.
+
+A rule imports what it alone needs, as `import msops` must be quick.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,7 @@ from msops._op.inference import infer
 from msops._op.outputs import NO_OUTPUTS, Outputs
 from msops._op.request import Request
 from msops._op.traced import Traced
-from msops._op_info import OpInfo, bind_attributes, match
-from msops._primitive.batching import batch, map_elements
-from msops._primitive.reverse_mode import refuse_differentiation
-from msops._primitive.traced import differentiate
-from msops._primitive.transposition import transpose
+from msops._op_info import OpInfo, bind_attributes
 from msops.errors import BackendError, explain
 
 if TYPE_CHECKING:
@@ -206,6 +205,8 @@ class Operator:
         """
         info = self.info(platform)
         if info is not None:
+            from msops._op_info import match
+
             inputs = call.group(as_dtype(aval.dtype).name for aval in avals)
             match(
                 info,
@@ -270,7 +271,6 @@ def _lower(lowering: seam.Lowering, *values: Any, operator: Operator, call: Call
     # Calls through MindSpore's face may be lowered after their x64 context has ended.
     with call.face():
         if lowering.is_partitioned:
-            # Here, as `import msops` must be quick.
             from msops._sharding import partitioning
 
             if partitioning.is_divisible(operator, request, lowering):
@@ -279,6 +279,7 @@ def _lower(lowering: seam.Lowering, *values: Any, operator: Operator, call: Call
                 callee = partitioning.Callee.of(operator)
                 operands = partitioning.look_at_inputs(callee, repr(operator), lowering, operands)
         if call.mapped:
+            from msops._primitive.batching import map_elements
 
             def program(*flat: Any) -> Sequence[Any]:
                 return map_elements(operator.bind, call, flat)
@@ -288,6 +289,8 @@ def _lower(lowering: seam.Lowering, *values: Any, operator: Operator, call: Call
 
 
 def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call: Call) -> Any:
+    from msops._primitive.batching import batch
+
     options, backend = operator.definition.options, operator.definition.backend
     return batch(
         options.vmap,
@@ -309,8 +312,12 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operator: Operator,
     results = operator.bind(call, primals)
     traced = operator.traced(call, primals)
     if traced is not None:
+        from msops._primitive.traced import differentiate
+
         return results, differentiate(traced, operator, call, primals, tangents, results)
     if any(jnp.issubdtype(result.dtype, jnp.inexact) for result in results):
+        from msops._primitive.reverse_mode import refuse_differentiation
+
         raise refuse_differentiation(operator.who)
     return results, [seam.zero_tangent(jax.typeof(result)) for result in results]
 
@@ -323,4 +330,6 @@ def _transpose(
     operator: Operator,
     call: Call,
 ) -> Sequence[Any]:
+    from msops._primitive.transposition import transpose
+
     return transpose(operator, call, args, linear, cotangents)

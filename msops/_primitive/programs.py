@@ -3,6 +3,9 @@
 Ops of equal definition are one `Programs`, so re-creating an op in a loop or
 re-running a notebook cell compiles nothing. JAX's caches hold what was traced, which holds the
 `Operator`; so an Operator must not hold its programs, or none of them would ever be freed.
+
+Rules of differentiation are imported by the functions that attach them, as `import msops` must be
+quick.
 """
 
 from __future__ import annotations
@@ -24,10 +27,7 @@ from msops._op.backend import TrialNeeded
 from msops._op.call import Call
 from msops._op.definition import Definition
 from msops._op.traced import Function
-from msops._primitive.forward_mode import attach_forward_mode
 from msops._primitive.operator import Operator
-from msops._primitive.reverse_mode import attach_bprop, attach_vjp
-from msops._primitive.traced import compile_tangent
 
 Run = Callable[[Sequence[Any]], Any]
 """A compiled call: it gets a flat list of arrays."""
@@ -47,7 +47,7 @@ class Programs:
         self.function = _kept(functools.partial(_function, operator))
         self.bound = _kept(functools.partial(_compile_bound, operator))
         self.compiled = _kept(self._compiled)
-        self.tangent = _kept(functools.partial(compile_tangent, operator))
+        self.tangent = _kept(self._tangent)
 
     def lower(self, call: Call, inputs: Sequence[jax.ShapeDtypeStruct]) -> jax.stages.Lowered:
         """Returns the program of a call on such inputs, as it is compiled now."""
@@ -56,6 +56,11 @@ class Programs:
     def _compiled(self, call: Call) -> Run:
         """Returns the call compiled; raises `TrialNeeded` where what it becomes is to be tried."""
         return _compile_here(self.operator, self.whole(call, self.operator.has_trials))
+
+    def _tangent(self, call: Call, live: Sequence[int], linear: int) -> Callable[..., Any]:
+        from msops._primitive.traced import compile_tangent
+
+        return compile_tangent(self.operator, call, live, linear)
 
     def whole(self, call: Call, may_need_trial: bool = False) -> Callable[..., Any]:
         """Returns the call as a function of flat arrays, with the op's own result structure."""
@@ -81,7 +86,6 @@ def _function(operator: Operator, call: Call) -> Function:
         meshes = [jax.typeof(value).sharding.mesh for value in flat]
         if not any(AxisType.Explicit in mesh.axis_types for mesh in meshes):
             return function(*flat)
-        # Here, as `import msops` must be quick.
         from msops._sharding.explicit_mesh import call_in_explicit_mesh
 
         return call_in_explicit_mesh(operator, call, function, flat)
@@ -100,13 +104,19 @@ def _differentiable(operator: Operator, call: Call) -> Function:
     forward.__name__ = forward.__qualname__ = operator.definition.name
     definition = operator.definition
     if definition.options.forward or definition.options.jvp is not None:
+        from msops._primitive.forward_mode import attach_forward_mode
+
         return attach_forward_mode(forward, operator, call)
     bprop, vjp = definition.bprop, definition.vjp
     outputs = functools.partial(operator.outputs, call)
     if vjp is not None:
+        from msops._primitive.reverse_mode import attach_vjp
+
         return attach_vjp(forward, vjp[0].function, vjp[1].function, call, outputs, operator.who)
     if bprop is None:
         return forward
+    from msops._primitive.reverse_mode import attach_bprop
+
     return attach_bprop(forward, bprop.function, call, outputs, operator.who)
 
 
