@@ -124,7 +124,7 @@ def test_the_sdist_holds_the_sources_and_no_builds(distributions: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", ["3.11", "3.13"])
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_a_manylinux_wheel_runs_the_readme_in_a_new_environment(
     version: str, tmp_path: Path
 ) -> None:

@@ -93,7 +93,7 @@ FULL = np.linspace(1, 2, 16, dtype=np.float32)
 PLANTED: list[tuple[str, str, np.ndarray, str]] = [
     ("WritesBeyond", "memory bounds", X, "output 0, float32[3,5], which ends at byte 60: at bytes"),
     ("WritesBeyond", "memory bounds", X, "at bytes 60 to 63 (4 changed)"),
-    ("WritesBeyond", "memory bounds", FULL, "leaves its buffers and ends by SIGSEGV"),
+    ("WritesBeyond", "memory bounds", FULL, "leaves its buffers (SIGSEGV)"),
     (
         "WritesBeyond",
         "memory bounds",
@@ -101,7 +101,7 @@ PLANTED: list[tuple[str, str, np.ndarray, str]] = [
         "float32[16], which ends at byte 64: at bytes 64 to 67",
     ),
     ("WritesBefore", "memory bounds", X, "write before output 0, float32[3,5]: at bytes -4 to -1"),
-    ("WritesBefore", "memory bounds", X, "leaves its buffers and ends by SIGSEGV"),
+    ("WritesBefore", "memory bounds", X, "leaves its buffers (SIGSEGV)"),
     ("WritesFarBeyond", "memory bounds", FULL, "which ends at byte 64: at bytes 4160 to 4163"),
     (
         "OverrunsWorkspace",
@@ -110,9 +110,9 @@ PLANTED: list[tuple[str, str, np.ndarray, str]] = [
         "beyond workspace 0, which ends at byte 512",
     ),
     ("CopiesBeyond", "memory bounds", X, "at bytes 60 to 63 (4 changed)"),
-    ("FollowsNull", "memory bounds", X, "kernel FollowsNull crashes and ends by SIGSEGV"),
-    ("DividesByZero", "memory bounds", X, "kernel DividesByZero crashes and ends by SIGFPE"),
-    ("Aborts", "memory bounds", X, "kernel Aborts crashes and ends by SIGILL"),
+    ("FollowsNull", "memory bounds", X, "kernel FollowsNull crashes (SIGSEGV)"),
+    ("DividesByZero", "memory bounds", X, "kernel DividesByZero crashes (SIGFPE)"),
+    ("Aborts", "memory bounds", X, "kernel Aborts crashes (SIGILL)"),
     (
         "SkipsLast",
         "outputs written",
@@ -665,7 +665,7 @@ def in_aicpu(kernel: str) -> Custom:
             "AicpuBeyond",
             "write beyond output 0, float32[16], which ends at byte 64: at bytes 64 to",
         ),
-        ("AicpuNull", "kernel AicpuNull crashes and ends by SIGSEGV"),
+        ("AicpuNull", "kernel AicpuNull crashes (SIGSEGV)"),
     ],
 )
 def test_a_fault_in_an_aicpu_kernel_is_found(kernel: str, said: str) -> None:
@@ -675,9 +675,9 @@ def test_a_fault_in_an_aicpu_kernel_is_found(kernel: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("kernel", "said"),
     [
-        ("AicpuNull", "kernel AicpuNull crashes and ends by SIGSEGV"),
-        ("AicpuAbort", "kernel AicpuAbort crashes and ends by SIGABRT"),
-        ("AicpuExit", "kernel AicpuExit crashes and ends by exited with status 3"),
+        ("AicpuNull", "kernel AicpuNull crashes (SIGSEGV)"),
+        ("AicpuAbort", "kernel AicpuAbort crashes (SIGABRT)"),
+        ("AicpuExit", "kernel AicpuExit crashes (exited with status 3)"),
         ("AicpuEndless", "AicpuEndless(float32[16]) -> float32[16]"),
     ],
 )

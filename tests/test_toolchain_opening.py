@@ -60,9 +60,9 @@ def run_for_a_second(run: Any, *args: Any, timeout: float | None = None, **optio
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ('throw "text"', "ends the process"),
-        ("__builtin_trap()", "ends the process"),
-        ("_exit(0)", "ends the process"),
+        ('throw "text"', "terminates the process"),
+        ("__builtin_trap()", "terminates the process"),
+        ("_exit(0)", "terminates the process"),
         ("pause()", "does not end within 60 s"),
     ],
 )
@@ -93,7 +93,7 @@ def test_the_exception_is_named_for_given_libraries_sources_and_dependencies(
         ),
     ):
         text = refusal(path)
-        assert f"opening {path.name} {WHO_RUNS}ends the process" in text
+        assert f"opening {path.name} {WHO_RUNS}terminates the process" in text
         assert "what():  no table here" in text
 
 

@@ -192,7 +192,7 @@ class _Meeting:
         return found
 
     def leave(self) -> None:
-        """Ends the wait, when those that were refused have seen it: they no longer wait then."""
+        """Stops the wait, when those that were refused have seen it: they no longer wait then."""
         self._store.delete(f"waiting/{self.own}")
         deadline = time.monotonic() + 2 * _LONGEST_PAUSE_S
         while self._refused and time.monotonic() < deadline:

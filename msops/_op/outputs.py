@@ -219,7 +219,7 @@ def _read_shape(value: Sequence[Any], who: str, source: str) -> Shape:
         if isinstance(dim, bool) or size < 0:
             raise _not_a_shape(value, who, source)
         dims.append(size)
-        # XLA ends the process on sizes it cannot count, zero-size arrays included.
+        # XLA terminates the process on sizes it cannot count, zero-size arrays included.
         entries *= max(size, 1)
         if entries > MOST_ENTRIES or len(dims) > HIGHEST_RANK:
             raise InferenceValueError(

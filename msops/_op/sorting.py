@@ -289,7 +289,7 @@ def freeze_attribute(value: Any, name: str, who: str) -> Hashable:
         raise ArgumentValueError(
             explain(
                 who,
-                f"expected attribute '{name}' to be a list that ends; got one that holds itself, "
+                f"expected attribute '{name}' to be a finite list; got one that holds itself, "
                 "or is nested too deep",
                 "Pass a flat list, or a list of lists.",
             )

@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class _Commands:
-    """The commands that threads have started for one caller, which ends them together."""
+    """The commands that threads have started for one caller, which terminates them together."""
 
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -34,14 +34,14 @@ class _Commands:
         self._lock = threading.Lock()
 
     def add(self, process: subprocess.Popen[bytes]) -> None:
-        """Notes a command; ends it at once if it started after all the others were ended."""
+        """Notes a command; terminates it at once if it started after the others were terminated."""
         with self._lock:
             self._processes.append(process)
             if self._have_ended:
                 _end(process)
 
     def end(self) -> None:
-        """Ends those that run, and each that a thread is about to start."""
+        """Terminates those that run, and each that a thread is about to start."""
         with self._lock:
             self._have_ended = True
             for process in self._processes:
@@ -100,7 +100,7 @@ def run_command(
 def map_in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Returns ``function`` of each of `items`, computed on as many threads as processors.
 
-    An interruption ends the commands that the threads run.
+    An interruption terminates the commands that the threads run.
     """
     commands = _Commands()
 
@@ -146,6 +146,6 @@ def _read_lines(process: subprocess.Popen[bytes], program: str) -> Iterator[byte
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a command and what it has started."""
+    """Terminates a command and what it has started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

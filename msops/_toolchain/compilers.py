@@ -163,7 +163,7 @@ def run_quietly(
 
     Temporary files go to `temporary`, so that they are swept with it if this process is killed.
     With `echo`, the command and each line it prints go there too, at once. An interruption of
-    Python ends the command.
+    Python terminates the command.
 
     Raises:
       BuildError: it ended, but left a process behind that holds its output open.

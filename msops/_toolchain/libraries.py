@@ -25,7 +25,7 @@ from msops._toolchain.texts import kept, store_source
 from msops.errors import ArgumentValueError, explain
 
 OTHER_ABI = ".other-string-abi"
-"""Ends the hash of a library that is opened with a std::string ABI that its imports do not show."""
+"""Suffix of a library's hash if opened with a std::string ABI that its imports do not show."""
 
 _LIBRARY_NAME = re.compile(r".+\.so(\.\d+)*")
 _ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *STORE_VARIABLES)

@@ -1,7 +1,8 @@
 """What opening a library would do to this process, found out before it is opened.
 
-Opening runs the library's constructors. One that throws ends the process, as no handler outside of
-the dynamic linker can catch it; so a library that has any is opened in a process of its own first.
+Opening runs the library's constructors. One that throws terminates the process, as no handler
+outside of the dynamic linker can catch it. So a library that has any is first opened in a process
+of its own.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def open_in_child(path: Path, name: str, who: str) -> None:
     else:
         if done.returncode == _CAME_BACK:
             return
-        problem, lines = "ends the process", done.stderr.splitlines()[-_SHOWN_LINES:]
+        problem, lines = "terminates the process", done.stderr.splitlines()[-_SHOWN_LINES:]
     raise BuildError(
         explain(
             who,

@@ -264,7 +264,7 @@ def check_bounds(runs: GuardedRuns) -> Finding:
         )
         return passed(check, f"no access outside of its buffers{hidden if unseen else ''}")
     outside = bool(damage) or any(crash.outside for crash in crashes)
-    ended = f" and ends by {crashes[0].signal}" if crashes else ""
+    ended = f" ({crashes[0].signal})" if crashes else ""
     return failed(
         check,
         f"kernel {runs.kernel} {'leaves its buffers' if outside else 'crashes'}{ended}",

@@ -102,7 +102,7 @@ def slice_axis(self: Tensor, dim: Int, start: Int, end: Int, step: Int) -> Tenso
     axis = one_axis(dim, self)
     extent = self.shape[axis]
     first, last, _ = slice(start, end, 1).indices(extent)
-    # A step past the end means what the extent does; XLA ends the process when it overflows.
+    # A step past the end means what the extent does; XLA terminates the process when it overflows.
     return jax.lax.slice_in_dim(
         self, first, max(first, last), stride=min(step, max(extent, 1)), axis=axis
     )

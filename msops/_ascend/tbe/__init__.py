@@ -4,7 +4,7 @@
     operation.py      an operation of the DSL; checks of operands
     casting.py        dtypes, TBE's own casts and those a kernel asks for
     elementwise.py, comparison.py, reduction.py, shaping.py, cube.py    the DSL
-    build.py          schedules, and the call that ends a kernel
+    build.py          schedules, and the call that completes a kernel
     util.py, para_check.py, shape_util.py, platform.py    what else kernels import
     modules.py        all of it as the modules te, tbe, topi and impl
     kernel_files.py   what ``import`` means in a kernel, and files that are kernels

@@ -57,7 +57,7 @@ def auto_schedule(outs: Any, option: Any = None) -> Schedule:
 
 
 def build(sch: Any, config_map: Any = None) -> None:
-    """Ends the kernel: its inputs and results are those of the configuration's ``tensor_list``.
+    """Completes the kernel, whose inputs and results the configuration's ``tensor_list`` names.
 
     Args:
       sch: a schedule, or a list of them for kernels of dynamic shapes.
@@ -81,7 +81,7 @@ def build(sch: Any, config_map: Any = None) -> None:
 
 
 def tvm_build(sch: Any, args: Any, target: Any = None, name: Any = "default") -> None:
-    """Ends the kernel, as `build` does.
+    """Completes the kernel, as `build` does.
 
     Args:
       sch: a schedule.

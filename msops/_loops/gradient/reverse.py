@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msops._loops.gradient.activity import active_buffers
+from msops._loops.gradient.boundary import make_boundary
 from msops._loops.gradient.contributions import contributions, operation
-from msops._loops.gradient.ends import make_ends
 from msops._loops.gradient.plan import make_plan
 from msops._loops.gradient.relations import Derivative, reads, touched
 from msops._loops.gradient.rules import BY_RESULT
@@ -61,19 +61,19 @@ def reverse(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
     tree = tree_of(kernel)
     names = Names(kernel)
     active = active_buffers(kernel, {buffer.name for buffer in inputs})
-    ends = make_ends(tree, inputs, active, names)
-    derivatives = _derivatives(tree, ends.adjoints)
+    boundary = make_boundary(tree, inputs, active, names)
+    derivatives = _derivatives(tree, boundary.adjoints)
     plan = make_plan(tree, derivatives)
     tapes = make_tapes(tree, plan, names.fresh)
-    sweeps = Sweeps(tree, plan, derivatives, ends.adjoints, tapes, names.fresh)
-    body = (*sweeps.forward(), *ends.before, *sweeps.backward(), *ends.after)
-    parameters = (*kernel.parameters, *ends.cotangents)
-    results = tuple(gradient.name for gradient in ends.gradients)
+    sweeps = Sweeps(tree, plan, derivatives, boundary.adjoints, tapes, names.fresh)
+    body = (*sweeps.forward(), *boundary.before, *sweeps.backward(), *boundary.after)
+    parameters = (*kernel.parameters, *boundary.cotangents)
+    results = tuple(gradient.name for gradient in boundary.gradients)
     top = (
         *kernel.buffers,
         *sweeps.tapes_of(None),
-        *ends.top_adjoints(tree),
-        *ends.gradients,
+        *boundary.top_adjoints(tree),
+        *boundary.gradients,
     )
     used = touched(body) | set(results)
     buffers = {buffer.name: buffer for buffer in top if buffer.name in used}

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from msops._loops.gradient.ascend import mirror
+from msops._loops.gradient.boundary import over
 from msops._loops.gradient.contributions import widened
 from msops._loops.gradient.emit import reversal
-from msops._loops.gradient.ends import over
 from msops._loops.gradient.plan import Plan
 from msops._loops.gradient.recording import Saved, homes_around
 from msops._loops.gradient.relations import Derivative, rebuilt, stored, touched

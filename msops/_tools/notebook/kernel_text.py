@@ -1,7 +1,7 @@
 """Finding kernels in C++ text: functions with the parameters of an aot kernel.
 
 A library says which functions it exports, not what parameters they take; calling one that takes
-others ends the process. The text says so, as far as it is not made by macros.
+others terminates the process. The text says so, as far as it is not made by macros.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ LONGEST_HULL = 2**24
 """Loops whose bounds are data get no hull beyond so many iterations."""
 
 LARGEST_BOX = 2**47
-"""Iterations that a nest may have: no array has more elements, and XLA ends the process on shapes
-whose sizes overflow. The outer loops of a larger one stay loops."""
+"""Iterations that a nest may have: no array has more elements, and XLA aborts on shapes whose sizes
+overflow. The outer loops of a larger one stay loops."""
 
 
 @dataclass(frozen=True)

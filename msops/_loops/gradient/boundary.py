@@ -1,4 +1,4 @@
-"""The two ends of the backward sweep: cotangents of results in, gradients of parameters out."""
+"""The boundary of the backward sweep: cotangents of results in, gradients of parameters out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msops._loops.ir.operators import is_float
 
 
 @dataclass(frozen=True)
-class Ends:
+class Boundary:
     """The buffers of an adjoint kernel that hold derivatives.
 
     Attributes:
@@ -40,8 +40,8 @@ class Ends:
         return [adjoint for name, adjoint in self.adjoints.items() if name not in inner]
 
 
-def make_ends(tree: Tree, wanted: Sequence[Buffer], active: Set[str], names: Names) -> Ends:
-    """Returns the ends for the gradients of some parameters.
+def make_boundary(tree: Tree, wanted: Sequence[Buffer], active: Set[str], names: Names) -> Boundary:
+    """Returns the boundary for the gradients of some parameters.
 
     Args:
       tree: the kernel.
@@ -79,7 +79,7 @@ def make_ends(tree: Tree, wanted: Sequence[Buffer], active: Set[str], names: Nam
         else:
             gradient = total
         gradients.append(gradient)
-    return Ends(adjoints, tuple(cotangents), tuple(gradients), tuple(before), tuple(after))
+    return Boundary(adjoints, tuple(cotangents), tuple(gradients), tuple(before), tuple(after))
 
 
 def over(
