@@ -45,7 +45,6 @@ from msops._op.inference import read_inference
 from msops._op.sorting import freeze_attribute, sort_arguments
 from msops._op_info import call_attribute_names
 from msops._primitive.programs import Programs, share_programs
-from msops._primitive.reverse_mode import check_bwd
 from msops.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -494,6 +493,8 @@ class Custom(Generic[P]):
         """
         for name, rule in (("fwd", fwd), ("bwd", bwd)):
             self._check_new_rule("def_vjp", name, rule)
+        from msops._primitive.reverse_mode import check_bwd
+
         check_bwd(bwd, f"{self._who}.def_vjp")
         if self._bprop is not None or self._options.jvp is not None:
             raise self._has_rule("def_vjp")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import os
 from collections.abc import Iterable, Mapping
@@ -122,6 +121,8 @@ _WORDS_OF_JAX = {
 def refuse_unknown(unknown: Iterable[str], known: Iterable[str], who: str) -> None:
     """Raises the error for a keyword that `Custom` does not take, with the one that was meant."""
     for name in unknown:
+        import difflib  # here, as `import msops` must be quick
+
         near = difflib.get_close_matches(name, known, 1)
         if name in _WORDS_OF_JAX:
             remedy = f"Write {_WORDS_OF_JAX[name]}= for JAX's {name}=: see help(msops.Custom)."

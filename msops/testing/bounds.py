@@ -3,10 +3,10 @@
 An access that terminates the process shows where it went; so each buffer lies once with its start
 behind a guard page, and once with its end before one, byte for byte. An end before a guard page
 aligns the start to the dtype's size, and to no more unless the buffer's size is a multiple. XLA
-promises 64 bytes, so a right kernel may fail there. Hence a fault counts only if the kernel does the same with its buffers
-aligned in this way and far from the guards as it does there with buffers at 64 bytes. Otherwise its
-buffers are aligned to more, and the bytes that this leaves before the guard are canaries: a write
-to them is seen, a read is not.
+promises 64 bytes, so a right kernel may fail there. Hence a fault counts only if the kernel does
+the same with its buffers aligned in this way and far from the guards as it does there with buffers
+at 64 bytes. Otherwise its buffers are aligned to more, and the bytes that this leaves before the
+guard are canaries: a write to them is seen, a read is not.
 """
 
 from __future__ import annotations
