@@ -35,7 +35,7 @@ _BY_REASON = {
     "XLA chooses algorithms of cuDNN and cuBLAS: see XLA_FLAGS": """
         conv_allow_tf32 conv_dgrad_algo conv_fprop_algo conv_wgrad_algo deterministic gpu_config
         matmul_allow_tf32""",
-    "XLA places communication": """
+    "XLA schedules communication": """
         compute_communicate_fusion_level dataset_broadcast_opt_level
         enable_allreduce_slice_to_reducescatter enable_grad_comm_opt
         enable_interleave_parallel_branch enable_interleave_split_concat_branch

@@ -46,7 +46,7 @@ void Report(int signal, siginfo_t* info, void* context) {
   const bool is_memory = signal == SIGSEGV || signal == SIGBUS;
   const Record record = {signal, info->si_code, reinterpret_cast<uint64_t>(info->si_addr),
                          is_memory ? Access(context) : -1};
-  // There is no one left to tell about a failed write.
+  // A failed write cannot be reported to anyone.
   if (write(report_descriptor, &record, sizeof record) < 0) errno = 0;
   // SA_RESETHAND restored the default action: the signal comes again, and ends the process.
   if (signal == SIGABRT || info->si_code <= 0) raise(signal);

@@ -11,7 +11,7 @@
 namespace msops {
 
 // The arrays of a call as its program describes them. XLA may hand over others: it cuts buffers
-// when it partitions a program by itself. A kernel that was told the old shapes would then write
+// when it partitions a program by itself. A kernel that was given the old shapes would then write
 // out of bounds, so every call compares.
 class FrameCheck {
  public:

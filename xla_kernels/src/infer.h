@@ -1,4 +1,4 @@
-// infer.h: output shapes and types as a kernel's own companions tell them.
+// infer.h: output shapes and types as a kernel's own companions infer them.
 #ifndef MSOPS_INFER_H_
 #define MSOPS_INFER_H_
 

@@ -36,7 +36,7 @@ class Tensor {
   void SetDataSize(uint64_t size) { size_bytes_ = size; }
   uint64_t GetDataSize() const { return size_bytes_; }
 
-  // Returns the bytes that shape and dtype make, -1 if they do not tell.
+  // Returns the bytes that shape and dtype make, -1 if that is unknown.
   int64_t CalcDataSizeByShape() const {
     const int64_t count = NumElements();
     const int size_bytes = GetSizeByDataType(dtype_);
