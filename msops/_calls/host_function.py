@@ -93,6 +93,10 @@ class HostFunction:
         self._key = (key, self.description, call.layout, self._tree)
         self._hash = hash(self.description)
         self.inplace = request.aliases()
+        # Most functions get their inputs as they are, and are called often.
+        self._is_plain = not (
+            self._copies or self._numbers or self.inplace or self._group or self._placed
+        )
         self._last_failure: Failure | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -112,21 +116,7 @@ class HostFunction:
           KernelError: the function raised.
           InferenceTypeError, InferenceValueError: its results are not what the op declares.
         """
-        arguments: Sequence[Any] = inputs
-        if self._copies:
-            arguments = [array.copy() for array in inputs]
-        if self._numbers or self.inplace:
-            arguments = list(arguments)
-            for index in self._numbers:
-                arguments[index] = inputs[index].item()
-            for index, output in self.inplace:
-                arguments[index] = outputs[output]
-        if self._group is not None:
-            arguments = self._group(arguments)
-        if self._placed:
-            arguments = list(arguments)
-            for position, value in self._placed:
-                arguments.insert(position, value)
+        arguments = inputs if self._is_plain else self._arguments(inputs, outputs)
         try:
             if self._takes_out:
                 result = self.function(*arguments, **self._named, out=self._pack(outputs))
@@ -149,6 +139,21 @@ class HostFunction:
         if result is None:
             self.store(result, outputs[0])
         return result
+
+    def _arguments(
+        self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]
+    ) -> Sequence[Any]:
+        """Returns what the function gets by position."""
+        arguments: list[Any] = [array.copy() for array in inputs] if self._copies else [*inputs]
+        for index in self._numbers:
+            arguments[index] = inputs[index].item()
+        for index, output in self.inplace:
+            arguments[index] = outputs[output]
+        if self._group is not None:
+            arguments = self._group(arguments)
+        for position, value in self._placed:
+            arguments.insert(position, value)
+        return arguments
 
     def store(self, value: Any, out: np.ndarray, index: int = 0) -> None:
         """Puts a result into an output, if it is what the op declares."""

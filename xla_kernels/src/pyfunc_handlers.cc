@@ -1,7 +1,9 @@
 // pyfunc_handlers.cc: the FFI handlers that call Python functions.
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "call_frame.h"
 #include "host_function.h"
@@ -48,30 +50,53 @@ HostArrays ArraysOf(const ffi::RemainingArgs& inputs, const ffi::RemainingRets& 
   return arrays;
 }
 
-ffi::Future Execute(State* state, ffi::RemainingArgs inputs, ffi::RemainingRets outputs) {
-  auto promise = std::make_shared<ffi::Promise>();
-  ffi::Future future(*promise);
-  const auto finish = [promise](const std::string& problem) {
-    if (problem.empty()) {
-      promise->SetAvailable();
-    } else {
-      promise->SetError(InternalError(problem));
-    }
-  };
-  bool is_left_to_thread = false;
-  const ffi::Error error =
+// How an execution went, or the future of one that goes on: a future costs more than a short
+// function.
+struct Outcome {
+  ffi::Error error;
+  std::optional<ffi::Future> future;
+};
+
+Outcome Execute(State* state, ffi::RemainingArgs inputs, ffi::RemainingRets outputs) {
+  std::optional<ffi::Future> future;
+  ffi::Error error =
       state->Execute(inputs, outputs, [&](const SharedFunction& shared, void** addresses) {
         if (IsPythonThread()) return shared.function->Call(addresses);
+        auto promise = std::make_shared<ffi::Promise>();
+        future.emplace(*promise);
+        const auto finish = [promise](const std::string& problem) {
+          if (problem.empty()) {
+            promise->SetAvailable();
+          } else {
+            promise->SetError(InternalError(problem));
+          }
+        };
         RunOnThread(
             shared.function->Who(), ArraysOf(inputs, outputs, addresses),
             [function = shared.function](void** arrays) { function->Call(arrays); }, finish);
-        is_left_to_thread = true;
       });
-  if (!is_left_to_thread) finish(error.message());
-  return future;
+  // Without a thread nothing will ever resolve the future.
+  if (error.failure()) future.reset();
+  return {std::move(error), std::move(future)};
 }
 
 }  // namespace
+}  // namespace msops
+
+// XLA learns of an error, or that all went well, or gets the future.
+template <xla::ffi::ExecutionStage stage>
+struct xla::ffi::ResultEncoding<stage, msops::Outcome> {
+  static std::variant<XLA_FFI_Error*, XLA_FFI_Future*> Encode(const XLA_FFI_Api* api,
+                                                              XLA_FFI_ExecutionContext* ctx,
+                                                              msops::Outcome outcome) {
+    if (outcome.future) {
+      return ResultEncoding<stage, Future>::Encode(api, ctx, std::move(*outcome.future));
+    }
+    return ResultEncoding<stage, Error>::Encode(api, ctx, std::move(outcome.error));
+  }
+};
+
+namespace msops {
 
 FfiHandlers CpuPyfuncHandlers() {
   XLA_FFI_DEFINE_HANDLER(
