@@ -125,6 +125,29 @@ def test_elements_that_a_loop_carries_along(body: str) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+# Conditions whose sums wrap.
+
+WRAPPING = {
+    "under a condition": "serial i in 0 .. 16 { if ((i + 2147483640) < 0) { b[i] = a[i] } }",
+    "under its opposite": "serial i in 0 .. 16 { if (!((i + 2147483640) < 0)) { b[i] = a[i] } }",
+    "another operator": "serial i in 0 .. 16 { if ((i + 2147483640) != -2147483648) { "
+    "b[i] = a[i] } }",
+    "wrapped before it is widened": "serial i in 0 .. 16 { if (int64(i + 2147483640) < 0:int64) { "
+    "b[i] = a[i] } }",
+    "a choice": "serial i in 0 .. 16 { b[i] = ((i + 2147483640) < 0) ? a[i - 8] : a[i] }",
+    "a choice of where a scan begins": "serial i in 1 .. 16 { "
+    "b[i] = (((i + 2147483640) < 0) ? a[0] : b[i - 1]) + a[i] }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", WRAPPING.values(), ids=WRAPPING)
+def test_a_condition_compares_what_its_sums_wrap_to(body: str) -> None:
+    kernel = parse_kernel(f"kernel k(a: float32[16]) -> (b) {{ buffer b: float32[16] {body} }}")
+    inputs = [np.arange(1, 17, dtype="float32")]
+    (want,) = interpret(kernel, inputs)
+    np.testing.assert_array_equal(run(to_raised(kernel), inputs)[0], want)
+
+
 # Where what is left out is not finite.
 
 

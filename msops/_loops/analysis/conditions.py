@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 
 from msops._loops.analysis.affine import INDEX_DTYPES, Affine, affine
-from msops._loops.ir.nodes import Binary, Const, Expr, Unary
+from msops._loops.ir.nodes import Binary, Cast, Const, Expr, Unary
 from msops._loops.ir.operators import NEGATED
-from msops._loops.ir.ranges import Range
+from msops._loops.ir.ranges import Range, Ranges
+from msops._loops.ir.walk import expressions
 
 
 def conjuncts(condition: Expr, holds: bool = True) -> tuple[Expr, ...]:
@@ -32,18 +33,38 @@ def conjuncts(condition: Expr, holds: bool = True) -> tuple[Expr, ...]:
     return (condition,) if holds else (Unary("not", condition, "bool"),)
 
 
-def inequalities(condition: Expr, axes: Collection[str]) -> tuple[Affine, ...] | None:
-    """Returns linear functions that are at least 0 exactly where a condition holds.
+def inequalities(
+    condition: Expr, axes: Collection[str], ranges: Ranges
+) -> tuple[Affine, ...] | None:
+    """Returns linear functions of axes that are at least 0 exactly where a condition holds.
 
-    None: the condition is no linear comparison, or one with `!=`.
+    None: the condition is no linear comparison, or `compared` knows none.
     """
     if not isinstance(condition, Binary) or condition.left.dtype not in INDEX_DTYPES:
         return None
     left, right = affine(condition.left, axes), affine(condition.right, axes)
-    if left is None or right is None:
+    if left is None or right is None or not _widens_exactly(condition, axes, ranges):
+        return None
+    return compared(condition.op, left, right, ranges)
+
+
+def _widens_exactly(condition: Expr, axes: Collection[str], ranges: Ranges) -> bool:
+    """Returns whether no sum has wrapped before it is converted to another dtype."""
+    converted = [part.operand for part in expressions(condition) if isinstance(part, Cast)]
+    sums = [affine(operand, axes) for operand in converted if operand.dtype in INDEX_DTYPES]
+    return all(found is None or found.is_exact(ranges) for found in sums)
+
+
+def compared(op: str, left: Affine, right: Affine, ranges: Ranges) -> tuple[Affine, ...] | None:
+    """Returns sums that are at least 0 exactly where a comparison of two sums holds.
+
+    None: it is `!=`, or one of the two may wrap in the ranges. The program compares what it has
+    wrapped to, of which the sum says nothing.
+    """
+    if not (left.is_exact(ranges) and right.is_exact(ranges)):
         return None
     one = Affine.of_constant(1)
-    match condition.op:
+    match op:
         case "le":
             return (right - left,)
         case "lt":
@@ -77,11 +98,19 @@ def narrow(function: Affine, ranges: dict[str, Range]) -> bool:
     return bounds[0] >= 0
 
 
+def narrowed(ranges: Ranges, functions: Iterable[Affine]) -> Ranges:
+    """Returns the ranges of variables where functions are at least 0; the same if it is nowhere."""
+    found = dict(ranges)
+    for function in functions:
+        narrow(dataclasses.replace(function, axes=frozenset(ranges)), found)
+    return found if all(least <= greatest for least, greatest in found.values()) else ranges
+
+
 def decide(condition: Expr, ranges: Mapping[str, Range]) -> bool | None:
     """Returns whether a condition holds everywhere in the ranges of variables, or nowhere."""
     holds = True
     for part in conjuncts(condition):
-        functions = inequalities(part, ranges) or ()
+        functions = inequalities(part, ranges, ranges) or ()
         bounds = [f.range(ranges) for f in functions if not f.scalars]
         if any(greatest < 0 for _, greatest in bounds):
             return False
@@ -94,7 +123,7 @@ def narrow_unequal(condition: Expr, axes: Collection[str], ranges: dict[str, Ran
     """Does the same as `narrow` for `axis != value`, which can only cut off an end."""
     if not isinstance(condition, Binary) or condition.op != "ne":
         return False
-    functions = inequalities(dataclasses.replace(condition, op="eq"), axes)
+    functions = inequalities(dataclasses.replace(condition, op="eq"), axes, ranges)
     if functions is None or functions[0].scalars or len(functions[0].along) != 1:
         return False
     ((axis, coefficient),) = functions[0].along
@@ -115,11 +144,11 @@ def implied(
     """Returns whether `function >= 0` follows from the ranges and the conditions."""
     if function.range(ranges)[0] >= 0:
         return True
-    narrowed = dict(ranges)
-    known = [part for c in conditions for part in inequalities(c, axes) or ()]
+    inside = dict(ranges)
+    known = [part for c in conditions for part in inequalities(c, axes, ranges) or ()]
     for part in known:
-        narrow(part, narrowed)
-    if any(least > greatest for least, greatest in narrowed.values()):
+        narrow(part, inside)
+    if any(least > greatest for least, greatest in inside.values()):
         return True
     parts = (Affine.of_constant(0), *known)
-    return any((function - part).range(narrowed)[0] >= 0 for part in parts)
+    return any((function - part).range(inside)[0] >= 0 for part in parts)

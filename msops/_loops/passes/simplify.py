@@ -23,7 +23,7 @@ from msops._loops.ir.walk import (
     with_parts,
     with_value,
 )
-from msops._loops.passes.simplify_expressions import difference, narrowed, simplified
+from msops._loops.passes.simplify_expressions import difference, simplified, where
 
 
 def simplify(kernel: Kernel) -> Kernel:
@@ -68,8 +68,8 @@ def _if(stmt: If, ranges: Ranges) -> tuple[Stmt, ...]:
     condition = stmt.condition
     if isinstance(condition, Const):
         return _body(stmt.then if condition.value else stmt.otherwise, ranges)
-    then = _body(stmt.then, narrowed(ranges, condition))
-    otherwise = _body(stmt.otherwise, narrowed(ranges, condition, negated=True))
+    then = _body(stmt.then, where(condition, ranges))
+    otherwise = _body(stmt.otherwise, where(condition, ranges, False))
     if not then and not otherwise:
         return ()
     if not then:

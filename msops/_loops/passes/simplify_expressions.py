@@ -13,6 +13,7 @@ from functools import cache, partial
 import numpy as np
 
 from msops._loops.analysis.affine import INDEX_DTYPES, Affine
+from msops._loops.analysis.conditions import compared, conjuncts, narrowed
 from msops._loops.ir import scalars
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -81,42 +82,16 @@ def difference(left: Expr, right: Expr, ranges: Ranges) -> Range | None:
     return (low - last, high - first)
 
 
-def narrowed(ranges: Ranges, condition: Expr, negated: bool = False) -> Ranges:
-    """Returns the ranges of loop variables where a condition holds, or does not."""
-    match condition:
-        case Unary(op="not", operand=operand):
-            return narrowed(ranges, operand, not negated)
-        case Binary(op="land", left=left, right=right) if not negated:
-            return narrowed(narrowed(ranges, left), right)
-        case Binary(op="lor", left=left, right=right) if negated:
-            return narrowed(narrowed(ranges, left, True), right, True)
-        case Binary(op=op, left=left, right=right) if (
-            op in COMPARISONS and _is_index(left) and _is_index(right)
-        ):
-            return _narrowed_by(ranges, NEGATED[op] if negated else op, left, right)
+def where(condition: Expr, ranges: Ranges, holds: bool = True) -> Ranges:
+    """Returns the ranges of loop variables where a condition holds, or where it does not."""
+    for part in conjuncts(condition, holds):
+        match part:
+            case Binary(op=op, left=left, right=right) if (
+                op in COMPARISONS and _is_index(left) and _is_index(right)
+            ):
+                sides = _affine(left, ranges), _affine(right, ranges)
+                ranges = narrowed(ranges, compared(op, *sides, ranges) or ())
     return ranges
-
-
-def _narrowed_by(ranges: Ranges, op: str, left: Expr, right: Expr) -> Ranges:
-    a, b = _affine(left, ranges), _affine(right, ranges)
-    if op == "ne" or not (a.is_exact(ranges) and b.is_exact(ranges)):
-        return ranges
-    # Sums that are at most 0.
-    limits = [a - b] * (op in ("lt", "le", "eq")) + [b - a] * (op in ("gt", "ge", "eq"))
-    slack = int(op in ("lt", "gt"))
-    found = dict(ranges)
-    for limit in limits:
-        for atom, coefficient in limit.terms.items():
-            if isinstance(atom, Var) and abs(coefficient) == 1:
-                least = (limit - Affine({atom: coefficient}, -slack)).range(ranges)[0]
-                low, high = found[atom.name]
-                if coefficient == 1:
-                    high = min(high, -least)
-                else:
-                    low = max(low, least)
-                if low <= high:
-                    found[atom.name] = (low, high)
-    return found
 
 
 def _is_index(expr: Expr) -> bool:
@@ -235,8 +210,8 @@ def _select(expr: Select, ranges: Ranges) -> Expr:
     condition = simplified(expr.condition, ranges)
     if isinstance(condition, Const):
         return simplified(expr.then if condition.value else expr.otherwise, ranges)
-    then = simplified(expr.then, narrowed(ranges, condition))
-    otherwise = simplified(expr.otherwise, narrowed(ranges, condition, negated=True))
+    then = simplified(expr.then, where(condition, ranges))
+    otherwise = simplified(expr.otherwise, where(condition, ranges, False))
     return with_parts(expr, condition=condition, then=then, otherwise=otherwise)
 
 
@@ -245,7 +220,7 @@ def _logical(expr: Binary, ranges: Ranges) -> Expr:
     left = simplified(expr.left, ranges)
     if isinstance(left, Const):
         return left if left.value == decides else simplified(expr.right, ranges)
-    right = simplified(expr.right, narrowed(ranges, left, negated=decides))
+    right = simplified(expr.right, where(left, ranges, not decides))
     if isinstance(right, Const):
         return right if right.value == decides else left
     return with_parts(expr, left=left, right=right)

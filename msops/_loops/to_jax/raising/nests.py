@@ -192,7 +192,7 @@ def _is_said(condition: Expr, axes: set[str], ranges: dict[str, Range]) -> bool:
     """Shrinks ranges to the hull of a condition; returns whether they then say the same."""
     if any(ranges[axis][0] > ranges[axis][1] for axis in axes):
         return True
-    functions = inequalities(condition, axes)
+    functions = inequalities(condition, axes, ranges)
     if functions is None:
         return narrow_unequal(condition, axes, ranges)
     return all([narrow(function, ranges) for function in functions])  # noqa: C419 - narrow all
