@@ -45,6 +45,7 @@ class Fault:
     kernel: str | Callable[..., Any]
     args: tuple[np.ndarray, ...] = (X,)
     dtype: Callable[..., Any] = same
+    attributes: tuple[tuple[str, Any], ...] = ()
 
     @property
     def name(self) -> str:
@@ -52,9 +53,8 @@ class Fault:
 
     def check(self, limit_s: float = 8.0) -> Report:
         kernel = f"{KERNELS}:{self.kernel}" if isinstance(self.kernel, str) else self.kernel
-        return opcheck(
-            Custom(kernel, same, self.dtype), *self.args, limit_s=limit_s, skip=["sharding"]
-        )
+        op = Custom(kernel, same, self.dtype, attrs=dict(self.attributes) or None)
+        return opcheck(op, *self.args, limit_s=limit_s, skip=["sharding"])
 
 
 # ---- Python functions ----
@@ -182,6 +182,10 @@ FAULTS = (
     Fault("state of the first call: its size", "repeatable", "KeepsFirstSize"),
     Fault("state of the first call: a table", "repeatable", "KeepsFirstTable"),
     Fault("state of the first call: its pointer", "repeatable", "KeepsFirstPointer"),
+    Fault(
+        *("state of the first call: an attribute", "repeatable", "KeepsFirstAttribute"),
+        attributes=(("by", 2.0),),
+    ),
     Fault("state of all calls", "repeatable", "KeepsLargestInput"),
     Fault("state of all calls", "repeatable", "CountsCalls"),
     Fault("inputs written and restored", "inputs unchanged", "WritesInputAndRestores"),
@@ -261,6 +265,7 @@ HEALTHY = (
     Fault("threads: one of its own, joined", "", "HealthyThreads"),
     Fault("prints a line", "", "HealthyPrints"),
     Fault("writes its array of pointers", "", "HealthyPointers"),
+    Fault("an attribute", "", "HealthyAttribute", attributes=(("by", 2.0),)),
     Fault("reads a dimension behind the last", "", "HealthyDimensions", (LINE,)),
     Fault("Python: one operation", "", healthy_function),
     Fault("Python: a sum over all elements", "", healthy_cumulative),

@@ -14,6 +14,8 @@ from msops.testing import Report, opcheck
 KERNELS = ROOT / "tests" / "faulty_kernels" / "habits.cc"
 X = np.linspace(1, 2, 15, dtype=np.float32).reshape(3, 5)
 
+OTHERS = ("two threads", "sizes", "refusals", "values", "vmap", "eager and jit", "many calls")
+
 # Per kernel the check that finds it, and what the check says.
 HABITS = {
     "RefusesASecondThread": ("two threads", "returned 5"),
@@ -23,6 +25,7 @@ HABITS = {
     "RemembersTheFirstSize": ("repeatable", "was called with before"),
     "BorrowsItsInput": ("inputs unchanged", "write of input 0"),
     "OverrunsItsScratch": ("many calls", "SIGABRT"),
+    "FreesTwice": ("memory bounds", "FreesTwice damages the heap and ends by SIGABRT"),
     "RoundsUpwards": ("many calls", "the rounding mode"),
     "FlushesToZero": ("many calls", "flushing of subnormals"),
     "ChangesTheFolder": ("many calls", "the working directory"),
@@ -93,3 +96,29 @@ def test_an_op_with_attributes_by_name_is_checked_as_any_other(slope: float, ver
         report = opcheck(op, X, skip=["vmap", "two threads"], **attributes)
         assert report["eager and jit"].verdict == "passed", report
         assert report["gradient"].verdict == verdict, report
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ('const float by = ATTRS->Attr<float>("by");', "passed"),
+        ('static const float by = ATTRS->Attr<float>("by");', "failed"),
+        ('static const float by = ATTRS->Attr<std::vector<float>>("steps")[1];', "failed"),
+        ('static const float by = ATTRS->Attr<bool>("twice") ? 2 : 1;', "failed"),
+        # It refuses what it does not know, as it may.
+        ('if (ATTRS->Attr<int64_t>("axis") != 1) return 2; const float by = 1;', "passed"),
+    ],
+)
+def test_the_value_of_an_attribute_that_a_kernel_keeps_is_found(line: str, verdict: str) -> None:
+    used = 'const float by = static_cast<AotExtra *>(extra)->Attr<float>("by");'
+    line = line.replace("ATTRS", "static_cast<AotExtra *>(extra)")
+    op = cpp(
+        source(SCALE.replace(used, line), "Scale"),
+        out=lambda x: x,
+        attrs={"by": 0.5, "steps": [1.0, 2.0], "twice": True, "axis": 1},
+    )
+    finding = opcheck(op, X, skip=OTHERS)["repeatable"]
+    assert finding.verdict == verdict, finding
+    if verdict == "failed":
+        assert "depend on what it was called with before" in finding.summary
+        assert "after a call with another" in finding.details[0]

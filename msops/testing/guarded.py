@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import os
 import pickle
+import re
 import signal
 import struct
 import subprocess
@@ -36,6 +37,12 @@ _ACCESS = {0: "read", 1: "write", -1: "access"}
 # The kernel's codes for a fault without an address, and for one of alignment.
 _SI_KERNEL, _BUS_ADRALN = 128, 1
 _NEAR = 1 << 24
+# What glibc writes before it ends a process whose heap is damaged.
+_HEAP = re.compile(
+    r"^.*(?:double free or corruption|corrupted (?:size|double|chunk)|corruption|munmap_chunk\(\)"
+    r"|(?:free|[mc]alloc|realloc|malloc_consolidate)\(\):).*$",
+    re.MULTILINE,
+)
 # How often a running child is looked at, and how long it may take to start.
 _POLL_S, _START_S = 0.1, 60.0
 # Two threads have one machine.
@@ -98,6 +105,8 @@ class Crash:
       text: what the process wrote to its standard error.
       edge: what `access` begins with, if the access lay near a buffer: which side of which.
       buffer: the index of that buffer.
+      on_heap: whether glibc ended it because memory that it had allocated is damaged; `access` is
+        then what glibc says.
     """
 
     signal: str
@@ -106,6 +115,7 @@ class Crash:
     text: str
     edge: str = ""
     buffer: int | None = None
+    on_heap: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,7 +196,9 @@ def _run_until_crash(
         if started == len(runs):
             if not runs:
                 raise RuntimeError(f"opcheck: the process that runs kernels {ended}:\n{text}")
-            crash = Crash(ended, "after it had returned, in a thread of its own", False, text)
+            crash = _heap_crash(ended, text) or Crash(
+                ended, "after it had returned, in a thread of its own", False, text
+            )
             return [*runs[:-1], Run(crash=crash, text=text)]
         crash = _crash_of(jobs[len(runs)], layout, folder / "fault", ended, text)
         if runs and crash.access == "in the kernel's Init":
@@ -403,9 +415,19 @@ def _edge(access: str, job: Job, index: int, offset: int, size: int) -> str:
     return f"{access} beyond {name}, which ends at byte {size}"
 
 
+def _heap_crash(ended: str, text: str) -> Crash | None:
+    """Returns the crash of a process that glibc ended, as its heap is damaged."""
+    lines = _HEAP.findall(text) if ended == "SIGABRT" else []
+    if not lines:
+        return None
+    return Crash(ended, f"the heap is damaged: glibc says {lines[-1]!r}", False, text, on_heap=True)
+
+
 def _crash_of(
     job: Job, layout: Sequence[tuple[int, int]], fault: Path, ended: str, text: str
 ) -> Crash:
+    if (on_heap := _heap_crash(ended, text)) is not None:
+        return on_heap
     record = fault.read_bytes() if fault.exists() else b""
     if len(record) < _FAULT.size or not layout:
         # On threads there are two layouts, and no event names them.

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,10 @@ from msops.testing.subject import Subject, resized, rolled
 
 # Two poisons that are unlike in every bit: a byte that keeps both was never written.
 POISONS = (0xA4, 0x5B)
+_HEAP_REMEDY = (
+    "Look for a write outside of memory that the kernel allocated or after it freed it, and for a "
+    "second free; sanitize=True names the line."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +157,28 @@ class GuardedRuns(Runs):
         *_, run = run_jobs([dataclasses.replace(before, poison=POISONS[1]), self.job])
         return run
 
+    @functools.cached_property
+    def after_other_attributes(self) -> dict[str, Run]:
+        """By attribute, the run in a process in which the kernel has run with another value of it.
+
+        The values that a kernel takes are not known: what it refuses, or ends on, says nothing.
+        """
+        runs: dict[str, Run] = {}
+        call = self.job.call
+        for name, value in call.attributes:
+            for other in _other_values(value):
+                attributes = {**dict(call.attributes), name: other}
+                changed = dataclasses.replace(call, attributes=tuple(attributes.items()))
+                before = dataclasses.replace(self.job, call=changed, poison=POISONS[1])
+                try:
+                    first, run = run_jobs([before, self.job])
+                except HangError:
+                    continue
+                if not (first.crash or first.error):
+                    runs[name] = run
+                    break
+        return runs
+
     @property
     def hazard(self) -> str:
         """Why the kernel may not run in this process; empty if it may.
@@ -187,6 +214,20 @@ def _scaled(array: np.ndarray) -> np.ndarray:
     if not jnp.issubdtype(array.dtype, jnp.floating):
         return unlike
     return (unlike * array.dtype.type(2) + array.dtype.type(1)).astype(array.dtype)
+
+
+def _other_values(value: Any) -> list[Any]:
+    """Returns values of an attribute that are not this one; none for text."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value - 1]
+    if isinstance(value, float):
+        return [2 * value + 1, value / 2]
+    if isinstance(value, tuple):
+        others = [_other_values(item) for item in value]
+        return list(zip(*others, strict=False)) if others else []
+    return []
 
 
 def run_on_guarded_memory(subject: Subject) -> GuardedRuns | None:
@@ -263,6 +304,13 @@ def check_bounds(runs: GuardedRuns) -> Finding:
             "aligned"
         )
         return passed(check, f"no access outside of its buffers{hidden if unseen else ''}")
+    if not damage and crashes[0].on_heap:
+        return failed(
+            check,
+            f"kernel {runs.kernel} damages the heap and ends by {crashes[0].signal}",
+            runs.bounds.lines,
+            _HEAP_REMEDY,
+        )
     outside = bool(damage) or any(crash.outside for crash in crashes)
     ended = f" ({crashes[0].signal})" if crashes else ""
     return failed(
@@ -327,8 +375,7 @@ def check_repeatable(runs: Runs) -> Finding:
             check,
             f"kernel {runs.kernel} does not end with 0 when it is called again",
             lines,
-            "Look for a write beyond memory that it allocated, a second free, and static variables "
-            "that the first call sets.",
+            f"{_HEAP_REMEDY} Look also for static variables that the first call sets.",
         )
     if not runs.is_complete:
         return skipped(check, "the kernel does not end with 0")
@@ -341,15 +388,14 @@ def check_repeatable(runs: Runs) -> Finding:
             "Pass Custom(..., stateful=True) if that is meant; else look for static variables, "
             "clocks and unseeded random numbers.",
         )
-    if isinstance(runs, GuardedRuns) and not runs.after_others.crash:
-        lines = difference_lines(runs.outputs, runs.back, runs.after_others)
-        if lines:
-            return failed(
-                check,
-                f"results of kernel {runs.kernel} depend on what it was called with before",
-                lines,
-                "Look for static variables that the first call sets: a size, a table, an input.",
-            )
+    if isinstance(runs, GuardedRuns) and (lines := _lines_after_others(runs)):
+        return failed(
+            check,
+            f"results of kernel {runs.kernel} depend on what it was called with before",
+            lines,
+            "Look for static variables that the first call sets: a size, a table, an input, an "
+            "attribute.",
+        )
     lines = difference_lines(runs.outputs, runs.back, runs.front)
     if lines:
         return failed(
@@ -359,6 +405,21 @@ def check_repeatable(runs: Runs) -> Finding:
             "Write outputs and workspaces before reading them, and read no input beyond its end.",
         )
     return passed(check, "same bytes twice, and over other memory")
+
+
+def _lines_after_others(runs: GuardedRuns) -> list[str]:
+    """Reports how results differ from those in a process of their own."""
+    earlier = {"": runs.after_others}
+    earlier |= {
+        f"after a call with another {name}: ": run
+        for name, run in runs.after_other_attributes.items()
+    }
+    return [
+        f"{what}{line}"
+        for what, run in earlier.items()
+        if not run.crash
+        for line in run.error.splitlines() or difference_lines(runs.outputs, runs.back, run)
+    ]
 
 
 def _later_ends(runs: Runs) -> list[str]:

@@ -27,6 +27,8 @@
 #include <thread>
 #include <vector>
 
+#include "custom_aot_extra.h"
+
 #define KERNEL(name)                                                           \
   extern "C" int name(int nparam, void** params, int* ndims, int64_t** shapes, \
                       const char** dtypes, void* stream, void* extra)
@@ -379,6 +381,20 @@ KERNEL(KeepsFirstPointer) {
   static const float* first = x;
   static int64_t first_size = n;
   for (int64_t i = 0; i < n; ++i) y[i] = 2 * (i < first_size ? first[i] : x[i]);
+  return 0;
+}
+
+KERNEL(KeepsFirstAttribute) {
+  ARRAYS;
+  static const auto by = static_cast<AotExtra*>(extra)->Attr<float>("by");
+  for (int64_t i = 0; i < n; ++i) y[i] = by * x[i];
+  return 0;
+}
+
+KERNEL(HealthyAttribute) {
+  ARRAYS;
+  const auto by = static_cast<AotExtra*>(extra)->Attr<float>("by");
+  for (int64_t i = 0; i < n; ++i) y[i] = by * x[i];
   return 0;
 }
 

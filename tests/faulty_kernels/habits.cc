@@ -108,6 +108,15 @@ KERNEL(OverrunsItsScratch) {
   return 0;
 }
 
+KERNEL(FreesTwice) {
+  void* scratch = std::malloc(64);
+  call.AddOne();
+  std::free(scratch);
+  asm volatile("" : "+r"(scratch) : : "memory");
+  std::free(scratch);
+  return 0;
+}
+
 KERNEL(RoundsUpwards) {
   call.AddOne();
   std::fesetround(FE_UPWARD);
