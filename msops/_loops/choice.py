@@ -32,7 +32,7 @@ from msops._loops.to_jax.raising.cost import (
     is_order_bound,
     raised_seconds,
 )
-from msops._loops.to_jax.raising.steps import Branch, Contract, Convolve, Loop, Step
+from msops._loops.to_jax.raising.steps import Branch, Loop, Step
 
 Form = Literal["xla", "native"]
 
@@ -136,8 +136,6 @@ def is_quick_as_native(kernel: Kernel, arranged: Kernel) -> bool:
 def choose_for_cpu(costs: Costs, steps: tuple[Step, ...], is_quick: bool) -> Choice:
     """Returns what a kernel becomes on a CPU; `is_quick` is what `is_quick_as_native` returns."""
     xla, native, fusion = costs.xla, costs.native, costs.fusion
-    if not is_quick and not costs.are_measured and is_product(steps):
-        return forced("xla", "which have a library for matrix products and convolutions")
     source = "a measured" if costs.are_measured else "an estimated"
     text = f"{source} {show_seconds(native)} as native code, {show_seconds(xla)} as XLA operations"
     if fusion > 0:
@@ -145,15 +143,6 @@ def choose_for_cpu(costs: Costs, steps: tuple[Step, ...], is_quick: bool) -> Cho
     faster: Form = "native" if is_quick or native + fusion < xla else "xla"
     seconds = ((_NAMES["native"], native), (_NAMES["xla"], xla))
     return Choice(faster, f"{_NAMES[faster]}: {text}", seconds)
-
-
-def is_product(steps: tuple[Step, ...]) -> bool:
-    """Returns whether steps without an order have a product of matrices or a convolution."""
-    has_product = any(
-        isinstance(step, Convolve) or (isinstance(step, Contract) and step.has_matrices)
-        for step in steps
-    )
-    return has_product and not is_order_bound(steps)
 
 
 def choose_for_gpu(steps: tuple[Step, ...], gridded: Kernel) -> Choice:

@@ -56,6 +56,8 @@ BLOCK_SECONDS = 2e-5
 _THREADS = 2
 # Lines of memory that the first-level cache keeps.
 _LINES = 256
+# Rows in the lanes of a vector: so few of them the processor also fetches ahead.
+_FEW_LINES = 16
 
 
 def native_seconds(kernel: Kernel) -> float:
@@ -160,9 +162,12 @@ class NativeCosts:
 
     def _access(self, buffer: str, indices: Sequence[Expr], vector: _Vector | None) -> float:
         """Returns the seconds of a load or store: little, unless a vector of it is not in a row."""
-        if vector is None or not indices:
-            return _operation(vector)
+        if vector is None:
+            return SECONDS_PER_SCALAR
         functions = [affine(index, {vector.var}) for index in indices]
+        if not any(f is None or f.along for f in functions):
+            # It stays in a register.
+            return 0.0
         *outer, last = functions
         if last is not None and not any(f is None or f.along for f in outer):
             return SECONDS_PER_OPERATION
@@ -170,6 +175,8 @@ class NativeCosts:
             return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         # The lines of memory are there still when the loop around reads on in them.
         is_tile = vector.trips <= _LINES and Var(vector.around) in expressions(indices[-1])
+        if is_tile and vector.trips <= _FEW_LINES:
+            return SECONDS_PER_SCALAR
         return SECONDS_PER_TILED if is_tile else SECONDS_PER_MISS
 
 
