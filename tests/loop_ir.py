@@ -111,6 +111,7 @@ from msops._loops.specialisation import Specialisation
 from msops._loops.to_c import CSource, c_source
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.outwards import move_parallel_loops_out
@@ -119,6 +120,7 @@ from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.vectors import mark_vectors
+from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
@@ -220,6 +222,7 @@ __all__ = [
     "find_unwritten",
     "forward_indices",
     "forward_locals",
+    "group_terms",
     "interpret",
     "is_float",
     "isl",
@@ -265,6 +268,7 @@ __all__ = [
     "tile_crossing_loops",
     "to_raised",
     "verify",
+    "widen_sums",
     "write_out_windows",
 ]
 

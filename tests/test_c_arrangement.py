@@ -8,10 +8,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from loop_ir import (
     Kernel,
     c_source,
     carry_elements,
+    group_terms,
     interpret,
     jam_serial_loops,
     kernel_text,
@@ -22,11 +25,13 @@ from loop_ir import (
     put_rows_in_lanes,
     separate_rows,
     share_among_threads,
+    simplify,
     split_at_pivots,
     split_reductions,
     split_updates,
     tile_crossing_loops,
     verify,
+    widen_sums,
     write_out_windows,
 )
 from loop_ir import c_cost as cost
@@ -627,6 +632,191 @@ def test_rows_that_fill_no_lanes_are_left_over() -> None:
 def test_rows_that_gain_nothing_in_lanes_stay(text: str) -> None:
     kernel = parse_kernel(text)
     assert put_rows_in_lanes(kernel) is kernel
+
+
+TERMS = """kernel products(a: float32[{rows}, 40], b: float32[40, 40], c: float32[40, 40]) -> (c) {{
+  serial i in 0 .. {rows} {{
+    serial k in ({begin}) .. ({end}) {{
+      serial j in 0 .. {columns} {{
+        c[i, j] = {update}
+      }}
+    }}
+  }}
+}}"""
+
+
+def terms(
+    update: str, begin: str = "0", end: str = "9", columns: int = 40, rows: int = 3
+) -> Kernel:
+    text = TERMS.format(update=update, begin=begin, end=end, columns=columns, rows=rows)
+    return mark_loops(parse_kernel(text))
+
+
+def test_an_element_is_read_and_written_once_for_four_terms() -> None:
+    kernel = terms("c[i, j] + (a[i, k] * b[k, j])")
+    assert body_of(arranged(group_terms, kernel)) == textwrap.dedent("""\
+        parallel i in 0 .. 3 {
+          reduction k_group in 0 .. 2 {
+            parallel j in 0 .. 40 {
+              c[i, j] = (((c[i, j] + (a[i, k_group * 4] * b[k_group * 4, j])) + (a[i, (k_group * 4) + 1] * b[(k_group * 4) + 1, j])) + (a[i, (k_group * 4) + 2] * b[(k_group * 4) + 2, j])) + (a[i, (k_group * 4) + 3] * b[(k_group * 4) + 3, j])
+            }
+          }
+          parallel j_1 in 0 .. 40 {
+            c[i, j_1] = c[i, j_1] + (a[i, 8] * b[8, j_1])
+          }
+        }""")  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        terms("c[i, j] + b[k, j]", end="7"),
+        terms("c[i, j] + b[k, j]", columns=8),
+        terms("c[i, j] + exp(b[k, j])"),
+        terms("c[i, j] + (c[i, j] * b[k, j])"),
+        terms("c[i, j] + c[i, 39 - k]", columns=39),
+        terms("b[k, j]"),
+    ],
+    ids=["few terms", "short vectors", "functions", "read twice", "read while summed", "no sum"],
+)
+def test_terms_that_stay_alone(kernel: Kernel) -> None:
+    assert group_terms(kernel) is kernel
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["c[i, j] + {}", "c[i, j] - {}", "max({}, c[i, j])", "{} - c[i, j]"]),
+    st.sampled_from(
+        ["b[k, j]", "a[i, k] * b[k, j]", "a[i, k] * c[k, j]", "c[k, j]", "c[i, k] * b[k, j]",
+         "c[i, k]", "c[k, i]"]
+    ),
+    st.sampled_from(["0", "i", "i + 1", "i - 3"]),
+    st.sampled_from(["8", "17", "i", "40", "40 - i"]),
+    st.sampled_from([17, 39, 40]),
+)  # fmt: skip
+def test_grouped_terms_are_added_in_their_order(
+    combine: str, term: str, begin: str, end: str, columns: int
+) -> None:
+    kernel = terms(combine.format(f"({term})"), begin, end, columns, rows=20)
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal(b.shape).astype(b.dtype) for b in kernel.parameters]
+    after = group_terms(kernel)
+    verify(after)
+    with np.errstate(all="ignore"):
+        got, want = interpret(after, inputs), interpret(kernel, inputs)
+    np.testing.assert_array_equal(got[0], want[0])
+
+
+GATES = """kernel gates(h: float32[20], u: float32[20, {n}], b: float32[{n}]) -> (g) {{
+  buffer g: float32[{n}]
+  serial j in 0 .. {n} {{
+    local s: {dtype}[] {{
+      s[] = {dtype}(b[j])
+      serial k in {begin} .. {end} {{
+        s[] = s[] + {dtype}({term})
+      }}
+      g[j] = float32(s[])
+    }}
+  }}
+}}"""
+
+
+def gates(
+    n: int = 40, begin: str = "0", end: str = "20", term: str = "h[k] * u[k, j]",
+    dtype: str = "float32",
+) -> Kernel:  # fmt: skip
+    text = GATES.format(n=n, begin=begin, end=end, term=term, dtype=dtype)
+    return mark_loops(simplify(parse_kernel(text)))
+
+
+def test_a_sum_in_a_variable_gets_an_element_for_each_position() -> None:
+    assert body_of(arranged(widen_sums, gates())) == textwrap.dedent("""\
+        buffer g: float32[40]
+        local s: float32[40] {
+          parallel j in 0 .. 40 {
+            s[j] = b[j]
+          }
+          reduction k in 0 .. 20 {
+            parallel j_1 in 0 .. 40 {
+              s[j_1] = s[j_1] + (h[k] * u[k, j_1])
+            }
+          }
+          parallel j_2 in 0 .. 40 {
+            g[j_2] = s[j_2]
+          }
+        }""")
+
+
+@pytest.mark.parametrize("n", [2048, 2500])
+def test_sums_of_many_positions_go_in_blocks(n: int) -> None:
+    got = body_of(arranged(widen_sums, gates(n)))
+    assert "parallel j_block in 0 .. " in got
+    assert "local s: float32[1024] {" in got
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        gates(n=8),
+        gates(end="9"),
+        gates(term="h[k] * u[j % 20, j]"),
+        gates(begin="(j % 2)"),
+        gates(dtype="float16"),
+    ],
+    ids=["few positions", "few terms", "gathered", "other terms", "rounded once"],
+)
+def test_sums_that_stay_in_variables(kernel: Kernel) -> None:
+    assert widen_sums(kernel) is kernel
+
+
+MIXED = """kernel mixed(a: float32[40], b: float32[40, 40], g: float32[40, 40]) -> (g) {{
+  serial i in 0 .. 5 {{
+    serial j in {first} .. {last} {{
+      local s: float32[] {{
+        {start}
+        serial k in ({begin}) .. ({end}) {{
+          {update}
+        }}
+        local t: float32[] {{
+          {between}
+          serial m in 0 .. 17 {{
+            t[] = t[] + (b[m, j] * {factor})
+          }}
+          g[i, j] = s[] + t[]
+        }}
+      }}
+    }}
+  }}
+}}"""
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from([(0, 40), (3, 40), (20, 37)]),
+    st.sampled_from(["s[] = a[j]", "g[i, j] = s[]", "if (a[j] < 0.0:float32) { s[] = a[i] }"]),
+    st.sampled_from([("0", "20"), ("i", "40"), ("i + 3", "i + 30"), ("j", "40")]),
+    st.sampled_from(
+        ["s[] = s[] + b[k, j]", "s[] = max(s[], b[k, j])", "s[] = b[k, j] - s[]",
+         "g[i, j] = g[i, j] + b[k, j]", "if (b[k, j] < 0.0:float32) { s[] = s[] + a[k] }",
+         "local r: float32[] { r[] = b[k, j] s[] = s[] + (r[] * r[]) }"]
+    ),
+    st.sampled_from(["t[] = s[]", "s[] = s[] * 0.5:float32", "t[] = g[i, j]"]),
+    st.sampled_from(["s[]", "a[m]", "g[i, j]"]),
+)  # fmt: skip
+def test_sums_in_arrays_are_those_in_variables(
+    positions: tuple[int, int], start: str, terms: tuple[str, str], update: str, between: str,
+    factor: str,
+) -> None:  # fmt: skip
+    text = MIXED.format(
+        first=positions[0], last=positions[1], start=start, begin=terms[0], end=terms[1],
+        update=update, between=between, factor=factor,
+    )  # fmt: skip
+    kernel = mark_loops(parse_kernel(text))
+    rng = np.random.default_rng(0)
+    inputs = [rng.standard_normal(b.shape).astype(b.dtype) for b in kernel.parameters]
+    after = group_terms(widen_sums(kernel))
+    verify(after)
+    np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
 
 
 # What a position of `a` adds to its neighbours.

@@ -43,6 +43,7 @@ from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.merging import merge_branches
@@ -55,6 +56,7 @@ from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.unrolling import unroll_short_loops
 from msops._loops.to_c.vectors import mark_vectors
+from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
 from msops._loops.to_cuda.turning import turn_reductions
@@ -88,6 +90,7 @@ PASSES_TO_JAX: Passes = (
 PASSES_TO_C: Passes = (
     ("merge branches", merge_branches),
     ("split updates", split_updates),
+    ("widen sums", widen_sums),
     ("write out windows", write_out_windows),
     ("unroll short loops", unroll_short_loops),
     ("move parallel loops out", move_parallel_loops_out),
@@ -96,6 +99,7 @@ PASSES_TO_C: Passes = (
     ("separate rows", separate_rows),
     ("split reductions", split_reductions),
     ("put rows in lanes", put_rows_in_lanes),
+    ("group terms", group_terms),
     ("jam serial loops", jam_serial_loops),
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),

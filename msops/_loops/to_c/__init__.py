@@ -31,6 +31,10 @@ The printer:
     cost.py        what it will take
 
 What it shares with CUDA is in text/.
+
+Modules: blocks, carrying, cost, dialect, functions, grouping, halves, jamming, lanes, library,
+merging, outwards, partial_sums, printer, reductions, scattering, sharing, sinking, source, storage,
+strides, text, threads, tiling, unrolling, vectors, widening, windows.
 """
 
 from msops._loops.to_c.source import CSource, c_source

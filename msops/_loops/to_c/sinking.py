@@ -13,11 +13,11 @@ the loops inside it that do not depend on its variable.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -48,55 +48,59 @@ class _Sinking:
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...]:
         """Returns what replaces a loop, those inside of it first."""
         loop = rewrite_inner_loops(loop, scope, self.loop)
-        if loop.kind != "parallel" or not self._is_better_inside(loop):
+        if loop.kind != "parallel" or not is_better_inside(loop, self._buffers):
             return (loop,)
         trips = mean_trips(loop, scope.ranges)
         if trips < _FEWEST_TRIPS:
             return (loop,)
         if scope.is_parallel or trips < 2 * _BLOCK:
-            return self._sunk(loop)
+            return sunk(loop, self._names)
         return (self._in_blocks(loop),)
-
-    # Whether.
-
-    def _is_better_inside(self, loop: For) -> bool:
-        """Returns whether inner loops jump through memory where this one would not."""
-        leaves = [leaf for leaf in _leaves(loop) if leaf is not loop]
-        jumps = any(
-            stride(access, leaf.var, self._buffers) not in (0, 1)
-            for leaf in leaves
-            for access in accesses_in(leaf.body)
-        )
-        if not jumps or not _can_sink(loop):
-            return False
-        steps = [
-            (stride(access, loop.var, self._buffers), isinstance(access, Store))
-            for leaf in leaves
-            for access in accesses_in(leaf.body)
-        ]
-        return all(step in (0, 1) for step, _ in steps) and (1, True) in steps
-
-    # How.
-
-    def _sunk(self, loop: For) -> tuple[Stmt, ...]:
-        """Returns a loop over several statements as one innermost loop for each."""
-        return tuple(self._around(loop, stmt, first=i == 0) for i, stmt in enumerate(loop.body))
-
-    def _around(self, loop: For, stmt: Stmt, first: bool) -> Stmt:
-        if isinstance(stmt, For) and can_swap(loop, stmt):
-            inner = tuple(
-                self._around(loop, part, first=first and i == 0) for i, part in enumerate(stmt.body)
-            )
-            return dataclasses.replace(stmt, body=inner)
-        if first:
-            return dataclasses.replace(loop, body=(stmt,))
-        var = self._names.fresh(loop.var)
-        body = with_value((stmt,), loop.var, Var(var))
-        return dataclasses.replace(loop, var=var, body=body)
 
     def _in_blocks(self, loop: For) -> Stmt:
         """Returns a loop sunk inside of blocks of it, which threads can take."""
-        return in_blocks(loop, _BLOCK, self._names, lambda block, _: self._sunk(block))
+        return in_blocks(loop, _BLOCK, self._names, lambda block, _: sunk(block, self._names))
+
+
+def is_better_inside(loop: For, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether loops inside of a parallel loop jump through memory where it would not.
+
+    Args:
+      loop: the loop.
+      buffers: of the kernel, locals too, by name.
+    """
+    leaves = [leaf for leaf in _leaves(loop) if leaf is not loop]
+    jumps = any(
+        stride(access, leaf.var, buffers) not in (0, 1)
+        for leaf in leaves
+        for access in accesses_in(leaf.body)
+    )
+    if not jumps or not _can_sink(loop):
+        return False
+    steps = [
+        (stride(access, loop.var, buffers), isinstance(access, Store))
+        for leaf in leaves
+        for access in accesses_in(leaf.body)
+    ]
+    return all(step in (0, 1) for step, _ in steps) and (1, True) in steps
+
+
+def sunk(loop: For, names: Names) -> tuple[Stmt, ...]:
+    """Returns a parallel loop as innermost loops, one for each statement of its body."""
+    return tuple(_around(loop, stmt, i == 0, names) for i, stmt in enumerate(loop.body))
+
+
+def _around(loop: For, stmt: Stmt, first: bool, names: Names) -> Stmt:
+    if isinstance(stmt, For) and can_swap(loop, stmt):
+        inner = tuple(
+            _around(loop, part, first and i == 0, names) for i, part in enumerate(stmt.body)
+        )
+        return dataclasses.replace(stmt, body=inner)
+    if first:
+        return dataclasses.replace(loop, body=(stmt,))
+    var = names.fresh(loop.var)
+    body = with_value((stmt,), loop.var, Var(var))
+    return dataclasses.replace(loop, var=var, body=body)
 
 
 def _can_sink(loop: For) -> bool:

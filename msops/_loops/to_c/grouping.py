@@ -1,0 +1,124 @@
+"""Vector loops that add to the same elements in each iteration of a loop add several terms at once.
+
+    reduction k in 0 .. 128 {                  reduction k_group in 0 .. 32 {
+      parallel j in 0 .. 512 {                   parallel j in 0 .. 512 {
+        g[j] = g[j] + u[k, j]           ->         g[j] = (g[j] + u[4 * k_group, j])
+      }                                                         + u[4 * k_group + 1, j] ...
+    }                                            }
+                                               }
+
+An element is then read and written once for four terms. They are added in their order, so that
+every bit of the sum stays. This is the unroll-and-jam of D. Callahan, S. Carr, K. Kennedy,
+"Improving Register Allocation for Subscripted Variables", PLDI 1990.
+"""
+
+from __future__ import annotations
+
+from msops._loops.analysis.costs import arithmetic, computed, mean_trips
+from msops._loops.analysis.updates import sum_of
+from msops._loops.ir.building import integer
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import Expr, For, FunctionCall, Kernel, Load, Stmt, Store, Var
+from msops._loops.ir.ranges import Ranges, range_of
+from msops._loops.ir.walk import (
+    Scope,
+    buffers_of,
+    expressions,
+    loads,
+    rewrite,
+    rewrite_loops,
+    substitute,
+    variables,
+    with_parts,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.blocks import can_swap, index
+from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
+from msops._loops.to_c.strides import step
+
+TERMS = 4
+"""Terms that are added to an element at once."""
+_FEWEST_TRIPS = 16
+"""Of the vector loop."""
+_MOST_OPERATIONS = 8
+"""Of one term: more of them take longer than reading and writing the element."""
+
+
+def group_terms(kernel: Kernel) -> Kernel:
+    """Returns the kernel with loops around such vector loops unrolled into them."""
+    grouped = rewrite_loops(kernel, _Grouping(kernel).loop, "serial", "reduction")
+    return kernel if grouped is kernel else unique_names(simplify(grouped))
+
+
+class _Grouping:
+    def __init__(self, kernel: Kernel) -> None:
+        self._names = Names(kernel)
+        self._buffers = buffers_of(kernel)
+
+    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns what replaces a loop; None to look inside of it."""
+        match loop.body:
+            case (For(kind="parallel", body=(Store() as store,)) as vectors,) if can_swap(
+                loop, vectors
+            ):
+                (inside,) = scope.inside(loop)
+                is_long = (
+                    mean_trips(loop, scope.ranges) >= 2 * TERMS
+                    and mean_trips(vectors, inside.ranges) >= _FEWEST_TRIPS
+                )
+                if is_long and self._may_be_grouped(store, loop):
+                    return self._grouped(loop, vectors, store, scope.ranges)
+        return None
+
+    # Whether.
+
+    def _may_be_grouped(self, store: Store, loop: For) -> bool:
+        """Returns whether what a loop does to each element is one chain, of short links."""
+        value, target = store.value, _target(store)
+        if value.dtype in SUMMED_IN_FLOAT32 or expressions(value).count(target) != 1:
+            return False
+        if arithmetic(value) > _MOST_OPERATIONS or any(
+            isinstance(part, FunctionCall) for part in computed(value)
+        ):
+            return False
+        if any(loads(bound) for bound in (loop.begin, loop.end)):
+            return False
+        if any(loop.var in variables(i) for i in store.indices) or step(store, loop, self._buffers):
+            return False
+        # Two iterations of the parallel loop never store to one element. No term may read what
+        # another one changes: in a reduction none does, or it would have an order.
+        read = [load for part in (*store.indices, value) for load in loads(part)]
+        is_alone = sum(load.buffer == store.buffer for load in read) == 1
+        return is_alone or (loop.kind == "reduction" and sum_of(store) is not None)
+
+    # How.
+
+    def _grouped(self, loop: For, vectors: For, store: Store, ranges: Ranges) -> tuple[Stmt, ...]:
+        """Returns the loop over groups of terms, and that over the terms that are left."""
+        trips: Expr = index("sub", loop.end, loop.begin)
+        if range_of(trips, ranges)[0] < 0:
+            trips = index("max", trips, integer(0))
+        count = index("floordiv", trips, integer(TERMS))
+        group = self._names.fresh(f"{loop.var}_group")
+        first = index("add", loop.begin, index("mul", Var(group), integer(TERMS)))
+        target = _target(store)
+        value: Expr = target
+        for number in range(TERMS):
+            here = {loop.var: index("add", first, integer(number))}
+            value = _after(value, substitute(store.value, here), target)
+        body = (with_parts(vectors, body=(with_parts(store, value=value),)),)
+        rest = index("add", loop.begin, index("mul", count, integer(TERMS)))
+        return (
+            For(group, integer(0), count, body, loop.kind, location=loop.location),
+            with_parts(loop, begin=rest),
+        )
+
+
+def _target(store: Store) -> Load:
+    """Returns the load of the element that a store writes."""
+    return Load(store.buffer, store.indices, store.value.dtype)
+
+
+def _after(before: Expr, term: Expr, target: Load) -> Expr:
+    """Returns a value in which another one takes the place of an element."""
+    return rewrite(term, lambda part: before if part == target else part)

@@ -1,0 +1,111 @@
+"""Sums in variables get an element for each position, so that vectors run over the positions.
+
+    parallel j in 0 .. 512 {                    local s: float32[512] {
+      local s: float32[] {                        parallel j in 0 .. 512 { s[j] = b[j] }
+        s[] = b[j]                                reduction k in 0 .. 128 {
+        reduction k in 0 .. 128 {                   parallel j_1 in 0 .. 512 {
+          s[] = s[] + h[k] * u[k, j]     ->           s[j_1] = s[j_1] + h[k] * u[k, j_1]
+        }                                         } }
+        g[j] = s[]                                parallel j_2 in 0 .. 512 { g[j_2] = s[j_2] }
+      }                                         }
+    }
+
+The loop over `k` would jump through `u`, and each of its additions waits for the one before. Each
+sum keeps its order. Compilers call this scalar expansion (R. Allen, K. Kennedy, "Optimizing
+Compilers for Modern Architectures", 5.3); what is split and moved then is as in sinking.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from msops._loops.analysis.costs import fixed_trips, mean_trips
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Var
+from msops._loops.ir.walk import (
+    A,
+    Scope,
+    buffers_of,
+    map_accesses,
+    rewrite_loops,
+    with_parts,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.blocks import can_swap, in_blocks, index
+from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
+from msops._loops.to_c.sinking import is_better_inside, sunk
+
+_FEWEST_POSITIONS = 16
+_FEWEST_TERMS = 16
+"""Fewer are written out for each position, see windows.py."""
+_BLOCK = 1024
+"""Positions whose sums are kept together: they stay in the first-level cache."""
+
+
+def widen_sums(kernel: Kernel) -> Kernel:
+    """Returns the kernel with sums of parallel loops in arrays where that helps vector units."""
+    widened = rewrite_loops(kernel, _Widening(kernel).loop, "parallel")
+    return kernel if widened is kernel else unique_names(simplify(widened))
+
+
+class _Widening:
+    def __init__(self, kernel: Kernel) -> None:
+        self._names = Names(kernel)
+        self._buffers = buffers_of(kernel)
+
+    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns what replaces a loop; None to look inside of it."""
+        trips = fixed_trips(loop)
+        if trips is None or trips < _FEWEST_POSITIONS:
+            return None
+        inner, variables = _flat(loop.body)
+        if not variables or any(v.shape or v.dtype in SUMMED_IN_FLOAT32 for v in variables):
+            return None
+        (inside,) = scope.inside(loop)
+        if not any(
+            isinstance(stmt, For)
+            and can_swap(loop, stmt)
+            and mean_trips(stmt, inside.ranges) >= _FEWEST_TERMS
+            for stmt in inner
+        ):
+            return None
+        size = trips if trips < 2 * _BLOCK else _BLOCK
+        arrays = {v.name: dataclasses.replace(v, shape=(size,)) for v in variables}
+        flat = with_parts(loop, body=inner)
+        if not is_better_inside(_in_arrays(flat, arrays), {**self._buffers, **arrays}):
+            return None
+
+        def widened(block: For) -> tuple[Stmt, ...]:
+            body = sunk(_in_arrays(block, arrays), self._names)
+            for array in arrays.values():
+                body = (Local(array, body, location=loop.location),)
+            return body
+
+        if size == trips:
+            return widened(flat)
+        return (in_blocks(flat, size, self._names, lambda block, _: widened(block)),)
+
+
+def _in_arrays(loop: For, arrays: Mapping[str, Buffer]) -> For:
+    """Returns a loop with an element of an array in place of a variable of its iterations."""
+    at = index("sub", Var(loop.var), loop.begin)
+
+    def element(access: A) -> A:
+        return dataclasses.replace(access, indices=(at,)) if access.buffer in arrays else access
+
+    return with_parts(loop, body=map_accesses(loop.body, element))
+
+
+def _flat(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], list[Buffer]]:
+    """Returns a body without locals around its statements, and what they declare."""
+    found: list[Stmt] = []
+    variables: list[Buffer] = []
+    for stmt in body:
+        if isinstance(stmt, Local):
+            inner, declared = _flat(stmt.body)
+            found += inner
+            variables += [stmt.buffer, *declared]
+        else:
+            found.append(stmt)
+    return tuple(found), variables
