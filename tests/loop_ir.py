@@ -125,7 +125,7 @@ from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
 from msops._loops.to_jax.printing import build
-from msops._loops.to_jax.raising.describe import describe
+from msops._loops.to_jax.raising.describe import describe, steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel
 from msops._loops.to_jax.raising.steps import Contract, Convolve, Loop, Step
 from msops._toolchain.generated import FLAGS, build_generated
@@ -265,6 +265,7 @@ __all__ = [
     "split_reductions",
     "split_updates",
     "statements",
+    "steps_text",
     "tile_crossing_loops",
     "to_raised",
     "verify",

@@ -116,6 +116,7 @@ def test_every_pass_of_every_way_out_is_shown(
     shown = [line.removeprefix("-- ") for line in lines if line.startswith("-- ")]
     assert "privatise: unchanged" in shown
     assert "distribute" in shown
+    assert "raise" in shown
     names = [name.removesuffix(": unchanged") for name in shown]
     ways = [passes for name, passes in vars(pipeline).items() if name.startswith("PASSES_")]
     ways.append(pipeline.passes_to_mark(Kinds({}, (), ())))

@@ -20,6 +20,7 @@ from loop_ir import (
     parse_kernel,
     raise_kernel,
     rewrite_conditional_reductions,
+    steps_text,
     to_raised,
     verify,
 )
@@ -294,3 +295,21 @@ def test_carried_elements_are_read_before_and_after_their_update(order: str, upd
     verify(expanded)
     assert not any(isinstance(step, Loop) for step in raise_kernel(expanded))
     assert_same(kernel, expanded, [np.linspace(-1, 1, 9, dtype="float32")])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "buffers", "body", "axes"),
+    [
+        ("a: float32[4, 8]", "c: float32[8, 4]", "c[j, i] = a[i, j]", "j, i"),
+        ("a: float32[8, 4]", "c: float32[4, 8]", "c[i, j] = a[j, i]", "i, j"),
+        ("a: float32[8, 4]", "c: float32[4]", "c[i] = c[i] + a[j, i]", "j, i"),
+        ("a: float32[4, 8]", "c: float32[4]", "c[i] = c[i] + a[i, j]", "i, j"),
+    ],
+    ids=["a map", "another map", "a sum of rows", "a sum of columns"],
+)
+def test_axes_follow_what_a_map_stores_and_what_else_reads(
+    parameters: str, buffers: str, body: str, axes: str
+) -> None:
+    nest = f"serial i in 0 .. 4 {{ serial j in 0 .. 8 {{ {body} }} }}"
+    steps = raise_kernel(to_raised(kernel_of(parameters, buffers, nest)))
+    assert steps_text(steps).endswith(f" @axes({axes})")

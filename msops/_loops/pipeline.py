@@ -60,6 +60,9 @@ from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
 from msops._loops.to_cuda.turning import turn_reductions
+from msops._loops.to_jax.raising.describe import steps_text
+from msops._loops.to_jax.raising.patterns import raise_kernel
+from msops._loops.to_jax.raising.steps import Step
 
 Pass: TypeAlias = Callable[[Kernel], Kernel]
 Passes: TypeAlias = tuple[tuple[str, Pass], ...]
@@ -160,6 +163,14 @@ def run(kernel: Kernel, passes: Sequence[tuple[str, Pass]]) -> Kernel:
             print(f"-- {name}: unchanged" if old == new else f"-- {name}\n{new}", file=sys.stderr)
         kernel = changed
     return kernel
+
+
+def to_steps(raised: Kernel) -> tuple[Step, ...]:
+    """Returns the array operations of a raised kernel; prints them with ``MSOPS_DEBUG=ir``."""
+    steps = raise_kernel(raised)
+    if "ir" in config.debug():
+        print(f"-- raise\n{steps_text(steps)}", file=sys.stderr)
+    return steps
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,6 @@ from msops._loops.to_c import CSource, c_source
 from msops._loops.to_cuda import CudaSource, cuda_source
 from msops._loops.to_jax.raising.cost import is_order_bound
 from msops._loops.to_jax.raising.describe import describe
-from msops._loops.to_jax.raising.patterns import raise_kernel
 from msops._loops.to_jax.raising.steps import Branch, Loop, Step
 from msops.errors import ArgumentValueError, explain
 
@@ -106,7 +105,7 @@ class Specialisation:
     @functools.cached_property
     def steps(self) -> tuple[Step, ...]:
         """The array operations."""
-        return raise_kernel(self.raised)
+        return pipeline.to_steps(self.raised)
 
     @functools.cached_property
     def is_reversible(self) -> bool:

@@ -10,8 +10,7 @@ import numpy as np
 from jax import lax
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.nodes import Const, Load, Store
-from msops._loops.ir.walk import loads, variables
+from msops._loops.ir.nodes import Const
 from msops._loops.to_jax.printing.contractions import contract
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate, guarded
@@ -38,7 +37,7 @@ from msops._loops.to_jax.raising.windows import Window
 def execute(step: VectorStep, env: Environment) -> Contents:
     """Returns what the buffer holds that a step stores to."""
     nest = step.nest
-    env = guarded(nest.mask, env.over(_ordered_axes(step, env)))
+    env = guarded(nest.mask, env.over(nest.ordered_axes))
     match step:
         case Map():
             filled = _filled(nest, env)
@@ -119,30 +118,6 @@ def _filled(nest: Nest, env: Environment) -> Uniform | None:
     if view is None or not covers(view):
         return None
     return Uniform(constant(value.value, value.dtype), shape)
-
-
-def _ordered_axes(step: VectorStep, env: Environment) -> tuple[Axis, ...]:
-    """Returns the axes in an order that needs few transposes.
-
-    A map follows the memory of what it stores, anything else that of the largest thing it reads.
-    """
-    nest = step.nest
-    leading: Store | Load = nest.store
-    if not isinstance(step, Map):
-        leading = max(
-            loads(nest.store.value), key=lambda load: _axis_count(load, nest), default=leading
-        )
-    shape = env.contents[leading.buffer].shape
-    view = find_view(leading.indices, shape, nest.axis_ranges)
-    first = view.axes if view else ()
-    axes = {axis.var: axis for axis in nest.axes}
-    rest = [axis for axis in nest.axes if axis.var not in first]
-    return (*(axes[name] for name in first), *rest)
-
-
-def _axis_count(load: Load, nest: Nest) -> int:
-    found = {name for index in load.indices for name in variables(index)}
-    return len(found & set(nest.extents))
 
 
 def _over_windows(env: Environment, windows: Sequence[Window]) -> Environment:

@@ -1,4 +1,5 @@
 """From the distributed loop nests to the array operations that compute them; knows no JAX.
 
-Modules: cost, describe, nests, patterns, pools, products, recurrences, steps, views, windows.
+Modules: cost, describe, nests, orders, patterns, pools, products, recurrences, steps, views,
+windows.
 """

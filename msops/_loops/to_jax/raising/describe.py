@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msops._loops.ir.nodes import Location
 from msops._loops.ir.walk import loads
@@ -33,7 +33,18 @@ def describe(steps: Sequence[Step]) -> tuple[str, ...]:
     return tuple(_lines(steps, 0))
 
 
-def _lines(steps: Sequence[Step], depth: int) -> Iterable[str]:
+def steps_text(steps: Sequence[Step]) -> str:
+    """Returns the same, each with the axes of its arrays in their order."""
+    return "\n".join(_lines(steps, 0, _axes))
+
+
+def _axes(step: VectorStep) -> str:
+    return f" @axes({', '.join(axis.var for axis in step.nest.ordered_axes)})"
+
+
+def _lines(
+    steps: Sequence[Step], depth: int, mark: Callable[[VectorStep], str] = lambda step: ""
+) -> Iterable[str]:
     indent = "  " * depth
     for step in steps:
         match step:
@@ -41,14 +52,15 @@ def _lines(steps: Sequence[Step], depth: int) -> Iterable[str]:
                 trips = "a number of" if axis is None else str(axis.extent)
                 where = _with_line(f"loop {loop.var}", loop.location)
                 yield f"{indent}not raised well: {where} is order-bound, {trips} steps one by one"
-                yield from _lines(body, depth + 1)
+                yield from _lines(body, depth + 1, mark)
             case Branch(branch=branch, then=then, otherwise=otherwise):
                 yield f"{indent}{_with_line('condition', branch.location)}: one branch is run"
-                yield from _lines((*then, *otherwise), depth + 1)
+                yield from _lines((*then, *otherwise), depth + 1, mark)
             case Clear(buffer=buffer):
                 yield f"{indent}buffer {buffer}: set to 0"
             case _:
-                yield f"{indent}{_heading(step.nest)}: {_operation(step)}{_masked(step.nest)}"
+                what = f"{_operation(step)}{_masked(step.nest)}{mark(step)}"
+                yield f"{indent}{_heading(step.nest)}: {what}"
 
 
 def _with_line(what: str, location: Location | None) -> str:

@@ -76,6 +76,7 @@ class Nest(AxesNamed):
       mask: the conditions under which, beside the box.
       reduced: axes of kind "reduction".
       outer: the serial loops around, hulls of their ranges.
+      ordered_axes: the axes in the order in which arrays have them; see `orders`.
     """
 
     axes: tuple[Axis, ...]
@@ -83,6 +84,7 @@ class Nest(AxesNamed):
     mask: tuple[Expr, ...]
     reduced: frozenset[str]
     outer: tuple[Axis, ...]
+    ordered_axes: tuple[Axis, ...] = ()
 
     @cached_property
     def ranges(self) -> dict[str, Range]:

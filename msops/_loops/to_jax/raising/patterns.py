@@ -27,6 +27,7 @@ from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.walk import bodies, loads, substitute, variables, with_value
 from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, chain, is_known, nest
+from msops._loops.to_jax.raising.orders import order_axes
 from msops._loops.to_jax.raising.pools import find_pool
 from msops._loops.to_jax.raising.products import find_contraction, find_convolution
 from msops._loops.to_jax.raising.recurrences import find_recurrence, without_choices
@@ -55,7 +56,8 @@ def raise_kernel(kernel: Kernel) -> tuple[Step, ...]:
     Every legal kernel has some: what is not distributed becomes loops over scalar steps.
     """
     shapes = {buffer.name: buffer.shape for buffer in (*kernel.parameters, *kernel.buffers)}
-    return _Raising(shapes).body(kernel.body, ())
+    steps = _Raising(shapes).body(kernel.body, ())
+    return order_axes(steps, shapes)
 
 
 class _Raising:
