@@ -7,9 +7,11 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import ml_dtypes
 import numpy as np
 import scipy.fft
+import scipy.special
 from conftest import ROOT
 
 from msops import Build, Custom
@@ -166,6 +168,29 @@ def unique(x: Array) -> tuple[Array, Array]:
     return values[by_place], np.argsort(by_place)[inverse].astype(np.int32)
 
 
+def list_diff(index: Any, x: Array, known: Array) -> tuple[Array, Array]:
+    places = np.flatnonzero(~np.isin(x, known))
+    return x[places], places.astype(index)
+
+
+def depth_to_space(x: Array, block: int, axis: int) -> Array:
+    """Of pictures with their channels on an axis: the last, or the first behind the batch."""
+    parts = np.split(x, block * block, axis)
+    shape = [n if i in (0, axis % 4) else n * block for i, n in enumerate(parts[0].shape)]
+    result = np.empty(shape, x.dtype)
+    height = 1 if axis == -1 else 2
+    for number, part in enumerate(parts):
+        place = [slice(None)] * 4
+        place[height] = slice(number // block, None, block)
+        place[height + 1] = slice(number % block, None, block)
+        result[tuple(place)] = part
+    return result
+
+
+def larger_pictures(*shape: int, size: Sequence[int]) -> Any:
+    return lambda rng: [floats(*shape)(rng), np.array(size, np.int32)]
+
+
 def gather(x: Array, indices: Array) -> Array:
     return x[tuple(np.moveaxis(indices, -1, 0))]
 
@@ -197,6 +222,13 @@ def different_places(*shape: int, dtype: Any = np.int32) -> Any:
         return [places, rng.normal(size=6).astype(np.float32)]
 
     return make
+
+
+def sparse_softmax(indices: Array, values: Array, shape: Array) -> Array:
+    dense = np.full(shape, -np.inf)
+    dense[tuple(indices.T)] = values
+    rows = indices[:, 0]
+    return scipy.special.softmax(dense[rows], 1)[range(len(rows)), indices[:, 1]].astype(np.float32)
 
 
 def sparse_and_dense(rng: np.random.Generator) -> list[Array]:
@@ -323,6 +355,54 @@ CASES = [
     ),
     Case("TopK", like(ints(6, 3, 8, dtype=np.float32)), lambda x: top_k(x, 3), {"k": 3}),
     Case("Unique", like(ints(6, 10)), unique, room=((10,), (10,))),
+    *(
+        Case(
+            "ListDiff",
+            like(ints(9, 12, dtype=np.float32), ints(9, 3, dtype=np.float32)),
+            functools.partial(list_diff, index),
+            {"out_idx": number},
+            label=index,
+            room=((12,), (12,)),
+        )
+        for index, number in (("int32", 3), ("int64", 9))
+    ),
+    *(
+        Case(
+            "DepthToSpace",
+            like(floats(*shape) if dtype == "float32" else ints(99, *shape, dtype=dtype)),
+            lambda x, axis=axis: depth_to_space(x, 2, axis),
+            {"block_size": 2, "data_format": data_format},
+            label=f"{data_format}-{dtype}",
+        )
+        for dtype in ("float32", "int64")
+        for data_format, axis, shape in (("NHWC", -1, (2, 3, 4, 12)), ("NCHW", 1, (2, 12, 3, 4)))
+    ),
+    Case(
+        "ResizeNearestNeighborV2",
+        larger_pictures(2, 3, 4, 5, size=(8, 15)),
+        lambda x, size: x.repeat(2, 2).repeat(3, 3),
+    ),
+    Case(
+        "ResizeNearestNeighborV2",
+        larger_pictures(2, 4, 5, 3, size=(8, 15)),
+        lambda x, size: x.repeat(2, 1).repeat(3, 2),
+        {"align_corners": False, "half_pixel_centers": False, "data_format": "NHWC"},
+        label="NHWC",
+    ),
+    Case(
+        "ResizeNearestNeighborV2",
+        larger_pictures(2, 3, 4, 5, size=(7, 3)),
+        lambda x, size: np.asarray(jax.image.resize(x, (2, 3, 7, 3), "nearest")),
+        {"align_corners": False, "half_pixel_centers": True, "data_format": "NCHW"},
+        label="half_pixel_centers",
+    ),
+    Case(
+        "ResizeNearestNeighborV2",
+        larger_pictures(2, 3, 4, 5, size=(7, 3)),
+        lambda x, size: x[:, :, [0, 1, 1, 2, 2, 3, 3]][..., [0, 2, 4]],
+        {"align_corners": True, "half_pixel_centers": False, "data_format": "NCHW"},
+        label="align_corners",
+    ),
     Case("AddN", like(floats(5), floats(5), floats(5)), lambda *x: sum(x), takes_list=True),
     Case(
         "Concat",
@@ -358,6 +438,11 @@ CASES = [
         "SparseRowSum",
         different_places(4, 9, dtype=np.int64),
         lambda i, v: sparse_to_dense((4, 9), i, v).sum(1),
+    ),
+    Case(
+        "SparseSoftmax",
+        lambda rng: [*different_places(4, 9, dtype=np.int64)(rng), np.array([4, 9])],
+        sparse_softmax,
     ),
     Case(
         "SparseToDense",

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "cpu_kernel.h"
 #include "status.h"
@@ -9,6 +10,7 @@
 
 namespace {
 const char* const kBucketize = "Bucketize";
+const char* const kListDiff = "ListDiff";
 const char* const kLowerBound = "LowerBound";
 const char* const kNonZero = "NonZero";
 const char* const kTopK = "TopK";
@@ -35,6 +37,44 @@ class BucketizeCpuKernel : public CpuKernel {
   }
 };
 REGISTER_MS_CPU_KERNEL(kBucketize, BucketizeCpuKernel);
+
+// Outputs: the entries of the first input that the second one lacks, and where they are, as
+// attribute out_idx says: int32 or int64.
+class ListDiffCpuKernel : public CpuKernel {
+ public:
+  uint32_t Compute(CpuKernelContext& ctx) override {
+    CUST_KERNEL_HANDLE_ERROR(ctx, NormalCheck(ctx, 2, 2, {"out_idx"}), "[%s] check failed.",
+                             kListDiff);
+    const DataType type = ctx.GetAttr("out_idx")->GetDataType();
+    CUST_KERNEL_CHECK_FALSE(ctx, type == ctx.Output(1)->GetDataType(), KERNEL_STATUS_PARAM_INVALID,
+                            "[%s] out_idx is %s, but output 1 is %s.", kListDiff,
+                            DTypeStr(type).c_str(), DTypeStr(ctx.Output(1)->GetDataType()).c_str());
+    return type == DT_INT64 ? Compare<int64_t>(ctx) : Compare<int32_t>(ctx);
+  }
+
+ private:
+  template <typename Index>
+  uint32_t Compare(CpuKernelContext& ctx) {
+    const auto* x = static_cast<float*>(ctx.Input(0)->GetData());
+    const auto* known = static_cast<float*>(ctx.Input(1)->GetData());
+    const std::unordered_set<float> others(known, known + ctx.Input(1)->NumElements());
+    auto* y = static_cast<float*>(ctx.Output(0)->GetData());
+    auto* places = static_cast<Index*>(ctx.Output(1)->GetData());
+    int64_t found = 0;
+    for (int64_t i = 0; i < ctx.Input(0)->NumElements(); ++i) {
+      if (others.count(x[i]) != 0) continue;
+      y[found] = x[i];
+      places[found++] = static_cast<Index>(i);
+    }
+    for (uint32_t output = 0; output < 2; ++output) {
+      auto shape = ctx.Output(output)->GetTensorShape();
+      shape->SetDimSizes({found});
+      ctx.Output(output)->SetTensorShape(shape.get());
+    }
+    return KERNEL_STATUS_OK;
+  }
+};
+REGISTER_MS_CPU_KERNEL(kListDiff, ListDiffCpuKernel);
 
 // Per row: where the values would go into the sorted row.
 class LowerBoundCpuKernel : public CpuKernel {

@@ -1,4 +1,6 @@
 // Sparse tensors in coordinate form.
+#include <numeric>
+
 #include "inc/ms_cpu_kernel.h"
 #include "utils/eigen_tensor.h"
 #include "utils/kernel_util.h"
@@ -8,6 +10,7 @@ namespace {
 const char* const kDenseToCsr = "DenseToCsr";
 const char* const kSparseDenseMatMul = "SparseDenseMatMul";
 const char* const kSparseRowSum = "SparseRowSum";
+const char* const kSparseSoftmax = "SparseSoftmax";
 const char* const kSparseToDense = "SparseToDense";
 }  // namespace
 
@@ -92,6 +95,38 @@ class SparseRowSumCpuKernel : public CpuKernel {
   }
 };
 REGISTER_MS_CPU_KERNEL(kSparseRowSum, SparseRowSumCpuKernel);
+
+// Inputs: indices int64 [n, axes] sorted, values [n], shape int64 [axes]. The softmax of each row,
+// taken over the entries that are there.
+class SparseSoftmaxCpuKernel : public CpuKernel {
+ public:
+  uint32_t Compute(CpuKernelContext& ctx) override {
+    CUST_KERNEL_HANDLE_ERROR(ctx, NormalCheck(ctx, 3, 1), "[%s] check failed.", kSparseSoftmax);
+    const auto* dims = static_cast<int64_t*>(ctx.Input(2)->GetData());
+    const std::vector<int64_t> shape(dims, dims + ctx.Input(2)->NumElements());
+    std::vector<int64_t> order(shape.size());
+    std::iota(order.begin(), order.end(), 0);
+    SparseTensor sparse;
+    CUST_KERNEL_HANDLE_ERROR(
+        ctx, sparse.CreateSparseTensor(ctx, ctx.Input(0), ctx.Input(1), shape, order),
+        "[%s] create sparse tensor failed.", kSparseSoftmax);
+    CUST_KERNEL_HANDLE_ERROR(ctx, sparse.IndicesValid(ctx), "[%s] indices are not valid.",
+                             kSparseSoftmax);
+    auto* y = static_cast<float*>(ctx.Output(0)->GetData());
+    order.pop_back();
+    for (const auto& group : sparse.group(ctx, order)) {
+      const auto values = group.values<float>();
+      typename TTypes<float>::UnalignedVec results(y, values.dimension(0));
+      const Eigen::Tensor<float, 0, Eigen::RowMajor> largest = values.maximum();
+      results = (values - values.constant(largest())).exp();
+      const Eigen::Tensor<float, 0, Eigen::RowMajor> total = results.sum();
+      results = results / results.constant(total());
+      y += values.dimension(0);
+    }
+    return KERNEL_STATUS_OK;
+  }
+};
+REGISTER_MS_CPU_KERNEL(kSparseSoftmax, SparseSoftmaxCpuKernel);
 
 class SparseToDenseCpuKernel : public CpuKernel {
  public:
