@@ -107,6 +107,33 @@ def test_im2col_reads_the_format_of_its_input() -> None:
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("data_format", ["NCHW", "NHWC", ""])
+def test_avgpool_reads_the_format_of_its_input(data_format: str, padding: str) -> None:
+    """By an attribute, as MindSpore gives it; without one it is NCHW."""
+    x = np.random.default_rng(0).normal(size=(2, 3, 7, 6)).astype(np.float32)
+    pictures = x if data_format == "NHWC" else x.transpose(0, 2, 3, 1)
+    window, strides = (1, 3, 2, 1), (1, 2, 2, 1)  # of the batch, height, width and channels
+
+    def sums(array: np.ndarray) -> np.ndarray:
+        zero = np.float32(0)
+        return np.asarray(jax.lax.reduce_window(array, zero, jax.lax.add, window, strides, padding))
+
+    expected = sums(pictures) / sums(np.ones_like(pictures))
+    order = (0, 1, 2, 3) if data_format == "NHWC" else (0, 3, 1, 2)
+    (got,) = call(
+        "avgpool.cc",
+        "AvgPool",
+        {"float32": tuple(expected.shape[axis] for axis in order)},
+        [x],
+        ksize=[window[axis] for axis in order],
+        strides=[strides[axis] for axis in order],
+        padding=padding,
+        **({"data_format": data_format} if data_format else {}),
+    )
+    np.testing.assert_allclose(got, expected.transpose(order), rtol=1e-5, atol=1e-6)
+
+
 def test_ragged_range() -> None:
     starts, limits, deltas = (np.array(row, np.int32) for row in ([0, 5, 8], [3, 5, 2], [1, 1, -3]))
     rows = [np.arange(*row) for row in zip(starts, limits, deltas, strict=True)]
