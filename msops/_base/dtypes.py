@@ -74,7 +74,7 @@ DTYPES = tuple(
 )
 """The dtypes that kernels of every func_type take."""
 
-NARROW_DTYPES = tuple(
+LOW_PRECISION_DTYPES = tuple(
     DType(name, title, type_id, getattr(ml_dtypes, name))
     for name, title, type_id in (
         ("float8_e3m4", "float8_e3m4", None),
@@ -94,7 +94,7 @@ NARROW_DTYPES = tuple(
 )
 """Those of ml_dtypes that XLA has arrays of, which aot kernels and Python functions take."""
 
-BY_NAME = {row.name: row for row in (*DTYPES, *NARROW_DTYPES)}
+BY_NAME = {row.name: row for row in (*DTYPES, *LOW_PRECISION_DTYPES)}
 BY_TYPE_ID = {row.type_id: row for row in BY_NAME.values() if row.type_id is not None}
 _BY_DTYPE = {row.dtype: row for row in BY_NAME.values()}
 _BY_TITLE = {row.title: row for row in BY_NAME.values()}
@@ -138,6 +138,6 @@ def is_known(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _BY_DTYPE
 
 
-def is_narrow(dtype: Any) -> bool:
-    """Returns whether the dtype of an array is one of `NARROW_DTYPES`."""
-    return is_known(dtype) and _BY_DTYPE[dtype.newbyteorder("=")] in NARROW_DTYPES
+def is_low_precision(dtype: Any) -> bool:
+    """Returns whether the dtype of an array is one of `LOW_PRECISION_DTYPES`."""
+    return is_known(dtype) and _BY_DTYPE[dtype.newbyteorder("=")] in LOW_PRECISION_DTYPES

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
-from msops._base.dtypes import is_narrow
+from msops._base.dtypes import is_low_precision
 from msops._base.kernel_errors import Failure
 from msops._op.request import Request
 from msops.errors import (
@@ -413,7 +413,7 @@ def _name_in_code(dtype: np.dtype) -> str:
 def _holds(dtype: np.dtype, value: complex) -> bool:
     """Returns whether a Python number can be an entry of `dtype`; a float may be rounded."""
     if jnp.issubdtype(dtype, jnp.integer):  # numpy takes a float for an int4
-        bounds = ml_dtypes.iinfo(dtype) if is_narrow(dtype) else np.iinfo(dtype)
+        bounds = ml_dtypes.iinfo(dtype) if is_low_precision(dtype) else np.iinfo(dtype)
         return isinstance(value, int) and bool(bounds.min <= value <= bounds.max)
     if not np.can_cast(np.asarray(value).dtype, dtype, "same_kind"):
         return False

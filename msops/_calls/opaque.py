@@ -25,7 +25,7 @@ class OpaqueBackend(abc.ABC):
     vmap = "sequential"
     compile_attrs: tuple[str, ...] = ()
     takes_trees = False
-    takes_narrow_dtypes = False
+    takes_low_precision = False
     takes_values = False
     has_attributes_by_default = False
     compiles_per_shape = False

@@ -359,9 +359,14 @@ class Custom(Generic[P]):
         definition = programs.operator.definition
         arrays, tensors = read_arguments(args, self._who)
         with jax.enable_x64(True) if tensors else contextlib.nullcontext():
-            has_signature = self._signature is not None
             call, flat = sort_arguments(
-                definition, arrays, named, count, tensors, has_signature, self._who
+                definition,
+                arrays,
+                named,
+                count=count,
+                tensors=tensors,
+                has_signature=self._signature is not None,
+                who=self._who,
             )
             is_traced = any(isinstance(value, jax.core.Tracer) for value in flat)
             is_ordered = tensors and programs.operator.has_effect
@@ -707,9 +712,14 @@ class Custom(Generic[P]):
         with jax.enable_x64(True) if tensors else contextlib.nullcontext():
             arrays = jax.tree.map(lambda value: stand_in(value, self._who), list(values))
             definition = self._resolve().operator.definition
-            has_signature = self._signature is not None
             return sort_arguments(
-                definition, arrays, named, count, tensors, has_signature, self._who
+                definition,
+                arrays,
+                named,
+                count=count,
+                tensors=tensors,
+                has_signature=self._signature is not None,
+                who=self._who,
             )
 
     def __copy__(self) -> Custom:

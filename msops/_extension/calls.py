@@ -27,7 +27,7 @@ from msops._op.arrays import (
     as_array,
     known_dtype,
     refuse_64_bit,
-    refuse_narrow_dtype,
+    refuse_low_precision,
     require_numbers,
 )
 from msops.errors import ArgumentValueError, BackendError, KernelError, explain
@@ -172,7 +172,7 @@ def from_python(value: Any) -> Handle | None:
 
 def _check_argument(array: Any) -> None:
     known_dtype(array.dtype, "an argument", _WHO)
-    refuse_narrow_dtype(array.dtype, "an argument", _WHO, "an extension")
+    refuse_low_precision(array.dtype, "an argument", _WHO, "an extension")
     if isinstance(array, jax.core.Tracer):
         seam.refuse_jet([array], _WHO)
         require_numbers(array.shape, "an argument", _WHO, "C++ reads shapes: call it on known ones")

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops import _jax_seam as seam
-from msops._base.dtypes import BY_TYPE_ID, DTYPES, NARROW_DTYPES, as_dtype
+from msops._base.dtypes import BY_TYPE_ID, DTYPES, LOW_PRECISION_DTYPES, as_dtype
 from msops._face.tensor import Tensor
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, explain
 
@@ -178,7 +178,7 @@ def dtype_of(type_id: int) -> np.dtype:
     """
     # The short names of MindSpore's enum: kNumberTypeInt, UInt, Float, Double and Complex.
     known = BY_TYPE_ID.get({31: 34, 36: 39, 41: 43, 49: 44, 50: 51}.get(type_id, type_id))
-    if known is None or known in NARROW_DTYPES:
+    if known is None or known in LOW_PRECISION_DTYPES:
         names = ", ".join(f"{row.title} ({row.type_id})" for row in DTYPES)
         raise ArgumentTypeError(
             explain(
@@ -193,7 +193,7 @@ def dtype_of(type_id: int) -> np.dtype:
 def type_id_of(dtype: Any) -> int:
     """Returns the number of ``TypeId`` of a dtype that extensions take."""
     type_id = as_dtype(dtype).type_id
-    assert type_id is not None  # only narrow dtypes have none
+    assert type_id is not None  # only low-precision dtypes have none
     return type_id
 
 

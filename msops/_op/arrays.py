@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from msops._base.dtypes import BY_NAME, DTYPES, DType, is_known, is_narrow
+from msops._base.dtypes import BY_NAME, DTYPES, DType, is_known, is_low_precision
 from msops._jax_seam import x64_enabled
 from msops.errors import (
     ArgumentTypeError,
@@ -119,9 +119,9 @@ def known_dtype(dtype: Any, what: str, who: str) -> DType:
     return known
 
 
-def refuse_narrow_dtype(dtype: Any, what: str, who: str, taker: str) -> None:
+def refuse_low_precision(dtype: Any, what: str, who: str, taker: str) -> None:
     """Raises when `dtype` is float8, or narrower than a byte, which `taker` does not take."""
-    if is_narrow(dtype):
+    if is_low_precision(dtype):
         cast = "jnp.int8" if "int" in dtype.name else "jnp.bfloat16"
         raise ArgumentTypeError(
             explain(

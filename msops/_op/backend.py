@@ -31,7 +31,7 @@ class Backend(Protocol):
       requires_op_info: whether an op must have op info for the target that guards it.
       takes_trees: whether its kernels take and return trees of arrays, and beside Tensors take
         tuples of numbers; others know their outputs by the order.
-      takes_narrow_dtypes: whether its kernels take float8, and numbers narrower than a byte.
+      takes_low_precision: whether its kernels take float8, and numbers narrower than a byte.
       takes_values: whether arguments that are no arrays are attributes, wherever they stand.
       has_attributes_by_default: whether a positional parameter with a default is an attribute, not
         an input.
@@ -49,7 +49,7 @@ class Backend(Protocol):
     imply_type: str
     requires_op_info: bool
     takes_trees: bool
-    takes_narrow_dtypes: bool
+    takes_low_precision: bool
     takes_values: bool
     has_attributes_by_default: bool
     vmap: str

@@ -20,6 +20,7 @@ def sort_arguments(
     definition: Definition,
     args: Sequence[Any],
     named: Mapping[str, Any],
+    *,
     count: int | None,
     tensors: bool,
     has_signature: bool,
@@ -58,7 +59,9 @@ def sort_arguments(
         return _sort_by_value(args, tensors, who)
     if infos and infos[0].by_name and not has_signature:
         _refuse_numbers(args, infos[0], who)
-    return _sort_by_op_info(args, infos, tensors, backend.takes_trees, who, named, count)
+    return _sort_by_op_info(
+        args, named, infos, count=count, tensors=tensors, takes_trees=backend.takes_trees, who=who
+    )
 
 
 def _refuse_numbers(args: Sequence[Any], info: OpInfo, who: str) -> None:
@@ -108,12 +111,13 @@ def _as_value(value: Any, what: str, who: str) -> Hashable:
 
 def _sort_by_op_info(
     args: Sequence[Any],
+    named: Mapping[str, Any],
     infos: Sequence[OpInfo],
+    *,
+    count: int | None,
     tensors: bool,
     takes_trees: bool,
     who: str,
-    named: Mapping[str, Any],
-    count: int | None,
 ) -> tuple[Call, list[Any]]:
     """Sorts call arguments into inputs, which come first, and the attributes that op info lists."""
     info = infos[0] if infos else None

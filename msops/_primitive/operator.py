@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
-from msops._op.arrays import refuse_64_bit, refuse_narrow_dtype
+from msops._op.arrays import refuse_64_bit, refuse_low_precision
 from msops._op.backend import Experimental, Trial
 from msops._op.call import Call
 from msops._op.definition import TARGETS, Definition
@@ -124,12 +124,12 @@ class Operator:
             inner, elements = call.unmapped(avals)
             one = dataclasses.replace(inner, batch=())
             element = [inner.element(aval) for aval in elements]
-        takes_all = definition.backend.takes_narrow_dtypes
+        takes_all = definition.backend.takes_low_precision
         if not takes_all:
-            self._refuse_narrow(avals, "input")
+            self._refuse_low_precision(avals, "input")
         outputs = infer(definition.inference, call, element, ask_kernel, self.who)
         if not takes_all:
-            self._refuse_narrow(outputs.structs, "output")
+            self._refuse_low_precision(outputs.structs, "output")
         if definition.options.sharding is not None:
             self.dimensions(one, element, outputs.structs)
         if definition.options.dynamic_outputs:
@@ -137,10 +137,10 @@ class Operator:
         axes = (*(size for size, _ in call.mapped), *call.batch)
         return outputs.batched(axes) if axes else outputs
 
-    def _refuse_narrow(self, arrays: Sequence[Any], what: str) -> None:
+    def _refuse_low_precision(self, arrays: Sequence[Any], what: str) -> None:
         taker = f"func_type {self.definition.backend.func_type!r}"
         for index, array in enumerate(arrays):
-            refuse_narrow_dtype(array.dtype, f"{what} {index}", self.who, taker)
+            refuse_low_precision(array.dtype, f"{what} {index}", self.who, taker)
 
     def request(self, call: Call, avals: Sequence[Any], platform: str, outputs: Outputs) -> Request:
         """Returns a call as the backend gets it."""

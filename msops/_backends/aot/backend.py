@@ -123,7 +123,7 @@ class AotBackend(OpaqueBackend):
     )
     may_have_no_outputs = False
     runs_on_host = False
-    takes_narrow_dtypes = True
+    takes_low_precision = True
 
     def read(self, func: Any, options: Options, who: str) -> AotSource | NamedOperator:
         """Splits ``"path:Symbol"`` and checks that the files exist and may be used.

@@ -76,7 +76,7 @@ class LoopBackend:
     runs_on_host = False
     requires_op_info = False
     takes_trees = False
-    takes_narrow_dtypes = False
+    takes_low_precision = False
     takes_values = False
     has_attributes_by_default = True
     vmap = "expand_dims"

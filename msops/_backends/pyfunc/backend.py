@@ -38,7 +38,7 @@ class PyfuncBackend(OpaqueBackend):
     may_have_no_outputs = True
     runs_on_host = True
     takes_trees = True
-    takes_narrow_dtypes = True
+    takes_low_precision = True
     compile_attrs: tuple[str, ...] = ("lower",)
 
     def read(self, func: Any, options: Options, who: str) -> LiveFunction:

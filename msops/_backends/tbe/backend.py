@@ -68,7 +68,7 @@ class TbeBackend:
     runs_on_host = False
     requires_op_info = True
     takes_trees = False
-    takes_narrow_dtypes = False
+    takes_low_precision = False
     takes_values = False
     has_attributes_by_default = False
     vmap = "expand_dims"
