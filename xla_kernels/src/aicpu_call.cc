@@ -4,6 +4,8 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -317,7 +319,14 @@ void AicpuCall::RunOnCopies(void** parameters, int64_t threads) {
   if (!spec_.writable) return Run(parameters, threads);
   std::vector<size_t> sizes_bytes;
   for (size_t i = 0; i < spec_.operand_count; ++i) sizes_bytes.push_back(tensors_[i].size_bytes);
-  const InputCopies copies(sizes_bytes, parameters, parameter_count());
+  std::optional<InputCopies> copies;
+  try {
+    copies.emplace(sizes_bytes, parameters, parameter_count());
+  } catch (const std::bad_alloc&) {
+    throw std::runtime_error(
+        Explain(Who(), "no memory for copies of its inputs, which the kernel may write to", {},
+                "Leave more memory, or pass writable=False if the kernel only reads its inputs."));
+  }
   Run(parameters, threads);
 }
 

@@ -13,7 +13,9 @@
 #include <mutex>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -190,7 +192,7 @@ void RunOnThread(std::string who, HostArrays arrays, std::function<void(void**)>
   run->arrays = std::move(arrays);
   run->call = std::move(call);
   run->done = std::move(done);
-  std::thread([run] {
+  const auto work = [run] {
     clockid_t clock;
     pthread_getcpuclockid(pthread_self(), &clock);
     try {
@@ -212,7 +214,14 @@ void RunOnThread(std::string who, HostArrays arrays, std::function<void(void**)>
       }
     }
     Progress::Get().Leave(clock);
-  }).detach();
+  };
+  try {
+    std::thread(work).detach();
+  } catch (const std::system_error& error) {
+    throw std::runtime_error(
+        Explain(run->who, std::string("its function needs a thread; got ") + error.what(), {},
+                "Run fewer functions at once, or leave more memory or threads."));
+  }
 }
 
 void SetPatience(double seconds) { default_patience_s = seconds; }

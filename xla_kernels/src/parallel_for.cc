@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -134,8 +135,14 @@ int ParallelFor(int64_t begin, int64_t end, int64_t grain, LoopBody body, void* 
 
   const int64_t segments = std::min(threads, blocks);
   const auto loop = std::make_shared<Loop>(begin, end, block, segments, body, argument);
-  for (int64_t i = 1; i < segments; ++i) {
-    pool->Schedule(HelpAndRelease, new Helper{loop, static_cast<size_t>(i)});
+  try {
+    for (int64_t i = 1; i < segments; ++i) {
+      auto helper = std::make_unique<Helper>(Helper{loop, static_cast<size_t>(i)});
+      pool->Schedule(HelpAndRelease, helper.get());
+      static_cast<void>(helper.release());
+    }
+  } catch (const std::bad_alloc&) {
+    // This thread runs what no helper does. Those that there are must not outlive the loop.
   }
   {
     const PoolScope scope(nullptr);

@@ -1,0 +1,159 @@
+"""Where memory or threads cannot be had, a call gives our own error or the right result."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import ROOT
+
+START = """
+import os, resource, sys
+import jax, jax.numpy as jnp, numpy as np
+import msops
+from msops.ops import CustomRegOp
+
+def limit_memory(more_bytes):
+    pages = int(open("/proc/self/statm").read().split()[0])
+    size = pages * os.sysconf("SC_PAGE_SIZE") + more_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (size, resource.RLIM_INFINITY))
+
+def lift_limit():
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+def forbid_threads():
+    if os.getuid() == 0:
+        os.setuid(54321)  # root may have as many as it likes
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+def print_error(call):
+    try:
+        jax.block_until_ready(call())
+    except Exception as error:
+        print(type(error).__name__, error)
+
+first = lambda x: x
+jnp.ones(3).block_until_ready()
+"""
+
+
+def run(script: str, folder: Path, **environment: str) -> str:
+    """Returns what a process printed that has its own limits."""
+    done = subprocess.run(
+        [sys.executable, "-c", START + script],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)]),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr[-3000:])
+    return done.stdout
+
+
+WORKSPACE = """
+#include "custom_aot_extra.h"
+extern "C" int UsesInit(int *, int64_t **, const char **, AotExtra *extra) {
+  extra->SetWorkSpace({size_t{4} << 30});
+  return 0;
+}
+extern "C" int Uses(int, void **params, int *, int64_t **shapes, const char **, void *, void *) {
+  auto *scratch = static_cast<float *>(params[2]);
+  scratch[0] = 2;
+  for (int64_t i = 0; i < shapes[0][0]; ++i)
+    static_cast<float *>(params[1])[i] = scratch[0] * static_cast<float *>(params[0])[i];
+  return 0;
+}
+"""
+
+
+def test_a_workspace_for_which_there_is_no_memory_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "uses.cc").write_text(WORKSPACE)
+    printed = run(
+        """
+op = msops.Custom("uses.cc:Uses", first, first)
+compiled = jax.jit(op).lower(jnp.arange(3.0)).compile()
+limit_memory(1 << 30)
+print_error(lambda: op(jnp.arange(3.0)))
+lift_limit()
+print(op(jnp.arange(3.0)))
+""",
+        tmp_path,
+    )
+    assert "KernelError" in printed
+    assert "no memory for workspaces of 4294967296 bytes" in printed
+    assert "Ask for less in Init" in printed
+    assert printed.splitlines()[-1] == "[0. 2. 4.]"
+
+
+AICPU = """
+#include "inc/ms_cpu_kernel.h"
+namespace { const char* kLast = "Last"; }
+class Last : public aicpu::CpuKernel {
+  uint32_t Compute(aicpu::CpuKernelContext &ctx) override {
+    auto *x = static_cast<float *>(ctx.Input(0)->GetData());
+    static_cast<float *>(ctx.Output(0)->GetData())[0] = x[ctx.Input(0)->NumElements() - 1];
+    return 0;
+  }
+};
+REGISTER_MS_CPU_KERNEL(kLast, Last);
+"""
+
+
+def test_copies_of_inputs_for_which_there_is_no_memory_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "last.cc").write_text(AICPU)
+    printed = run(
+        """
+info = CustomRegOp("Last").input(0, "x").output(0, "y").target("Ascend").get_op_info()
+op = msops.Custom("last.cc", [1], np.float32, func_type="aicpu", reg_info=info)
+x = jnp.ones(1 << 28, jnp.float32)
+op(x[:4])
+jax.jit(op).lower(x).compile()
+limit_memory(1 << 29)
+print_error(lambda: op(x))
+lift_limit()
+print(op(x))
+""",
+        tmp_path,
+    )
+    assert "KernelError" in printed
+    assert "no memory for copies of its inputs" in printed
+    assert printed.splitlines()[-1] == "[1.]"
+
+
+def test_a_function_for_which_there_is_no_thread_is_an_error(tmp_path: Path) -> None:
+    # XLA calls it on a thread of its own, as its input is still being computed: it needs one of
+    # ours then, in which it may wait for JAX.
+    printed = run(
+        """
+op = msops.Custom(np.square, first, first)
+x = jnp.ones((400, 400))
+square = jax.jit(op).lower(x).compile()
+work = jax.jit(lambda x: jax.lax.fori_loop(0, 100, lambda i, m: jnp.tanh(m @ m), x))
+work = work.lower(x).compile()
+expected = np.square(np.asarray(work(x)))
+forbid_threads()
+for _ in range(5):
+    pending = work(x)
+    try:
+        result = np.asarray(square(pending))
+    except Exception as error:
+        print(error)
+    else:
+        print("right" if np.array_equal(result, expected) else "wrong")
+print("alive", np.array_equal(square(work(x).block_until_ready()), expected))
+""",
+        tmp_path,
+    )
+    assert (
+        "Custom 'square' on CPU: its function needs a thread; got Resource temporarily" in printed
+    )
+    assert "wrong" not in printed
+    assert printed.splitlines()[-1] == "alive True"
