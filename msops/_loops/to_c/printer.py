@@ -42,14 +42,11 @@ class CPrinter(Statements):
         if stmt.vector == "lanes":
             return self._lanes(stmt)
         pragma = [f"#pragma {self._pragma(stmt)}"] if stmt.vector else []
-        return [*pragma, *super().loop(stmt)]
-
-    def loop_head(self, stmt: For) -> str:
-        """Returns the line that opens a loop; over the task's iterations for the split one."""
         if stmt.var != self._task_var:
-            return super().loop_head(stmt)
+            return [*pragma, *super().loop(stmt)]
         name = self.values.names[stmt.var]
-        return f"for (int64_t {name} = ms_begin; {name} < ms_end; ++{name}) {{"
+        head = f"for (int64_t {name} = ms_begin; {name} < ms_end; ++{name}) {{"
+        return [*pragma, head, *indented(self.loop_body(stmt)), "}"]
 
     # Vectors.
 

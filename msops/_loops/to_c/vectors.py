@@ -17,11 +17,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Mapping
 
-from msops._loops.analysis.costs import mean_trips
+from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.analysis.updates import Update, sum_of
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, VectorForm
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import Ranges, range_of
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,
@@ -44,9 +44,9 @@ def mark_vectors(kernel: Kernel) -> Kernel:
     on_stack = functools.cache(lambda: names_on_stack(kernel))
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        form: VectorForm = "simd" if _is_peeled(loop) else "ivdep"
         if any(isinstance(inner, For) for inner in statements(loop.body)):
             return None
-        form: VectorForm = "simd" if _is_peeled(loop, scope.ranges) else "ivdep"
         if loop.kind == "reduction":
             around = {*on_stack(), *scope.depths}
             variables = {name for name in around if not scope.buffers[name].shape}
@@ -68,11 +68,10 @@ def sums_of(loop: For) -> dict[str, Update]:
     return found
 
 
-def _is_peeled(loop: For, ranges: Ranges) -> bool:
+def _is_peeled(loop: For) -> bool:
     """Returns whether a compiler would write a loop out before it looks for vectors."""
-    begin, end = (range_of(bound, ranges) for bound in (loop.begin, loop.end))
-    is_fixed = begin[0] == begin[1] and end[0] == end[1]
-    return is_fixed and end[0] - begin[0] <= _PEELED_TRIPS
+    trips = fixed_trips(loop)
+    return trips is not None and trips <= _PEELED_TRIPS
 
 
 def _form_of_reduction(
