@@ -21,7 +21,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.ranges import Range, loop_range
-from msops._loops.ir.walk import map_expressions, substitute
+from msops._loops.ir.walk import Scope, map_expressions, substitute
 
 LONGEST_HULL = 2**24
 """Loops whose bounds are data get no hull beyond so many iterations."""
@@ -99,6 +99,12 @@ class Nest(AxesNamed):
     def is_indirect(self, access: Load | Store) -> bool:
         """Whether an access follows indices that are no linear functions of the axes."""
         return any(affine(index, self.extents) is None for index in access.indices)
+
+
+def axes_around(scope: Scope) -> tuple[Axis, ...]:
+    """Returns the loops around a statement, hulls of their ranges."""
+    limits = ((loop.var, *scope.ranges[loop.var]) for loop in scope.loops)
+    return tuple(Axis(var, low, high + 1) for var, low, high in limits)
 
 
 @dataclass(frozen=True)

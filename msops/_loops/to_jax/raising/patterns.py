@@ -1,7 +1,7 @@
 """The patterns that loops are matched with, in order; what matches first is what they become.
 
 A pattern of a reduction is a function of it as a plain `Reduce`. One of a loop that keeps an order
-is a method of `_Raising`. Each returns None, or no steps, where it does not match.
+gets the scope around it. Each returns None, or no steps, where it does not match.
 """
 
 from __future__ import annotations
@@ -25,8 +25,16 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
-from msops._loops.ir.walk import bodies, loads, substitute, variables, with_value
-from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, chain, is_known, nest
+from msops._loops.ir.walk import (
+    Scope,
+    bodies,
+    buffers_of,
+    loads,
+    substitute,
+    variables,
+    with_value,
+)
+from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, axes_around, chain, is_known, nest
 from msops._loops.to_jax.raising.orders import order_axes
 from msops._loops.to_jax.raising.pools import find_pool
 from msops._loops.to_jax.raising.products import find_contraction, find_convolution
@@ -55,106 +63,109 @@ def raise_kernel(kernel: Kernel) -> tuple[Step, ...]:
 
     Every legal kernel has some: what is not distributed becomes loops over scalar steps.
     """
-    shapes = {buffer.name: buffer.shape for buffer in (*kernel.parameters, *kernel.buffers)}
-    steps = _Raising(shapes).body(kernel.body, ())
-    return order_axes(steps, shapes)
+    steps = _body(kernel.body, Scope.of(kernel))
+    return order_axes(steps, {name: b.shape for name, b in buffers_of(kernel).items()})
 
 
-class _Raising:
-    """Raises statements; knows the shapes of buffers."""
+def _body(body: Sequence[Stmt], scope: Scope) -> tuple[Step, ...]:
+    return tuple(step for stmt in body for step in _statement(stmt, scope))
 
-    def __init__(self, shapes: dict[str, tuple[int, ...]]):
-        self._shapes = shapes
 
-    def body(self, body: Sequence[Stmt], outer: tuple[Axis, ...]) -> tuple[Step, ...]:
-        """Returns the steps of statements; `outer` are the serial loops around them."""
-        return tuple(step for stmt in body for step in self._statement(stmt, outer))
+def _statement(stmt: Stmt, scope: Scope) -> tuple[Step, ...]:
+    parts = chain(stmt)
+    steps = _nest(parts, scope) if parts is not None else None
+    if steps is not None:
+        return steps
+    match stmt:
+        case For():
+            return _loop(stmt, scope)
+        case If(then=then, otherwise=otherwise):
+            holds, fails = scope.inside(stmt)
+            first, second = _body(then, holds), _body(otherwise, fails)
+            return (Branch(stmt, first, second),) if first or second else ()
+        case Local(buffer=buffer, body=body):
+            return (Clear(buffer.name), *_body(body, *scope.inside(stmt)))
+        case Store():
+            raise AssertionError("a store is a vector nest without loops")
 
-    def _statement(self, stmt: Stmt, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
-        parts = chain(stmt)
-        steps = self._nest(parts, outer) if parts is not None else None
-        if steps is not None:
-            return steps
-        match stmt:
-            case For():
-                return self._loop(stmt, outer)
-            case If(then=then, otherwise=otherwise):
-                first, second = self.body(then, outer), self.body(otherwise, outer)
-                return (Branch(stmt, first, second),) if first or second else ()
-            case Local(buffer=buffer, body=body):
-                self._shapes[buffer.name] = buffer.shape
-                return (Clear(buffer.name), *self.body(body, outer))
-            case Store():
-                raise AssertionError("a store is a vector nest without loops")
 
-    # Loops that keep an order.
+# Loops that keep an order.
 
-    def _loop(self, loop: For, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
-        least, greatest = loop_range(loop, {axis.var: axis.interval for axis in outer})
-        axis = Axis(loop.var, least, greatest + 1)
-        if not axis.extent:
-            return ()
-        patterns = (self._copies, self._scan, self._scan_after_first, self._in_order)
-        return next((steps for match in patterns if (steps := match(loop, axis, outer))), ())
 
-    def _copies(self, loop: For, axis: Axis, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
-        """Writes a short loop out."""
-        trips = fixed_trips(loop)
-        if trips is None or trips > UNROLLED_TRIPS or _written_out((loop,)) > UNROLLED_STORES:
-            return ()
-        if _steps_through_arrays(loop):
-            return ()
-        copies = (self.body(_at(loop, value), outer) for value in range(axis.begin, axis.end))
-        return tuple(step for steps in copies for step in steps)
+def _loop(loop: For, scope: Scope) -> tuple[Step, ...]:
+    least, greatest = loop_range(loop, scope.ranges)
+    axis = Axis(loop.var, least, greatest + 1)
+    if not axis.extent:
+        return ()
+    patterns = (_copies, _scan, _scan_after_first, _in_order)
+    return next((steps for match in patterns if (steps := match(loop, axis, scope))), ())
 
-    def _scan(self, loop: For, axis: Axis, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
-        """Runs a recurrence as a scan."""
-        return find_recurrence(loop, outer) if fixed_trips(loop) is not None else ()
 
-    def _scan_after_first(self, loop: For, axis: Axis, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
-        """Runs a recurrence as a scan, its first iteration by itself."""
-        if fixed_trips(loop) is None:
-            return ()
-        rest = without_choices(loop, Axis(axis.var, axis.begin + 1, axis.end))
-        found = find_recurrence(rest, outer) if rest else ()
-        return (*self.body(_at(loop, axis.begin), outer), *found) if found else ()
+def _copies(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
+    """Writes a short loop out."""
+    trips = fixed_trips(loop)
+    if trips is None or trips > UNROLLED_TRIPS or _written_out((loop,)) > UNROLLED_STORES:
+        return ()
+    if _steps_through_arrays(loop):
+        return ()
+    copies = (_body(_at(loop, value), scope) for value in range(axis.begin, axis.end))
+    return tuple(step for steps in copies for step in steps)
 
-    def _in_order(self, loop: For, axis: Axis, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
-        """Keeps a loop."""
-        steps = self.body(loop.body, (*outer, axis))
-        hull = axis if is_known(loop, axis.interval) else None
-        return (Loop(loop, hull, steps),) if steps else ()
 
-    # Vector nests.
+def _scan(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
+    """Runs a recurrence as a scan."""
+    return find_recurrence(loop, axes_around(scope)) if fixed_trips(loop) is not None else ()
 
-    def _nest(self, parts: Chain, outer: tuple[Axis, ...]) -> tuple[Step, ...] | None:
-        box = nest(parts, outer)
-        if box is None:
-            return None
-        if any(axis.extent == 0 for axis in box.axes):
-            return ()
-        return self._reduction(box) if box.reduced else (Map(box),)
 
-    def _reduction(self, box: Nest) -> tuple[Step, ...] | None:
-        update = update_of(box.store)
-        if update is None:
-            return None
-        placed = {name for index in box.store.indices for name in variables(index)}
-        over = tuple(axis.var for axis in box.axes if axis.var not in placed)
-        if not self._is_view(box, placed) and not _can_scatter(update.op, box.store):
-            return None
-        term = update.term
-        value = Unary("neg", term, term.dtype) if update.is_negated else term
-        whole = Reduce(box, update.op, value, over)
-        if not over:
-            return (whole,)
-        return (next((step for match in REDUCTIONS if (step := match(whole))), whole),)
+def _scan_after_first(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
+    """Runs a recurrence as a scan, its first iteration by itself."""
+    if fixed_trips(loop) is None:
+        return ()
+    rest = without_choices(loop, Axis(axis.var, axis.begin + 1, axis.end))
+    found = find_recurrence(rest, axes_around(scope)) if rest else ()
+    return (*_body(_at(loop, axis.begin), scope), *found) if found else ()
 
-    def _is_view(self, box: Nest, placed: set[str]) -> bool:
-        """Returns whether the store is a view, so that every element is written once."""
-        axes = box.axis_ranges
-        view = find_view(box.store.indices, self._shapes[box.store.buffer], axes)
-        return view is not None and placed & set(axes) == set(view.axes)
+
+def _in_order(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
+    """Keeps a loop."""
+    steps = _body(loop.body, *scope.inside(loop))
+    hull = axis if is_known(loop, axis.interval) else None
+    return (Loop(loop, hull, steps),) if steps else ()
+
+
+# Vector nests.
+
+
+def _nest(parts: Chain, scope: Scope) -> tuple[Step, ...] | None:
+    box = nest(parts, axes_around(scope))
+    if box is None:
+        return None
+    if any(axis.extent == 0 for axis in box.axes):
+        return ()
+    return _reduction(box, scope) if box.reduced else (Map(box),)
+
+
+def _reduction(box: Nest, scope: Scope) -> tuple[Step, ...] | None:
+    update = update_of(box.store)
+    if update is None:
+        return None
+    placed = {name for index in box.store.indices for name in variables(index)}
+    over = tuple(axis.var for axis in box.axes if axis.var not in placed)
+    if not _is_view(box, placed, scope) and not _can_scatter(update.op, box.store):
+        return None
+    term = update.term
+    value = Unary("neg", term, term.dtype) if update.is_negated else term
+    whole = Reduce(box, update.op, value, over)
+    if not over:
+        return (whole,)
+    return (next((step for match in REDUCTIONS if (step := match(whole))), whole),)
+
+
+def _is_view(box: Nest, placed: set[str], scope: Scope) -> bool:
+    """Returns whether the store is a view, so that every element is written once."""
+    axes = box.axis_ranges
+    view = find_view(box.store.indices, scope.buffers[box.store.buffer].shape, axes)
+    return view is not None and placed & set(axes) == set(view.axes)
 
 
 def _written_out(body: tuple[Stmt, ...]) -> int:
