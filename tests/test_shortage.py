@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import ROOT
 
 START = """
@@ -157,3 +158,51 @@ print("alive", np.array_equal(square(work(x).block_until_ready()), expected))
     )
     assert "wrong" not in printed
     assert printed.splitlines()[-1] == "alive True"
+
+
+# Comes before operator new of the C++ library, and fails while a kernel asks it to.
+FAILING_NEW = """
+#include <cstdlib>
+#include <new>
+extern "C" { thread_local int fail_new = 0; thread_local int failed_new = 0; }
+void *operator new(std::size_t size) {
+  if (fail_new && size < 64) { ++failed_new; throw std::bad_alloc(); }
+  if (void *memory = std::malloc(size ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+"""
+SHORT_LOOP = """
+#include "msops_parallel_for.h"
+extern "C" { extern thread_local int fail_new; extern thread_local int failed_new; }
+extern "C" int Twice(int, void **params, int *, int64_t **shapes, const char **, void *,
+                     void *extra) {
+  auto *x = static_cast<const float *>(params[0]);
+  auto *y = static_cast<float *>(params[1]);
+  failed_new = 0;
+  fail_new = 1;
+  msops::ParallelFor(extra, shapes[0][0], 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = 2 * x[i];
+  });
+  fail_new = 0;
+  y[0] = static_cast<float>(failed_new);
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one thread needs no helper")
+def test_a_loop_whose_helpers_get_no_memory_runs_on_its_own_thread(tmp_path: Path) -> None:
+    (tmp_path / "new.cc").write_text(FAILING_NEW)
+    (tmp_path / "twice.cc").write_text(SHORT_LOOP)
+    library = tmp_path / "libnew.so"
+    subprocess.run(["g++", "-shared", "-fPIC", tmp_path / "new.cc", "-o", library], check=True)
+    printed = run(
+        """
+op = msops.Custom("twice.cc:Twice", first, first)
+result = np.asarray(op(jnp.arange(100_000.0)))
+print(result[0] > 0, np.array_equal(result[1:], 2 * np.arange(1.0, 100_000)))
+""",
+        tmp_path,
+        LD_PRELOAD=str(library),
+    )
+    assert printed == "True True\n"
