@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from loops import empty_cache
 from nest_cases import NESTS, Nest
+from plot import plot_ratios
 from report import Report, Table, judge
 from settings import Settings
 from timing import Times, take_turns
@@ -108,6 +109,11 @@ def run(settings: Settings) -> Report:
             _measure(nest, length, rounds, library) for nest in NESTS for length in nest.lengths
         ]
     measured.sort(key=lambda m: -m.over_best)
+    ratios = {
+        name: {m.label: m.ours / m.ms[name] for m in measured if name in m.ms} for name in _OTHERS
+    }
+    title = "What msops takes, over what others take"
+    plot_ratios(settings.results / "nests.png", title, {n: r for n, r in ratios.items() if r})
     return Report(
         name="nests",
         title="Loop nests that nobody tuned for",
@@ -162,6 +168,8 @@ def _measure(nest: Nest, length: int, rounds: int, library: Path) -> Measured:
                 raise AssertionError(f"{nest.name}: {name} gives another result")
     native = msops.Custom(nest.kernel, func_type="akg", compile_attrs={"lower": "native"})
     functions["gradient"] = _waiting(_gradient(native, arrays, expected), arrays)
+    # What is called for the first time compiles.
+    functions["gradient"]()
     ms = {name: _median_ms(times) for name, times in _times(functions, rounds).items()}
     return Measured(
         label=f"{nest.name} {length}",
