@@ -611,3 +611,20 @@ def test_functions_that_call_jax_do_not_wait_for_one_another(inputs: str) -> Non
     script = Path(__file__).with_name("functions_that_call_jax.py").read_text()
     done = run_python(f"PENDING = {inputs == 'pending'}\n{script}")
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]
+
+
+def test_errors_with_equal_texts_on_several_threads_have_their_causes() -> None:
+    def fail(x: np.ndarray) -> np.ndarray:
+        raise ZeroDivisionError("by hand")
+
+    def work(_: int) -> list[BaseException | None]:
+        causes = []
+        for _ in range(40):
+            with pytest.raises(errors.KernelError) as caught:
+                Custom(fail, lambda x: x, lambda x: x)(jnp.ones(3))
+            causes.append(caught.value.__cause__)
+        return causes
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        causes = [cause for part in pool.map(work, range(8)) for cause in part]
+    assert all(isinstance(cause, ZeroDivisionError) for cause in causes)

@@ -8,6 +8,7 @@ Python function raised is kept beside, and becomes the error's cause where the t
 from __future__ import annotations
 
 import re
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
@@ -34,17 +35,17 @@ class Failure:
         self.cause: BaseException | None = cause
         # As xla_kernels/src/host_function.cc writes it.
         self._text = text.encode("utf-8", "backslashreplace").decode().strip()
-        _failures.add(self)
+        with _lock:
+            _failures.add(self)
 
-    def take(self, text: str) -> BaseException | None:
-        """Returns the exception, once, if it is what an error of this text reports."""
-        cause = self.cause if text.startswith(self._text) else None
-        if cause is not None:
-            self.cause = None
-        return cause
+    def reports(self, text: str) -> bool:
+        """Returns whether this is what an error of such a text reports, and was not taken."""
+        return self.cause is not None and text.startswith(self._text)
 
 
 _failures: weakref.WeakSet[Failure] = weakref.WeakSet()
+# Threads fail at once, and with equal texts.
+_lock = threading.Lock()
 
 
 def own_error(error: Exception) -> errors.MsopsError | None:
@@ -57,8 +58,13 @@ def own_error(error: Exception) -> errors.MsopsError | None:
         return None
     family: type[errors.MsopsError] = getattr(errors, own[1] or "", errors.KernelError)
     found = family(own[2])
-    causes = (failure.take(own[2]) for failure in list(_failures))
-    found.__cause__ = next(filter(None, causes), None)
+    with _lock:
+        reported = [failure for failure in _failures if failure.reports(own[2])]
+        if reported:
+            found.__cause__ = reported[0].cause
+        # Among equal ones nobody knows whose this is: the others still need theirs.
+        if len(reported) == 1:
+            reported[0].cause = None
     return found
 
 

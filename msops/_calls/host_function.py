@@ -7,6 +7,7 @@ import inspect
 import itertools
 import logging
 import traceback
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -28,6 +29,8 @@ from msops.errors import (
 
 _log = logging.getLogger("msops.pyfunc")
 
+# Failures that are kept until their texts come back: more threads than that do not fail at once.
+_FAILURES = 16
 _WIDE = (np.dtype(np.float64), np.dtype(np.complex128))
 
 _READ_ONLY_ADVICE = (
@@ -97,7 +100,8 @@ class HostFunction:
         self._is_plain = not (
             self._copies or self._numbers or self.inplace or self._group or self._placed
         )
-        self._last_failure: Failure | None = None
+        # Equal ops share this object, so that several threads may fail in it at once.
+        self._failures: deque[Failure] = deque(maxlen=_FAILURES)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostFunction) and self._key == other._key
@@ -201,7 +205,7 @@ class HostFunction:
     def _keep(self, text: str, cause: BaseException | None) -> None:
         """Keeps what the function raised; where it did so is in the text."""
         if cause is not None:
-            self._last_failure = Failure(text, _without_frames(cause))
+            self._failures.append(Failure(text, _without_frames(cause)))
 
     def _failure(self, error: BaseException, arguments: Sequence[Any]) -> KernelError:
         called_with = ", ".join(map(_describe, arguments)) or "nothing"
