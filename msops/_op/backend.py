@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msops import _jax_seam as seam
 from msops._op.process_call import ProcessCall
@@ -101,10 +102,10 @@ Trial: TypeAlias = Callable[[Sequence[Any]], None]
 """Runs a call's forms on its arrays, to find out which one to compile."""
 
 
-@runtime_checkable
-class Experimental(Protocol):
+class Experimental(abc.ABC):
     """A backend that may ask the clock what a call shall become."""
 
+    @abc.abstractmethod
     def trial(self, kernel: Any, request: Request) -> Trial | None:
         """Returns the trial that a call needs before it is compiled; None once it needs none."""
 

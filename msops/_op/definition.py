@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from msops._op.backend import Backend
 from msops._op.identity import ByValue
@@ -15,18 +16,18 @@ TARGETS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 """MindSpore's target for each of JAX's platforms."""
 
 
-@runtime_checkable
-class Renewable(Protocol):
+class Renewable(abc.ABC):
     """A kernel that may become another one: it finds files when it is lowered, say."""
 
+    @abc.abstractmethod
     def is_current(self) -> bool:
         """Returns whether it is still what it was when the op was first used."""
 
 
-@runtime_checkable
-class Redefining(Protocol):
+class Redefining(abc.ABC):
     """A kernel that another backend serves than the one that read it."""
 
+    @abc.abstractmethod
     def redefine(self, definition: Definition) -> Definition:
         """Returns what the op really is."""
 

@@ -28,6 +28,7 @@ from msops._calls.library_call import AicpuCall
 from msops._calls.opaque import OpaqueBackend
 from msops._op.backend import Backend, Division
 from msops._op.call import width
+from msops._op.definition import Renewable
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
 from msops._toolchain import Library, check_allowed, check_build, read_path, require_file
@@ -53,7 +54,7 @@ class AicpuSource:
 
 
 @dataclasses.dataclass(frozen=True)
-class AicpuKernel:
+class AicpuKernel(Renewable):
     """Kernels ready to run.
 
     Attributes:

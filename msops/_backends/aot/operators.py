@@ -25,7 +25,7 @@ from msops._calls.library_call import AotCall
 from msops._calls.opaque import OpaqueBackend
 from msops._op.backend import Division
 from msops._op.call import Call
-from msops._op.definition import Definition
+from msops._op.definition import Definition, Redefining
 from msops._op.request import Options, Request
 from msops._op.traced import Function, Traced
 from msops._op_info import Attribute, OpInfo, decode_text
@@ -37,7 +37,7 @@ _log = logging.getLogger("msops.aot")
 
 
 @dataclasses.dataclass(frozen=True)
-class NamedOperator:
+class NamedOperator(Redefining):
     """An operator as a kernel.
 
     Attributes:

@@ -34,7 +34,7 @@ from msops._base.dtypes import as_dtype
 from msops._base.logging import warn_once
 from msops._calls.library_call import AotCall
 from msops._calls.lowering import lower_call
-from msops._op.backend import Backend, Division, Trial
+from msops._op.backend import Backend, Division, Experimental, Trial
 from msops._op.call import Call
 from msops._op.definition import Definition
 from msops._op.identity import ByIdentity
@@ -65,7 +65,7 @@ _LOWERINGS: tuple[Form, ...] = ("xla", "native")
 _log = logging.getLogger("msops.loops")
 
 
-class LoopBackend:
+class LoopBackend(Experimental):
     """Runs wherever XLA does; guarded by the rows of the platform lowered for."""
 
     platforms: tuple[str, ...] = seam.PLATFORMS

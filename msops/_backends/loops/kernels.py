@@ -11,6 +11,7 @@ import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msops._op.arrays import require_numbers
+from msops._op.definition import Renewable
 from msops._op.identity import ByIdentity, ByValue, RunPerShape, as_travelling
 from msops._op.request import Request
 from msops.errors import InferenceTypeError, explain
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class LoopKernel:
+class LoopKernel(Renewable):
     """A kernel as the author wrote it; equal for functions that mean the same.
 
     Attributes:

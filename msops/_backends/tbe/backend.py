@@ -20,6 +20,7 @@ from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
 from msops._op.arrays import require_numbers
 from msops._op.backend import Backend, Division
+from msops._op.definition import Renewable
 from msops._op.identity import ByIdentity, ByValue, RunPerShape
 from msops._op.request import Options, Request
 from msops._op.traced import Function, Traced
@@ -36,7 +37,7 @@ _DEFAULT = ("", "DefaultFormat")
 
 
 @dataclasses.dataclass(frozen=True)
-class TbeKernel:
+class TbeKernel(Renewable):
     """An entry function, with the op info that its module holds for it.
 
     Attributes:
