@@ -11,7 +11,7 @@ namespace msops {
 void CallAttributes::Refuse(std::string_view name, const std::string& problem) {
   throw std::runtime_error(Explain("msops",
                                    "a program's call lacks the attribute '" + std::string(name) +
-                                       "', or has another in its place",
+                                       "', or has one of another type",
                                    {problem},
                                    "Lower the program again with this version of msops."));
 }

@@ -48,7 +48,7 @@ void Report(int signal, siginfo_t* info, void* context) {
                          is_memory ? Access(context) : -1};
   // A failed write cannot be reported to anyone.
   if (write(report_descriptor, &record, sizeof record) < 0) errno = 0;
-  // SA_RESETHAND restored the default action: the signal comes again, and ends the process.
+  // SA_RESETHAND restored the default action: the signal comes again, and terminates the process.
   if (signal == SIGABRT || info->si_code <= 0) raise(signal);
 }
 

@@ -5,8 +5,8 @@
 namespace msops {
 
 // Has the signals of a crash (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT) write one record into a
-// file before they end the process as they would have: int32 signal, int32 code, uint64 address,
-// int32 access (0 read, 1 write, -1 not known), in native byte order and without padding.
+// file before they terminate the process as they would have: int32 signal, int32 code, uint64
+// address, int32 access (0 read, 1 write, -1 not known), in native byte order and without padding.
 //
 // Meant for a process that does nothing else: the handlers stay. Throws std::runtime_error if the
 // system refuses.

@@ -77,19 +77,19 @@ class Progress {
   double patience_s() {
     constexpr double kShare = 0.05;
     const std::lock_guard<std::mutex> lock(mutex_);
-    return given_up_at_ == ended_count_ ? kShare * default_patience_s : default_patience_s.load();
+    return abandoned_at_ == ended_count_ ? kShare * default_patience_s : default_patience_s.load();
   }
 
-  void SetGivenUp() {
+  void SetAbandoned() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    given_up_at_ = ended_count_;
+    abandoned_at_ = ended_count_;
   }
 
  private:
   std::mutex mutex_;
   std::multiset<clockid_t> clocks_;
   size_t ended_count_ = 0;
-  size_t given_up_at_ = std::numeric_limits<size_t>::max();
+  size_t abandoned_at_ = std::numeric_limits<size_t>::max();
 };
 
 // One call, shared by the thread that runs it and the one that watches it.
@@ -152,7 +152,7 @@ void CallOnCopies(Run& run) {
   }
 }
 
-// Gives a call up when no function has made progress for a time.
+// Abandons a call when no function has made progress for a time.
 void Watch(const std::shared_ptr<Run>& run) {
   constexpr std::chrono::milliseconds kPause(100);
   std::pair<size_t, double> seen{0, 0};
@@ -165,7 +165,7 @@ void Watch(const std::shared_ptr<Run>& run) {
     if (idle.count() < patience_s) continue;
     lock.unlock();
     if (run->Finish([] {})) {
-      Progress::Get().SetGivenUp();
+      Progress::Get().SetAbandoned();
       std::ostringstream waited;
       waited << patience_s;
       run->done(Explain(

@@ -60,7 +60,7 @@ class LibraryStore {
 
   // Makes a library known. `path` is a private copy that nobody rewrites; `origin` is the file the
   // user named, which the allow-list is checked against; it is empty for a library that msops wrote
-  // the source of, which is always allowed. A library registered from several places may be opened
+  // the source of, which is always allowed. A library registered from several files may be opened
   // if the allow-list covers one of them.
   void Register(const std::string& hash, const std::string& path, const std::string& origin,
                 bool has_old_string_abi);

@@ -17,18 +17,18 @@ void SpreadIntoRoom(char* data, const std::vector<int64_t>& dims, const std::vec
     rows *= dims[axis];
     end *= room[axis];
   }
-  // Backwards: a row's place is never before where it comes from, so none is overwritten that is
-  // still to be moved.
+  // Backwards: a row never moves to a lower address, so none is overwritten that is still to be
+  // moved.
   for (size_t row = rows; row-- > 0;) {
-    size_t place = 0, stride = room[rank - 1], rest = row;
+    size_t offset = 0, stride = room[rank - 1], rest = row;
     for (size_t axis = rank - 1; axis-- > 0; rest /= dims[axis]) {
-      place += rest % dims[axis] * stride;
+      offset += rest % dims[axis] * stride;
       stride *= room[axis];
     }
-    place *= bytes;
-    if (row_bytes) std::memmove(data + place, data + row * row_bytes, row_bytes);
-    std::memset(data + place + row_bytes, 0, end - place - row_bytes);
-    end = place;
+    offset *= bytes;
+    if (row_bytes) std::memmove(data + offset, data + row * row_bytes, row_bytes);
+    std::memset(data + offset + row_bytes, 0, end - offset - row_bytes);
+    end = offset;
   }
   if (end) std::memset(data, 0, end);
 }

@@ -83,7 +83,7 @@ Outcome Execute(State* state, ffi::RemainingArgs inputs, ffi::RemainingRets outp
 }  // namespace
 }  // namespace msops
 
-// XLA learns of an error, or that all went well, or gets the future.
+// Returns to XLA the error, success, or the future.
 template <xla::ffi::ExecutionStage stage>
 struct xla::ffi::ResultEncoding<stage, msops::Outcome> {
   static std::variant<XLA_FFI_Error*, XLA_FFI_Future*> Encode(const XLA_FFI_Api* api,

@@ -9,7 +9,7 @@ namespace msops {
 // Returns the lowest level that the Python logger of this name does anything with. Takes the GIL.
 int PythonLogLevel(const char* logger);
 
-// Hands a line to the logger, with the place it comes from. Takes the GIL; does nothing once the
+// Hands a line to the logger, with its source location. Takes the GIL; does nothing once the
 // interpreter ends. What a handler raises is reported as unraisable.
 void LogToPython(const char* logger, int level, const char* file, int line, const char* function,
                  const std::string& text);

@@ -147,7 +147,7 @@ ffi::Error ExecuteOnDevice(void* stream, ffi::ScratchAllocator scratch, State<Pl
     DeviceAllocator allocator(&scratch);
     call.Run(false, frame, stream, &allocator, [&](void*, const void*, size_t operand) {
       if (!operands.get<ffi::AnyBuffer>(operand)->size_bytes()) return;
-      throw std::runtime_error("XLA gave an array that is updated two places");
+      throw std::runtime_error("XLA gave an array that is updated two buffers");
     });
   });
 }
