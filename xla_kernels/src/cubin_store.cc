@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "library_store.h"
 #include "message.h"
+#include "search_report.h"
 
 namespace msops {
 namespace {
@@ -56,7 +56,7 @@ Cubin& CubinStore::Find(const std::string& hash, const std::string& who) {
   if (found != cubins_.end()) return *found->second;
   throw std::runtime_error(
       Explain(who, "expected to find its CUDA code by hash, but no cubin here has it",
-              LibraryStore::Get().DescribeSearch(hash, "kernels that this process compiled"),
+              DescribeSearch(hash, "kernels that this process compiled"),
               "The program was lowered elsewhere. Copy the .cubin files of the msops cache there "
               "into a folder, set MSOPS_LIBRARY_PATH to that folder, and call "
               "msops.register_ffi_targets(\"cuda\")."));

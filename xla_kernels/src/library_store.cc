@@ -11,6 +11,7 @@
 
 #include "message.h"
 #include "parallel_for.h"
+#include "search_report.h"
 
 namespace msops {
 namespace {
@@ -52,12 +53,12 @@ void CheckAllowed(const Library& library, const std::vector<std::string>& origin
 }
 
 [[noreturn]] void ThrowUnknown(const std::string& hash, std::string_view name) {
-  throw std::runtime_error(Explain(
-      "Library " + Library(std::string(name), hash).Label(),
-      "expected to find it by its hash, but no library here has it",
-      LibraryStore::Get().DescribeSearch(hash, "libraries that this process built or loaded"),
-      "The program was lowered elsewhere. Copy the library from there into a folder, set "
-      "MSOPS_LIBRARY_PATH to that folder, and call msops.register_ffi_targets()."));
+  throw std::runtime_error(
+      Explain("Library " + Library(std::string(name), hash).Label(),
+              "expected to find it by its hash, but no library here has it",
+              DescribeSearch(hash, "libraries that this process built or loaded"),
+              "The program was lowered elsewhere. Copy the library from there into a folder, set "
+              "MSOPS_LIBRARY_PATH to that folder, and call msops.register_ffi_targets()."));
 }
 
 // Returns whether what dlsym returned lies in the library of `handle`, and is no variable.
@@ -131,19 +132,6 @@ Library& LibraryStore::Open(const std::string& hash, std::string_view name) {
     *static_cast<decltype(&ParallelFor)*>(slot) = &ParallelFor;
   }
   return library;
-}
-
-void LibraryStore::NoteSearch(std::vector<std::string> lines) {
-  std::lock_guard<std::mutex> lock(search_mutex_);
-  search_ = std::move(lines);
-}
-
-std::vector<std::string> LibraryStore::DescribeSearch(const std::string& hash,
-                                                      std::string_view own) {
-  std::vector<std::string> lines = {"hash " + hash, "looked among the " + std::string(own)};
-  std::lock_guard<std::mutex> lock(search_mutex_);
-  lines.insert(lines.end(), search_.begin(), search_.end());
-  return lines;
 }
 
 }  // namespace msops

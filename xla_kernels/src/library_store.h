@@ -69,19 +69,9 @@ class LibraryStore {
   // the message if it is unknown here. Throws std::runtime_error with what to do about it.
   Library& Open(const std::string& hash, std::string_view name);
 
-  // Keeps what was found in the folders of MSOPS_LIBRARY_PATH, a line each, for messages.
-  void NoteSearch(std::vector<std::string> lines);
-
-  // Returns these lines, after one with the hash that was not found and one with what this process
-  // has of its own.
-  std::vector<std::string> DescribeSearch(const std::string& hash, std::string_view own);
-
  private:
   std::mutex mutex_;
   std::unordered_map<std::string, std::unique_ptr<Library>> libraries_;
-  std::mutex search_mutex_;
-  std::vector<std::string> search_ = {
-      "MSOPS_LIBRARY_PATH was not read: msops.register_ffi_targets() reads it"};
 };
 
 }  // namespace msops

@@ -18,6 +18,7 @@
 #include "python_calls.h"
 #include "python_functions.h"
 #include "runner_store.h"
+#include "search_report.h"
 
 namespace msops {
 namespace {
@@ -69,10 +70,6 @@ void RegisterLibrary(const std::string& hash, const std::string& path, const std
 }
 
 void OpenLibrary(const std::string& hash) { LibraryStore::Get().Open(hash, "library"); }
-
-void NoteSearch(std::vector<std::string> lines) {
-  LibraryStore::Get().NoteSearch(std::move(lines));
-}
 
 void RegisterCubin(const std::string& hash, const py::bytes& content) {
   CubinStore::Get().Register(hash, content);
