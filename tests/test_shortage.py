@@ -160,30 +160,30 @@ print("alive", np.array_equal(square(work(x).block_until_ready()), expected))
     assert printed.splitlines()[-1] == "alive True"
 
 
-# Comes before operator new of the C++ library, and fails while a kernel asks it to.
+# Comes before operator new of the C++ library, and fails below a size that a kernel sets.
 FAILING_NEW = """
 #include <cstdlib>
 #include <new>
-extern "C" { thread_local int fail_new = 0; thread_local int failed_new = 0; }
+extern "C" { thread_local std::size_t fail_below = 0; thread_local int failed_new = 0; }
 void *operator new(std::size_t size) {
-  if (fail_new && size < 64) { ++failed_new; throw std::bad_alloc(); }
+  if (size < fail_below) { ++failed_new; throw std::bad_alloc(); }
   if (void *memory = std::malloc(size ? size : 1)) return memory;
   throw std::bad_alloc();
 }
 """
 SHORT_LOOP = """
 #include "msops_parallel_for.h"
-extern "C" { extern thread_local int fail_new; extern thread_local int failed_new; }
+extern "C" { extern thread_local size_t fail_below; extern thread_local int failed_new; }
 extern "C" int Twice(int, void **params, int *, int64_t **shapes, const char **, void *,
                      void *extra) {
   auto *x = static_cast<const float *>(params[0]);
   auto *y = static_cast<float *>(params[1]);
   failed_new = 0;
-  fail_new = 1;
+  fail_below = FAIL_BELOW;
   msops::ParallelFor(extra, shapes[0][0], 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) y[i] = 2 * x[i];
   });
-  fail_new = 0;
+  fail_below = 0;
   y[0] = static_cast<float>(failed_new);
   return 0;
 }
@@ -191,9 +191,10 @@ extern "C" int Twice(int, void **params, int *, int64_t **shapes, const char **,
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one thread needs no helper")
-def test_a_loop_whose_helpers_get_no_memory_runs_on_its_own_thread(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fail_below", [64, 1 << 20], ids=["helpers", "loop"])
+def test_a_loop_without_memory_runs_on_its_own_thread(tmp_path: Path, fail_below: int) -> None:
     (tmp_path / "new.cc").write_text(FAILING_NEW)
-    (tmp_path / "twice.cc").write_text(SHORT_LOOP)
+    (tmp_path / "twice.cc").write_text(SHORT_LOOP.replace("FAIL_BELOW", str(fail_below)))
     library = tmp_path / "libnew.so"
     subprocess.run(["g++", "-shared", "-fPIC", tmp_path / "new.cc", "-o", library], check=True)
     printed = run(

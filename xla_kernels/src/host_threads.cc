@@ -15,7 +15,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -117,6 +116,12 @@ struct Run {
   }
 };
 
+// Returns the error of a call that got no thread or no memory.
+std::string ExplainShortage(const Run& run, const std::string& needs, const std::exception& error) {
+  return Explain(run.who, "its function needs " + needs + "; got " + error.what(), {},
+                 "Run fewer functions at once, or leave more memory or threads.");
+}
+
 std::string Call(const Run& run, void** addresses) {
   try {
     run.call(addresses);
@@ -206,21 +211,15 @@ void RunOnThread(std::string who, HostArrays arrays, std::function<void(void**)>
     } catch (const std::exception& error) {
       // Nothing above this function catches it.
       if (run->Finish([] {})) {
-        run->done(
-            Explain(run->who,
-                    std::string("its function needs a thread and a copy of its arrays; got ") +
-                        error.what(),
-                    {}, "Run fewer functions at once, or leave more memory or threads."));
+        run->done(ExplainShortage(*run, "a thread and a copy of its arrays", error));
       }
     }
     Progress::Get().Leave(clock);
   };
   try {
     std::thread(work).detach();
-  } catch (const std::system_error& error) {
-    throw std::runtime_error(
-        Explain(run->who, std::string("its function needs a thread; got ") + error.what(), {},
-                "Run fewer functions at once, or leave more memory or threads."));
+  } catch (const std::exception& error) {
+    throw std::runtime_error(ExplainShortage(*run, "a thread", error));
   }
 }
 

@@ -134,8 +134,9 @@ int ParallelFor(int64_t begin, int64_t end, int64_t grain, LoopBody body, void* 
   if (threads <= 1 || blocks <= 1) return body(argument, begin, end);
 
   const int64_t segments = std::min(threads, blocks);
-  const auto loop = std::make_shared<Loop>(begin, end, block, segments, body, argument);
+  std::shared_ptr<Loop> loop;
   try {
+    loop = std::make_shared<Loop>(begin, end, block, segments, body, argument);
     for (int64_t i = 1; i < segments; ++i) {
       auto helper = std::make_unique<Helper>(Helper{loop, static_cast<size_t>(i)});
       pool->Schedule(HelpAndRelease, helper.get());
@@ -144,6 +145,7 @@ int ParallelFor(int64_t begin, int64_t end, int64_t grain, LoopBody body, void* 
   } catch (const std::bad_alloc&) {
     // This thread runs what no helper does. Those that there are must not outlive the loop.
   }
+  if (!loop) return body(argument, begin, end);
   {
     const PoolScope scope(nullptr);
     loop->RunBlocks(0);
