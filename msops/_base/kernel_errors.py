@@ -7,9 +7,12 @@ Python function raised is kept beside, and becomes the error's cause where the t
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import re
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -23,29 +26,65 @@ _Result = TypeVar("_Result")
 _OWN_ERROR = re.compile(r"(?:(\w+): )?(Custom '.*?)\s*(?:\Z|\n\t\n)", re.DOTALL)
 
 
-class Failure:
-    """What a Python function raised, until the error's text comes back; its owner keeps it alive.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Failure:
+    """What a Python function raised.
 
-    Args:
+    Attributes:
       text: of the error that reports it.
+      number: counts the failures of this process.
       cause: what the function raised.
     """
 
-    def __init__(self, text: str, cause: BaseException):
-        self.cause: BaseException | None = cause
-        # As xla_kernels/src/host_function.cc writes it.
-        self._text = text.encode("utf-8", "backslashreplace").decode().strip()
+    text: str
+    number: int
+    cause: BaseException
+
+
+class Failures:
+    """What a Python function raised, until the errors that report it come back.
+
+    Args:
+      limit: how many are kept; one more drops the oldest, whose error then has no cause.
+    """
+
+    def __init__(self, limit: int):
+        self._kept: deque[_Failure] = deque(maxlen=limit)
         with _lock:
-            _failures.add(self)
+            _owners.add(self)
 
-    def reports(self, text: str) -> bool:
-        """Returns whether this is what an error of such a text reports, and was not taken."""
-        return self.cause is not None and text.startswith(self._text)
+    def add(self, text: str, cause: BaseException) -> None:
+        """Keeps what the function raised, and the text of the error that reports it."""
+        # As xla_kernels/src/host_function.cc writes it.
+        text = text.encode("utf-8", "backslashreplace").decode().strip()
+        with _lock:
+            self._kept.append(_Failure(text, next(_numbers), cause))
 
 
-_failures: weakref.WeakSet[Failure] = weakref.WeakSet()
+_owners: weakref.WeakSet[Failures] = weakref.WeakSet()
+_numbers = itertools.count()
 # Threads fail at once, and with equal texts.
 _lock = threading.Lock()
+
+
+def _take_cause(text: str) -> BaseException | None:
+    """Returns what an error of this text reports, and keeps it no longer; None if nothing is kept.
+
+    The text of one failure may be the start of another's: the longest counts. Among equal ones it
+    is the latest: if several devices fail at once, XLA reports one error, and the others stay.
+    """
+    with _lock:
+        reported = [
+            (len(failure.text), failure.number, failure, owner._kept)
+            for owner in _owners
+            for failure in owner._kept
+            if text.startswith(failure.text)
+        ]
+        if not reported:
+            return None
+        *_, failure, kept = max(reported, key=lambda entry: entry[:2])
+        kept.remove(failure)
+        return failure.cause
 
 
 def own_error(error: Exception) -> errors.MsopsError | None:
@@ -58,13 +97,7 @@ def own_error(error: Exception) -> errors.MsopsError | None:
         return None
     family: type[errors.MsopsError] = getattr(errors, own[1] or "", errors.KernelError)
     found = family(own[2])
-    with _lock:
-        reported = [failure for failure in _failures if failure.reports(own[2])]
-        if reported:
-            found.__cause__ = reported[0].cause
-        # Among equal ones nobody knows whose this is: the others still need theirs.
-        if len(reported) == 1:
-            reported[0].cause = None
+    found.__cause__ = _take_cause(own[2])
     return found
 
 

@@ -7,7 +7,6 @@ import inspect
 import itertools
 import logging
 import traceback
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from msops._base.dtypes import is_low_precision
-from msops._base.kernel_errors import Failure
+from msops._base.kernel_errors import Failures
 from msops._op.request import Request
 from msops.errors import (
     InferenceTypeError,
@@ -29,7 +28,8 @@ from msops.errors import (
 
 _log = logging.getLogger("msops.pyfunc")
 
-# Failures that are kept until their texts come back: more threads than that do not fail at once.
+# Failures that are kept until their errors come back; behind them the oldest is dropped, and its
+# error has no cause.
 _FAILURES = 16
 _WIDE = (np.dtype(np.float64), np.dtype(np.complex128))
 
@@ -101,7 +101,7 @@ class HostFunction:
             self._copies or self._numbers or self.inplace or self._group or self._placed
         )
         # Equal ops share this object, so that several threads may fail in it at once.
-        self._failures: deque[Failure] = deque(maxlen=_FAILURES)
+        self._failures = Failures(_FAILURES)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostFunction) and self._key == other._key
@@ -205,7 +205,7 @@ class HostFunction:
     def _keep(self, text: str, cause: BaseException | None) -> None:
         """Keeps what the function raised; where it did so is in the text."""
         if cause is not None:
-            self._failures.append(Failure(text, _without_frames(cause)))
+            self._failures.add(text, _without_frames(cause))
 
     def _failure(self, error: BaseException, arguments: Sequence[Any]) -> KernelError:
         called_with = ", ".join(map(_describe, arguments)) or "nothing"
