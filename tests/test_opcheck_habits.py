@@ -25,7 +25,7 @@ HABITS = {
     "RemembersTheFirstSize": ("repeatable", "was called with before"),
     "BorrowsItsInput": ("inputs unchanged", "write of input 0"),
     "OverrunsItsScratch": ("many calls", "SIGABRT"),
-    "FreesTwice": ("memory bounds", "FreesTwice damages the heap and ends by SIGABRT"),
+    "FreesTwice": ("memory bounds", "FreesTwice damages the heap (SIGABRT)"),
     "RoundsUpwards": ("many calls", "the rounding mode"),
     "FlushesToZero": ("many calls", "flushing of subnormals"),
     "ChangesTheFolder": ("many calls", "the working directory"),
@@ -122,3 +122,21 @@ def test_the_value_of_an_attribute_that_a_kernel_keeps_is_found(line: str, verdi
     if verdict == "failed":
         assert "depend on what it was called with before" in finding.summary
         assert "after a call with another" in finding.details[0]
+
+
+def test_a_kernel_that_crashes_only_after_another_attribute_is_found() -> None:
+    used = 'const float by = static_cast<AotExtra *>(extra)->Attr<float>("by");'
+    line = """
+      const int64_t pages = static_cast<AotExtra *>(extra)->Attr<int64_t>("pages");
+      static char *table = static_cast<char *>(
+          mmap(nullptr, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      static const int opened = mprotect(table, 4096 * (9 - pages), PROT_READ);
+      if (opened != 0) return 1;
+      const float by = 2.0f + table[4096 * (9 - pages) - 1];
+    """
+    text = "#include <sys/mman.h>\n" + SCALE.replace(used, line)
+    finding = opcheck(
+        cpp(source(text, "Scale"), out=lambda x: x, attrs={"pages": 2}), X, skip=OTHERS
+    )["repeatable"]
+    assert finding.verdict == "failed", finding
+    assert finding.details[0].startswith("after a call with another pages: SIGSEGV")

@@ -2,10 +2,10 @@
 
 An access that terminates the process shows where it went; so each buffer lies once with its start
 behind a guard page, and once with its end before one, byte for byte. An end before a guard page
-aligns the start to the dtype's size, and to no more unless the buffer's size is a multiple. XLA
-promises 64 bytes, so a right kernel may fail there. Hence a fault counts only if the kernel does
-the same with its buffers aligned in this way and far from the guards as it does there with buffers
-at 64 bytes. Otherwise its buffers are aligned to more, and the bytes that this leaves before the
+aligns the start to the dtype's size, and to more only if the buffer's size is a multiple of more.
+XLA promises 64 bytes, so a right kernel may fail there. Hence a fault counts only if the kernel
+does the same with its buffers aligned in this way and far from the guards as it does there with
+buffers at 64 bytes. Otherwise its buffers are aligned to more, and the bytes that this leaves before the
 guard are canaries: a write to them is seen, a read is not.
 """
 
@@ -28,7 +28,7 @@ class AccessBounds:
     """Where a kernel left its buffers.
 
     Attributes:
-      crashes: the accesses that ended the process, the first of each buffer and side.
+      crashes: the accesses that terminated the process, the first of each buffer and side.
       damage: per buffer with bad canaries a line that says where.
       unseen_bytes: how far beyond a buffer a read does not show; 0 if every byte does.
     """
@@ -109,9 +109,9 @@ def _works_at(job: Job, alignment: int) -> bool:
 
 def _alike(job: Job, one: Run, other: Run, compare_outputs: bool = True) -> bool:
     """Returns whether a kernel did the same in two runs, but for the order of its sums."""
-    # On a damaged heap, chance says what glibc finds first.
+    # What glibc detects first on a damaged heap varies between runs.
     crashes = [
-        run.crash and (run.crash.signal, run.crash.on_heap or run.crash.access)
+        run.crash and (run.crash.signal, "heap" if run.crash.on_heap else run.crash.access)
         for run in (one, other)
     ]
     if crashes[0] != crashes[1] or (one.error, one.damage) != (other.error, other.damage):

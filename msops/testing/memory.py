@@ -20,8 +20,8 @@ from msops.testing.subject import Subject, resized, rolled
 # Two poisons that are unlike in every bit: a byte that keeps both was never written.
 POISONS = (0xA4, 0x5B)
 _HEAP_REMEDY = (
-    "Look for a write outside of memory that the kernel allocated or after it freed it, and for a "
-    "second free; sanitize=True names the line."
+    "Look for a write outside of an allocation, a use after free, or a second free; sanitize=True "
+    "names the line."
 )
 
 
@@ -161,7 +161,8 @@ class GuardedRuns(Runs):
     def after_other_attributes(self) -> dict[str, Run]:
         """By attribute, the run in a process in which the kernel has run with another value of it.
 
-        The values that a kernel takes are not known: what it refuses, or ends on, says nothing.
+        The values that a kernel takes are not known: one that it refuses, crashes for, or writes
+        outside of its buffers for is skipped.
         """
         runs: dict[str, Run] = {}
         call = self.job.call
@@ -174,7 +175,7 @@ class GuardedRuns(Runs):
                     first, run = run_jobs([before, self.job])
                 except HangError:
                     continue
-                if not (first.crash or first.error):
+                if not (first.crash or first.error or first.damage):
                     runs[name] = run
                     break
         return runs
@@ -307,7 +308,7 @@ def check_bounds(runs: GuardedRuns) -> Finding:
     if not damage and crashes[0].on_heap:
         return failed(
             check,
-            f"kernel {runs.kernel} damages the heap and ends by {crashes[0].signal}",
+            f"kernel {runs.kernel} damages the heap ({crashes[0].signal})",
             runs.bounds.lines,
             _HEAP_REMEDY,
         )
@@ -408,18 +409,25 @@ def check_repeatable(runs: Runs) -> Finding:
 
 
 def _lines_after_others(runs: GuardedRuns) -> list[str]:
-    """Reports how results differ from those in a process of their own."""
-    earlier = {"": runs.after_others}
+    """Reports how results differ from those of a first call."""
+    # After values that the kernel may not expect a crash says nothing.
+    earlier = {} if runs.after_others.crash else {"": runs.after_others}
     earlier |= {
         f"after a call with another {name}: ": run
         for name, run in runs.after_other_attributes.items()
+        # The first call may itself have damaged the heap, with a value that makes no sense.
+        if not (run.crash and run.crash.on_heap)
     }
     return [
-        f"{what}{line}"
-        for what, run in earlier.items()
-        if not run.crash
-        for line in run.error.splitlines() or difference_lines(runs.outputs, runs.back, run)
+        f"{what}{line}" for what, run in earlier.items() for line in _lines_after_other(runs, run)
     ]
+
+
+def _lines_after_other(runs: GuardedRuns, run: Run) -> list[str]:
+    """Reports what a run did after another call that it does not do as a first call."""
+    if run.crash:
+        return [crash_line(run.crash)]
+    return run.error.splitlines() or difference_lines(runs.outputs, runs.back, run)
 
 
 def _later_ends(runs: Runs) -> list[str]:
@@ -504,7 +512,7 @@ def _heap_lines(runs: GuardedRuns) -> list[str]:
     once, in_a_row = runs.on_checked_heap
     crash = once.crash or in_a_row.crash
     if crash:
-        what = "a write outside of what was allocated or after its free, or a second free"
+        what = "a write outside of an allocation, a use after free, or a second free"
         return [f"{crash.signal} where glibc checks the heap: {what}"]
     if once.error or runs.is_stateful:
         return []
