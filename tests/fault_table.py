@@ -173,7 +173,7 @@ FAULTS = (
     Fault("endless for NaN", "values", "EndlessForNaN"),
     Fault("endless for negative numbers", "values", "EndlessForNegative"),
     Fault("an index made from infinity", "values", "IndexFromInfinity"),
-    Fault("ends the process for NaN", "values", "QuitsForNaN"),
+    Fault("terminates the process for NaN", "values", "QuitsForNaN"),
     Fault("division by zero", "any", "DividesByZero", (WHOLE,)),
     Fault("overflow of the smallest integer", "", "DividesTheSmallest", (WHOLE,)),
     Fault("an index from the input, unchecked", "", "IndexFromInteger", (WHOLE,)),

@@ -27,9 +27,10 @@ from msops.testing.tolerances import disagreements
 _DIRECTIONS = 4
 # Relative to the size of the terms, by dtype.
 _TOLERANCES = {"float64": 1e-5, "float32": 2e-3}
-# Steps, of that which balances both errors. A kink shows least in the smallest.
+# Factors of the step that balances both errors. A kink shows least in the smallest.
 _STEPS = (4.0, 2.0, 1.0, 0.5, 0.25, 0.125)
-# Units in the last place by which a kernel may be off, before differences are divided by the step.
+# How many eps of its largest result one kernel may be off. Differences divide that by the step, so
+# that it is less than what two lowerings of an op may differ by in tolerances.py.
 _UNITS = 16
 
 
@@ -127,6 +128,7 @@ def _compare(
             derived = terms.sum()
             scale = max(np.abs(terms).sum(), abs(measured))
             part = _TOLERANCES[precision] * scale
+            # Twice, as the error is itself an estimate.
             allowed = part + 2 * error + rounding
             # Not >: a NaN is a difference.
             if not (
@@ -135,7 +137,7 @@ def _compare(
             ):
                 lines.append(
                     f"input {position}, {show(point)}, direction {number}{mode}: {derived:.6g} "
-                    f"instead of {measured:.6g}, within {allowed:.2g}"
+                    f"instead of {measured:.6g}, more than {allowed:.2g} apart"
                 )
     return lines
 
@@ -161,12 +163,12 @@ def _extrapolated(slopes: Sequence[float]) -> tuple[float, float]:
     The first steps may leave the domain of the function; then they do not count. At a kink slopes
     differ at every step, although a limit may look exact by chance.
     """
-    finite = list(itertools.dropwhile(lambda slope: not math.isfinite(slope), slopes))
-    if len(finite) < 2:
+    inside = list(itertools.dropwhile(lambda slope: not math.isfinite(slope), slopes))
+    if len(inside) < 2:
         return slopes[-1], 0.0
     best, error = math.nan, math.inf
     above: list[float] = []
-    for slope in finite:
+    for slope in inside:
         row = [slope]
         for order, older in enumerate(above, 1):
             row.append((4**order * row[-1] - older) / (4**order - 1))
@@ -174,7 +176,7 @@ def _extrapolated(slopes: Sequence[float]) -> tuple[float, float]:
             if off < error:
                 best, error = row[-1], off
         above = row
-    return best, max(error, float(np.median(np.abs(np.diff(finite)))))
+    return best, max(error, float(np.median(np.abs(np.diff(inside)))))
 
 
 def _push_forward(
