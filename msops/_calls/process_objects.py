@@ -192,7 +192,7 @@ class _Meeting:
         return found
 
     def leave(self) -> None:
-        """Stops the wait, when those that were refused have seen it: they no longer wait then."""
+        """Leaves the meeting after the refused processes have seen the refusal."""
         self._store.delete(f"waiting/{self.own}")
         deadline = time.monotonic() + 2 * _LONGEST_PAUSE_S
         while self._refused and time.monotonic() < deadline:

@@ -25,8 +25,8 @@ from msops._custom.options import (
     add_side_effects,
     check_rules,
     choose_func_type,
+    find_op_info,
     name_of,
-    read_op_info,
     read_options,
     refuse_unknown,
 )
@@ -267,7 +267,7 @@ class Custom(Generic[P]):
         )
         # A kernel file brings op info of its own.
         holder = self._source if hasattr(self._source, "reg_info") else func
-        self._infos = read_op_info(reg_info, holder, self._backend, self._who)
+        self._infos = find_op_info(reg_info, holder, self._backend, self._who)
         self._signature = self._backend.signature(self._source)
         self._read_attributes(attrs)
         self._options = self._backend.settle(self._source, self._options, self._infos, self._who)

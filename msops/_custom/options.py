@@ -282,7 +282,7 @@ def _wrong_option(option: str, expected: str, value: Any, who: str) -> ArgumentT
     )
 
 
-def read_op_info(reg_info: Any, holder: Any, backend: Backend, who: str) -> tuple[OpInfo, ...]:
+def find_op_info(reg_info: Any, holder: Any, backend: Backend, who: str) -> tuple[OpInfo, ...]:
     """Returns the op info of an op, one per target.
 
     Args:

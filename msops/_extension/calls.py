@@ -186,7 +186,7 @@ def to_python(handle: Handle) -> Any:
 
 
 def check_shape(shape: Sequence[int], who: str) -> None:
-    """Refuses a shape that no tensor can have; XLA would end the process."""
+    """Refuses a shape that no tensor can have; XLA would terminate the process."""
     # Zero-size arrays included.
     entries = math.prod(max(extent, 1) for extent in shape)
     if min(shape, default=0) < 0 or len(shape) > HIGHEST_RANK or entries > MOST_ENTRIES:

@@ -1,4 +1,4 @@
-"""Commands that run to their end, or end with what interrupts Python."""
+"""Commands that run to their end, or are killed when Python is interrupted."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ R = TypeVar("R")
 
 
 class _Commands:
-    """The commands that threads have started for one caller, which terminates them together."""
+    """The commands that threads have started for one caller, which kills them together."""
 
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._have_ended = False
+        self._were_killed = False
         self._lock = threading.Lock()
 
     def add(self, process: subprocess.Popen[bytes]) -> None:
-        """Notes a command; terminates it at once if it started after the others were terminated."""
+        """Notes a command; kills it at once if it started after the others were killed."""
         with self._lock:
             self._processes.append(process)
-            if self._have_ended:
-                _end(process)
+            if self._were_killed:
+                _kill(process)
 
-    def end(self) -> None:
-        """Terminates those that run, and each that a thread is about to start."""
+    def kill(self) -> None:
+        """Kills those that run, and each that a thread is about to start."""
         with self._lock:
-            self._have_ended = True
+            self._were_killed = True
             for process in self._processes:
-                _end(process)
+                _kill(process)
 
 
 class _OfThread(threading.local):
@@ -79,7 +79,7 @@ def run_command(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        # What the command starts is in the group too, so that all of it can be ended.
+        # What the command starts is in the group too, so that all of it can be killed.
         process_group=0,
     )
     if _of_thread.commands is not None:
@@ -92,7 +92,7 @@ def run_command(
                 if echo is not None:
                     echo(lines[-1].rstrip("\n"))
         except BaseException:
-            _end(process)
+            _kill(process)
             raise
     return subprocess.CompletedProcess(command, process.returncode, "".join(lines))
 
@@ -100,7 +100,7 @@ def run_command(
 def map_in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Returns ``function`` of each of `items`, computed on as many threads as processors.
 
-    An interruption terminates the commands that the threads run.
+    An interruption kills the commands that the threads run.
     """
     commands = _Commands()
 
@@ -112,7 +112,7 @@ def map_in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
             return list(pool.map(function, items))
         except (KeyboardInterrupt, SystemExit):
             pool.shutdown(wait=False, cancel_futures=True)
-            commands.end()
+            commands.kill()
             raise
 
 
@@ -145,7 +145,7 @@ def _read_lines(process: subprocess.Popen[bytes], program: str) -> Iterator[byte
         yield rest
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Terminates a command and what it has started."""
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kills a command and what it has started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -17,7 +17,7 @@ class Entry:
     """A library in the cache.
 
     Attributes:
-      path: of its file, which has the source's name, in a folder named by its content's SHA-256.
+      path: of its file, `objects/<2 digits>/<SHA-256>/<source>.so`, or `.cubin`.
       size_bytes: its size.
       built_s: when it was written, in seconds since 1970.
     """

@@ -5,8 +5,8 @@ behind a guard page, and once with its end before one, byte for byte. An end bef
 aligns the start to the dtype's size, and to more only if the buffer's size is a multiple of more.
 XLA promises 64 bytes, so a right kernel may fail there. Hence a fault counts only if the kernel
 does the same with its buffers aligned in this way and far from the guards as it does there with
-buffers at 64 bytes. Otherwise its buffers are aligned to more, and the bytes that this leaves before the
-guard are canaries: a write to them is seen, a read is not.
+buffers at 64 bytes. Otherwise its buffers are aligned to more, and the bytes that this leaves
+before the guard are canaries: a write to them is seen, a read is not.
 """
 
 from __future__ import annotations

@@ -37,9 +37,9 @@ _ACCESS = {0: "read", 1: "write", -1: "access"}
 # The kernel's codes for a fault without an address, and for one of alignment.
 _SI_KERNEL, _BUS_ADRALN = 128, 1
 _NEAR = 1 << 24
-# What glibc writes before it ends a process whose heap is damaged.
+# What glibc writes before it terminates a process whose heap is damaged.
 _HEAP = re.compile(
-    r"^.*(?:double free or corruption|corrupted (?:size|double|chunk)|corruption|munmap_chunk\(\)"
+    r"^.*(?:corrupted (?:size|double|chunk)|corruption|munmap_chunk\(\)"
     r"|(?:free|[mc]alloc|realloc|malloc_consolidate)\(\):).*$",
     re.MULTILINE,
 )
@@ -99,14 +99,14 @@ class Crash:
     """How a child ended that did not finish its job.
 
     Attributes:
-      signal: the signal's name, or what else ended it.
+      signal: the signal's name, or what else terminated it.
       access: the one that failed, in terms of the call's buffers; empty if not known.
       outside: whether that access lay outside of all buffers, and not at a nonsense address.
       text: what the process wrote to its standard error.
       edge: what `access` begins with, if the access lay near a buffer: which side of which.
       buffer: the index of that buffer.
-      on_heap: whether glibc ended it because memory that it had allocated is damaged; `access` is
-        then what glibc says.
+      on_heap: whether glibc terminated it because memory that it had allocated is damaged; then
+        `access` is what glibc says.
     """
 
     signal: str

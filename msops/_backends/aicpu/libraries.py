@@ -101,7 +101,7 @@ def _build(
     headers = Path(get_include()) / "aicpu"
     eigen = find_eigen(who)
     flags = (
-        # Assertions of Eigen throw: they would end the process.
+        # Assertions of Eigen throw: they would terminate the process.
         "-include",
         "eigen_assert.h",
         *_named_folder("msops", headers),
