@@ -47,11 +47,16 @@ def check_gradient(subject: Subject) -> Finding:
             flat, precision = _widened(subject)
         # A rule may make arrays of JAX's own dtypes, jnp.zeros(1), which x64 widens.
         with jax.enable_x64(any(array.dtype.name in _WIDE for array in flat)):
-            lines = [line for i in inputs for line in _compare(subject, flat, i, precision)]
+            found = [_compare(subject, flat, i, precision) for i in inputs]
     except GradientTypeError as error:
         if subject.has_rule:
             raise
         return skipped(check, str(error).splitlines()[0])
+    lines = [line for reported, _ in found for line in reported]
+    if not any(measured for _, measured in found):
+        return skipped(
+            check, "results beside the inputs are not finite"
+        )
     if lines:
         return failed(
             check,
@@ -89,8 +94,8 @@ def _widened(subject: Subject) -> tuple[tuple[np.ndarray, ...], str]:
 
 def _compare(
     subject: Subject, flat: Sequence[np.ndarray], position: int, precision: str
-) -> list[str]:
-    """Reports along which directions of one input the two derivatives differ."""
+) -> tuple[list[str], int]:
+    """Reports along which directions of one input derivatives differ; counts those measured."""
     rng = np.random.default_rng(position)
     point = flat[position]
 
@@ -103,8 +108,12 @@ def _compare(
     results, pull_back = jax.vjp(of_input, jnp.asarray(point))
     unit = max(float(jnp.finfo(dtype).eps) for dtype in (point.dtype, *(r.dtype for r in results)))
     balanced = unit ** (1 / 3)
-    reach = np.maximum(np.abs(point), 1)
+    # Steps are relative to an element, or to what the array has on average: 1 may be far off.
+    sizes_of_point = np.abs(point)[np.isfinite(point)]
+    average = float(sizes_of_point.mean()) if sizes_of_point.size else 0.0
+    reach = np.maximum(np.abs(point), average or 1)
     lines = []
+    compared = 0
     for number in range(_DIRECTIONS):
         weights = [rng.normal(size=r.shape).astype(r.dtype) for r in results]
         (gradient,) = (np.asarray(g, np.float64) for g in pull_back([*map(jnp.asarray, weights)]))
@@ -121,7 +130,11 @@ def _compare(
             moved = [(point + s * direction).astype(point.dtype) for s in (step, -step)]
             ahead, behind = (_products(weights, of_input(jnp.asarray(x))) for x in moved)
             slopes.append(float((ahead - behind).sum()) / (2 * step))
-        measured, error = _extrapolated(slopes)
+        limit = _extrapolated(slopes)
+        if limit is None:
+            continue
+        measured, error = limit
+        compared += 1
         sizes = [np.linalg.norm(w) * _largest(r) for w, r in zip(weights, results, strict=True)]
         rounding = _UNITS * unit * float(np.linalg.norm(sizes)) / balanced
         for mode, terms in terms_of_mode.items():
@@ -139,7 +152,7 @@ def _compare(
                     f"input {position}, {show(point)}, direction {number}{mode}: {derived:.6g} "
                     f"instead of {measured:.6g}, more than {allowed:.2g} apart"
                 )
-    return lines
+    return lines, compared
 
 
 def _products(weights: Sequence[np.ndarray], results: Sequence[Any]) -> np.ndarray:
@@ -157,15 +170,16 @@ def _largest(array: Any) -> float:
     return float(sizes[np.isfinite(sizes)].max(initial=0))
 
 
-def _extrapolated(slopes: Sequence[float]) -> tuple[float, float]:
+def _extrapolated(slopes: Sequence[float]) -> tuple[float, float] | None:
     """Returns the limit of slopes, at steps each half of that before, and how exact it is.
 
-    The first steps may leave the domain of the function; then they do not count. At a kink slopes
-    differ at every step, although a limit may look exact by chance.
+    The first steps may leave the domain of the function; then they do not count. One that is left
+    does not show how exact it is: None. At a kink slopes differ at every step, although a limit may
+    look exact by chance.
     """
     inside = list(itertools.dropwhile(lambda slope: not math.isfinite(slope), slopes))
     if len(inside) < 2:
-        return slopes[-1], 0.0
+        return None
     best, error = math.nan, math.inf
     above: list[float] = []
     for slope in inside:
