@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-SOURCES = ("call_table", "cubin_store", "cuda_call", "cuda_driver", "launch_plan", "message")
+SOURCES = (
+    "call_table",
+    "cubin_store",
+    "cuda_call",
+    "cuda_driver",
+    "launch_plan",
+    "message",
+    "search_report",
+)
 HERE = Path(__file__).resolve().parent / "cuda_driver"
 NATIVE = ROOT / "xla_kernels" / "src"
 
