@@ -28,7 +28,7 @@ from msops._custom.options import (
     find_op_info,
     name_of,
     read_options,
-    refuse_unknown,
+    unknown_option,
 )
 from msops._custom.parameters import (
     input_names,
@@ -235,7 +235,9 @@ class Custom(Generic[P]):
                     "Call it as it is; the Python function of its kernel is its __wrapped__.",
                 )
             )
-        refuse_unknown(unknown, Custom.__init__.__annotations__, self._who)
+        if unknown:
+            known = Custom.__init__.__annotations__.keys() - {"unknown", "return"}
+            raise unknown_option(next(iter(unknown)), known, self._who)
         check_rules(bprop, jvp, forward, self._who)
         self.func_type = choose_func_type(func, func_type, self._who)
         self._backend = find_backend(self.func_type)

@@ -109,31 +109,30 @@ def check_rules(bprop: Any, jvp: Any, forward: Any, who: str) -> None:
 
 
 _WORDS_OF_JAX = {
-    "vmap_method": "vmap",
-    "result_shape_dtypes": "out",
-    "has_side_effect": "stateful",
-    "input_output_aliases": "inplace",
-    "static_argnames": "attrs",
+    "vmap_method": "vmap=",
+    "result_shape_dtypes": "out=",
+    "has_side_effect": "stateful=",
+    "input_output_aliases": "inplace={output: input}, the other way round,",
+    "static_argnames": "attrs={name: default}",
 }
-"""Options of `jax.ffi.ffi_call`, `jax.pure_callback` and `jax.jit`, by their names here."""
+"""Options of `jax.ffi.ffi_call`, `jax.pure_callback` and `jax.jit`, as one writes them here."""
 
 
-def refuse_unknown(unknown: Iterable[str], known: Iterable[str], who: str) -> None:
-    """Raises the error for a keyword that `Custom` does not take, with the one that was meant."""
-    for name in unknown:
-        import difflib  # here, as `import msops` must be quick
+def unknown_option(name: str, known: Iterable[str], who: str) -> ArgumentTypeError:
+    """Returns the error for a keyword that `Custom` does not take, with the one that was meant."""
+    import difflib  # here, as `import msops` must be quick
 
-        near = difflib.get_close_matches(name, known, 1)
-        if name in _WORDS_OF_JAX:
-            remedy = f"Write {_WORDS_OF_JAX[name]}= for JAX's {name}=: see help(msops.Custom)."
-        elif near:
-            remedy = f"Did you mean {near[0]}=?"
-        else:
-            remedy = (
-                "help(msops.Custom) lists the options. An attribute of the kernel is declared by "
-                f"attrs={{{name!r}: value}}, and passed when the op is called."
-            )
-        raise ArgumentTypeError(explain(who, f"it has no option {name!r}", remedy))
+    near = difflib.get_close_matches(name, known, 1)
+    if name in _WORDS_OF_JAX:
+        remedy = f"Write {_WORDS_OF_JAX[name]} for JAX's {name}=: see help(msops.Custom)."
+    elif near:
+        remedy = f"Did you mean {near[0]}=?"
+    else:
+        remedy = (
+            "help(msops.Custom) lists the options. An attribute of the kernel is declared by "
+            f"attrs={{{name!r}: value}}, and passed when the op is called."
+        )
+    return ArgumentTypeError(explain(who, f"it has no option {name!r}", remedy))
 
 
 _OF_SOME = (
