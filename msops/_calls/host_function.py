@@ -30,7 +30,7 @@ _log = logging.getLogger("msops.pyfunc")
 
 # Failures that are kept until their errors come back; behind them the oldest is dropped, and its
 # error has no cause.
-_FAILURES = 16
+_FAILURES = 64
 _WIDE = (np.dtype(np.float64), np.dtype(np.complex128))
 
 _READ_ONLY_ADVICE = (
