@@ -59,11 +59,15 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
         folded = _fold(typing, node, op, left, right)
         if folded is not None:
             return folded
+    # A float and an integer are reported as what they are, not as a division of integers.
+    is_mixed = op == "div" and is_float(left.dtype) != is_float(right.dtype)
     for operand in (left, right):
-        if not isinstance(operand, Const):
+        if not isinstance(operand, Const) and not is_mixed:
             _check_domain(typing, node, op, operand.dtype, what)
     meet = typing.compare if op in operators.COMPARISONS else typing.agree
     left, right = meet(node, left, right, what)
+    if is_mixed:
+        _check_domain(typing, node, op, left.dtype, what)
     return Binary(op, left, right, result_dtype(op, left.dtype))
 
 
