@@ -37,8 +37,8 @@ from msops._loops.to_jax.raising.steps import Branch, Loop, Step
 Form = Literal["xla", "native"]
 
 SURE_FACTOR = 2.0
-"""Estimates that differ by less may be the wrong way round. In ``benchmarks/nests.py`` a quarter
-differ by less; of the other 39 one or two choose a form that takes over 1.2 times as long.
+"""Estimates that differ by less may be the wrong way round. ``benchmarks/nests.py`` prints how many
+do, and how many of the others still choose the slower form.
 """
 
 SECONDS_PER_CALL = 4e-6

@@ -4,6 +4,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
 
     merging.py     conditions with one store in each branch
     scattering.py  loops that add to neighbours
+    widening.py    sums in variables, with an element for each position
     windows.py     loops over small windows
     unrolling.py   short inner loops
     outwards.py    parallel loops that belong around serial ones
@@ -11,6 +12,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
     tiling.py      pairs of parallel loops that cross through memory
     partial_sums.py  long reductions, for threads
     lanes.py       rows in order, in the lanes of vectors
+    grouping.py    several terms added to an element at once
     jamming.py     rows in order, side by side
     carrying.py    elements that one iteration hands to the next
     reductions.py  sums in variables
@@ -31,10 +33,6 @@ The printer:
     cost.py        what it will take
 
 What it shares with CUDA is in text/.
-
-Modules: blocks, carrying, cost, dialect, functions, grouping, halves, jamming, lanes, library,
-merging, outwards, partial_sums, printer, reductions, scattering, sharing, sinking, source, storage,
-strides, text, threads, tiling, unrolling, vectors, widening, windows.
 """
 
 from msops._loops.to_c.source import CSource, c_source
