@@ -54,9 +54,7 @@ def check_gradient(subject: Subject) -> Finding:
         return skipped(check, str(error).splitlines()[0])
     lines = [line for reported, _ in found for line in reported]
     if not any(measured for _, measured in found):
-        return skipped(
-            check, "results beside the inputs are not finite"
-        )
+        return skipped(check, "results beside the inputs are not finite")
     if lines:
         return failed(
             check,
