@@ -100,8 +100,6 @@ class HostFunction:
         self._is_plain = not (
             self._copies or self._numbers or self.inplace or self._group or self._placed
         )
-        # Equal ops share this object, so that several threads may fail in it at once.
-        self._failures = Failures(_FAILURES)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostFunction) and self._key == other._key
@@ -205,7 +203,9 @@ class HostFunction:
     def _keep(self, text: str, cause: BaseException | None) -> None:
         """Keeps what the function raised; where it did so is in the text."""
         if cause is not None:
-            self._failures.add(text, _without_frames(cause))
+            # Equal ops share this object, so that several threads may fail in it at once.
+            failures = self.__dict__.setdefault("_failures", Failures(_FAILURES))
+            failures.add(text, _without_frames(cause))
 
     def _failure(self, error: BaseException, arguments: Sequence[Any]) -> KernelError:
         called_with = ", ".join(map(_describe, arguments)) or "nothing"
