@@ -105,7 +105,7 @@ class _Grouping:
         value: Expr = target
         for number in range(TERMS):
             here = {loop.var: index("add", first, integer(number))}
-            value = _after(value, substitute(store.value, here), target)
+            value = _with_target(substitute(store.value, here), target, value)
         body = (with_parts(vectors, body=(with_parts(store, value=value),)),)
         rest = index("add", loop.begin, index("mul", count, integer(TERMS)))
         return (
@@ -119,6 +119,6 @@ def _target(store: Store) -> Load:
     return Load(store.buffer, store.indices, store.value.dtype)
 
 
-def _after(before: Expr, term: Expr, target: Load) -> Expr:
-    """Returns a value in which another one takes the place of an element."""
-    return rewrite(term, lambda part: before if part == target else part)
+def _with_target(value: Expr, target: Load, replacement: Expr) -> Expr:
+    """Returns a value with each load of an element replaced."""
+    return rewrite(value, lambda part: replacement if part == target else part)

@@ -65,9 +65,9 @@ def c_source(
         element, and stores are dropped.
       symbol: name of the function; None takes the kernel's name with an ending.
     """
+    symbol = symbol or f"{plain_name(kernel.name)}_kernel"
     storage = place_buffers(kernel, overwritten)
     values = Values(kernel, C, unproven, overwritten, check_bounds)
-    symbol = symbol or f"{plain_name(kernel.name)}_kernel"
     printer = CPrinter(kernel, values)
     on_stack = [p.buffer for p in storage.placements if p.position is None]
     for buffer in on_stack:

@@ -56,11 +56,11 @@ class _Widening:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
-        trips = fixed_trips(loop)
-        if trips is None or trips < _FEWEST_POSITIONS:
-            return None
         inner, variables = _flat(loop.body)
         if not variables or any(v.shape or v.dtype in SUMMED_IN_FLOAT32 for v in variables):
+            return None
+        trips = fixed_trips(loop)
+        if trips is None or trips < _FEWEST_POSITIONS:
             return None
         (inside,) = scope.inside(loop)
         if not any(
@@ -88,7 +88,7 @@ class _Widening:
 
 
 def _in_arrays(loop: For, arrays: Mapping[str, Buffer]) -> For:
-    """Returns a loop with an element of an array in place of a variable of its iterations."""
+    """Returns a loop whose variables are arrays, with an element for each iteration."""
     at = index("sub", Var(loop.var), loop.begin)
 
     def element(access: A) -> A:

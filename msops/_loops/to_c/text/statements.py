@@ -83,7 +83,7 @@ class Statements:
     def loop_head(self, stmt: For) -> str:
         """Returns the line that opens a loop."""
         name = self.values.names[stmt.var]
-        begin, end = map(bare, [self.values.index(bound) for bound in (stmt.begin, stmt.end)])
+        begin, end = bare(self.values.index(stmt.begin)), bare(self.values.index(stmt.end))
         if loads(stmt.end):
             # The body may write what the bound reads, which counts as it was before.
             return (
