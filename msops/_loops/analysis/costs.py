@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, For, Load, Select, Unary
-from msops._loops.ir.ranges import Ranges, range_of
+from msops._loops.ir.ranges import Range, Ranges, range_of
 from msops._loops.ir.walk import operands
 
 CACHE_BYTES = 1 << 20
@@ -13,6 +13,8 @@ CACHE_BYTES = 1 << 20
 
 UNKNOWN_TRIPS = 1024
 """Iterations that estimates take for a loop whose bounds are data."""
+# A bound whose range goes beyond this is data, or computed from data.
+_FARTHEST_BOUND = 1 << 30
 
 
 def mean_trips(loop: For, ranges: Ranges) -> float:
@@ -22,7 +24,17 @@ def mean_trips(loop: For, ranges: Ranges) -> float:
       loop: the loop.
       ranges: of the variables of the loops around it.
     """
+    return _mean(range_of(loop.begin, ranges), range_of(loop.end, ranges))
+
+
+def estimated_trips(loop: For, ranges: Ranges) -> float:
+    """Returns what `mean_trips` does; `UNKNOWN_TRIPS` for a loop whose bounds are data."""
     begin, end = range_of(loop.begin, ranges), range_of(loop.end, ranges)
+    is_known = all(max(-low, high) < _FARTHEST_BOUND for low, high in (begin, end))
+    return _mean(begin, end) if is_known else UNKNOWN_TRIPS
+
+
+def _mean(begin: Range, end: Range) -> float:
     return max(0.0, (end[0] + end[1] - begin[0] - begin[1]) / 2)
 
 

@@ -118,6 +118,11 @@ def statements(body: tuple[Stmt, ...]) -> list[Stmt]:
     return found
 
 
+def is_innermost(loop: For) -> bool:
+    """Returns whether there is no loop inside of a loop."""
+    return not any(isinstance(inner, For) for inner in statements(loop.body))
+
+
 def accesses_of(stmt: Stmt) -> list[Load | Store]:
     """Returns the loads of a statement itself, and the statement if it is a store."""
     found: list[Load | Store] = [load for e in own_expressions(stmt) for load in loads(e)]

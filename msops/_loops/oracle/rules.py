@@ -41,7 +41,7 @@ from msops._loops.ir.operators import (
     Domain,
     result_dtype,
 )
-from msops._loops.ir.walk import Scope, statements
+from msops._loops.ir.walk import Scope, is_innermost
 
 
 class Rule(NamedTuple):
@@ -117,7 +117,7 @@ def _call_dtype(call: FunctionCall) -> str:
 
 
 def _may_be_a_vector(loop: For) -> bool:
-    return not loop.vector or not any(isinstance(stmt, For) for stmt in statements(loop.body))
+    return not loop.vector or is_innermost(loop)
 
 
 RULES: dict[type, tuple[Rule, ...]] = {

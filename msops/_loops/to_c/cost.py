@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.affine import affine
-from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, mean_trips
+from msops._loops.analysis.costs import CACHE_BYTES, arithmetic, estimated_trips
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Buffer,
@@ -29,9 +29,17 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.ranges import Ranges, loop_range, range_of
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import accesses_in, bodies, expressions, loads, operands, statements
+from msops._loops.ir.walk import (
+    Scope,
+    accesses_in,
+    bodies,
+    expressions,
+    is_innermost,
+    loads,
+    operands,
+)
+from msops._loops.to_c.vectors import may_run_in_vectors
 
 SECONDS_PER_OPERATION = 1.5e-11
 """One operation in vector registers, on what the second-level cache holds."""
@@ -54,9 +62,10 @@ SECONDS_PER_ITERATION = 3e-10
 BLOCK_SECONDS = 2e-5
 """The least work worth a thread: a few times what it takes to start one."""
 _THREADS = 2
-# Lines of memory that the first-level cache keeps.
+# A vector loop that goes down a column reads from as many cache lines as it has iterations. So many
+# lines stay in the first-level cache until the loop around reads the next column.
 _LINES = 256
-# Rows in the lanes of a vector: so few of them the processor also fetches ahead.
+# So few lines the processor also prefetches; a loop over the lanes of a vector has no more.
 _FEW_LINES = 16
 
 
@@ -66,12 +75,12 @@ def native_seconds(kernel: Kernel) -> float:
     Args:
       kernel: as it is printed: its loops have their kinds, and their order.
     """
-    return _SharedCosts(kernel)._body(kernel.body, {}, None)
+    return _SharedCosts(kernel)._body(kernel.body, Scope.of(kernel), None)
 
 
 @dataclass(frozen=True)
 class _Vector:
-    """A loop that runs in vectors: its variable, its trips, and the variable of that around it."""
+    """A loop that runs in vectors: its variable, its trips, the variable of the loop around it."""
 
     var: str
     trips: float
@@ -101,19 +110,20 @@ class NativeCosts:
         buffers = (*self.kernel.parameters, *self.kernel.buffers)
         return [buffer for buffer in buffers if size_bytes(buffer) > size]
 
-    def loop(self, loop: For, ranges: Ranges) -> float:
-        """Returns the seconds of a loop; `ranges` are of the variables of the loops around it."""
-        return _trips(loop, ranges) * self.iteration(loop, ranges)
+    def loop(self, loop: For, scope: Scope) -> float:
+        """Returns the seconds of a loop in a scope."""
+        return estimated_trips(loop, scope.ranges) * self.iteration(loop, scope)
 
-    def iteration(self, loop: For, ranges: Ranges) -> float:
+    def iteration(self, loop: For, scope: Scope) -> float:
         """Returns the seconds of one iteration of a loop."""
-        is_innermost = not any(isinstance(inner, For) for inner in statements(loop.body))
-        around = next(reversed(list(ranges)), "")
-        vector = None
-        if is_innermost and loop.kind != "serial":
-            vector = _Vector(loop.var, _trips(loop, ranges), around)
-        inside = {**ranges, loop.var: loop_range(loop, ranges)}
-        start = self._streamed(loop) if vector else 0.0 if is_innermost else SECONDS_PER_ITERATION
+        vector, start = None, SECONDS_PER_ITERATION
+        if may_run_in_vectors(loop):
+            around = scope.loops[-1].var if scope.loops else ""
+            vector = _Vector(loop.var, estimated_trips(loop, scope.ranges), around)
+            start = self._streamed(loop)
+        elif is_innermost(loop):
+            start = 0.0
+        (inside,) = scope.inside(loop)
         return start + self._body(loop.body, inside, vector)
 
     def _streamed(self, loop: For) -> float:
@@ -121,23 +131,26 @@ class NativeCosts:
         touched = {access.buffer for access in accesses_in(loop.body)}
         return sum(SECONDS_PER_STREAMED * self._large.get(buffer, 0) for buffer in touched)
 
-    def _body(self, body: Sequence[Stmt], ranges: Ranges, vector: _Vector | None) -> float:
+    def _body(self, body: Sequence[Stmt], scope: Scope, vector: _Vector | None) -> float:
         """Returns the seconds of statements; `vector` is the loop that runs in vectors."""
-        return sum(self._statement(stmt, ranges, vector) for stmt in body)
+        return sum(self._statement(stmt, scope, vector) for stmt in body)
 
-    def _statement(self, stmt: Stmt, ranges: Ranges, vector: _Vector | None) -> float:
+    def _statement(self, stmt: Stmt, scope: Scope, vector: _Vector | None) -> float:
         match stmt:
             case Store(buffer=buffer, indices=indices, value=value):
                 address = self._address(indices, vector)
                 return address + self._value(value, vector) + self._access(buffer, indices, vector)
             case For():
-                return self.loop(stmt, ranges)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                return self._value(condition, vector) + max(
-                    self._body(then, ranges, vector), self._body(otherwise, ranges, vector)
-                )
-            case Local(body=inner):
-                return self._body(inner, ranges, vector)
+                return self.loop(stmt, scope)
+            case If(condition=condition):
+                return self._value(condition, vector) + self._longest(stmt, scope, vector)
+            case Local():
+                return self._longest(stmt, scope, vector)
+
+    def _longest(self, stmt: Stmt, scope: Scope, vector: _Vector | None) -> float:
+        """Returns the seconds of the longest of a statement's bodies."""
+        insides = zip(bodies(stmt), scope.inside(stmt), strict=True)
+        return max(self._body(body, inside, vector) for body, inside in insides)
 
     def _value(self, expr: Expr, vector: _Vector | None) -> float:
         """Returns the seconds of computing a value."""
@@ -147,7 +160,7 @@ class NativeCosts:
             case FunctionCall(function=function) if not FUNCTIONS[function].is_instruction:
                 own = SECONDS_PER_FUNCTION if vector else SECONDS_PER_SCALAR_FUNCTION
             case Const() | Var():
-                own = 0.0
+                return 0.0
             case _:
                 own = _operation(vector)
         return own + sum(self._value(operand, vector) for operand in operands(expr))
@@ -161,7 +174,7 @@ class NativeCosts:
         )
 
     def _access(self, buffer: str, indices: Sequence[Expr], vector: _Vector | None) -> float:
-        """Returns the seconds of a load or store: little, unless a vector of it is not in a row."""
+        """Returns the seconds of a load or store: few where a vector's elements are contiguous."""
         if vector is None:
             return SECONDS_PER_SCALAR
         functions = [affine(index, {vector.var}) for index in indices]
@@ -173,7 +186,7 @@ class NativeCosts:
             return SECONDS_PER_OPERATION
         if buffer not in self._large:
             return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
-        # The lines of memory are there still when the loop around reads on in them.
+        # The loop around goes on along the cache lines, which are still in the cache.
         is_tile = vector.trips <= _LINES and Var(vector.around) in expressions(indices[-1])
         if is_tile and vector.trips <= _FEW_LINES:
             return SECONDS_PER_SCALAR
@@ -183,39 +196,25 @@ class NativeCosts:
 def operations_in_loops(kernel: Kernel) -> float:
     """Returns about how many arithmetic operations the stored values of a kernel take."""
 
-    def count(body: Sequence[Stmt], ranges: Ranges) -> float:
-        return sum(
-            _trips(stmt, ranges) * count(stmt.body, {**ranges, stmt.var: loop_range(stmt, ranges)})
-            if isinstance(stmt, For)
-            else arithmetic(stmt.value)
-            if isinstance(stmt, Store)
-            else max(count(inner, ranges) for inner in bodies(stmt))
-            for stmt in body
-        )
+    def count(stmt: Stmt, scope: Scope) -> float:
+        if isinstance(stmt, Store):
+            return arithmetic(stmt.value)
+        trips = estimated_trips(stmt, scope.ranges) if isinstance(stmt, For) else 1
+        insides = zip(bodies(stmt), scope.inside(stmt), strict=True)
+        return trips * max(sum(count(part, inside) for part in body) for body, inside in insides)
 
-    return count(kernel.body, {})
+    return sum(count(stmt, Scope.of(kernel)) for stmt in kernel.body)
 
 
 class _SharedCosts(NativeCosts):
     """Costs where threads share the outermost parallel loops that are worth it."""
 
-    _is_shared = False
-
-    def loop(self, loop: For, ranges: Ranges) -> float:
-        if loop.kind != "parallel" or self._is_shared:
-            return super().loop(loop, ranges)
-        self._is_shared = True
-        seconds = super().loop(loop, ranges)
-        self._is_shared = False
-        return seconds / _THREADS if seconds >= 2 * BLOCK_SECONDS else seconds
+    def loop(self, loop: For, scope: Scope) -> float:
+        seconds = super().loop(loop, scope)
+        is_outermost = loop.kind == "parallel" and not scope.is_parallel
+        is_shared = is_outermost and seconds >= 2 * BLOCK_SECONDS
+        return seconds / _THREADS if is_shared else seconds
 
 
 def _operation(vector: _Vector | None) -> float:
     return SECONDS_PER_OPERATION if vector else SECONDS_PER_SCALAR
-
-
-def _trips(loop: For, ranges: Ranges) -> float:
-    """Returns about how many iterations a loop runs."""
-    limits = (range_of(loop.begin, ranges), range_of(loop.end, ranges))
-    is_known = all(low > -(2**30) and high < 2**30 for low, high in limits)
-    return mean_trips(loop, ranges) if is_known else UNKNOWN_TRIPS

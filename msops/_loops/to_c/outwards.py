@@ -24,9 +24,9 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
+    is_innermost,
     loads,
     rewrite_loops,
-    statements,
     with_parts,
 )
 from msops._loops.to_c import cost
@@ -99,7 +99,7 @@ class _Moving:
     def _in_blocks(self, serial: For, vectors: For, scope: Scope) -> For | None:
         """Returns a serial loop inside of the blocks of a loop, if these are worth threads."""
         trips = fixed_trips(vectors)
-        if trips is None or self._costs.loop(serial, scope.ranges) < 2 * cost.BLOCK_SECONDS:
+        if trips is None or self._costs.loop(serial, scope) < 2 * cost.BLOCK_SECONDS:
             return None
         width = min(max(trips // _BLOCKS, _NARROWEST_BLOCK), _WIDEST_BLOCK)
         if trips < 2 * width:
@@ -118,7 +118,7 @@ def _is_fixed(loop: For) -> bool:
 
 def _is_in_order(loop: For, innermost: For, buffers: Mapping[str, Buffer]) -> bool:
     """Returns whether the body of the innermost loop touches memory in the order of a loop."""
-    if any(isinstance(stmt, For) for stmt in statements(innermost.body)):
+    if not is_innermost(innermost):
         return False
     steps = (stride(access, loop.var, buffers) for access in accesses_in(innermost.body))
     return all(step in (-1, 0, 1) for step in steps)

@@ -39,7 +39,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import Ranges, dtype_range
+from msops._loops.ir.ranges import dtype_range
 from msops._loops.ir.walk import Scope, accesses_in, buffers_of, rewrite_loops, statements
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
@@ -83,7 +83,7 @@ class _SplittingReductions:
     def _loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
         update = None if scope.is_parallel else self._update(loop)
-        count = self._count(loop, update[0], scope.ranges) if update else 0
+        count = self._count(loop, update[0], scope) if update else 0
         return self._split(loop, *update, count) if update and count >= 2 else None
 
     # Whether.
@@ -106,12 +106,12 @@ class _SplittingReductions:
         # A store and a load for each update, and no load beside them.
         return (buffer, op) if is_fixed and len(touched) == 2 * len(stores) else None
 
-    def _count(self, loop: For, buffer: Buffer, ranges: Ranges) -> int:
+    def _count(self, loop: For, buffer: Buffer, scope: Scope) -> int:
         """Returns in how many parts a reduction is worth being split."""
         trips = fixed_trips(loop)
         if trips is None:
             return 0
-        seconds = self._costs.loop(loop, ranges)
+        seconds = self._costs.loop(loop, scope)
         per_part = 2 * math.prod(buffer.shape) * cost.SECONDS_PER_SCALAR
         return min(
             _MOST_PARTS, trips, int(seconds / cost.BLOCK_SECONDS), int(_SHARE * seconds / per_part)

@@ -8,10 +8,10 @@ from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import expressions, own_expressions, statements
+from msops._loops.ir.walk import buffers_of, expressions, own_expressions, statements
+from msops._loops.to_c.reductions import Updates, fixed_updates
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.threads import Captured, task_call, task_text
-from msops._loops.to_c.vectors import sums_of
 
 _LANES = 32
 _LARGE_LOCAL_BYTES = 4096
@@ -31,41 +31,41 @@ class CPrinter(Statements):
         self.large_locals: list[Buffer] = []
         self.tasks: list[str] = []
         self._written = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
-        # Whether a task is being printed, and the variable of its loop, unless that is a pair.
+        self._buffers = buffers_of(kernel)
         self._is_in_task = False
-        self._task_var: str | None = None
 
     def loop(self, stmt: For) -> list[str]:
-        """Returns a loop in the best form that its kind allows."""
+        """Returns a loop: as a call that splits it over threads, in lanes, or as it is."""
         if stmt.grain and not self._is_in_task:
             return self._split(stmt)
         if stmt.vector == "lanes":
             return self._lanes(stmt)
-        pragma = [f"#pragma {self._pragma(stmt)}"] if stmt.vector else []
-        if stmt.var != self._task_var:
-            return [*pragma, *super().loop(stmt)]
-        name = self.values.names[stmt.var]
-        head = f"for (int64_t {name} = ms_begin; {name} < ms_end; ++{name}) {{"
-        return [*pragma, head, *indented(self.loop_body(stmt)), "}"]
+        return [*self._pragmas(stmt), *super().loop(stmt)]
 
     # Vectors.
 
-    def _pragma(self, stmt: For) -> str:
-        """Returns what a compiler reads before a loop that runs in vectors."""
+    def _pragmas(self, stmt: For) -> list[str]:
+        """Returns what a compiler reads before a loop."""
+        if not stmt.vector:
+            return []
         if stmt.kind == "parallel":
             # Iterations whose indices are checked share the code of the first failure.
             is_simd = stmt.vector == "simd" and not self.values.check_bounds
-            return "omp simd" if is_simd else "GCC ivdep"
+            return [f"#pragma {'omp simd' if is_simd else 'GCC ivdep'}"]
         clauses = [
             f"reduction({'*' if update.op == 'mul' else '+'}:{self.values.names[name]})"
-            for name, update in sums_of(stmt).items()
+            for (name, _), update in self._sums(stmt).items()
             if is_float(update.target.dtype)
         ]
-        return " ".join(["omp simd", *clauses])
+        return [" ".join(["#pragma omp simd", *clauses])]
+
+    def _sums(self, stmt: For) -> Updates:
+        """Returns the updates of variables by a reduction that runs in vectors."""
+        return fixed_updates(stmt, self.values.ranges, self._buffers)
 
     def _lanes(self, stmt: For) -> list[str]:
         """Returns a minimum or maximum of floats, one in each of some lanes and then of them."""
-        (update,) = sums_of(stmt).values()
+        (update,) = self._sums(stmt).values()
         values, total = self.values, update.target
         var, name = values.names[stmt.var], values.names[total.buffer]
         lane = f"ms_{name}_lane[ms_lane]"
@@ -119,8 +119,7 @@ class CPrinter(Statements):
         self._is_in_task, outer_locals = True, self.large_locals
         self.large_locals = []
         if inner is None:
-            self._task_var = stmt.var
-            body = self.loop(stmt)
+            body = self._iterations(stmt)
         else:
             size = f"(({end}) - ({begin}))"
             width = f"({values.index(inner.end)} - {values.index(inner.begin)})"
@@ -128,11 +127,17 @@ class CPrinter(Statements):
             begin, end = "0", f"{size} * {width}"
         body = self.function_body(self._with_memory(body))
         self.tasks.append(task_text(number, captured, body))
-        self._is_in_task, self.large_locals, self._task_var = False, outer_locals, None
+        self._is_in_task, self.large_locals = False, outer_locals
         return task_call(number, captured, begin, end, stmt.grain)
 
+    def _iterations(self, stmt: For) -> list[str]:
+        """Returns the loop over a task's share of a loop's iterations."""
+        name = self.values.names[stmt.var]
+        head = f"for (int64_t {name} = ms_begin; {name} < ms_end; ++{name}) {{"
+        return [*self._pragmas(stmt), head, *indented(self.loop_body(stmt)), "}"]
+
     def _pairs(self, outer: For, inner: For, begin: str, width: str) -> list[str]:
-        """Returns the loop over the pairs of two loops' iterations."""
+        """Returns the loop over a task's share of the pairs of two loops' iterations."""
         values = self.values
         values.ranges[outer.var] = loop_range(outer, values.ranges)
         body = self.loop_body(inner)

@@ -36,6 +36,7 @@ from msops._loops.ir.walk import (
     bodies,
     buffers_of,
     expressions,
+    is_innermost,
     own_expressions,
     rewrite_loops,
     rewrite_statements,
@@ -97,7 +98,7 @@ def fixed_updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> U
       ranges: of the loops around it.
       buffers: of the kernel, locals too, by name.
     """
-    if loop.kind != "reduction" or any(isinstance(stmt, For) for stmt in statements(loop.body)):
+    if loop.kind != "reduction" or not is_innermost(loop):
         return {}
     found: Updates = {}
     for store, is_guarded in _stores(loop.body, False):

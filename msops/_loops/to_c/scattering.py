@@ -52,6 +52,7 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
+    is_innermost,
     loads,
     loads_in,
     map_bodies,
@@ -98,7 +99,7 @@ class _SplittingUpdates:
             return None
         written = in_positions(loop, scope, self._names, _MOST_STATEMENTS)
         loop = written or loop
-        if any(isinstance(stmt, For) for stmt in statements(loop.body)):
+        if not is_innermost(loop):
             return None
         updates = self._updates(loop)
         return (self._split(loop, updates),) if updates else None
@@ -224,7 +225,7 @@ class _Separating:
         if scope.is_parallel or trips is None:
             return None
         span = self._span(loop)
-        seconds = self._costs.loop(loop, scope.ranges)
+        seconds = self._costs.loop(loop, scope)
         count = min(_MOST_BLOCKS, int(seconds / cost.BLOCK_SECONDS))
         if span is None or count < 4:
             return None

@@ -13,17 +13,17 @@ import functools
 import math
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.ir.nodes import For, Kernel, Load, Stmt, Var
+from msops._loops.ir.nodes import For, Kernel, Stmt
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
-    expressions,
+    is_innermost,
     rewrite_loops,
-    statements,
     stored_in,
     with_parts,
 )
 from msops._loops.to_c import cost
+from msops._loops.to_c.blocks import can_swap
 from msops._loops.to_c.storage import names_on_stack
 
 # Nested parallel loops are shared as one where the outer one gives threads too little choice.
@@ -36,7 +36,7 @@ def share_among_threads(kernel: Kernel) -> Kernel:
     on_stack = functools.cache(lambda: names_on_stack(kernel))
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        seconds = costs.iteration(loop, scope.ranges)
+        seconds = costs.iteration(loop, scope)
         trips = mean_trips(loop, scope.ranges)
         if trips < 2 or trips * seconds < 2 * cost.BLOCK_SECONDS:
             return None
@@ -64,11 +64,7 @@ def _collapsible(loop: For, ranges: Ranges) -> For | None:
     if mean_trips(loop, ranges) >= _FEW_ITERATIONS or len(loop.body) != 1:
         return None
     (inner,) = loop.body
-    if not isinstance(inner, For) or inner.kind != "parallel":
+    if not isinstance(inner, For) or inner.kind != "parallel" or not can_swap(loop, inner):
         return None
-    if not any(isinstance(part, For) for part in statements(inner.body)):
-        # Dividing the index in an innermost loop would cost more than it brings.
-        return None
-    bounds = (part for bound in (inner.begin, inner.end) for part in expressions(bound))
-    is_fixed = all(part != Var(loop.var) and not isinstance(part, Load) for part in bounds)
-    return inner if is_fixed and mean_trips(inner, ranges) >= 1 else None
+    # Dividing the index in an innermost loop would cost more than it brings.
+    return inner if not is_innermost(inner) and mean_trips(inner, ranges) >= 1 else None

@@ -22,6 +22,7 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
+    is_innermost,
     rewrite_inner_loops,
     rewrite_loops,
     statements,
@@ -69,13 +70,15 @@ def is_better_inside(loop: For, buffers: Mapping[str, Buffer]) -> bool:
       loop: the loop.
       buffers: of the kernel, locals too, by name.
     """
+    if not _can_sink(loop):
+        return False
     leaves = [leaf for leaf in _leaves(loop) if leaf is not loop]
     jumps = any(
         stride(access, leaf.var, buffers) not in (0, 1)
         for leaf in leaves
         for access in accesses_in(leaf.body)
     )
-    if not jumps or not _can_sink(loop):
+    if not jumps:
         return False
     steps = [
         (stride(access, loop.var, buffers), isinstance(access, Store))
@@ -114,5 +117,5 @@ def _leaves(loop: For) -> Iterator[For]:
     """Yields the innermost loops in a loop, itself if there are none inside."""
     inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
     for stmt in (loop, *inner):
-        if not any(isinstance(part, For) for part in statements(stmt.body)):
+        if is_innermost(stmt):
             yield stmt

@@ -23,8 +23,8 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
+    is_innermost,
     rewrite_loops,
-    statements,
 )
 from msops._loops.to_c.blocks import can_swap, in_blocks
 from msops._loops.to_c.strides import stride
@@ -52,7 +52,7 @@ def _cross(outer: For, inner: For, scope: Scope, buffers: Mapping[str, Buffer]) 
     """Returns whether each of two loops is the one that walks along some large array."""
     if not outer.kind == inner.kind == "parallel" or not can_swap(outer, inner):
         return False
-    if any(isinstance(stmt, For) for stmt in statements(inner.body)):
+    if not is_innermost(inner):
         return False
     (inside,) = scope.inside(outer)
     if mean_trips(outer, scope.ranges) <= TILE[0] or mean_trips(inner, inside.ranges) <= TILE[1]:

@@ -1,4 +1,4 @@
-"""Innermost loops that run in vectors are marked with the form in which C says so.
+"""Innermost loops that run in vectors are marked, with how C asks a compiler for vectors.
 
     parallel i in 0 .. 4096 {           parallel i in 0 .. 4096 @vector(ivdep) {
       b[i] = a[i]                 ->      b[i] = a[i]
@@ -7,9 +7,10 @@
       sum[] = sum[] + a[i]        ->      sum[] = sum[] + a[i]
     }                                   }
 
-`ivdep` states that no iteration depends on another. `simd` also asks for vectors where a compiler
-would write a short loop out, and lets it reassociate sums of floats. OpenMP has no sign for a
-minimum or maximum of floats that keeps NaN: `lanes` is a loop with one in each of some lanes.
+`ivdep` is `#pragma GCC ivdep`: no iteration depends on another. `simd` is `#pragma omp simd`, which
+also keeps a compiler from unrolling a short loop instead, and lets it reassociate sums of floats.
+OpenMP's minimum and maximum of floats lose NaN. For these `lanes` is a loop of our own, which keeps
+one minimum or maximum for each lane of a vector and combines them at the end.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import functools
 from collections.abc import Collection, Mapping
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
-from msops._loops.analysis.updates import Update, sum_of
+from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, VectorForm
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,
+    is_innermost,
     rewrite_loops,
     statements,
     with_parts,
@@ -44,32 +46,25 @@ def mark_vectors(kernel: Kernel) -> Kernel:
     on_stack = functools.cache(lambda: names_on_stack(kernel))
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        form: VectorForm = "simd" if _is_peeled(loop) else "ivdep"
-        if any(isinstance(inner, For) for inner in statements(loop.body)):
+        if not may_run_in_vectors(loop):
             return None
+        form: VectorForm = "simd" if _is_peeled(loop) else "ivdep"
         if loop.kind == "reduction":
             around = {*on_stack(), *scope.depths}
             variables = {name for name in around if not scope.buffers[name].shape}
             form = _form_of_reduction(loop, scope.ranges, buffers(), variables)
         return (with_parts(loop, vector=form),)
 
-    return rewrite_loops(kernel, change, "parallel", "reduction")
+    return rewrite_loops(kernel, change)
 
 
-def sums_of(loop: For) -> dict[str, Update]:
-    """Returns the variables around a reduction that it updates, and one update of each."""
-    own = _own(loop)
-    found: dict[str, Update] = {}
-    for stmt in statements(loop.body):
-        if isinstance(stmt, Store) and not stmt.indices and stmt.buffer not in own:
-            update = sum_of(stmt)
-            if update is not None:
-                found.setdefault(stmt.buffer, update)
-    return found
+def may_run_in_vectors(loop: For) -> bool:
+    """Returns whether a loop is innermost, and its iterations may run in any order."""
+    return loop.kind != "serial" and is_innermost(loop)
 
 
 def _is_peeled(loop: For) -> bool:
-    """Returns whether a compiler would write a loop out before it looks for vectors."""
+    """Returns whether a compiler would unroll a loop completely before it looks for vectors."""
     trips = fixed_trips(loop)
     return trips is not None and trips <= _PEELED_TRIPS
 
@@ -94,7 +89,7 @@ def _form_of_reduction(
     has_extremes = "min" in floats or "max" in floats
     if has_extremes:
         return "lanes" if len(sums) == 1 else ""
-    # Integers need no leave to be reassociated.
+    # A compiler may reassociate integers unasked.
     return "simd" if floats else ""
 
 
@@ -109,10 +104,6 @@ def _meet(loop: For, sums: Collection[str], buffers: Mapping[str, Buffer]) -> bo
         for inner in statements(loop.body)
         if isinstance(inner, Store) and sum_of(inner) is not None
     }
-    others = updated - _own(loop) - set(sums)
+    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
+    others = updated - own - set(sums)
     return not all(is_of_its_own(name, loop, buffers) for name in others)
-
-
-def _own(loop: For) -> set[str]:
-    """Returns the locals that a loop declares."""
-    return {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}

@@ -34,6 +34,7 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     bodies,
+    is_innermost,
     map_accesses,
     map_bodies,
     map_expressions,
@@ -119,7 +120,7 @@ class _Writing:
 
 def _is_over_positions(loop: For, scope: Scope) -> bool:
     """Returns whether vectors of a loop's iterations read and write memory in its order."""
-    if not any(isinstance(stmt, For) for stmt in statements(loop.body)):
+    if is_innermost(loop):
         return False
     if mean_trips(loop, scope.ranges) < _FEWEST_POSITIONS:
         return False
