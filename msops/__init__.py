@@ -56,7 +56,7 @@ def load_ipython_extension(shell: object) -> None:
     load(shell)
 
 
-# What programs of one kind use, and takes long to import.
+# Only some programs use these, and importing them takes long.
 _LATER = {
     "JitConfig": "msops._face.jit_config",
     "cpp": "msops._custom.short_forms",
