@@ -207,3 +207,93 @@ print(result[0] > 0, np.array_equal(result[1:], 2 * np.arange(1.0, 100_000)))
         LD_PRELOAD=str(library),
     )
     assert printed == "True True\n"
+
+
+# Lets one allocation of msops's own library fail, on whichever thread: the one after `pass_news`
+# others.
+FAILING_ONCE = """
+#include <dlfcn.h>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+extern "C" { std::atomic<long> pass_news{-1}, failed_news{0}; }
+static bool is_ours(const void *caller) {
+  Dl_info from;
+  return dladdr(caller, &from) && std::strstr(from.dli_fname, "/_native");
+}
+void *operator new(std::size_t size) {
+  if (pass_news >= 0 && is_ours(__builtin_return_address(0)) && pass_news-- == 0) {
+    ++failed_news;
+    throw std::bad_alloc();
+  }
+  if (void *memory = std::malloc(size ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+"""
+FAIL_EACH = """
+import ctypes
+news = ctypes.CDLL(os.environ["LD_PRELOAD"])
+pass_news, failed_news = (ctypes.c_long.in_dll(news, name) for name in ("pass_news", "failed_news"))
+
+def fail_each(name, call, expected):
+    # The first allocation fails, then the second, until a call makes none that could.
+    for count in range(300):
+        before = failed_news.value
+        pass_news.value = count
+        said = "right"
+        try:
+            result = np.asarray(call())
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}".splitlines()[0]
+        else:
+            if not np.array_equal(result, expected):
+                said = f"wrong {result}"
+        pass_news.value = -1
+        if failed_news.value == before:
+            return
+        print(name, said)
+    raise AssertionError("a call allocates without end")
+
+x = jnp.arange(4.0)
+big = jnp.ones((400, 400))
+take_time = lambda m: jax.lax.fori_loop(0, 100, lambda i, m: jnp.tanh(m @ m), m)[0, 0]
+work = jax.jit(lambda big, x: take_time(big) * 0 + x).lower(big, x).compile()
+
+def check(op):
+    compiled = jax.jit(op).lower(x).compile()
+    expected = 2 * np.arange(4.0)
+    fail_each("run", lambda: compiled(x), expected)
+    fail_each("pending", lambda: compiled(work(big, x)), expected)
+    fail_each("first", lambda: jax.jit(lambda x: op(x)).lower(x).compile()(x), expected)
+    print(compiled(x))
+"""
+DOUBLE = """
+#include <cstdint>
+extern "C" int Double(int, void **params, int *, int64_t **shapes, const char **, void *, void *) {
+  for (int64_t i = 0; i < shapes[0][0]; ++i)
+    static_cast<float *>(params[1])[i] = 2 * static_cast<float *>(params[0])[i];
+  return 0;
+}
+"""
+OPS_THAT_DOUBLE = {
+    "C++": "op = msops.Custom('double.cc:Double', first, first)",
+    "Python": "op = msops.Custom(lambda x: 2 * x, first, first)",
+}
+
+
+@pytest.mark.parametrize("make", OPS_THAT_DOUBLE.values(), ids=OPS_THAT_DOUBLE)
+def test_a_small_allocation_that_fails_is_an_error_of_the_op(tmp_path: Path, make: str) -> None:
+    (tmp_path / "new.cc").write_text(FAILING_ONCE)
+    (tmp_path / "double.cc").write_text(DOUBLE)
+    library = tmp_path / "libnew.so"
+    subprocess.run(["g++", "-shared", "-fPIC", tmp_path / "new.cc", "-o", library], check=True)
+    printed = run(FAIL_EACH + make + "\ncheck(op)\n", tmp_path, LD_PRELOAD=str(library))
+    *lines, last = printed.splitlines()
+    assert last == "[0. 2. 4. 6.]"
+    assert len(lines) > 20
+    # What Python itself calls, to open a library say, raises its own MemoryError.
+    ours = ("right", "MemoryError", "Custom '")
+    assert [line for line in lines if not any(words in line for words in ours)] == []

@@ -19,6 +19,7 @@
 #include "frame_check.h"
 #include "frame_spec.h"
 #include "late_binding.h"
+#include "message.h"
 #include "parameters.h"
 #include "platforms.h"
 
@@ -75,7 +76,8 @@ class CallState {
                 Spec whole = spec;
                 whole.shapes = shapes;
                 return std::make_unique<Bound>(std::move(whole));
-              }) {}
+              }),
+        who_(spec.Who()) {}
 
   // Calls `run(call, parameters)` with the pointers of inputs and outputs. It may throw.
   template <typename Run>
@@ -88,7 +90,7 @@ class CallState {
       run(bound.call, parameters.data());
       return xla::ffi::Error::Success();
     } catch (const std::exception& error) {
-      return xla::ffi::Error(xla::ffi::ErrorCode::kInternal, error.what());
+      return xla::ffi::Error(xla::ffi::ErrorCode::kInternal, ExplainFailure(who_, error));
     }
   }
 
@@ -115,19 +117,20 @@ class CallState {
 
   template <ReadSpec read>
   static xla::ffi::ErrorOr<std::unique_ptr<CallState>> Instantiate(xla::ffi::Dictionary given) {
+    Spec spec;
     try {
       const CallAttributes attributes(given);
-      Spec spec;
       attributes.ReadFrame(Platform::kShownName, &spec);
       read(attributes, &spec);
       return std::make_unique<CallState>(spec);
     } catch (const std::exception& error) {
-      return xla::ffi::Unexpected(
-          xla::ffi::Error(xla::ffi::ErrorCode::kInvalidArgument, error.what()));
+      return xla::ffi::Unexpected(xla::ffi::Error(xla::ffi::ErrorCode::kInvalidArgument,
+                                                  ExplainFailure(spec.Who(), error)));
     }
   }
 
   LateBinding<Bound> call_;
+  const std::string who_;
 };
 template <typename Platform, typename Call>
 xla::ffi::TypeId CallState<Platform, Call>::id = {};

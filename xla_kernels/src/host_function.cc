@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -36,7 +37,11 @@ class Released {
   void Add(void* object) {
     if (!Py_IsInitialized()) return;
     const std::lock_guard<std::mutex> lock(mutex_);
-    objects_.push_back(object);
+    try {
+      objects_.push_back(object);
+    } catch (const std::bad_alloc&) {
+      return;  // the object stays
+    }
     if (!is_pending_) is_pending_ = Py_AddPendingCall(Drop, nullptr) == 0;
   }
 
@@ -185,11 +190,13 @@ auto StopAtEndOfPython(Body&& body) {
   }
 }
 
+// Returns type and text of an exception, as printable() of msops/_base/kernel_errors.py writes it.
 std::string Text(const py::error_already_set& error) {
   const auto kind = py::str(error.type().attr("__name__")).cast<std::string>();
-  // A text with lone surrogates, of a file name say, has no UTF-8.
+  // A text with lone surrogates, of a file name say, has no UTF-8; XLA ends one at a NUL.
   const py::object text = py::str(error.value()).attr("encode")("utf-8", "backslashreplace");
-  return kind + ": " + text.cast<std::string>();
+  const py::object whole = text.attr("replace")(py::bytes("\0", 1), py::bytes("\\x00"));
+  return kind + ": " + whole.cast<std::string>();
 }
 
 }  // namespace

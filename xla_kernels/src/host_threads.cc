@@ -11,6 +11,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -118,8 +119,12 @@ struct Run {
 
 // Returns the error of a call that got no thread or no memory.
 std::string ExplainShortage(const Run& run, const std::string& needs, const std::exception& error) {
-  return Explain(run.who, "its function needs " + needs + "; got " + error.what(), {},
-                 "Run fewer functions at once, or leave more memory or threads.");
+  try {
+    return Explain(run.who, "its function needs " + needs + "; got " + error.what(), {},
+                   "Run fewer functions at once, or leave more memory or threads.");
+  } catch (const std::bad_alloc&) {
+    return kOutOfMemory;
+  }
 }
 
 std::string Call(const Run& run, void** addresses) {
@@ -127,7 +132,7 @@ std::string Call(const Run& run, void** addresses) {
     run.call(addresses);
     return {};
   } catch (const std::exception& error) {
-    return error.what();
+    return ExplainFailure(run.who, error);
   }
 }
 
@@ -189,8 +194,9 @@ void Watch(const std::shared_ptr<Run>& run) {
 
 }  // namespace
 
-void RunOnThread(std::string who, HostArrays arrays, std::function<void(void**)> call,
-                 std::function<void(const std::string&)> done) {
+std::function<void()> PrepareThread(std::string who, HostArrays arrays,
+                                    std::function<void(void**)> call,
+                                    std::function<void(const std::string&)> done) {
   static const size_t core_count = CoreCount();
   auto run = std::make_shared<Run>();
   run->who = std::move(who);
@@ -216,11 +222,13 @@ void RunOnThread(std::string who, HostArrays arrays, std::function<void(void**)>
     }
     Progress::Get().Leave(clock);
   };
-  try {
-    std::thread(work).detach();
-  } catch (const std::exception& error) {
-    throw std::runtime_error(ExplainShortage(*run, "a thread", error));
-  }
+  return [run, work] {
+    try {
+      std::thread(work).detach();
+    } catch (const std::exception& error) {
+      run->done(ExplainShortage(*run, "a thread", error));
+    }
+  };
 }
 
 void SetPatience(double seconds) { default_patience_s = seconds; }

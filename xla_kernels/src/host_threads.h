@@ -24,11 +24,13 @@ struct HostArrays {
   size_t input_count = 0;
 };
 
-// Runs `call` with the addresses of `arrays`, or of copies of them, on a thread of its own, and
-// `done` once with the text of the error, empty if there is none: when the call has ended, or after
-// too long without progress. `who` begins the text of the latter.
-void RunOnThread(std::string who, HostArrays arrays, std::function<void(void**)> call,
-                 std::function<void(const std::string&)> done);
+// Returns what runs `call` with the addresses of `arrays`, or of copies of them, on a thread of its
+// own, and `done` once with the text of the error, empty if there is none: when the call has ended,
+// after too long without progress, or if there is no thread. It does not throw, nor may `done`.
+// `who` begins the texts of errors that are not those of `call`.
+std::function<void()> PrepareThread(std::string who, HostArrays arrays,
+                                    std::function<void(void**)> call,
+                                    std::function<void(const std::string&)> done);
 
 // Sets after how many seconds without progress a call of a function fails.
 void SetPatience(double seconds);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <new>
 #include <typeinfo>
 
 namespace msops {
@@ -51,6 +52,15 @@ std::string Explain(std::string_view who, std::string_view problem,
     }
   }
   return AsUtf8(text.append(remedy));
+}
+
+std::string ExplainFailure(const std::string& who, const std::exception& error) {
+  if (!dynamic_cast<const std::bad_alloc*>(&error)) return error.what();
+  try {
+    return Explain(who, "no memory for its call", {}, "Use less memory at once.");
+  } catch (const std::bad_alloc&) {
+    return kOutOfMemory;
+  }
 }
 
 std::string DescribeCurrentException() {

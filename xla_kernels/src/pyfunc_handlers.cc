@@ -1,5 +1,7 @@
 // pyfunc_handlers.cc: the FFI handlers that call Python functions.
+#include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "call_frame.h"
 #include "host_function.h"
 #include "host_threads.h"
+#include "message.h"
 
 namespace msops {
 namespace {
@@ -50,49 +53,75 @@ HostArrays ArraysOf(const ffi::RemainingArgs& inputs, const ffi::RemainingRets& 
   return arrays;
 }
 
-// How an execution went, or the future of one that goes on: a future costs more than a short
-// function.
-struct Outcome {
-  ffi::Error error;
-  std::optional<ffi::Future> future;
+// A call that goes on after XLA's has returned: `start` lets it begin, and resolves the future if
+// it cannot.
+struct Pending {
+  std::string who;
+  ffi::Future future;
+  std::function<void()> start;
 };
 
+// How an execution went, or one that goes on: a future costs more than a short function.
+struct Outcome {
+  ffi::Error error;
+  std::optional<Pending> pending;
+};
+
+// Resolves a promise with the error of a call, if it has one. Nobody else would: it never throws.
+void Resolve(ffi::Promise* promise, const std::string& problem) noexcept {
+  if (problem.empty()) {
+    promise->SetAvailable();
+    return;
+  }
+  try {
+    promise->SetError(InternalError(problem));
+  } catch (const std::bad_alloc&) {
+    promise->SetError(InternalError(kOutOfMemory));
+  }
+}
+
 Outcome Execute(State* state, ffi::RemainingArgs inputs, ffi::RemainingRets outputs) {
-  std::optional<ffi::Future> future;
+  std::optional<Pending> pending;
   ffi::Error error =
       state->Execute(inputs, outputs, [&](const SharedFunction& shared, void** addresses) {
         if (IsPythonThread()) return shared.function->Call(addresses);
         auto promise = std::make_shared<ffi::Promise>();
-        future.emplace(*promise);
+        ffi::Future future(*promise);
+        const std::string who = shared.function->Who();
         const auto finish = [promise](const std::string& problem) {
-          if (problem.empty()) {
-            promise->SetAvailable();
-          } else {
-            promise->SetError(InternalError(problem));
-          }
+          Resolve(promise.get(), problem);
         };
-        RunOnThread(
-            shared.function->Who(), ArraysOf(inputs, outputs, addresses),
+        auto start = PrepareThread(
+            who, ArraysOf(inputs, outputs, addresses),
             [function = shared.function](void** arrays) { function->Call(arrays); }, finish);
+        pending.emplace(Pending{who, std::move(future), std::move(start)});
       });
-  // Without a thread nothing will ever resolve the future.
-  if (error.failure()) future.reset();
-  return {std::move(error), std::move(future)};
+  return {std::move(error), std::move(pending)};
 }
 
 }  // namespace
 }  // namespace msops
 
-// Returns to XLA the error, success, or the future.
+// Returns to XLA the error, success, or the future. The call that goes on begins when XLA has the
+// future: if XLA cannot have it, nobody would wait for the call.
 template <xla::ffi::ExecutionStage stage>
 struct xla::ffi::ResultEncoding<stage, msops::Outcome> {
-  static std::variant<XLA_FFI_Error*, XLA_FFI_Future*> Encode(const XLA_FFI_Api* api,
-                                                              XLA_FFI_ExecutionContext* ctx,
-                                                              msops::Outcome outcome) {
-    if (outcome.future) {
-      return ResultEncoding<stage, Future>::Encode(api, ctx, std::move(*outcome.future));
+  using Encoded = std::variant<XLA_FFI_Error*, XLA_FFI_Future*>;
+
+  static Encoded Encode(const XLA_FFI_Api* api, XLA_FFI_ExecutionContext* ctx,
+                        msops::Outcome outcome) {
+    if (!outcome.pending) {
+      return ResultEncoding<stage, Error>::Encode(api, ctx, std::move(outcome.error));
     }
-    return ResultEncoding<stage, Error>::Encode(api, ctx, std::move(outcome.error));
+    msops::Pending& pending = *outcome.pending;
+    try {
+      Encoded future = ResultEncoding<stage, Future>::Encode(api, ctx, std::move(pending.future));
+      pending.start();
+      return future;
+    } catch (const std::bad_alloc& error) {
+      return ResultEncoding<stage, Error>::Encode(
+          api, ctx, msops::InternalError(msops::ExplainFailure(pending.who, error)));
+    }
   }
 };
 
