@@ -76,8 +76,20 @@ def has_ended(process: int) -> bool:
     return False
 
 
+# Python is interrupted while it starts a compiler that runs already, as on a busy machine.
+SLOW_START = """
+import subprocess, time
+class Slow(subprocess.Popen):
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        time.sleep(0.5)
+subprocess.Popen = Slow
+"""
+
+
+@pytest.mark.parametrize("start", ["", SLOW_START], ids=["", "while it starts"])
 @pytest.mark.parametrize("count", [1, 3], ids=["one source", "several"])
-def test_interrupting_python_ends_its_compilers(tmp_path: Path, count: int) -> None:
+def test_interrupting_python_ends_its_compilers(tmp_path: Path, count: int, start: str) -> None:
     compiler(tmp_path / "cxx", f"echo $$ >> {tmp_path}/started\nsleep 600\nexit 1")
     paths = [source(tmp_path, f"op{index}.cc") for index in range(count)]
     code = (
@@ -86,6 +98,7 @@ def test_interrupting_python_ends_its_compilers(tmp_path: Path, count: int) -> N
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import numpy as np\n"
         "from msops import Custom, ops\n"
+        f"{start}\n"
         "first, *more = sys.argv[1:]\n"
         "info = ops.CustomRegOp('f').input(0, 'x').output(0, 'y').target('Ascend').get_op_info()\n"
         "if more:\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import select
 import signal
@@ -72,6 +73,22 @@ def run_command(
       BuildError: it ended, but left a process behind that holds its output open.
       OSError: it does not start.
     """
+    run = functools.partial(_run, command, folder, environment, echo)
+    if threading.current_thread() is not threading.main_thread():
+        return run()
+    # An interruption arrives in the main thread, even while that starts a command and does not yet
+    # know which process it is.
+    (done,) = map_in_threads(lambda task: task(), [run])
+    return done
+
+
+def _run(
+    command: tuple[str, ...],
+    folder: Path,
+    environment: Mapping[str, str],
+    echo: Callable[[str], None] | None,
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command as `run_command` does, on the calling thread."""
     process = subprocess.Popen(
         command,
         cwd=folder,
