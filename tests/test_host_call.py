@@ -633,3 +633,47 @@ def test_errors_with_equal_texts_on_several_threads_have_their_causes() -> None:
     # Which thread raised which is unknown: each exception is the cause of one error.
     assert set(map(id, causes)) == set(map(id, raised))
     assert work(0) == raised[-40:]
+
+
+class WithoutText(Exception):
+    def __str__(self) -> str:
+        raise LookupError
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (WithoutText(), "its function raised WithoutText, whose __str__ raised LookupError:"),
+        (ValueError("before\0behind"), "its function raised ValueError: before\\x00behind:"),
+        (ValueError("a \ud800 b"), "its function raised ValueError: a \\ud800 b:"),
+    ],
+    ids=["no text", "NUL", "surrogate"],
+)
+def test_an_exception_arrives_whatever_its_text(error: Exception, shown: str) -> None:
+    def fails(x: Any) -> Any:
+        raise error
+
+    op = Custom(fails, first, first)
+    with pytest.raises(errors.KernelError) as caught:
+        op(X)
+    assert caught.value.__cause__ is error
+    with pytest.raises(jax.errors.JaxRuntimeError) as compiled:
+        jax.jit(op)(X).block_until_ready()
+    for text in (str(caught.value), str(compiled.value)):
+        assert f"Custom 'fails' on CPU: {shown}" in text
+        assert text.endswith(f"Fix the function; it was called with float32{list(X.shape)}.")
+
+
+def test_an_op_that_is_called_inside_its_own_call_says_so() -> None:
+    def countdown(x: Any) -> Any:
+        return x if x[0] <= 0 else np.asarray(op(x - 1))
+
+    op = Custom(countdown, first, first)
+    with pytest.raises(errors.KernelError) as caught:
+        op(np.ones(3, np.float32))
+    head, *_, advice = str(caught.value).splitlines()
+    assert head == "Custom 'countdown' on CPU: its function raised RecursionError:"
+    assert advice.startswith("An op cannot be called inside its own call: if the function calls")
+    assert isinstance(caught.value.__cause__, RecursionError)

@@ -26,6 +26,20 @@ _Result = TypeVar("_Result")
 _OWN_ERROR = re.compile(r"(?:(\w+): )?(Custom '.*?)\s*(?:\Z|\n\t\n)", re.DOTALL)
 
 
+def printable(text: str) -> str:
+    """Returns a text as xla_kernels/src/host_function.cc gives it to XLA, which takes C strings."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def describe_exception(error: BaseException) -> str:
+    """Returns type and text of an exception of a user's, whose ``__str__`` may raise."""
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {error}"
+    except Exception as failure:
+        return f"{kind}, whose __str__ raised {type(failure).__name__}"
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Failure:
     """What a Python function raised.
@@ -55,8 +69,7 @@ class Failures:
 
     def add(self, text: str, cause: BaseException) -> None:
         """Keeps what the function raised, and the text of the error that reports it."""
-        # As xla_kernels/src/host_function.cc writes it.
-        text = text.encode("utf-8", "backslashreplace").decode().strip()
+        text = printable(text).strip()
         with _lock:
             self._kept.append(_Failure(text, next(_numbers), cause))
 

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from msops._base.dtypes import is_low_precision
-from msops._base.kernel_errors import Failures
+from msops._base.kernel_errors import Failures, describe_exception
 from msops._op.request import Request
 from msops.errors import (
     InferenceTypeError,
@@ -35,6 +35,11 @@ _WIDE = (np.dtype(np.float64), np.dtype(np.complex128))
 
 _READ_ONLY_ADVICE = (
     "Its inputs are read-only views: write to a copy, x.copy(), or pass Custom(..., writable=True)."
+)
+
+# JAX cannot call a program that is being called; its own text lists all settings of the program.
+_RECURSION_ADVICE = (
+    "An op cannot be called inside its own call: if the function calls its op, have it call itself."
 )
 
 
@@ -208,14 +213,18 @@ class HostFunction:
             failures.add(text, _without_frames(cause))
 
     def _failure(self, error: BaseException, arguments: Sequence[Any]) -> KernelError:
+        raised = describe_exception(error)
         called_with = ", ".join(map(_describe, arguments)) or "nothing"
+        remedy = f"Fix the function; it was called with {called_with}."
+        if isinstance(error, RecursionError):
+            raised, remedy = "RecursionError", f"{_RECURSION_ADVICE} {remedy}"
+        elif "read-only" in raised:
+            remedy = _READ_ONLY_ADVICE
         return KernelError(
             explain(
                 self._who,
-                f"its function raised {type(error).__name__}: {error}",
-                _READ_ONLY_ADVICE
-                if "read-only" in str(error)
-                else f"Fix the function; it was called with {called_with}.",
+                f"its function raised {raised}",
+                remedy,
                 [_traceback_text(error)],
             )
         )

@@ -19,6 +19,7 @@ from typing import Any
 from msops._ascend.tbe.kernel_files import as_kernel
 from msops._ascend.tbe.program import Program
 from msops._ascend.tbe.session import Session, running
+from msops._base.kernel_errors import describe_exception
 from msops._loops.frontends.tvm.tensor import PlaceholderOp, Tensor
 from msops.errors import BuildError, MsopsError, explain
 
@@ -112,7 +113,7 @@ def run_entry(
             raise BuildError(
                 explain(
                     who,
-                    f"its kernel raised {type(error).__name__}: {error}",
+                    f"its kernel raised {describe_exception(error)}",
                     "The kernel refuses these shapes, dtypes, formats or attributes, or is wrong.",
                     _places(error),
                 )

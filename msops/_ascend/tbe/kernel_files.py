@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from msops._ascend.tbe.modules import MODULES
+from msops._base.kernel_errors import describe_exception
 from msops._loops.frontends.tvm.modules import KernelModule
 from msops._loops.frontends.tvm.rebinding import ModuleScope
 from msops._toolchain import check_allowed, read_path
@@ -227,7 +228,7 @@ def _execute(path: Path, who: str) -> types.ModuleType:
         raise BuildError(
             explain(
                 who,
-                f"{path.name} could not be imported: {type(error).__name__}: {error}",
+                f"{path.name} could not be imported: {describe_exception(error)}",
                 "A kernel file may import te, tbe, topi, impl, mindspore, what Python can import, "
                 "and files beside it.",
             )
