@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from msops.errors import BuildError, explain
@@ -23,6 +24,7 @@ def bundled_kernels() -> list[Path]:
     )
 
 
+@functools.cache
 def get_include() -> str:
     """Returns the folder of the headers for kernel authors, as numpy's and pybind11's do.
 

@@ -75,11 +75,11 @@ class PyfuncBackend(OpaqueBackend):
             signature = inspect.signature(function)
         except (TypeError, ValueError):  # built in, without a signature
             return None
-        parameters = list(signature.parameters.values())
-        inputs = [p for p in parameters if p.name != "out" and p.kind in _POSITIONAL]
-        if takes_out(function, len(inputs)):
-            parameters = [p for p in parameters if p.name != "out"]
-        return signature.replace(parameters=parameters)
+        others = [p for name, p in signature.parameters.items() if name != "out"]
+        inputs = sum(p.kind in _POSITIONAL for p in others)
+        if "out" in signature.parameters and takes_out(function, inputs):
+            return signature.replace(parameters=others)
+        return signature
 
     def resolve(self, source: LiveFunction, options: Options, who: str) -> Hashable:
         """Returns the kernel: a function is ready as it is."""
