@@ -250,6 +250,21 @@ def test_a_kernel_that_relies_on_the_alignment_of_xla_leaves_no_buffer() -> None
     assert (finding.verdict, finding.summary) == ("passed", SEEN)
 
 
+@pytest.mark.parametrize("x", [X, FULL], ids=["60 bytes", "64 bytes"])
+def test_a_write_of_pages_beyond_the_end_is_one_line_with_its_first_byte(x: np.ndarray) -> None:
+    finding = check_one(faulty("FillsFarBeyond"), "memory bounds", x)
+    name = f"output 0, float32[{','.join(map(str, x.shape))}]"
+    assert finding.details == (
+        f"SIGSEGV: write beyond {name}, which ends at byte {x.nbytes}: at byte {x.nbytes}",
+    )
+
+
+def test_a_write_far_from_every_buffer_is_one_line() -> None:
+    finding = check_one(faulty("WritesVeryFar"), "memory bounds", X)
+    (line,) = finding.details
+    assert line.startswith("SIGSEGV: write far from every buffer, at address 0x")
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the kernel has an x86 instruction")
 def test_aligned_instructions_are_told_from_accesses_outside() -> None:
     finding = check_one(faulty("StoresAligned"), "memory bounds", X)
@@ -913,6 +928,8 @@ same = lambda x: x
 skip = ["sizes", "refusals", "two threads", "gradient", "vmap"]
 print(opcheck(Custom(np.square, same, same), x, skip=skip)["sharding"])
 print(opcheck(Custom(np.square, same, same), x[:7], skip=skip)["sharding"])
+sort = Custom(lambda x: np.sort(x, axis=0), same, same, sharding="i j -> i j")
+print(opcheck(sort, x, skip=skip)["sharding"])
 """
 
 
@@ -924,10 +941,13 @@ def test_sharded_inputs_are_compared_where_there_are_devices() -> None:
     }
     command = [sys.executable, "-c", ON_FOUR_DEVICES]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    whole, odd = done.stdout.splitlines()
+    whole, odd, sort = done.stdout.splitlines()
     assert "verdict='passed'" in whole
     assert "over 4" in whole
     assert "no first axis of an input divides among 4 devices" in odd
+    # Parts of sorted values are sorted, too.
+    assert "verdict='failed'" in sort
+    assert "i over 4, values in another order: output 0" in sort
 
 
 def test_the_report_is_a_table_that_says_what_to_do() -> None:

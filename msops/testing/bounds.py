@@ -40,13 +40,15 @@ class AccessBounds:
     @property
     def lines(self) -> list[str]:
         """The accesses outside, a line each."""
-        crashes = [
-            crash_line(crash)
-            for crash in self.crashes
+        # Where buffers have more room, the same access fails farther away.
+        nearest: dict[str, Crash] = {}
+        for crash in self.crashes:
             # Canaries show the same write, and all of its bytes.
-            if not (crash.edge and any(line.startswith(crash.edge) for line in self.damage))
-        ]
-        return list(dict.fromkeys([*self.damage, *crashes]))
+            if crash.edge and any(line.startswith(crash.edge) for line in self.damage):
+                continue
+            key = crash.edge or crash_line(crash)
+            nearest[key] = min(nearest.get(key, crash), crash, key=lambda one: abs(one.offset))
+        return list(dict.fromkeys([*self.damage, *map(crash_line, nearest.values())]))
 
 
 def crash_line(crash: Crash) -> str:
@@ -109,11 +111,7 @@ def _works_at(job: Job, alignment: int) -> bool:
 
 def _alike(job: Job, one: Run, other: Run, compare_outputs: bool = True) -> bool:
     """Returns whether a kernel did the same in two runs, but for the order of its sums."""
-    # What glibc detects first on a damaged heap varies between runs.
-    crashes = [
-        run.crash and (run.crash.signal, "heap" if run.crash.on_heap else run.crash.access)
-        for run in (one, other)
-    ]
+    crashes = [run.crash and (run.crash.signal, _kind_of(run.crash)) for run in (one, other)]
     if crashes[0] != crashes[1] or (one.error, one.damage) != (other.error, other.damage):
         return False
     if one.crash or not compare_outputs or one.outputs == other.outputs:
@@ -121,6 +119,15 @@ def _alike(job: Job, one: Run, other: Run, compare_outputs: bool = True) -> bool
     left, right = (_arrays(job, run) for run in (one, other))
     with np.errstate(all="ignore"):  # what was not written is poison
         return not disagreements(left, right)
+
+
+def _kind_of(crash: Crash) -> str:
+    """Returns what two crashes of one fault have in common.
+
+    What glibc detects first on a damaged heap varies, as does the first byte outside of a buffer
+    that lies in a guard.
+    """
+    return "heap" if crash.on_heap else crash.edge or crash.access
 
 
 def _arrays(job: Job, run: Run) -> list[np.ndarray]:

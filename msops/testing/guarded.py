@@ -103,8 +103,9 @@ class Crash:
       access: the one that failed, in terms of the call's buffers; empty if not known.
       outside: whether that access lay outside of all buffers, and not at a nonsense address.
       text: what the process wrote to its standard error.
-      edge: what `access` begins with, if the access lay near a buffer: which side of which.
-      buffer: the index of that buffer.
+      edge: what `access` begins with, if the access lay outside: which side of which buffer.
+      buffer: the index of that buffer, if the access lay near one.
+      offset: how many bytes from the buffer's start the access lay.
       on_heap: whether glibc terminated it because memory that it had allocated is damaged; then
         `access` is what glibc says.
     """
@@ -115,6 +116,7 @@ class Crash:
     text: str
     edge: str = ""
     buffer: int | None = None
+    offset: int = 0
     on_heap: bool = False
 
 
@@ -447,8 +449,9 @@ def _crash_of(
 
     nearest = min(range(len(layout)), key=distance, default=None)
     if nearest is None or distance(nearest) > _NEAR:
-        far = f"{_ACCESS[access]} at address {address:#x}, far from every buffer"
-        return Crash(ended, far, True, text)
+        far = f"{_ACCESS[access]} far from every buffer"
+        return Crash(ended, f"{far}, at address {address:#x}", True, text, far)
     start, size = layout[nearest]
-    edge = _edge(_ACCESS[access], job, nearest, address - start, size)
-    return Crash(ended, f"{edge}: at byte {address - start}", True, text, edge, nearest)
+    offset = address - start
+    edge = _edge(_ACCESS[access], job, nearest, offset, size)
+    return Crash(ended, f"{edge}: at byte {offset}", True, text, edge, nearest, offset)

@@ -126,6 +126,20 @@ KERNEL(WritesFarBeyond) {
   return 0;
 }
 
+// A thousand arrays instead of one, from the first byte beyond the end on.
+KERNEL(FillsFarBeyond) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < 1000 * n; ++i) y[i] = x[0];
+  return 0;
+}
+
+KERNEL(WritesVeryFar) {
+  TAKE_FLOATS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;
+  y[n + 40000000] = 1;
+  return 0;
+}
+
 // One element too far, in both arrays.
 KERNEL(CopiesBeyond) {
   TAKE_FLOATS;
