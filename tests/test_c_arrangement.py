@@ -615,6 +615,20 @@ def test_rows_that_fill_no_lanes_are_left_over() -> None:
     assert "parallel i in 32 .. 37 {" in got
 
 
+def test_what_each_row_keeps_has_an_element_for_each_lane() -> None:
+    kept = RUNNING.replace("local big", "local kept: float32[{m}] {{\nlocal big", 1) + "}}"
+    kept = kept.replace("big[] = new[]", "kept[j] = new[]\nbig[] = new[]").replace(
+        "* total[]", "* (total[] + kept[j_1])"
+    )
+    kernel = parse_kernel(kept.format(n=37, m=9, element="a[i, j]"))
+    got = body_of(arranged(put_rows_in_lanes, kernel))
+    assert "local kept: float32[9, 16] {" in got
+    assert "kept[j, lane_1] = new[]" in got
+    # Of a longer row the lanes would keep more than the caches hold.
+    long = parse_kernel(kept.format(n=37, m=5000, element="a[i, j]"))
+    assert put_rows_in_lanes(long) is long
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -769,6 +783,113 @@ def test_sums_that_stay_in_variables(kernel: Kernel) -> None:
     assert widen_sums(kernel) is kernel
 
 
+# What a product adds to the gradients of its factors.
+BACKWARDS = """kernel backwards(d: float32[{n}], s: float32[20], v: float32[20, {n}],
+    ds: float32[20], dv: float32[20, {n}], total: float32[]) -> (ds, dv, total) {{
+  serial i in 0 .. {n} {{
+    local mean: float32[] {{
+      mean[] = mean[] + d[i]
+      total[] = total[] + mean[]
+      serial k in {begin} .. 20 {{
+        ds[k] = ds[k] + (mean[] * v[k, i])
+        dv[k, i] = dv[k, i] + (mean[] * s[k])
+        {more}
+      }}
+    }}
+  }}
+}}"""
+
+
+def backwards(n: int = 40, begin: str = "0", more: str = "") -> Kernel:
+    return marked(BACKWARDS.format(n=n, begin=begin, more=more))
+
+
+def test_a_reduction_over_positions_goes_innermost_too() -> None:
+    assert body_of(arranged(widen_sums, backwards())) == textwrap.dedent("""\
+        local mean: float32[40] {
+          parallel i in 0 .. 40 {
+            mean[i] = mean[i] + d[i]
+          }
+          reduction i_1 in 0 .. 40 {
+            total[] = total[] + mean[i_1]
+          }
+          parallel k in 0 .. 20 {
+            reduction i_2 in 0 .. 40 {
+              ds[k] = ds[k] + (mean[i_2] * v[k, i_2])
+            }
+            parallel i_3 in 0 .. 40 {
+              dv[k, i_3] = dv[k, i_3] + (mean[i_3] * s[k])
+            }
+          }
+        }""")
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        backwards(begin="(i % 2)"),
+        backwards(more="total[] = ds[k] * 2.0:float32"),
+        backwards(more="v[k, i] = total[]"),
+    ],
+    ids=["other terms", "last one stays", "sum so far"],
+)
+def test_reductions_over_positions_that_stay(kernel: Kernel) -> None:
+    assert widen_sums(kernel) is kernel
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["0", "2"]),
+    st.lists(
+        st.sampled_from(
+            ["total[] = total[] + v[k, i]", "total[] = ds[k]", "ds[k] = ds[k] - dv[k, i]",
+             "dv[k, i] = max(dv[k, i], d[i])", "mean[] = mean[] - s[k]", "v[k, i] = mean[]",
+             "local t: float32[] { t[] = v[k, i] ds[k] = ds[k] + t[] dv[k, i] = t[] }"]
+        ),
+        max_size=3,
+        unique=True,
+    ),
+)  # fmt: skip
+def test_what_goes_innermost_means_the_same(begin: str, more: list[str]) -> None:
+    kernel = backwards(begin=begin, more="\n".join(more))
+    arranged(widen_sums, kernel)
+
+
+TAPED = """kernel taped(a: float32[{steps}, {n}]) -> (b) {{
+  buffer b: float32[{steps}, {n}]
+  serial i in 0 .. {n} {{
+    local tape: float32[{steps}] {{
+      local s: float32[] {{
+        serial t in 0 .. {steps} {{
+          tape[t] = s[]
+          s[] = s[] + a[t, i]
+        }}
+        serial t_1 in 0 .. {steps} {{
+          b[t_1, i] = tape[({steps} - 1) - t_1] * s[]
+        }}
+      }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("n", "local"),
+    [(40, "local tape: float32[100, 40] {"), (3000, "local tape: float32[100, 1024] {")],
+)
+def test_a_local_array_gets_an_element_for_each_position(n: int, local: str) -> None:
+    assert local in body_of(arranged(widen_sums, marked(TAPED.format(n=n, steps=100))))
+
+
+def test_local_arrays_of_all_positions_fit_a_cache() -> None:
+    after = widen_sums(marked(TAPED.format(n=300, steps=3000)))
+    (positions,) = map(int, re.findall(r"local tape: float32\[3000, (\d+)\]", kernel_text(after)))
+    assert 16 <= positions < 300
+    assert positions % 16 == 0
+    large = marked(TAPED.format(n=300, steps=30000))
+    assert widen_sums(large) is large
+
+
 MIXED = """kernel mixed(a: float32[40], b: float32[40, 40], g: float32[40, 40]) -> (g) {{
   serial i in 0 .. 5 {{
     serial j in {first} .. {last} {{
@@ -885,6 +1006,36 @@ def test_windows_are_written_out_where_terms_are_added() -> None:
     text = body_of(arranged(split_updates, kernel))
     assert text.count("d[i, j_") == 6
     assert "serial" not in text
+
+
+def test_terms_of_one_element_are_added_to_each_other_first() -> None:
+    more = "d[i, j] = d[i, j] - (t[] * t[])\n" * 2
+    text = body_of(arranged(split_updates, parse_kernel(neighbours(3, 40, between=more))))
+    assert textwrap.dedent(text) == textwrap.dedent("""\
+        reduction i in 0 .. 3 {
+          local terms_1: float32[256] {
+            local terms: float32[256] {
+              parallel j in 0 .. 40 {
+                local sum: float32[] {
+                  local t: float32[] {
+                    t[] = a[i, j] * 2.0:float32
+                    sum[] = sum[] + t[]
+                    sum[] = sum[] - (t[] * t[])
+                    sum[] = sum[] - (t[] * t[])
+                    terms[j] = t[]
+                  }
+                  terms_1[j] = sum[]
+                }
+              }
+              parallel j_1 in 0 .. 40 {
+                d[i + 1, j_1 + 1] = d[i + 1, j_1 + 1] - terms[j_1]
+              }
+              parallel j_2 in 0 .. 40 {
+                d[i, j_2] = d[i, j_2] + terms_1[j_2]
+              }
+            }
+          }
+        }""")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """C code of functions on float that compilers vectorise: without branches, within 2 ulp.
 
 A compiler vectorises calls of the C library only if all arithmetic is loosened with it, which would
-change more than these functions. The table of functions names the code of a function; each `ms_`
-name in it is another function of this module, which is printed before it.
+change more than these functions. In a large loop gcc would leave some as calls, which keep the loop
+out of vectors: so they are inlined always. The table of functions names the code of a function;
+each `ms_` name in it is another function of this module, which is printed before it.
 
 Coefficients of exp, log and tanh: S. L. Moshier, Cephes Mathematical Library, single/{expf,logf,
 tanhf}.c; of erf: N. Juffa, "erff", both with constants that are exact in few bits where a product
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 # Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
 EXP = """
-static inline float ms_exp_f32(float x) {
+static inline __attribute__((always_inline)) float ms_exp_f32(float x) {
   x = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
   const float shifted = ms_fma(x, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
   const float r = ms_fma(n, 2.12194440e-4f, ms_fma(n, -0.693359375f, x));
@@ -21,7 +22,7 @@ static inline float ms_exp_f32(float x) {
 }"""
 
 LOG = """
-static inline float ms_log_f32(float x) {
+static inline __attribute__((always_inline)) float ms_log_f32(float x) {
   const int subnormal = x < 1.17549435e-38f;
   const int32_t bits = ms_bits(subnormal ? x * 8388608.0f : x);
   const int32_t n = (bits - 0x3f3504f3) >> 23;
@@ -44,7 +45,7 @@ static inline float ms_log_f32(float x) {
 }"""
 
 TANH = """
-static inline float ms_tanh_f32(float x) {
+static inline __attribute__((always_inline)) float ms_tanh_f32(float x) {
   const float size = fabsf(x), z = x * x;
   float p = -5.70498872745e-3f;
   p = ms_fma(p, z, 2.06390887954e-2f);
@@ -57,7 +58,7 @@ static inline float ms_tanh_f32(float x) {
 }"""
 
 ERF = """
-static inline float ms_erf_f32(float x) {
+static inline __attribute__((always_inline)) float ms_erf_f32(float x) {
   const float z = x * x, size = fabsf(x), t = size > 4.0f ? 4.0f : size, s = t * t;
   float p = -5.96761703e-4f;
   p = ms_fma(p, z, 4.99119423e-3f);
@@ -75,14 +76,14 @@ static inline float ms_erf_f32(float x) {
 }"""
 
 _BITS = """
-static inline int32_t ms_bits(float x) {
+static inline __attribute__((always_inline)) int32_t ms_bits(float x) {
   union { float value; int32_t bits; } u;
   u.value = x;
   return u.bits;
 }"""
 
 _FLOAT = """
-static inline float ms_float(int32_t bits) {
+static inline __attribute__((always_inline)) float ms_float(int32_t bits) {
   union { int32_t bits; float value; } u;
   u.bits = bits;
   return u.value;
@@ -97,7 +98,7 @@ _FMA = """
 
 # exp(r) * 2^n for small r, also where 2^n alone would be subnormal or infinite.
 _EXP_CORE = """
-static inline float ms_exp_core(float r, int32_t n) {
+static inline __attribute__((always_inline)) float ms_exp_core(float r, int32_t n) {
   float p = 1.9875691500e-4f;
   p = ms_fma(p, r, 1.3981999507e-3f);
   p = ms_fma(p, r, 8.3334519073e-3f);

@@ -9,10 +9,11 @@
                                               }
                                               parallel lane_1 in 0 .. 16 { ... }
 
-Each row keeps its order, so that every bit of its results stays; 16 of them take a step at once.
-An element of each row is fetched by itself, so this is for rows that compute more than they fetch.
-It is the outer-loop vectorisation of D. Nuzman and A. Zaks, "Outer-Loop Vectorization - Revisited
-for Short SIMD Architectures", PACT 2008.
+A small local array of a row gets the lanes as its last axis. Each row keeps its order, so that
+every bit of its results stays; 16 of them take a step at once. An element of each row is fetched by
+itself, so this is for rows that compute more than they fetch. It is the outer-loop vectorisation of
+D. Nuzman and A. Zaks, "Outer-Loop Vectorization - Revisited for Short SIMD Architectures", PACT
+2008.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     A,
     Scope,
@@ -60,6 +62,8 @@ from msops._loops.to_c.strides import stride
 LANES = 16
 """Rows that take a step together: what a vector of 512 bits holds of float32."""
 _FEWEST_TRIPS = 8
+_MOST_BYTES = 1 << 14
+"""Of a local array that each row has: those of all lanes stay in the second-level cache."""
 _LEAST_WORK = 4
 """Operations for each element that is fetched from a row, from which on vectors win."""
 _LONG = 8
@@ -93,7 +97,7 @@ class _Lanes:
         found = []
         for stmt in body:
             match stmt:
-                case Local(buffer=Buffer(shape=())):
+                case Local(buffer=buffer) if size_bytes(buffer) <= _MOST_BYTES:
                     found += self._rows(stmt.body, loop, *scope.inside(stmt))
                 case For() if self._is_row(stmt, loop, scope):
                     found.append(stmt)
@@ -173,7 +177,7 @@ class _Lanes:
             elif any(id(part) in rows for part in statements((stmt,))):
                 assert isinstance(stmt, Local)
                 flush()
-                wide = dataclasses.replace(stmt.buffer, shape=(LANES,))
+                wide = dataclasses.replace(stmt.buffer, shape=(*stmt.buffer.shape, LANES))
                 inner = {**lanes, wide.name: wide}
                 placed.append(
                     with_parts(
@@ -194,8 +198,9 @@ class _Lanes:
         lane = self._names.fresh("lane")
 
         def element(access: A) -> A:
-            wide = access.buffer in lanes
-            return dataclasses.replace(access, indices=(Var(lane),)) if wide else access
+            if access.buffer not in lanes:
+                return access
+            return dataclasses.replace(access, indices=(*access.indices, Var(lane)))
 
         body = with_value(body, loop.var, index("add", first, Var(lane)))
         return For(

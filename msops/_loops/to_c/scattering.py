@@ -13,6 +13,8 @@ Terms first, then a loop for each neighbour that they are added to, a block of p
                                                 parallel j_1 in ... { d[j_1] = d[j_1] + terms[...] }
                                                 parallel j_2 in ... { d[j_2 + 1] = ... }
 
+What is added to one element by several terms is their sum, in a variable, before it is kept.
+
 Then a loop around that adds to a few rows beside its own goes in blocks of rows, of which every
 second one meets no other: first those, on threads, then the rest.
 
@@ -27,6 +29,7 @@ Both give the terms of a sum another order, which is the same however many threa
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.analysis.updates import Update, update_of
@@ -73,7 +76,7 @@ from msops._loops.to_c.windows import in_positions
 _FEWEST_TRIPS = 32
 _BLOCK = 256
 """Positions whose terms are kept at a time: those of a dozen arrays stay in the first cache."""
-_MOST_UPDATES = 32
+_MOST_TARGETS = 32
 _MOST_BLOCKS = 32
 _MOST_STATEMENTS = 1024
 """Of one position. GCC takes 0.8 seconds for as many, which run ten times as fast in vectors."""
@@ -131,7 +134,8 @@ class _SplittingUpdates:
             return {}
         steps = [step(update.target, loop, self._buffers) for update in found.values()]
         is_scattered = sum(moved in (1, -1) for moved in steps) > len(updated) and None not in steps
-        return found if is_scattered and len(found) <= _MOST_UPDATES else {}
+        targets = {update.target for update in found.values()}
+        return found if is_scattered and len(targets) <= _MOST_TARGETS else {}
 
     # How.
 
@@ -147,6 +151,9 @@ class _SplittingUpdates:
         adding: list[Stmt] = []
         arrays: list[Buffer] = []
         known: dict[Expr, Buffer] = {}
+        sums: dict[Load, Buffer] = {}
+        counts = Counter(update.target for update in updates.values())
+        at = index("sub", Var(block.var), block.begin)
 
         def kept(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             return tuple(new for stmt in body for new in changed(stmt))
@@ -162,27 +169,46 @@ class _SplittingUpdates:
 
         def keep(store: Store, update: Update) -> tuple[Stmt, ...]:
             target, term = update.target, update.term
+            if counts[target] > 1:
+                return (summed(store, update),)
             is_new = term not in known
             if is_new:
-                known[term] = Buffer(self._names.fresh("terms"), (_BLOCK,), term.dtype)
-                arrays.append(known[term])
-            array = known[term]
-            at = index("sub", Var(block.var), block.begin)
+                known[term] = new_array(term.dtype)
+            add(target, update.is_negated, known[term])
+            return (Store(known[term].name, (at,), term, location=store.location),) * is_new
+
+        def summed(store: Store, update: Update) -> Store:
+            dtype = update.term.dtype
+            if update.target not in sums:
+                sums[update.target] = Buffer(self._names.fresh("sum"), (), dtype)
+            name = sums[update.target].name
+            op: BinaryOp = "sub" if update.is_negated else update.op
+            total = Binary(op, Load(name, (), dtype), update.term, dtype)
+            return Store(name, (), total, location=store.location)
+
+        def new_array(dtype: str) -> Buffer:
+            arrays.append(Buffer(self._names.fresh("terms"), (_BLOCK,), dtype))
+            return arrays[-1]
+
+        def add(target: Load, is_negated: bool, array: Buffer) -> None:
             var = self._names.fresh(block.var)
             here = {block.var: Var(var)}
-            moved = dataclasses.replace(
-                target, indices=tuple(substitute(i, here) for i in target.indices)
-            )
-            value = Load(array.name, (substitute(at, here),), term.dtype)
-            op: BinaryOp = "sub" if update.is_negated else "add"
-            total = Binary(op, moved, value, term.dtype)
-            new = Store(store.buffer, moved.indices, total, location=store.location)
+            indices = tuple(substitute(i, here) for i in target.indices)
+            moved = dataclasses.replace(target, indices=indices)
+            value = Load(array.name, (substitute(at, here),), array.dtype)
+            op: BinaryOp = "sub" if is_negated else "add"
+            new = Store(target.buffer, indices, Binary(op, moved, value, target.dtype))
             is_fixed = step(target, block, self._buffers) == 0
             kind: LoopKind = "reduction" if is_fixed else "parallel"
             adding.append(For(var, block.begin, block.end, (new,), kind, location=block.location))
-            return (Store(array.name, (at,), term, location=store.location),) * is_new
 
-        terms = with_parts(block, body=kept(block.body), kind="parallel")
+        inner = kept(block.body)
+        for target, variable in sums.items():
+            array = new_array(variable.dtype)
+            add(target, False, array)
+            total = Load(variable.name, (), variable.dtype)
+            inner = (Local(variable, (*inner, Store(array.name, (at,), total))),)
+        terms = with_parts(block, body=inner, kind="parallel")
         body: tuple[Stmt, ...] = (terms, *adding)
         for array in arrays:
             body = (Local(array, body, location=block.location),)

@@ -7,7 +7,8 @@
 
 The iterations of a parallel loop have no dependences on each other, wherever they are inside it,
 so the loop may be split into one for each statement of its body, and each may be interchanged with
-the loops inside it that do not depend on its variable.
+the loops inside it that do not depend on its variable. Those of a reduction meet only in updates,
+which may be in any order: so the same holds, and a part without such updates is parallel.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from msops._loops.ir.walk import (
     rewrite_inner_loops,
     rewrite_loops,
     statements,
+    stored_in,
     with_value,
 )
 from msops._loops.to_c.blocks import can_swap, in_blocks
-from msops._loops.to_c.strides import stride
+from msops._loops.to_c.strides import is_of_its_own, stride
 
 _FEWEST_TRIPS = 8
 # Iterations of a sunk loop that are kept together: their results stay in the first-level cache.
@@ -49,18 +51,22 @@ class _Sinking:
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...]:
         """Returns what replaces a loop, those inside of it first."""
         loop = rewrite_inner_loops(loop, scope, self.loop)
-        if loop.kind != "parallel" or not is_better_inside(loop, self._buffers):
+        if loop.kind == "serial" or not is_better_inside(loop, self._buffers):
             return (loop,)
         trips = mean_trips(loop, scope.ranges)
         if trips < _FEWEST_TRIPS:
             return (loop,)
         if scope.is_parallel or trips < 2 * _BLOCK:
-            return sunk(loop, self._names)
+            return sunk(loop, self._names, self._buffers)
         return (self._in_blocks(loop),)
 
     def _in_blocks(self, loop: For) -> Stmt:
         """Returns a loop sunk inside of blocks of it, which threads can take."""
-        return in_blocks(loop, _BLOCK, self._names, lambda block, _: sunk(block, self._names))
+
+        def inside(block: For, _: Var) -> tuple[Stmt, ...]:
+            return sunk(block, self._names, self._buffers)
+
+        return in_blocks(loop, _BLOCK, self._names, inside)
 
 
 def is_better_inside(loop: For, buffers: Mapping[str, Buffer]) -> bool:
@@ -88,22 +94,28 @@ def is_better_inside(loop: For, buffers: Mapping[str, Buffer]) -> bool:
     return all(step in (0, 1) for step, _ in steps) and (1, True) in steps
 
 
-def sunk(loop: For, names: Names) -> tuple[Stmt, ...]:
-    """Returns a parallel loop as innermost loops, one for each statement of its body."""
-    return tuple(_around(loop, stmt, i == 0, names) for i, stmt in enumerate(loop.body))
+def sunk(loop: For, names: Names, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
+    """Returns a parallel loop or reduction as innermost loops, one for each statement in it."""
+
+    def around(stmt: Stmt, first: bool) -> Stmt:
+        if isinstance(stmt, For) and can_swap(loop, stmt):
+            inner = tuple(around(part, first and i == 0) for i, part in enumerate(stmt.body))
+            return dataclasses.replace(stmt, body=inner)
+        if first:
+            return _of_its_kind(dataclasses.replace(loop, body=(stmt,)), buffers)
+        var = names.fresh(loop.var)
+        body = with_value((stmt,), loop.var, Var(var))
+        return _of_its_kind(dataclasses.replace(loop, var=var, body=body), buffers)
+
+    return tuple(around(stmt, i == 0) for i, stmt in enumerate(loop.body))
 
 
-def _around(loop: For, stmt: Stmt, first: bool, names: Names) -> Stmt:
-    if isinstance(stmt, For) and can_swap(loop, stmt):
-        inner = tuple(
-            _around(loop, part, first and i == 0, names) for i, part in enumerate(stmt.body)
-        )
-        return dataclasses.replace(stmt, body=inner)
-    if first:
-        return dataclasses.replace(loop, body=(stmt,))
-    var = names.fresh(loop.var)
-    body = with_value((stmt,), loop.var, Var(var))
-    return dataclasses.replace(loop, var=var, body=body)
+def _of_its_kind(loop: For, buffers: Mapping[str, Buffer]) -> For:
+    """Returns a part of a reduction as a parallel loop if its iterations do not meet."""
+    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
+    if all(is_of_its_own(name, loop, buffers) for name in stored_in(loop.body) - own):
+        return dataclasses.replace(loop, kind="parallel")
+    return loop
 
 
 def _can_sink(loop: For) -> bool:

@@ -11,18 +11,21 @@
     }
 
 The loop over `k` would jump through `u`, and each of its additions waits for the one before. Each
-sum keeps its order. Compilers call this scalar expansion (R. Allen, K. Kennedy, "Optimizing
-Compilers for Modern Architectures", 5.3); what is split and moved then is as in sinking.py.
+sum keeps its order. A local array gets the positions as its last axis. The loop over positions may
+be a reduction, as in gradients, where it also adds to what all positions share. Compilers call this
+scalar expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 5.3); what
+is split and moved then is as in sinking.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from msops._loops.analysis.costs import fixed_trips, mean_trips
+from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips, mean_trips
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Var
+from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     A,
     Scope,
@@ -45,7 +48,7 @@ _BLOCK = 1024
 
 def widen_sums(kernel: Kernel) -> Kernel:
     """Returns the kernel with sums of parallel loops in arrays where that helps vector units."""
-    widened = rewrite_loops(kernel, _Widening(kernel).loop, "parallel")
+    widened = rewrite_loops(kernel, _Widening(kernel).loop, "parallel", "reduction")
     return kernel if widened is kernel else unique_names(simplify(widened))
 
 
@@ -57,7 +60,7 @@ class _Widening:
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
         inner, variables = _flat(loop.body)
-        if not variables or any(v.shape or v.dtype in SUMMED_IN_FLOAT32 for v in variables):
+        if not variables or any(v.dtype in SUMMED_IN_FLOAT32 for v in variables):
             return None
         trips = fixed_trips(loop)
         if trips is None or trips < _FEWEST_POSITIONS:
@@ -70,14 +73,17 @@ class _Widening:
             for stmt in inner
         ):
             return None
-        size = trips if trips < 2 * _BLOCK else _BLOCK
-        arrays = {v.name: dataclasses.replace(v, shape=(size,)) for v in variables}
+        size = _positions(trips, variables)
+        if size < _FEWEST_POSITIONS:
+            return None
+        arrays = {v.name: dataclasses.replace(v, shape=(*v.shape, size)) for v in variables}
         flat = with_parts(loop, body=inner)
         if not is_better_inside(_in_arrays(flat, arrays), {**self._buffers, **arrays}):
             return None
 
         def widened(block: For) -> tuple[Stmt, ...]:
-            body = sunk(_in_arrays(block, arrays), self._names)
+            buffers = {**self._buffers, **arrays}
+            body = sunk(_in_arrays(block, arrays), self._names, buffers)
             for array in arrays.values():
                 body = (Local(array, body, location=loop.location),)
             return body
@@ -87,12 +93,24 @@ class _Widening:
         return (in_blocks(flat, size, self._names, lambda block, _: widened(block)),)
 
 
+def _positions(trips: int, variables: Sequence[Buffer]) -> int:
+    """Returns how many positions are taken together, of all the iterations of a loop."""
+    size = trips if trips < 2 * _BLOCK else _BLOCK
+    if any(variable.shape for variable in variables):
+        # They stay in the second-level cache, beside what the loop reads.
+        fitting = CACHE_BYTES // 2 // sum(map(size_bytes, variables))
+        size = min(size, fitting // _FEWEST_POSITIONS * _FEWEST_POSITIONS)
+    return size
+
+
 def _in_arrays(loop: For, arrays: Mapping[str, Buffer]) -> For:
     """Returns a loop whose variables are arrays, with an element for each iteration."""
     at = index("sub", Var(loop.var), loop.begin)
 
     def element(access: A) -> A:
-        return dataclasses.replace(access, indices=(at,)) if access.buffer in arrays else access
+        if access.buffer not in arrays:
+            return access
+        return dataclasses.replace(access, indices=(*access.indices, at))
 
     return with_parts(loop, body=map_accesses(loop.body, element))
 
