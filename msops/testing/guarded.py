@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import marshal
 import os
-import pickle
 import re
 import signal
 import struct
@@ -175,7 +175,7 @@ def _run_until_crash(
     with tempfile.TemporaryDirectory(prefix="msops-opcheck-") as name:
         folder = Path(name)
         content = (native_module().__file__, watched, [_described(job) for job in jobs])
-        (folder / "jobs").write_bytes(pickle.dumps(content))
+        (folder / "jobs").write_bytes(marshal.dumps(content))
         (folder / "events").touch()
         ended, text = _start_child(folder, environment, jobs)
         runs: list[Run] = []
@@ -283,8 +283,8 @@ def _read_events(path: Path) -> Iterator[tuple[str, Any]]:
     with path.open("rb") as file:
         while True:
             try:
-                yield pickle.load(file)
-            except (EOFError, pickle.UnpicklingError):  # the last may be cut off by a crash
+                yield marshal.load(file)
+            except (EOFError, ValueError, TypeError):  # the last may be cut off by a crash
                 return
 
 
