@@ -30,6 +30,8 @@ os.environ["MSOPS_CACHE_DIR"] = os.environ.get(
     "MSOPS_TEST_CACHE_DIR", str(ROOT / "build" / "test-cache")
 )
 os.environ.pop("MS_CUSTOM_AOT_WHITE_LIST", None)
+# Without bytecode on disk, each process that a test starts compiles all of msops again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # What a loop kernel becomes must not depend on what else the machine does.
 os.environ["MSOPS_LOOPS_TIMING"] = "0"
 
