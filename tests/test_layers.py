@@ -63,7 +63,10 @@ def own_imports(module: str) -> set[str]:
     return found - {module}
 
 
-IMPORTS = {module: own_imports(module) for module in SOURCES}
+@pytest.fixture(scope="module")
+def graph() -> dict[str, set[str]]:
+    """The modules of the package that each of them imports."""
+    return {module: own_imports(module) for module in SOURCES}
 
 
 def room_of(module: str) -> str:
@@ -77,10 +80,10 @@ def test_the_house_has_the_rooms_of_its_page() -> None:
     assert len(rooms) <= 16
 
 
-def test_rooms_import_what_the_page_lets_them() -> None:
+def test_rooms_import_what_the_page_lets_them(graph: dict[str, set[str]]) -> None:
     wrong = {
         f"{module} imports {imported}"
-        for module, names in IMPORTS.items()
+        for module, names in graph.items()
         for imported in names
         if room_of(module) in ROOMS
         and room_of(imported) not in {room_of(module), "errors", "_native", *ROOMS[room_of(module)]}
@@ -88,11 +91,11 @@ def test_rooms_import_what_the_page_lets_them() -> None:
     assert wrong == set()
 
 
-def test_the_page_lists_no_import_that_is_not_there() -> None:
+def test_the_page_lists_no_import_that_is_not_there(graph: dict[str, set[str]]) -> None:
     for room, may in ROOMS.items():
         used = {
             room_of(imported)
-            for module, names in IMPORTS.items()
+            for module, names in graph.items()
             if room_of(module) == room
             for imported in names
         }
@@ -113,19 +116,19 @@ def test_rooms_stand_above_what_they_import() -> None:
         assert may <= below | PUBLIC, room
 
 
-def test_no_imports_form_a_cycle() -> None:
+def test_no_imports_form_a_cycle(graph: dict[str, set[str]]) -> None:
     # A package names what its modules define, so it imports them and they must not import it.
     done: set[str] = set()
 
     def visit(module: str, path: tuple[str, ...]) -> None:
         assert module not in path, " -> ".join([*path, module])
-        if module in done or module not in IMPORTS:
+        if module in done or module not in graph:
             return
-        for imported in sorted(IMPORTS[module]):
+        for imported in sorted(graph[module]):
             visit(imported, (*path, module))
         done.add(module)
 
-    for module in IMPORTS:
+    for module in graph:
         visit(module, ())
 
 
@@ -170,12 +173,12 @@ def test_a_class_name_has_one_meaning() -> None:
     assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
 
 
-def test_the_func_types_do_not_know_one_another() -> None:
+def test_the_func_types_do_not_know_one_another(graph: dict[str, set[str]]) -> None:
     folders = {m: m.split(".")[2] for m in SOURCES if m.startswith("msops._backends.")}
     assert len(set(folders.values())) >= 2
     for module, folder in folders.items():
-        others = {other for other in IMPORTS[module] if folders.get(other, folder) != folder}
-        assert others | (IMPORTS[module] & {"msops._backends"}) == set(), module
+        others = {other for other in graph[module] if folders.get(other, folder) != folder}
+        assert others | (graph[module] & {"msops._backends"}) == set(), module
 
 
 # Scripts import these by the names that MindSpore gave them.
