@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import runpy
 import sys
@@ -41,6 +42,11 @@ _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("new", _PATIENT)
 settings.register_profile("same", _PATIENT, derandomize=True)
 settings.load_profile("same")
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the tests themselves out of garbage collections, which many tests ask for."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
