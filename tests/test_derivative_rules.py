@@ -53,7 +53,10 @@ OPERATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
 
 EDGES = (-2.0, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0)
 FAR = (-np.inf, np.inf, np.nan)
-DTYPES = ("float32", "bfloat16", pytest.param("float64", marks=pytest.mark.slow))
+DTYPES = [
+    "float32",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("bfloat16", "float64")),
+]
 
 
 def kernel_of(name: str, dtype: str, size: int) -> Kernel:

@@ -70,6 +70,7 @@ def test_the_demo_fails_when_the_network_did_not_learn():
     assert "Wanted more than 95% test accuracy" in result.stderr
 
 
+@pytest.mark.slow
 @needs_demo_extras
 def test_the_demo_fails_when_a_kernel_is_wrong_and_shows_its_progress_on_a_terminal():
     # A gradient of the wrong sign in C++ alone: its network cannot learn what the other one does.

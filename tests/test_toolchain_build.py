@@ -709,8 +709,15 @@ def test_a_library_for_another_machine_is_refused_before_it_is_cached(
 
 
 @needs_nvcc
-@pytest.mark.parametrize("folder", ["plain", "sp ace", "q'uo\"te$x;,"])
-@pytest.mark.parametrize("name", ["add", "a b", "a,b'\"$é"])
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        # nvcc takes long: each hard folder and each hard name once.
+        pytest.param(folder, name, marks=() if row == column else pytest.mark.slow)
+        for row, folder in enumerate(["plain", "sp ace", "q'uo\"te$x;,"])
+        for column, name in enumerate(["add", "a b", "a,b'\"$é"])
+    ],
+)
 def test_cuda_sources_compile_unchanged_wherever_they_lie(
     tmp_path: Path, folder: str, name: str, commands: list[tuple[str, ...]]
 ) -> None:

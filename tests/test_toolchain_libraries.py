@@ -176,10 +176,20 @@ def run_in_fresh_process(path: Path, environment: dict[str, str]) -> str:
     return done.stdout.strip() or done.stderr
 
 
-@pytest.mark.parametrize("form", ["$ORIGIN", "${ORIGIN}"])
-@pytest.mark.parametrize("dtags", ["--enable-new-dtags", "--disable-new-dtags"])
+FORMS = ["$ORIGIN", "${ORIGIN}"]
+DTAGS = ["--enable-new-dtags", "--disable-new-dtags"]
+PLACES = [("", "lib"), ("/../deps", "deps"), ("/../../far/x", "../far/x")]
+
+
 @pytest.mark.parametrize(
-    ("suffix", "where"), [("", "lib"), ("/../deps", "deps"), ("/../../far/x", "../far/x")]
+    ("form", "dtags", "suffix", "where"),
+    [
+        # Each is a process: each form meets both kinds of tags, and each place one of the two.
+        pytest.param(form, dtags, *place, marks=() if (a + b - c) % 3 == 0 else pytest.mark.slow)
+        for a, form in enumerate(FORMS)
+        for b, dtags in enumerate(DTAGS)
+        for c, place in enumerate(PLACES)
+    ],
 )
 def test_origin_keeps_meaning_the_original_folder(
     tmp_path: Path, form: str, dtags: str, suffix: str, where: str

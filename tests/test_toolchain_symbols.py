@@ -50,7 +50,7 @@ def is_taken_for_old(path: Path, symbol: str = "Kernel") -> bool:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
-@pytest.mark.parametrize("optimize", ["-O0", "-O3"])
+@pytest.mark.parametrize("optimize", [pytest.param("-O0", marks=pytest.mark.slow), "-O3"])
 @pytest.mark.parametrize("use", USES)
 def test_the_string_abi_of_a_library_is_told_by_its_imports(
     tmp_path: Path, use: str, optimize: str
