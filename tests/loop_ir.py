@@ -120,6 +120,7 @@ from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.vectors import mark_vectors
+from msops._loops.to_c.versioning import version_loops_over_data
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
@@ -269,6 +270,7 @@ __all__ = [
     "tile_crossing_loops",
     "to_raised",
     "verify",
+    "version_loops_over_data",
     "widen_sums",
     "write_out_windows",
 ]

@@ -31,6 +31,7 @@ from loop_ir import (
     split_updates,
     tile_crossing_loops,
     verify,
+    version_loops_over_data,
     widen_sums,
     write_out_windows,
 )
@@ -1186,3 +1187,80 @@ def test_c_of_a_sum_names_what_is_reassociated_where_it_is_marked() -> None:
     assert pragma in c_source(kernel).text
     unmarked = parse_kernel(kernel_text(kernel).replace(" @vector(simd)", ""))
     assert "omp simd" not in c_source(unmarked).text
+
+
+# Rows of a sparse matrix, `first[i] .. first[i + 1]` of its elements.
+SPARSE = """kernel sparse(first: int32[5], value: float32[9], at: int32[9], x: float32[4]) -> (y) {{
+  buffer y: float32[4]
+  parallel i in 0 .. 4 {{
+    {kind} k in {begin} .. {end} {{
+      {statement}
+    }}
+  }}
+}}"""
+DOT = "y[i] = y[i] + (value[k] * x[at[k]])"
+
+
+def sparse(
+    begin: str = "first[i]", end: str = "first[i + 1]", statement: str = DOT,
+    kind: str = "reduction",
+) -> Kernel:  # fmt: skip
+    return parse_kernel(SPARSE.format(begin=begin, end=end, statement=statement, kind=kind))
+
+
+def test_a_loop_over_data_has_a_version_whose_indices_are_in_range() -> None:
+    assert body_of(version_loops_over_data(sparse())) == textwrap.dedent("""\
+        buffer y: float32[4]
+        parallel i in 0 .. 4 {
+          if ((first[i] >= 0) && (first[i + 1] <= 9)) {
+            reduction k in max(first[i], 0) .. min(first[i + 1], 9) {
+              y[i] = y[i] + (value[k] * x[at[k]])
+            }
+          } else {
+            reduction k_1 in first[i] .. first[i + 1] {
+              y[i] = y[i] + (value[k_1] * x[at[k_1]])
+            }
+          }
+        }""")
+
+
+def test_versions_differ_in_what_is_not_known_alone() -> None:
+    text = body_of(version_loops_over_data(sparse("2", statement="y[i] = y[i] + value[k - 1]")))
+    assert "if (first[i + 1] <= 10) {" in text
+    assert "k in 2 .. min(first[i + 1], 10) {" in text
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        sparse(end="9", begin="i"),
+        sparse(statement="y[i] = y[i] + x[at[i]]"),
+        sparse(statement="first[i + 1] = at[k]", kind="serial"),
+        sparse(statement="serial j in 0 .. 2 { y[j] = value[k] }", kind="serial"),
+        sparse(statement="y[i] = value[k + 4] - value[k - 5]"),
+    ],
+    ids=["known", "nothing moves", "bounds change", "not innermost", "never in range"],
+)
+def test_loops_of_one_version(kernel: Kernel) -> None:
+    assert version_loops_over_data(kernel) is kernel
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from([-(2**31), -3, 0, 2, 5, 8, 9, 10, 12]), min_size=5, max_size=5),
+    st.sampled_from(
+        [DOT, "y[i] = value[k]", "y[k] = value[k + 1] + float32(at[k - 2])",
+         "if (k < 7) { y[i] = y[i] - value[k + 2] }",
+         "local t: float32[] { t[] = value[k] y[k - 1] = t[] value[k] = x[k] }"]
+    ),
+    st.sampled_from(["first[i]", "at[i]", "i"]),
+)  # fmt: skip
+def test_both_versions_mean_the_loop(first: list[int], statement: str, begin: str) -> None:
+    kernel = sparse(begin, statement=statement, kind="serial")
+    after = version_loops_over_data(kernel)
+    verify(after)
+    # A row this far from the array would take the interpreter long.
+    ends = np.maximum(first, -4).astype("int32")
+    at = np.array([3, -1, 0, 7, 2, 1, 9, 0, 4], "int32")
+    inputs = [ends, np.arange(9, dtype="float32"), at, np.arange(4, dtype="float32")]
+    np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))

@@ -567,6 +567,46 @@ def test_indices_out_of_range_clamp_when_read_and_drop_when_written(tmp_path):
     np.testing.assert_array_equal(d, [3, 0, 0, 4])
 
 
+ROWS_OF_DATA = """kernel f(first: int32[8], value: float32[5], x: float32[5]) -> (y, z) {
+  buffer y: float32[7]
+  buffer z: float32[5]
+  serial i in 0 .. 7 {
+    serial k in first[i] .. first[i + 1] {
+      y[i] = y[i] + (value[k] * x[k - 1])
+      z[k] = float32(i + 1)
+    }
+  }
+}"""
+
+
+def test_rows_given_by_data_may_leave_their_array(tmp_path):
+    ends = np.array([0, 3, 5, 7, -2, 2, 9, -(2**31)], "int32")
+    value, x = np.arange(1, 6, dtype="float32"), np.arange(5, dtype="float32") + 0.5
+    y, z = run(tmp_path, ROWS_OF_DATA, ends, value, x)
+    want_y, want_z = np.zeros(7), np.zeros(5)
+    for i in range(7):
+        for k in range(ends[i], ends[i + 1]):
+            want_y[i] += value[np.clip(k, 0, 4)] * x[np.clip(k - 1, 0, 4)]
+            if 0 <= k < 5:
+                want_z[k] = i + 1
+    np.testing.assert_array_equal(y, want_y)
+    np.testing.assert_array_equal(z, want_z)
+    text = printed(prepared(parse_kernel(ROWS_OF_DATA))).text
+    assert "ms_clamp(k_1, 5)" in text
+    assert "ms_clamp(k, 5)" not in text
+
+
+def test_rows_given_by_data_are_checked_on_request(tmp_path):
+    kernel = prepared(parse_kernel(ROWS_OF_DATA))
+    source = printed(kernel, check_bounds=True)
+    library = build_together(tmp_path, [source])
+    values = [np.ones(5, "float32")] * 2
+    for ends, is_good in (([1, 1, 2, 3, 3, 4, 5, 5], True), ([1, 1, 2, 3, 3, 4, 5, 6], False)):
+        inputs = [np.array(ends, "int32"), *values]
+        code, _ = call_for_code(library, kernel, source, inputs)
+        assert (code == 0) is is_good
+
+
 def test_indices_are_checked_on_request(tmp_path, monkeypatch):
     monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-12)
     kernel = prepared(parse_kernel(INDIRECT))

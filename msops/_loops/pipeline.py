@@ -56,6 +56,7 @@ from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.unrolling import unroll_short_loops
 from msops._loops.to_c.vectors import mark_vectors
+from msops._loops.to_c.versioning import version_loops_over_data
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
@@ -106,6 +107,7 @@ PASSES_TO_C: Passes = (
     ("jam serial loops", jam_serial_loops),
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
+    ("version loops over data", version_loops_over_data),
     ("share among threads", share_among_threads),
     ("mark vectors", mark_vectors),
 )

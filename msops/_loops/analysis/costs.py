@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
-from msops._loops.ir.nodes import Binary, Cast, Const, Expr, For, Load, Select, Unary
+from msops._loops.ir.nodes import Binary, Cast, Const, Expr, For, Load, Select, Unary, Var
 from msops._loops.ir.ranges import Range, Ranges, range_of
-from msops._loops.ir.walk import operands
+from msops._loops.ir.walk import Scope, accesses_in, operands, variables
 
 CACHE_BYTES = 1 << 20
 """The size of the largest arrays that a cache near the processor holds."""
@@ -27,11 +28,29 @@ def mean_trips(loop: For, ranges: Ranges) -> float:
     return _mean(range_of(loop.begin, ranges), range_of(loop.end, ranges))
 
 
-def estimated_trips(loop: For, ranges: Ranges) -> float:
-    """Returns what `mean_trips` does; `UNKNOWN_TRIPS` for a loop whose bounds are data."""
-    begin, end = range_of(loop.begin, ranges), range_of(loop.end, ranges)
-    is_known = all(max(-low, high) < _FARTHEST_BOUND for low, high in (begin, end))
-    return _mean(begin, end) if is_known else UNKNOWN_TRIPS
+def estimated_trips(loop: For, scope: Scope) -> float:
+    """Returns what `mean_trips` does, or an estimate for a loop whose bounds are data.
+
+    Where it walks along an axis of an array, all its runs together go through that once, as those
+    over the rows of a sparse matrix do.
+
+    Args:
+      loop: the loop.
+      scope: that around it.
+    """
+    begin, end = range_of(loop.begin, scope.ranges), range_of(loop.end, scope.ranges)
+    if all(max(-low, high) < _FARTHEST_BOUND for low, high in (begin, end)):
+        return _mean(begin, end)
+    sizes = [
+        size
+        for access in accesses_in(loop.body)
+        if access.buffer in scope.buffers
+        for index, size in zip(access.indices, scope.buffers[access.buffer].shape, strict=True)
+        if index == Var(loop.var)
+    ]
+    ranges = [scope.ranges[var] for var in variables(loop.begin) | variables(loop.end)]
+    runs = math.prod(high - low + 1 for low, high in ranges)
+    return max(1.0, min(sizes) / max(1, runs)) if sizes else UNKNOWN_TRIPS
 
 
 def _mean(begin: Range, end: Range) -> float:

@@ -112,14 +112,14 @@ class NativeCosts:
 
     def loop(self, loop: For, scope: Scope) -> float:
         """Returns the seconds of a loop in a scope."""
-        return estimated_trips(loop, scope.ranges) * self.iteration(loop, scope)
+        return estimated_trips(loop, scope) * self.iteration(loop, scope)
 
     def iteration(self, loop: For, scope: Scope) -> float:
         """Returns the seconds of one iteration of a loop."""
         vector, start = None, SECONDS_PER_ITERATION
         if may_run_in_vectors(loop):
             around = scope.loops[-1].var if scope.loops else ""
-            vector = _Vector(loop.var, estimated_trips(loop, scope.ranges), around)
+            vector = _Vector(loop.var, estimated_trips(loop, scope), around)
             start = self._streamed(loop)
         elif is_innermost(loop):
             start = 0.0
@@ -199,7 +199,7 @@ def operations_in_loops(kernel: Kernel) -> float:
     def count(stmt: Stmt, scope: Scope) -> float:
         if isinstance(stmt, Store):
             return arithmetic(stmt.value)
-        trips = estimated_trips(stmt, scope.ranges) if isinstance(stmt, For) else 1
+        trips = estimated_trips(stmt, scope) if isinstance(stmt, For) else 1
         insides = zip(bodies(stmt), scope.inside(stmt), strict=True)
         return trips * max(sum(count(part, inside) for part in body) for body, inside in insides)
 

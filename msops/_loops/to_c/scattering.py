@@ -50,7 +50,6 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import range_of
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -63,14 +62,13 @@ from msops._loops.ir.walk import (
     statements,
     stored_in,
     substitute,
-    variables,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import in_blocks, index
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.strides import coefficient, is_of_its_own, step
+from msops._loops.to_c.strides import is_of_its_own, offset, step
 from msops._loops.to_c.windows import in_positions
 
 _FEWEST_TRIPS = 32
@@ -265,7 +263,7 @@ class _Separating:
         reach: dict[str, list[tuple[int | None, ...]]] = {name: [] for name in written}
         for access in accesses_in(loop.body):
             if access.buffer in reach:
-                reach[access.buffer].append(tuple(_offset(i, loop.var) for i in access.indices))
+                reach[access.buffer].append(tuple(offset(i, loop.var) for i in access.indices))
         spans = []
         for offsets in reach.values():
             axes = [[o for o in axis if o is not None] for axis in zip(*offsets, strict=True)]
@@ -285,11 +283,3 @@ class _Separating:
         part = with_parts(loop, begin=begin, end=end)
         blocks = For(block, integer(0), integer(pairs), (part,), "parallel", location=loop.location)
         return (For(parity, integer(0), integer(2), (blocks,), location=loop.location),)
-
-
-def _offset(expr: Expr, var: str) -> int | None:
-    """Returns c of an index that is var + c; None if it is something else."""
-    if coefficient(expr, var) != 1 or variables(expr) != {var}:
-        return None
-    low, high = range_of(substitute(expr, {var: integer(0)}), {})
-    return low if low == high else None

@@ -5,8 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Load, Local, Store, Var
-from msops._loops.ir.walk import accesses_in, expressions, loads, statements, stored_in
+from msops._loops.ir.ranges import range_of
+from msops._loops.ir.walk import (
+    accesses_in,
+    expressions,
+    loads,
+    statements,
+    stored_in,
+    substitute,
+    variables,
+)
 
 
 def step(access: Load | Store, loop: For, buffers: Mapping[str, Buffer]) -> int | None:
@@ -80,3 +90,11 @@ def coefficient(expr: Expr, var: str) -> int | None:
             inner = coefficient(operand, var)
             return None if inner is None else inner * int(factor)
     return None if any(part == Var(var) for part in expressions(expr)) else 0
+
+
+def offset(expr: Expr, var: str) -> int | None:
+    """Returns c of an index that is var + c; None if it is something else."""
+    if coefficient(expr, var) != 1 or variables(expr) != {var}:
+        return None
+    low, high = range_of(substitute(expr, {var: integer(0)}), {})
+    return low if low == high else None
