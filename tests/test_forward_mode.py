@@ -85,6 +85,11 @@ RULES = {
     "jvp": lambda case: {"jvp": case.jvp},
     "both": lambda case: {"bprop": case.bprop, "jvp": case.jvp},
 }
+# An op with both rules uses one of them in either mode.
+each_way = pytest.mark.parametrize(
+    "rule",
+    [pytest.param(rule, marks=pytest.mark.slow) if rule == "both" else rule for rule in RULES],
+)
 
 
 def total(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,10 +146,7 @@ EACH = [
 
 
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
-@pytest.mark.parametrize(
-    "rule",
-    [pytest.param(rule, marks=pytest.mark.slow) if rule == "both" else rule for rule in RULES],
-)
+@each_way
 @pytest.mark.parametrize("case", EACH)
 def test_compiled_transformation_gives_what_the_twin_gives(
     case: Case, rule: str, transformation: str
@@ -183,7 +185,7 @@ def test_eager_transformation_of_a_pyfunc(rule: str, transformation: str) -> Non
         (CASES[2], "expand_dims"),
     ],
 )
-@pytest.mark.parametrize("rule", RULES)
+@each_way
 def test_every_way_to_batch_has_both_modes(case: Case, rule: str, vmap: Any) -> None:
     op = case.make(vmap=vmap, **RULES[rule](case))
     batch = jnp.stack([X, Y, X + Y, X - Y])
@@ -316,7 +318,7 @@ def test_tensors_and_64_bits() -> None:
         np.testing.assert_array_equal(tangent, [2.0, 18.0])
 
 
-@pytest.mark.parametrize("rule", RULES)
+@each_way
 def test_shard_map_with_an_input_that_is_replicated(rule: str) -> None:
     case = CASES[0]
     op = case.make(**RULES[rule](case))

@@ -52,6 +52,15 @@ BY = {
     "native_loops": lambda **given: loops(matvec, "native", **given),
 }
 each_rule = pytest.mark.parametrize("make", BY.values(), ids=BY)
+# A solver is one more program around the same transpose: at every run one rule and one loop.
+IN_A_SOLVER = ("jvp", "native_loops")
+each_rule_in_a_solver = pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make, id=name, marks=() if name in IN_A_SOLVER else pytest.mark.slow)
+        for name, make in BY.items()
+    ],
+)
 
 
 def assert_same_transpose(ours: Any, theirs: Any, at: Any, cotangent: Any) -> None:
@@ -127,7 +136,7 @@ def test_an_op_is_solved_for_and_the_solution_differentiated(make: Any) -> None:
     np.testing.assert_allclose(jax.grad(total)(b), np.linalg.solve(A.T, np.arange(3.0)), rtol=1e-4)
 
 
-@each_rule
+@each_rule_in_a_solver
 def test_gmres_through_an_op_has_a_gradient(make: Any) -> None:
     op, b = make(), jnp.array([1.0, -2.0, 0.5])
     gmres = jax.scipy.sparse.linalg.gmres
@@ -138,7 +147,7 @@ def test_gmres_through_an_op_has_a_gradient(make: Any) -> None:
     np.testing.assert_allclose(jax.grad(total)(b), np.linalg.solve(A.T, np.ones(3)), rtol=1e-3)
 
 
-@each_rule
+@each_rule_in_a_solver
 def test_an_op_is_an_operator_of_lineax(make: Any) -> None:
     op, b = make(), jnp.arange(3, dtype=jnp.float32)
     matvec = lineax.FunctionLinearOperator(lambda x: op(A, x), jax.ShapeDtypeStruct((3,), b.dtype))
