@@ -116,6 +116,7 @@ from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.placing import localise_temporaries, place_locals
 from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.tiling import tile_crossing_loops
@@ -231,6 +232,7 @@ __all__ = [
     "keep_decisions",
     "kernel_text",
     "loads",
+    "localise_temporaries",
     "lower_tvm",
     "make_indices_explicit",
     "map_bodies",
@@ -243,6 +245,7 @@ __all__ = [
     "parse_expr",
     "parse_kernel",
     "pipeline",
+    "place_locals",
     "privatise",
     "put_rows_in_lanes",
     "raise_kernel",

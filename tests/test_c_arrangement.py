@@ -18,10 +18,12 @@ from loop_ir import (
     interpret,
     jam_serial_loops,
     kernel_text,
+    localise_temporaries,
     mark_loops,
     mark_vectors,
     move_parallel_loops_out,
     parse_kernel,
+    place_locals,
     put_rows_in_lanes,
     separate_rows,
     share_among_threads,
@@ -1264,3 +1266,46 @@ def test_both_versions_mean_the_loop(first: list[int], statement: str, begin: st
     at = np.array([3, -1, 0, 7, 2, 1, 9, 0, 4], "int32")
     inputs = [ends, np.arange(9, dtype="float32"), at, np.arange(4, dtype="float32")]
     np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
+
+
+def test_large_locals_are_in_workspaces_and_small_temporaries_on_the_stack() -> None:
+    kernel = parse_kernel(
+        """kernel place(a: float32[3]) -> (b) {
+          buffer b: float32[3]
+          buffer large: float32[2049]
+          buffer small: float32[3]
+          parallel i in 0 .. 3 {
+            local row: float32[1024] {
+              local long: float32[1025] {
+                long[i] = a[i]
+                row[i] = long[i]
+              }
+              small[i] = row[i]
+              large[i] = small[i]
+            }
+            b[i] = large[i]
+          }
+        }"""
+    )
+
+    def place(kernel: Kernel) -> Kernel:
+        return localise_temporaries(place_locals(kernel, 4096))
+
+    assert body_of(arranged(place, kernel)) == textwrap.dedent(
+        """\
+        buffer b: float32[3]
+        buffer large: float32[2049]
+        local small: float32[3] {
+          parallel i in 0 .. 3 {
+            local row: float32[1024] {
+              local long: float32[1025] @workspace {
+                long[i] = a[i]
+                row[i] = long[i]
+              }
+              small[i] = row[i]
+              large[i] = small[i]
+            }
+            b[i] = large[i]
+          }
+        }"""
+    )

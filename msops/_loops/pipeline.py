@@ -49,6 +49,7 @@ from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.placing import LOCAL_BYTES, localise_temporaries, place_locals
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
@@ -60,6 +61,7 @@ from msops._loops.to_c.versioning import version_loops_over_data
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
+from msops._loops.to_cuda.thread_code import THREAD_BYTES
 from msops._loops.to_cuda.turning import turn_reductions
 from msops._loops.to_jax.raising.describe import steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel
@@ -108,6 +110,8 @@ PASSES_TO_C: Passes = (
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
     ("version loops over data", version_loops_over_data),
+    ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
+    ("localise temporaries", localise_temporaries),
     ("share among threads", share_among_threads),
     ("mark vectors", mark_vectors),
 )
@@ -118,6 +122,7 @@ PASSES_TO_CUDA: Passes = (
     ("hoist locals", hoist_locals),
     ("sink conditions", sink_conditions),
     ("sum in variables", sum_in_variables),
+    ("place locals", partial(place_locals, most_bytes=THREAD_BYTES)),
 )
 """From a kernel with the kinds of its loops to the form that CUDA C is printed from."""
 

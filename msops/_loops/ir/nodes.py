@@ -138,6 +138,7 @@ Expr: TypeAlias = Const | Var | Load | Unary | Binary | FunctionCall | Cast | Se
 LoopKind: TypeAlias = Literal["serial", "parallel", "reduction"]
 LoopHint: TypeAlias = Literal["", "serial", "parallel", "vectorize", "reduce", "unroll"]
 VectorForm: TypeAlias = Literal["", "ivdep", "simd", "lanes"]
+LocalStorage: TypeAlias = Literal["", "workspace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +175,8 @@ class For:
       grain: the fewest iterations that are worth a thread; 0: one thread runs the whole loop. A
         loop that has one, and is all of the body of another one, is shared with that as one loop
         over the pairs of their iterations. A pass to C sets it.
-      vector: how C says that an innermost loop runs in vectors; "": it does not say so. The last
-        pass to C sets it, see `to_c.vectors`.
+      vector: how C asks a compiler to run an innermost loop in vectors; "" if it does not. A pass
+        to C sets it, see `to_c.vectors`.
     """
 
     var: str
@@ -201,11 +202,19 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """Runs `body` with a buffer of its own, fresh and zero at every execution."""
+    """Runs `body` with a buffer of its own, fresh and zero at every execution.
+
+    Attributes:
+      buffer: the buffer.
+      body: what is run.
+      storage: "workspace" if the function that runs the body takes the array from a workspace; ""
+        if it is on the stack. A pass to C or to CUDA sets it, see `to_c.placing`.
+    """
 
     buffer: Buffer
     body: tuple[Stmt, ...]
     location: Location | None = _location()
+    storage: LocalStorage = ""
 
 
 Stmt: TypeAlias = Store | For | If | Local

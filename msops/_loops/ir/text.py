@@ -76,8 +76,9 @@ def _lines(stmt: Stmt) -> list[str]:
             head = f"if ({expr_text(condition, outermost=True)}) {{"
             rest = ["} else {", *_indented(otherwise)] if otherwise else []
             return [head, *_indented(then), *rest, "}"]
-        case Local(buffer=buffer, body=body):
-            return [f"local {buffer_text(buffer)} {{", *_indented(body), "}"]
+        case Local(buffer=buffer, body=body, storage=storage):
+            mark = f" @{storage}" if storage else ""
+            return [f"local {buffer_text(buffer)}{mark} {{", *_indented(body), "}"]
 
 
 def _marks(loop: For) -> str:

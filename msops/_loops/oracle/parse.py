@@ -22,6 +22,7 @@ from msops._loops.ir.nodes import (
     Kernel,
     Load,
     Local,
+    LocalStorage,
     LoopHint,
     LoopKind,
     Select,
@@ -38,6 +39,7 @@ from msops._loops.oracle.tokens import Reader, Token, unexpected
 _KINDS = get_args(LoopKind)
 _HINTS = get_args(LoopHint)
 _VECTORS = get_args(VectorForm)
+_STORAGES = get_args(LocalStorage)
 _UNARY = {sign: op for op, sign in UNARY_SIGNS.items()}
 _INFIX = {sign: op for op, (sign, _) in BINARY.items() if not sign.isalpha()}
 _PREFIX = {sign: op for op, (sign, _) in BINARY.items() if sign.isalpha()}
@@ -185,12 +187,13 @@ class _Parser(Reader):
     def _local(self) -> Local:
         first = self.take()
         buffer = self._buffer()
+        storage = self._one_of(_STORAGES) if self.accept("@") else ""
         location = self.since(first)
         outer = self._dtypes
         self._dtypes = {**outer, buffer.name: buffer.dtype}
         body = self._block()
         self._dtypes = outer
-        return Local(buffer, body, location=location)
+        return Local(buffer, body, location=location, storage=storage)  # type: ignore[arg-type]
 
     def _for(self) -> For:
         first = self.take()

@@ -25,6 +25,8 @@ from msops._loops.ir.nodes import (
     If,
     Kernel,
     Load,
+    Local,
+    LocalStorage,
     LoopHint,
     LoopKind,
     Select,
@@ -184,5 +186,8 @@ RULES: dict[type, tuple[Rule, ...]] = {
         Rule("a loop in vectors is an innermost one", lambda t, s: _may_be_a_vector(t)),
     ),
     If: (Rule("the condition of an if is a bool", lambda t, s: t.condition.dtype == "bool"),),
+    Local: (
+        Rule("a local's storage is a known one", lambda t, s: t.storage in get_args(LocalStorage)),
+    ),
 }  # fmt: skip
-"""The rules of each type of node; `Local` has those of its buffer."""
+"""The rules of each type of node."""

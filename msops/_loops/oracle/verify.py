@@ -35,7 +35,9 @@ def verify(kernel: Kernel) -> None:
         for stmt, inside in visit(kernel):
             for expr in own_expressions(stmt):
                 _check_expr(expr, inside)
-            _check(stmt.buffer if isinstance(stmt, Local) else stmt, inside)
+            if isinstance(stmt, Local):
+                _check(stmt.buffer, inside)
+            _check(stmt, inside)
     except _BrokenRule as broken:
         raise IRError(
             explain(

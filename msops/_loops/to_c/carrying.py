@@ -55,7 +55,8 @@ def carry_elements(kernel: Kernel) -> Kernel:
                     return _in_variable(loop, store, carried, inside.ranges, names)
             case For(kind="parallel", body=(Store() as store,)):
                 (inside,) = scope.inside(loop)
-                return _with_held(loop, store, _held(loop, store, inside), names)
+                held = _held(loop, store, inside)
+                return _with_held(loop, store, held, names) if held else None
         return None
 
     return rewrite_loops(kernel, change)
@@ -127,12 +128,8 @@ def _held(loop: For, store: Store, inside: Scope) -> list[Load]:
     ]
 
 
-def _with_held(
-    loop: For, store: Store, held: Sequence[Load], names: Names
-) -> tuple[Stmt, ...] | None:
-    """Returns a loop with loads of its store in variables around it; None if there are none."""
-    if not held:
-        return None
+def _with_held(loop: For, store: Store, held: Sequence[Load], names: Names) -> tuple[Stmt, ...]:
+    """Returns a loop with loads of its store in variables around it."""
     variables = {load: Buffer(names.fresh("held"), (), load.dtype) for load in held}
 
     def change(part: Expr) -> Expr:

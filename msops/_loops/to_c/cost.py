@@ -80,11 +80,22 @@ def native_seconds(kernel: Kernel) -> float:
 
 @dataclass(frozen=True)
 class _Vector:
-    """A loop that runs in vectors: its variable, its trips, the variable of the loop around it."""
+    """A loop that runs in vectors, in its scope."""
 
-    var: str
-    trips: float
-    around: str
+    loop: For
+    scope: Scope
+
+    @property
+    def var(self) -> str:
+        return self.loop.var
+
+    @property
+    def trips(self) -> float:
+        return estimated_trips(self.loop, self.scope)
+
+    def goes_on_along(self, index: Expr) -> bool:
+        """Returns whether an index has the variable of the loop around."""
+        return bool(self.scope.loops) and Var(self.scope.loops[-1].var) in expressions(index)
 
 
 @dataclass
@@ -118,9 +129,7 @@ class NativeCosts:
         """Returns the seconds of one iteration of a loop."""
         vector, start = None, SECONDS_PER_ITERATION
         if may_run_in_vectors(loop):
-            around = scope.loops[-1].var if scope.loops else ""
-            vector = _Vector(loop.var, estimated_trips(loop, scope), around)
-            start = self._streamed(loop)
+            vector, start = _Vector(loop, scope), self._streamed(loop)
         elif is_innermost(loop):
             start = 0.0
         (inside,) = scope.inside(loop)
@@ -187,7 +196,7 @@ class NativeCosts:
         if buffer not in self._large:
             return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         # The loop around goes on along the cache lines, which are still in the cache.
-        is_tile = vector.trips <= _LINES and Var(vector.around) in expressions(indices[-1])
+        is_tile = vector.trips <= _LINES and vector.goes_on_along(indices[-1])
         if is_tile and vector.trips <= _FEW_LINES:
             return SECONDS_PER_SCALAR
         return SECONDS_PER_TILED if is_tile else SECONDS_PER_MISS

@@ -1,4 +1,4 @@
-"""Statements as C: loops for vector units and threads, as they are marked; large locals."""
+"""Statements as C: loops for vector units and threads, and large locals, as they are marked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.threads import Captured, task_call, task_text
 
 _LANES = 32
-_LARGE_LOCAL_BYTES = 4096
 _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
 
 
@@ -22,7 +21,7 @@ class CPrinter(Statements):
     """Prints statements as C that a compiler vectorises, and parallel loops as tasks.
 
     Attributes:
-      large_locals: the arrays of the function being printed that need memory from outside.
+      large_locals: the arrays of the function being printed that are in its workspace.
       tasks: the text of each task, in order.
     """
 
@@ -96,15 +95,14 @@ class CPrinter(Statements):
     # Local arrays.
 
     def local(self, stmt: Local) -> list[str]:
-        """Returns a block with a zeroed local; a large array is in memory that is reused."""
-        size = size_bytes(stmt.buffer)
-        if not stmt.buffer.shape or size <= _LARGE_LOCAL_BYTES:
+        """Returns a block with a zeroed local, which may be in memory that is reused."""
+        if stmt.storage != "workspace":
             return super().local(stmt)
         self.values.declare(stmt.buffer)
         self.large_locals.append(stmt.buffer)
         name = self.values.names[stmt.buffer.name]
         is_zeroed = stmt.buffer.name not in self.values.overwritten
-        zero = [f"memset({name}, 0, {size});"] if is_zeroed else []
+        zero = [f"memset({name}, 0, {size_bytes(stmt.buffer)});"] if is_zeroed else []
         return [*zero, *self.statements(stmt.body)]
 
     # Tasks.
@@ -187,7 +185,7 @@ class CPrinter(Statements):
         ]
 
     def _with_memory(self, body: list[str]) -> list[str]:
-        """Returns a block's lines with memory for its large local arrays around them."""
+        """Returns a task's lines with its workspace around them: threads cannot share one."""
         if not self.large_locals:
             return body
         values, checks = self.values, self.values.checks

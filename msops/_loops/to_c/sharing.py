@@ -9,7 +9,6 @@ longer one, both are marked: threads share the pairs of their iterations.
 
 from __future__ import annotations
 
-import functools
 import math
 
 from msops._loops.analysis.costs import mean_trips
@@ -24,7 +23,6 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import can_swap
-from msops._loops.to_c.storage import names_on_stack
 
 # Nested parallel loops are shared as one where the outer one gives threads too little choice.
 _FEW_ITERATIONS = 16
@@ -33,7 +31,6 @@ _FEW_ITERATIONS = 16
 def share_among_threads(kernel: Kernel) -> Kernel:
     """Returns the kernel with the grain of each loop that threads share."""
     costs = cost.NativeCosts(kernel)
-    on_stack = functools.cache(lambda: names_on_stack(kernel))
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         seconds = costs.iteration(loop, scope)
@@ -41,9 +38,8 @@ def share_among_threads(kernel: Kernel) -> Kernel:
         if trips < 2 or trips * seconds < 2 * cost.BLOCK_SECONDS:
             return None
         # Threads have copies of the variables that they read.
-        stored = stored_in((loop,))
-        shared = [name for name in stored if name in on_stack() or name in scope.depths]
-        if not all(scope.buffers[name].shape for name in shared):
+        around = scope.depths.keys() & stored_in((loop,))
+        if not all(scope.buffers[name].shape for name in around):
             return None
         inner = _collapsible(loop, scope.ranges)
         if inner is None:

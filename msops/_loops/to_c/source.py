@@ -69,14 +69,11 @@ def c_source(
     storage = place_buffers(kernel, overwritten)
     values = Values(kernel, C, unproven, overwritten, check_bounds)
     printer = CPrinter(kernel, values)
-    on_stack = [p.buffer for p in storage.placements if p.position is None]
-    for buffer in on_stack:
-        values.declare(buffer)
-    body = [*map(printer.definition, on_stack), *printer.statements(kernel.body)]
+    body = printer.statements(kernel.body)
     workspaces = (*storage.workspaces, *map(size_bytes, printer.large_locals))
     first = len(kernel.parameters) + len(kernel.results) + len(storage.workspaces)
     pointers = {
-        **{p.buffer.name: p.position for p in storage.placements if p.position is not None},
+        **{p.buffer.name: p.position for p in storage.placements},
         **{buffer.name: first + i for i, buffer in enumerate(printer.large_locals)},
     }
     body_function = _body_function(printer, list(pointers), body)
@@ -137,7 +134,7 @@ def _entry(symbol: str, storage: Storage, large: list[Placement], positions: lis
 
 def _preparation(placement: Placement) -> list[str]:
     """Returns what is done to a buffer before the body runs."""
-    if placement.position is None or placement.start not in ("copy", "zero"):
+    if placement.start not in ("copy", "zero"):
         return []
     size = size_bytes(placement.buffer)
     if size == 0:

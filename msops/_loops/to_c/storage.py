@@ -1,22 +1,19 @@
 """Where each buffer of a kernel is in generated code, and what is done to it before the body runs.
 
 Inputs, outputs and workspaces come as pointers, in this order, as MindSpore's aot kernels get them.
-A parameter that is written, or returned, is copied first, unless the result has its buffer; small
-temporaries go on the stack of C. What a local array takes comes on top, see printer.py.
+A parameter that is written, or returned, is copied first, unless the result has its buffer. The
+workspaces of local arrays come after these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
 from msops._loops.ir.nodes import Buffer, Kernel, Store
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import statements
-
-STACK_BYTES = 16384
-"""What the temporaries of one function may take of the stack, in all."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +22,14 @@ class Placement:
 
     Attributes:
       buffer: the buffer.
-      position: of its pointer among the function's parameters; None on the stack.
+      position: of its pointer among the function's parameters.
       start: what it must hold before the body runs: "given" is there already, "copy" is a copy of
         the parameter at `source`, "zero" is zeros, "any" is whatever is there.
       source: position of the parameter that is copied.
     """
 
     buffer: Buffer
-    position: int | None
+    position: int
     start: Literal["given", "copy", "zero", "any"]
     source: int = -1
 
@@ -52,15 +49,12 @@ class Storage:
     repeats: tuple[tuple[int, int, int], ...]
 
 
-def place_buffers(
-    kernel: Kernel, overwritten: Collection[str], stack_bytes: int = STACK_BYTES
-) -> Storage:
+def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Storage:
     """Decides where the buffers of a kernel are.
 
     Args:
       kernel: the kernel.
       overwritten: names of buffers that need not be zero at the start.
-      stack_bytes: what its temporaries may take of the stack, in all.
     """
     inputs = len(kernel.parameters)
     written = {stmt.buffer for stmt in statements(kernel.body) if isinstance(stmt, Store)}
@@ -71,15 +65,11 @@ def place_buffers(
             repeats.append((position, outputs[name], size_bytes(kernel.buffer(name))))
         else:
             outputs[name] = position
-    temporaries = [buffer for buffer in kernel.buffers if buffer.name not in outputs]
-    on_stack = _small(temporaries, stack_bytes // 2) if stack_bytes else set()
     workspaces: list[int] = []
 
-    def find(buffer: Buffer) -> int | None:
+    def find(buffer: Buffer) -> int:
         if buffer.name in outputs:
             return outputs[buffer.name]
-        if buffer.name in on_stack:
-            return None
         workspaces.append(size_bytes(buffer))
         return inputs + len(kernel.results) + len(workspaces) - 1
 
@@ -93,20 +83,3 @@ def place_buffers(
         start: Literal["any", "zero"] = "any" if buffer.name in overwritten else "zero"
         placements.append(Placement(buffer, find(buffer), start))
     return Storage(tuple(placements), tuple(workspaces), tuple(repeats))
-
-
-def names_on_stack(kernel: Kernel) -> frozenset[str]:
-    """Returns the names of the parameters and buffers of a kernel that are on the stack of C."""
-    placements = place_buffers(kernel, ()).placements
-    return frozenset(p.buffer.name for p in placements if p.position is None)
-
-
-def _small(buffers: Iterable[Buffer], left: int) -> set[str]:
-    """Returns the names of the buffers that go on the stack: the smallest, while they fit."""
-    chosen = set()
-    for buffer in sorted(buffers, key=size_bytes):
-        left -= size_bytes(buffer)
-        if left < 0:
-            break
-        chosen.add(buffer.name)
-    return chosen

@@ -32,7 +32,6 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.to_c.reductions import fixed_updates
-from msops._loops.to_c.storage import names_on_stack
 from msops._loops.to_c.strides import is_of_its_own
 
 _FEW_TRIPS = 8
@@ -43,15 +42,13 @@ _PEELED_TRIPS = 16
 def mark_vectors(kernel: Kernel) -> Kernel:
     """Returns the kernel with the form of each innermost loop that runs in vectors."""
     buffers = functools.cache(lambda: buffers_of(kernel))
-    on_stack = functools.cache(lambda: names_on_stack(kernel))
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         if not may_run_in_vectors(loop):
             return None
         form: VectorForm = "simd" if _is_peeled(loop) else "ivdep"
         if loop.kind == "reduction":
-            around = {*on_stack(), *scope.depths}
-            variables = {name for name in around if not scope.buffers[name].shape}
+            variables = {name for name in scope.depths if not scope.buffers[name].shape}
             form = _form_of_reduction(loop, scope.ranges, buffers(), variables)
         return (with_parts(loop, vector=form),)
 

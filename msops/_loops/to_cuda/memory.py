@@ -38,7 +38,7 @@ def arrange_memory(kernel: Kernel, overwritten: Collection[str]) -> Memory:
       kernel: the kernel.
       overwritten: names of buffers of which the body writes each element before it reads it.
     """
-    storage = place_buffers(kernel, overwritten, stack_bytes=0)
+    storage = place_buffers(kernel, overwritten)
     sizes = {p.buffer.name: size_bytes(p.buffer) for p in storage.placements}
     copied = [p.buffer.name for p in storage.placements if p.start == "copy"]
     cleared = [p.buffer.name for p in storage.placements if p.start == "zero"]

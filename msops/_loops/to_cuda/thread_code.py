@@ -7,19 +7,18 @@ import math
 from collections.abc import Iterator
 
 from msops._loops.ir.nodes import Buffer, Local
-from msops._loops.ir.sizes import size_bytes
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_cuda.grid import Grid
 
 THREAD_BYTES = 1024
-"""The largest array that a thread keeps to itself; others are in device memory."""
+"""The largest array that a thread keeps to itself; of others a workspace has one per thread."""
 
 
 class ThreadCode(Statements):
     """Prints what one thread does.
 
     Attributes:
-      slots: arrays of which each thread of the launch has one in device memory, by the name of the
+      slots: arrays of which each thread of the launch has one in a workspace, by the name of the
         pointer to the first.
     """
 
@@ -29,10 +28,10 @@ class ThreadCode(Statements):
         self.slots: dict[str, Buffer] = {}
 
     def local(self, stmt: Local) -> list[str]:
-        """Returns a block with a zeroed array of a thread's own; a large one in device memory."""
-        buffer = stmt.buffer
-        if size_bytes(buffer) <= THREAD_BYTES:
+        """Returns a block with a zeroed array of a thread's own; in a workspace, one of many."""
+        if stmt.storage != "workspace":
             return super().local(stmt)
+        buffer = stmt.buffer
         self.values.declare(buffer)
         number, count = next(self._numbers), math.prod(buffer.shape)
         name, kind = self.values.names[buffer.name], self.values.storage_type(buffer.dtype)

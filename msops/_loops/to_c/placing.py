@@ -1,0 +1,50 @@
+"""Where the arrays go that are neither inputs nor results: on the stack, or in a workspace.
+
+    buffer t: float32[8]                       local t: float32[8] {
+    parallel i in 0 .. 8 {              ->       parallel i in 0 .. 8 {
+      local u: float32[4096] { ... }               local u: float32[4096] @workspace { ... }
+      ...                                          ...
+    }                                            }
+                                               }
+
+The temporaries of the whole kernel that are small become locals around its body.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from msops._loops.ir.nodes import Kernel, Local, Stmt
+from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.walk import rewrite_statements, with_body, with_parts
+
+LOCAL_BYTES = 4096
+"""The largest local array on the stack of C; each level of loops may have some."""
+_TEMPORARIES_BYTES = 8192
+"""What the temporaries of a kernel may take of the stack, in all."""
+
+
+def place_locals(kernel: Kernel, most_bytes: int) -> Kernel:
+    """Returns the kernel with the local arrays of more bytes than that in workspaces."""
+
+    def placed(local: Local) -> tuple[Stmt, ...]:
+        is_large = size_bytes(local.buffer) > most_bytes
+        return (with_parts(local, storage="workspace") if is_large else local,)
+
+    return with_body(kernel, rewrite_statements(kernel.body, placed, Local))
+
+
+def localise_temporaries(kernel: Kernel) -> Kernel:
+    """Returns the kernel with its smallest temporaries, while they fit, as locals of its body."""
+    temporaries = [buffer for buffer in kernel.buffers if buffer.name not in kernel.results]
+    small, left = set(), _TEMPORARIES_BYTES
+    for buffer in sorted(temporaries, key=size_bytes):
+        left -= size_bytes(buffer)
+        if left >= 0:
+            small.add(buffer)
+    body = kernel.body
+    for buffer in reversed(kernel.buffers):
+        if buffer in small:
+            body = (Local(buffer, body),)
+    buffers = tuple(buffer for buffer in kernel.buffers if buffer not in small)
+    return dataclasses.replace(kernel, buffers=buffers, body=body) if small else kernel
