@@ -30,27 +30,47 @@ TYPE_ERRORS: Rows = (
 VALUE_ERRORS: Rows = (
     (
         "c[0] = «np.exp»(a[0])",
-        "'np.exp' cannot be called in the Hybrid DSL",
+        "'np.exp' cannot be called in a kernel",
         "Functions are called by plain names, without a module: exp.",
     ),
     (
         "t = «np.zeros»(a.shape)",
-        "'np.zeros' cannot be called in the Hybrid DSL",
+        "'np.zeros' cannot be called in a kernel",
         "Functions are called by plain names, without a module: output_tensor, allocate.",
     ),
     (
         "c[0] = «math.fancy»(a[0])",
-        "'math.fancy' cannot be called in the Hybrid DSL",
+        "'math.fancy' cannot be called in a kernel",
         "Functions are called by plain names, without a module: sqrt, exp, tanh.",
     ),
     (
         "c[0] = «sqr»(a[0])",
-        "function call id 'sqr' is not in the intrinsics list of the Hybrid DSL",
+        "'sqr' is no function of the loop language",
         "Did you mean sqrt or rsqrt?",
     ),
     (
+        "«print»(a[0])",
+        "'print' is no function of the loop language",
+        "To print, run the kernel as Python, on numpy arrays: op.__wrapped__(np.ones(3)).",
+    ),
+    (
+        "c[0] = «sum»(a)",
+        "'sum' is no function of the loop language",
+        "Add up in a loop: s = 0.0, then s += x[i] for each i in range(x.shape[0]).",
+    ),
+    (
+        "for i, v in «enumerate(a)»:\n    c[i] = v",
+        "a loop runs over one of the language's ranges, not over enumerate",
+        "Write for i in range(len(a)), and a[i] for its element.",
+    ),
+    (
+        "for i, v in «zip(range(3), a)»:\n    c[i] = v",
+        "a loop runs over one of the language's ranges, not over zip",
+        "Write for i in range(len(a)), and a[i] for its element.",
+    ),
+    (
         "c[0] = «float»(a[0])",
-        "function call id 'float' is not in the intrinsics list of the Hybrid DSL",
+        "'float' is no function of the loop language",
         "Did you mean float32?",
     ),
     (
@@ -192,22 +212,22 @@ VALUE_ERRORS: Rows = (
     ),
     (
         "c[0] = «[a[i] for i in range(3)]»",
-        "a comprehension is not in the Hybrid DSL",
+        "a comprehension is not in the loop language",
         "Write it as loops over range() or grid() with an assignment to each element.",
     ),
     (
         "«def g(x):»\n    return x",
-        "a definition inside a kernel is not in the Hybrid DSL",
+        "a definition inside a kernel is not in the loop language",
         "Define the function outside, by def, and call it here.",
     ),
     (
         "c[0] = («lambda x: x»)(a[0])",
-        "'lambda x: x' cannot be called in the Hybrid DSL",
+        "'lambda x: x' cannot be called in a kernel",
         "Functions are called by plain names, without a module: sqrt, exp, tanh.",
     ),
     (
         "«import math»",
-        "an import is not in the Hybrid DSL",
+        "an import is not in the loop language",
         "The functions of the language need none; capture numbers from outside.",
     ),
     (
@@ -217,7 +237,7 @@ VALUE_ERRORS: Rows = (
     ),
     (
         "«x: float = 1.0»",
-        "an annotated assignment is not in the Hybrid DSL",
+        "an annotated assignment is not in the loop language",
         "Leave the annotation out: x = value.",
     ),
     (
@@ -240,20 +260,20 @@ VALUE_ERRORS: Rows = (
         "'range' is not a value",
         "It is a range to loop over; write for i in range(...).",
     ),
-    ("c[0] = «a @ a»", "'@' is not in the Hybrid DSL", "Write the three loops of the product."),
+    ("c[0] = «a @ a»", "'@' is not in the loop language", "Write the three loops of the product."),
     (
         "c[0] = 1.0 if «a is c» else 2.0",
-        "'is' and 'in' are not in the Hybrid DSL",
+        "'is' and 'in' are not in the loop language",
         "Compare with == and !=.",
     ),
     (
         "c[0] = «None»",
-        "None is not a value of the Hybrid DSL",
+        "None is not a value of the loop language",
         "There are numbers, True and False, and strings for dtypes.",
     ),
     (
         "«try:»\n    c[0] = 1.0\nfinally:\n    c[0] = 2.0",
-        "Python's Try is not in the Hybrid DSL",
+        "Python's Try is not in the loop language",
         "A kernel is made of assignments, for, while, if, with attr() and arithmetic on elements.",
     ),
     (
@@ -289,6 +309,16 @@ BUILD_ERRORS: Rows = (
         "c[0] = «a[0] * b[0]»",
         "mismatch type: the operands of '*' are float32 and float16",
         "Convert one: float32(b[0]).",
+    ),
+    (
+        "c[0] = «b[0] * a[0]»",
+        "mismatch type: the operands of '*' are float16 and float32",
+        "Convert one: float32(b[0]).",
+    ),
+    (
+        "c[0] = «b[0] * n[0]»",
+        "mismatch type: the operands of '*' are float16 and int32",
+        "Convert both: float32(b[0]) and float32(n[0]).",
     ),
     (
         "c[0] = «a[0] + n[0]»",
@@ -349,12 +379,12 @@ BUILD_ERRORS: Rows = (
     ),
     (
         "c[0] = a[«0:3»]",
-        "a slice of a tensor is not in the Hybrid DSL",
+        "a slice of a tensor is not in the loop language",
         "Write a loop over the elements, with one index per dimension.",
     ),
     (
         "c[0] = m[0, «:»]",
-        "a slice of a tensor is not in the Hybrid DSL",
+        "a slice of a tensor is not in the loop language",
         "Write a loop over the elements, with one index per dimension.",
     ),
     (

@@ -536,10 +536,7 @@ def test_error_says_who_expected_got_and_what_to_do(name: str) -> None:
     assert isinstance(caught.value, errors.MsopsError)
 
 
-PARAMETERS = (
-    "Pass an array for each tensor, in order; the parameters after them are attributes, by "
-    "their names in the op info."
-)
+PARAMETERS = "Pass an array for each tensor, in order; the parameters after them are attributes."
 CALLS = {
     "too few tensors": (
         multiply,
@@ -555,7 +552,7 @@ CALLS = {
         errors.BuildError,
         "'x' is a list of tensors",
         "def multiply(x, y):",
-        "The Hybrid DSL takes tensors one by one; TVM compute takes lists.",
+        "The loop language takes tensors one by one; TVM compute takes lists.",
     ),
     "an attribute of another name": (
         horner,

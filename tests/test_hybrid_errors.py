@@ -197,22 +197,19 @@ def test_a_kernel_is_a_def(func: Any, got: str) -> None:
             (vector(),),
             {},
             "the kernel has the parameters (a, n); it is called with 1 tensor",
-            "Pass an array for each tensor, in order; the parameters after them are attributes, by "
-            "their names in the op info.",
+            "Pass an array for each tensor, in order; the parameters after them are attributes.",
         ),
         (
             (vector(), vector(), vector()),
             {},
             "the kernel has the parameters (a, n); it is called with 3 tensors",
-            "Pass an array for each tensor, in order; the parameters after them are attributes, by "
-            "their names in the op info.",
+            "Pass an array for each tensor, in order; the parameters after them are attributes.",
         ),
         (
             (vector(),),
             {"m": 1},
             "the kernel has the parameters (a, n); it is called with 1 tensor and the attributes m",
-            "Pass an array for each tensor, in order; the parameters after them are attributes, by "
-            "their names in the op info.",
+            "Pass an array for each tensor, in order; the parameters after them are attributes.",
         ),
         (
             (vector(),),
@@ -224,7 +221,7 @@ def test_a_kernel_is_a_def(func: Any, got: str) -> None:
             ((vector(),),),
             {"n": 1},
             "'a' is a list of tensors",
-            "The Hybrid DSL takes tensors one by one; TVM compute takes lists.",
+            "The loop language takes tensors one by one; TVM compute takes lists.",
         ),
     ],
 )

@@ -7,8 +7,9 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Never, TypeAlias
 
+from msops._base.missing_names import near_names
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 
 AnyPath: TypeAlias = str | os.PathLike[str]
@@ -69,7 +70,10 @@ class Build:
         libraries: AnyPath | Sequence[AnyPath] = (),
         library_dirs: AnyPath | Sequence[AnyPath] = (),
         std: str | None = None,
+        **unknown: Never,
     ):
+        if unknown:
+            raise _unknown_option(next(iter(unknown)))
         if std is not None and not (isinstance(std, str) and _STANDARD.fullmatch(std)):
             raise ArgumentValueError(
                 explain(
@@ -183,6 +187,13 @@ def source(text: str, name: str, language: str = "c++") -> SourceText:
             )
         )
     return SourceText(text, name, _SUFFIXES[language])
+
+
+def _unknown_option(name: str) -> ArgumentTypeError:
+    options = [field.name for field in dataclasses.fields(Build)]
+    near = near_names(name, options)
+    remedy = f"Did you mean {near[0]}=?" if near else f"It has {', '.join(options)}."
+    return ArgumentTypeError(explain("Build", f"it has no option {name!r}", remedy))
 
 
 def _items(name: str, value: Any) -> tuple[str | os.PathLike[str], ...]:

@@ -9,7 +9,8 @@ import contextlib
 import functools
 import importlib
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -22,8 +23,19 @@ def open_library(library: _toolchain.Library, platform: str, who: str) -> None:
     """Opens a library where the handlers of `platform` can run, so that errors come out now."""
     remember_library(library, who)
     if register_targets(platform):
-        with reported(BuildError, who, f"{library.name} cannot be opened"):
+        with reported(BuildError, who, f"{library.name} cannot be opened", _missing_symbol):
             native_module().open_library(library.hash)
+
+
+def _missing_symbol(problem: str) -> str | None:
+    """Returns what to do about a name that no library defines, if that is the problem."""
+    found = re.search(r"undefined symbol: (\w+)", problem)
+    if found is None:
+        return None
+    return (
+        f"Name what defines {found[1]}: build=msops.Build(libraries=[...]) for a library, "
+        "sources=[...] for further sources; a library that is given has to be linked with it."
+    )
 
 
 _known: set[str] = set()
@@ -80,9 +92,23 @@ def native_module() -> ModuleType:
 
 
 @contextlib.contextmanager
-def reported(family: type[MsopsError], who: str, problem: str) -> Iterator[None]:
-    """Turns an error of the C++ module into one of `family`, with the op's name."""
+def reported(
+    family: type[MsopsError],
+    who: str,
+    problem: str,
+    advise: Callable[[str], str | None] = lambda _: None,
+) -> Iterator[None]:
+    """Turns an error of the C++ module into one of `family`, with the op's name.
+
+    Args:
+      family: the class of the error.
+      who: the op that it names.
+      problem: what failed.
+      advise: returns what to do, given the text of the C++ module's error; None if it knows nothing
+        better than to see the source.
+    """
     try:
         yield
     except RuntimeError as error:
-        raise family(explain(who, problem, "See the library's source.", [str(error)])) from error
+        remedy = advise(str(error)) or "See the library's source."
+        raise family(explain(who, problem, remedy, [str(error)])) from error

@@ -86,6 +86,7 @@ class HostFunction:
         self._group = None if all(slot is None for slot in call.layout) else call.group
         self._pack, self._unpack = request.outputs.pack, request.outputs.unpack
         self._tree = request.outputs.tree
+        self._words = request.outputs.words
         self._takes_out = bool(self._structs) and takes_out(
             function, len(call.layout) + len(self._placed)
         )
@@ -179,7 +180,7 @@ class HostFunction:
                 )
                 with np.errstate(over="ignore"):
                     value = value.astype(want)
-        return _check_output(value, out, index, self._who)
+        return _check_output(value, out, index, self._words, self._who)
 
     def _store_several(self, values: Sequence[Any], outputs: Sequence[np.ndarray]) -> None:
         """Stores each result in its output, as if all were stored at once."""
@@ -253,9 +254,9 @@ class HostFunction:
         raise InferenceValueError(
             explain(
                 self._who,
-                f"expected a tuple of {count} outputs, as out_shape says; its function returned "
-                f"{got}",
-                "Return one array per output, or fix out_shape and out_dtype.",
+                f"expected a tuple of {count} outputs, as {self._words[0]} says; its function "
+                f"returned {got}",
+                f"Return one array per output, or fix {' and '.join(dict.fromkeys(self._words))}.",
             )
         )
 
@@ -359,7 +360,9 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarray:
+def _check_output(
+    value: Any, out: np.ndarray, index: int, words: tuple[str, str], who: str
+) -> np.ndarray:
     if isinstance(value, np.ma.MaskedArray):
         raise InferenceTypeError(
             explain(
@@ -378,7 +381,7 @@ def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarr
                 f"expected an array for output {index}; its function returned a "
                 f"{type(value).__name__}, of which numpy makes none: {str(error).rstrip('.')}",
                 "Return one array; or, for several, pass a tuple of shapes as out_shape and "
-                "one of dtypes as out_dtype.",
+                "one of dtypes as out_dtype, or a tuple as out.",
             )
         ) from error
     # A Python number has no width of its own: it takes the declared one if that can hold it.
@@ -397,9 +400,9 @@ def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarr
         raise InferenceTypeError(
             explain(
                 who,
-                f"expected dtype {out.dtype} for output {index}, as out_dtype says; its "
+                f"expected dtype {out.dtype} for output {index}, as {words[1]} says; its "
                 f"function returned {shown}{forgotten}",
-                f"Return {result.format(_name_in_code(out.dtype))}, or fix out_dtype.",
+                f"Return {result.format(_name_in_code(out.dtype))}, or fix {words[1]}.",
             )
         )
     if array.shape != out.shape and _without_ones(array.shape) == _without_ones(out.shape):
@@ -409,9 +412,9 @@ def _check_output(value: Any, out: np.ndarray, index: int, who: str) -> np.ndarr
         raise InferenceValueError(
             explain(
                 who,
-                f"expected shape {out.shape} for output {index}, as out_shape says; its "
+                f"expected shape {out.shape} for output {index}, as {words[0]} says; its "
                 f"function returned {array.shape}{several}",
-                "Return an array of that shape, or fix out_shape.",
+                f"Return an array of that shape, or fix {words[0]}.",
             )
         )
     return array

@@ -33,6 +33,7 @@ from msops._custom.options import (
 from msops._custom.parameters import (
     input_names,
     place_keywords,
+    positional_names,
     read_attributes,
     signature_of_call,
 )
@@ -271,6 +272,7 @@ class Custom(Generic[P]):
         holder = self._source if hasattr(self._source, "reg_info") else func
         self._infos = find_op_info(reg_info, holder, self._backend, self._who)
         self._signature = self._backend.signature(self._source)
+        self._positional = positional_names(self._signature)
         self._read_attributes(attrs)
         self._options = self._backend.settle(self._source, self._options, self._infos, self._who)
         self._bprop = bprop
@@ -367,7 +369,7 @@ class Custom(Generic[P]):
                 named,
                 count=count,
                 tensors=tensors,
-                has_signature=self._signature is not None,
+                positional=self._positional,
                 who=self._who,
             )
             is_traced = any(isinstance(value, jax.core.Tracer) for value in flat)
@@ -720,7 +722,7 @@ class Custom(Generic[P]):
                 named,
                 count=count,
                 tensors=tensors,
-                has_signature=self._signature is not None,
+                positional=self._positional,
                 who=self._who,
             )
 
@@ -746,6 +748,7 @@ class Custom(Generic[P]):
         self.__dict__.update(state)
         self._backend = find_backend(self.func_type)
         self._signature = self._backend.signature(self._source)
+        self._positional = positional_names(self._signature)
         function = kernel_function(self._source)
         if function is not None:
             self.__wrapped__ = function

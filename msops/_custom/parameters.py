@@ -76,6 +76,19 @@ def read_attributes(
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
+def positional_names(signature: inspect.Signature | None) -> tuple[str, ...] | None:
+    """Returns the names of the parameters that can be given by position; None if not all have one.
+
+    The parameters of ``*args`` have none, nor has a kernel without a signature.
+    """
+    if signature is None:
+        return None
+    parameters = signature.parameters.values()
+    if any(p.kind is Parameter.VAR_POSITIONAL for p in parameters):
+        return None
+    return tuple(p.name for p in parameters if p.kind in _POSITIONAL)
+
+
 def _check_names(given: Mapping[str, Any], signature: inspect.Signature | None, who: str) -> None:
     for name in given:
         if not isinstance(name, str) or not name.isidentifier():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypedDict, Unpack, overload
+from typing import Any, Never, ParamSpec, TypedDict, Unpack, overload
 
 from msops._base.building import AnyPath, Build, SourceText
 from msops._custom.custom import Custom
@@ -48,7 +48,9 @@ def pyfunc(
 ) -> Callable[[Callable[Q, Any]], Custom[Q]]: ...
 
 
-def pyfunc(func: Any = None, /, *, out: Any, **options: Unpack[CustomOptions]) -> Any:
+def pyfunc(
+    func: Any = None, /, *others: Never, out: Any = None, **options: Unpack[CustomOptions]
+) -> Any:
     """Makes a Python function over numpy arrays an op: ``Custom(func, func_type="pyfunc")``.
 
     Args:
@@ -71,6 +73,16 @@ def pyfunc(func: Any = None, /, *, out: Any, **options: Unpack[CustomOptions]) -
       >>> jax.jit(lambda x: scaled_sine(x, scale=2.0))(jnp.zeros(2))
       Array([0., 0.], dtype=float32)
     """
+    _refuse_positions("pyfunc", others)
+    if out is None:
+        raise ArgumentTypeError(
+            explain(
+                "pyfunc",
+                "expected out, what the function returns; got none",
+                "Write out=lambda x: x for an array like the input x; as a decorator "
+                "@msops.pyfunc(out=lambda x: x).",
+            )
+        )
     if func is None:
         return lambda function: Custom(function, func_type="pyfunc", out=out, **options)
     return Custom(func, func_type="pyfunc", out=out, **options)
@@ -86,7 +98,9 @@ def kernel(
 ) -> Callable[[Callable[Q, Any]], Custom[Q]]: ...
 
 
-def kernel(func: Any = None, /, *, out: Any = None, **options: Unpack[CustomOptions]) -> Any:
+def kernel(
+    func: Any = None, /, *others: Never, out: Any = None, **options: Unpack[CustomOptions]
+) -> Any:
     """Makes a loop kernel an op: ``Custom(func, func_type="akg")``.
 
     The loops are compiled, and differentiated. `msops.lang` has the names of their language. Unlike
@@ -119,6 +133,8 @@ def kernel(func: Any = None, /, *, out: Any = None, **options: Unpack[CustomOpti
       array([1., 5.])
     """
 
+    _refuse_positions("kernel", others)
+
     def make(function: Any) -> Custom:
         return Custom(runs_as_python(function), func_type="akg", out=out, **options)
 
@@ -126,7 +142,11 @@ def kernel(func: Any = None, /, *, out: Any = None, **options: Unpack[CustomOpti
 
 
 def cpp(
-    func: AnyPath | SourceText, /, *, out: Any = None, **options: Unpack[CustomOptions]
+    func: AnyPath | SourceText,
+    /,
+    *others: Never,
+    out: Any = None,
+    **options: Unpack[CustomOptions],
 ) -> Custom:
     """Makes a C, C++ or CUDA function an op: ``Custom(func, func_type="aot")``.
 
@@ -144,6 +164,7 @@ def cpp(
     Raises:
       ArgumentTypeError, ArgumentValueError: an argument cannot be used.
     """
+    _refuse_positions("cpp", others)
     if not isinstance(func, (str, os.PathLike, SourceText)):
         raise ArgumentTypeError(
             explain(
@@ -153,3 +174,14 @@ def cpp(
             )
         )
     return Custom(func, func_type="aot", out=out, **options)
+
+
+def _refuse_positions(name: str, others: tuple[object, ...]) -> None:
+    if others:
+        raise ArgumentTypeError(
+            explain(
+                name,
+                f"expected the kernel alone by position; got {len(others)} more",
+                "Pass what the op returns as out=..., and other options by their names.",
+            )
+        )

@@ -182,7 +182,8 @@ def ask(function: Callable[..., Any], name: str, flat: Sequence[Any], call: Call
             explain(
                 who,
                 f"{name} function {inspect.signature(function)} cannot take the call's "
-                f"{len(inputs) + len(call.given)} argument(s)",
+                f"{len(inputs) + len(call.given)} argument(s)"
+                + (f", {len(inputs)} input(s) and its attributes" if call.given else ""),
                 f"Give {name} one parameter per call argument, inputs, then attributes, or fix the "
                 "call.",
             )

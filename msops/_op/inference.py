@@ -155,6 +155,8 @@ def infer(
         or the halves disagree on the number of outputs.
       ArgumentTypeError: an infer function takes another number of arguments than the call has.
     """
+    if not avals and call.given:
+        who = f"{who}, called without arrays"
     dtypes = [known_dtype(aval.dtype, f"input {i}", who) for i, aval in enumerate(avals)]
     if inference.out is not None:
         outputs = _infer_out(inference, inference.out, call, avals, who)

@@ -27,12 +27,14 @@ class Outputs:
       is_tuple: whether they come as a tuple.
       has_sizes: whether the last holds the true shapes of the others.
       tree: the structure in which they come, if that is neither one array nor a flat tuple.
+      words: the options of `Custom` that say their shapes and dtypes, for messages.
     """
 
     structs: tuple[jax.ShapeDtypeStruct, ...]
     is_tuple: bool
     has_sizes: bool = False
     tree: PyTreeDef | None = None
+    words: tuple[str, str] = dataclasses.field(default=("out_shape", "out_dtype"), compare=False)
 
     @property
     def declared(self) -> tuple[jax.ShapeDtypeStruct, ...]:
@@ -151,10 +153,13 @@ def read_structs(tree: Any, in_order: bool, who: str, source: str) -> Outputs:
                     )
                 )
     if jax.tree_util.all_leaves([tree]):
-        return Outputs(structs, False)
+        return Outputs(structs, False, words=_OUT)
     if type(tree) is tuple and jax.tree_util.all_leaves(tree):
-        return Outputs(structs, True)
-    return Outputs(structs, True, tree=structure)
+        return Outputs(structs, True, words=_OUT)
+    return Outputs(structs, True, tree=structure, words=_OUT)
+
+
+_OUT = ("out", "out")
 
 
 def _read_struct(leaf: Any, who: str, source: str) -> jax.ShapeDtypeStruct:

@@ -23,7 +23,7 @@ def sort_arguments(
     *,
     count: int | None,
     tensors: bool,
-    has_signature: bool,
+    positional: Sequence[str] | None,
     who: str,
 ) -> tuple[Call, list[Any]]:
     """Sorts call arguments into tensors and attributes.
@@ -34,7 +34,8 @@ def sort_arguments(
       named: the attributes that were given by name.
       count: how many of `args` are inputs; None if their values decide.
       tensors: whether the call came through MindSpore's face.
-      has_signature: whether the kernel names its parameters.
+      positional: the kernel's parameters that a call may give by position, where they are known
+        and no others; None if not.
       who: the op, for messages.
 
     Returns:
@@ -57,8 +58,11 @@ def sort_arguments(
                 )
             )
         return _sort_by_value(args, tensors, who)
-    if infos and infos[0].by_name and not has_signature:
-        _refuse_numbers(args, infos[0], who)
+    if infos and infos[0].by_name:
+        if positional is None:
+            _refuse_numbers(args, infos[0], who)
+        elif len(args) > len(positional):
+            _refuse_positions(args, positional, infos[0], who)
     return _sort_by_op_info(
         args, named, infos, count=count, tensors=tensors, takes_trees=backend.takes_trees, who=who
     )
@@ -77,6 +81,21 @@ def _refuse_numbers(args: Sequence[Any], info: OpInfo, who: str) -> None:
                 f"jnp.float32({number!r}).",
             )
         )
+
+
+def _refuse_positions(
+    args: Sequence[Any], positional: Sequence[str], info: OpInfo, who: str
+) -> NoReturn:
+    names = ", ".join(positional)
+    example = ", ".join(f"{name}=..." for name in call_attribute_names(info))
+    raise ArgumentTypeError(
+        explain(
+            who,
+            f"expected at most {len(positional)} argument(s) by position ({names}); "
+            f"got {len(args)}",
+            f"Pass attributes by name: {example}.",
+        )
+    )
 
 
 def _sort_by_value(args: Sequence[Any], tensors: bool, who: str) -> tuple[Call, list[Any]]:
@@ -252,7 +271,8 @@ def _refuse_count(count: int, info: OpInfo | None, who: str) -> NoReturn:
     raise ArgumentValueError(
         explain(
             who,
-            f"expected {len(ports)} input(s) ({names}) as its op info lists; got {count}",
+            f"expected {len(ports)} input(s) ({names})"
+            f"{' as its op info lists' if info is not None and info.target else ''}; got {count}",
             "Pass one argument per input, in that order; attributes follow the inputs.",
         )
     )

@@ -78,22 +78,24 @@ def bind_attributes(
         return ()
     called = call_attributes(info)
     if len(values) > len(called):
-        raise OpInfoValueError(_too_many(called, values, who))
+        raise OpInfoValueError(_too_many(info, called, values, who))
     given = dict(zip([attribute.name for attribute in called], values, strict=False))
     bound = []
     for attribute in info.attributes:
-        value = _bind(attribute, given.get(attribute.name), who)
+        value = _bind(info, attribute, given.get(attribute.name), who)
         if value is not None:
             bound.append((attribute.name, value))
     return tuple(bound)
 
 
-def _bind(attribute: Attribute, given: Any, who: str) -> object | None:
+def _bind(info: OpInfo, attribute: Attribute, given: Any, who: str) -> object | None:
     """Returns the value of one attribute: fixed, given, default, or None for absent."""
     if attribute.value is not None:
         return attribute.value
+    is_declared = not info.target
     if given is not None:
-        return as_value(attribute.name, attribute.type, given, who)
+        other = "give it another default" if is_declared else _OTHER_TYPE
+        return as_value(attribute.name, attribute.type, given, who, other)
     if attribute.default is not None:
         return decode_text(attribute.type, attribute.default)
     if not attribute.required:
@@ -103,14 +105,29 @@ def _bind(attribute: Attribute, given: Any, who: str) -> object | None:
             who,
             f"expected a value for the required attribute {attribute.name!r} "
             f"({attribute.type}); got none",
-            f"Pass it by name, {attribute.name}=..., or give it a default in attrs=, or with "
-            ".attr(..., default_value=...).",
+            f"Pass it by name, {attribute.name}=..., or give it a default"
+            + (
+                f" in the kernel's signature, or by attrs={{{attribute.name!r}: ...}}."
+                if is_declared
+                else " in attrs=, or with .attr(..., default_value=...)."
+            ),
         )
     )
 
 
-def as_value(name: str, type_name: str, value: Any, who: str) -> object:
-    """Returns `value` as hashable Python, checked against the attribute type `type_name`."""
+_OTHER_TYPE = "change the attribute's value_type in the op info"
+
+
+def as_value(name: str, type_name: str, value: Any, who: str, other: str = _OTHER_TYPE) -> object:
+    """Returns `value` as hashable Python, checked against the attribute type `type_name`.
+
+    Args:
+      name: of the attribute.
+      type_name: a key of `TYPES`.
+      value: what a call, or op info, gives it.
+      who: the op, for messages.
+      other: what to do so that the attribute takes such a value, for messages.
+    """
     try:
         return _convert(value, *TYPES[type_of(value) if type_name == ANY else type_name])
     except _TracedError:
@@ -129,7 +146,7 @@ def as_value(name: str, type_name: str, value: Any, who: str) -> object:
                 who,
                 f"expected attribute {name!r} to be {_wanted(type_name)}; "
                 f"got {value!r} ({type(value).__name__})",
-                f"Pass {_wanted(type_name)}, or change the attribute's value_type in the op info.",
+                f"Pass {_wanted(type_name)}, or {other}.",
             )
         ) from None
 
@@ -252,14 +269,18 @@ def _wanted(type_name: str) -> str:
     return (noun, f"a list of {plural}", f"a list of lists of {plural}")[depth]
 
 
-def _too_many(called: Sequence[Attribute], values: Sequence[Any], who: str) -> str:
+def _too_many(info: OpInfo, called: Sequence[Attribute], values: Sequence[Any], who: str) -> str:
     names = f" ({', '.join(attribute.name for attribute in called)})" if called else ""
     count = f"{len(called)} attribute{'' if len(called) == 1 else 's'}"
     return explain(
         who,
         f"expected at most {count}{names} after the tensors; got {len(values)}",
-        "Pass no more, or register the attribute with "
-        ".attr(name, 'required', value_type) of CustomRegOp.",
+        "Pass no more, or "
+        + (
+            "register the attribute with .attr(name, 'required', value_type) of CustomRegOp."
+            if info.target
+            else "declare the attribute: attrs={name: default}."
+        ),
     )
 
 

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import importlib.abc
 import importlib.machinery
+import os
 import re
 import shlex
 import sys
@@ -188,7 +189,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(2)
     if options.command == "cache":
         try:
-            print(cache.COMMANDS[options.action][1]())
+            print(cache.COMMANDS[options.action][1](), flush=True)
+        except BrokenPipeError:  # `head` has read what it wants
+            # Python flushes again as it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except MsopsError as error:  # of the variables that name the folder
             cache_parser.error(str(error))
         return

@@ -90,7 +90,8 @@ const AttributeValue& Attributes::Get(std::string_view name) const {
     known.append(known.empty() ? "" : ", ").append(View(entry.name));
   }
   throw std::runtime_error("there is no attribute called " + std::string(name) + "; this op has " +
-                           (known.empty() ? "none" : known));
+                           (known.empty() ? "none" : known) + "; give it by attrs={\"" +
+                           std::string(name) + "\": ...}, or list it in op info");
 }
 
 bool Attributes::Has(std::string_view name) const { return Find(name) != nullptr; }

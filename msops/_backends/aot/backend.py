@@ -258,6 +258,15 @@ def build_library(
 def split_func(func: Any, who: str) -> tuple[Path, str]:
     """Returns the absolute path and the symbol of ``"path:Symbol"``."""
     text = os.fspath(func) if isinstance(func, os.PathLike) else func
+    if isinstance(text, str) and "\n" in text:
+        raise ArgumentTypeError(
+            explain(
+                who,
+                "expected func 'library.so:Symbol' or 'source.cc:Symbol'; got a text of "
+                f"{len(text.splitlines())} lines",
+                'Pass a source itself as msops.source(text, "Symbol").',
+            )
+        )
     path, colon, symbol = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if not colon or not path or "\0" in path:
         raise ArgumentTypeError(

@@ -36,6 +36,13 @@ class Rules:
     outside: Mapping[str, Any] = field(default_factory=dict)
 
 
+# What Python's own functions are here.
+_ADVICE = {
+    "print": "To print, run the kernel as Python, on numpy arrays: op.__wrapped__(np.ones(3)).",
+    "sum": "Add up in a loop: s = 0.0, then s += x[i] for each i in range(x.shape[0]).",
+}
+
+
 def is_declaration(value: ast.expr) -> bool:
     """Returns whether an assigned value makes a tensor."""
     row = row_of(value)
@@ -49,7 +56,7 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
         known = name if name in INTRINSICS else ", ".join(_near(name)) or "sqrt, exp, tanh"
         raise rules.report.value_error(
             node.func,
-            f"'{ast.unparse(node.func)}' cannot be called in the Hybrid DSL",
+            f"'{ast.unparse(node.func)}' cannot be called in a kernel",
             f"Functions are called by plain names, without a module: {known}.",
         )
     name = node.func.id
@@ -64,8 +71,10 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
             )
         raise rules.report.value_error(
             node.func,
-            f"function call id '{name}' is not in the intrinsics list of the Hybrid DSL",
-            f"Did you mean {' or '.join(near)}?"
+            f"'{name}' is no function of the loop language",
+            _ADVICE[name]
+            if name in _ADVICE
+            else f"Did you mean {' or '.join(near)}?"
             if near
             else f"There are {', '.join(names_of(rules))}; and functions of yours that stand "
             "above the kernel.",

@@ -152,7 +152,7 @@ def indices_of(t: Translation, node: ast.Subscript, tensor: WholeTensor) -> tupl
         if isinstance(index, ast.Slice):
             raise t.report.build_error(
                 index,
-                "a slice of a tensor is not in the Hybrid DSL",
+                "a slice of a tensor is not in the loop language",
                 "Write a loop over the elements, with one index per dimension.",
             )
     return element(t.report, node, tensor, [_index(t, index) for index in nodes])

@@ -95,12 +95,12 @@ def _check(node: ast.AST, rules: Rules) -> None:
     """Checks a statement or expression and all in it."""
     if type(node) in REFUSED:
         what, remedy = REFUSED[type(node)]
-        raise rules.report.value_error(node, f"{what} is not in the Hybrid DSL", remedy)
+        raise rules.report.value_error(node, f"{what} is not in the loop language", remedy)
     if not isinstance(node, ACCEPTED):
         what = type(node).__name__
         raise rules.report.value_error(
             node,
-            f"Python's {what} is not in the Hybrid DSL",
+            f"Python's {what} is not in the loop language",
             "A kernel is made of assignments, for, while, if, with attr() and arithmetic on "
             "elements.",
         )
@@ -173,7 +173,7 @@ def _check_constant(node: ast.Constant, rules: Rules) -> list[ast.AST]:
     if not isinstance(node.value, (bool, int, float, str)):
         raise rules.report.value_error(
             node,
-            f"{node.value!r} is not a value of the Hybrid DSL",
+            f"{node.value!r} is not a value of the loop language",
             "There are numbers, True and False, and strings for dtypes.",
         )
     return []
@@ -187,7 +187,7 @@ def _check_binary(node: ast.BinOp, rules: Rules) -> list[ast.AST]:
 def _check_compare(node: ast.Compare, rules: Rules) -> list[ast.AST]:
     if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
         raise rules.report.value_error(
-            node, "'is' and 'in' are not in the Hybrid DSL", "Compare with == and !=."
+            node, "'is' and 'in' are not in the loop language", "Compare with == and !=."
         )
     return [node.left, *node.comparators]
 

@@ -77,14 +77,14 @@ class HybridKernel:
                 f"the kernel has the parameters ({', '.join(parameters)}); it is called with "
                 f"{len(inputs)} tensor{'s' * (len(inputs) != 1)}{attribute_text}",
                 "Pass an array for each tensor, in order; the parameters after them are "
-                "attributes, by their names in the op info.",
+                "attributes.",
             )
         for name, spec in zip(parameters, inputs, strict=False):
             if not isinstance(spec, Spec):
                 raise report.build_error(
                     definition,
                     f"'{name}' is a list of tensors",
-                    "The Hybrid DSL takes tensors one by one; TVM compute takes lists.",
+                    "The loop language takes tensors one by one; TVM compute takes lists.",
                 )
         return dict(zip(parameters, [*inputs, *(given[name] for name in constants)], strict=True))
 

@@ -70,6 +70,15 @@ def check_for(node: ast.For, rules: Rules) -> list[ast.AST]:
     """Checks the head of a loop."""
     row = row_of(node.iter)
     if row is None or row.role != "loop":
+        call = node.iter
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("enumerate", "zip"):
+            first = next((arg for arg in call.args if isinstance(arg, ast.Name)), None)
+            name = "x" if first is None else first.id
+            raise rules.report.value_error(
+                call,
+                f"a loop runs over one of the language's ranges, not over {ast.unparse(call.func)}",
+                f"Write for i in range(len({name})), and {name}[i] for its element.",
+            )
         item, items = ast.unparse(node.target), ast.unparse(node.iter)
         raise rules.report.value_error(
             node.iter,
@@ -172,7 +181,7 @@ def check_helper_call(node: ast.Call, rules: Rules) -> list[ast.AST]:
         isinstance(arg, ast.Starred) for arg in node.args
     ):
         raise rules.report.value_error(
-            node, "'*' unpacking is not in the Hybrid DSL", "Write the arguments one by one."
+            node, "'*' unpacking is not in the loop language", "Write the arguments one by one."
         )
     return [*node.args, *named]
 
@@ -181,7 +190,7 @@ def check_operator(node: ast.AST, operator: ast.operator, rules: Rules) -> None:
     """Raises for the operator of whole matrices."""
     if isinstance(operator, ast.MatMult):
         raise rules.report.value_error(
-            node, "'@' is not in the Hybrid DSL", "Write the three loops of the product."
+            node, "'@' is not in the loop language", "Write the three loops of the product."
         )
 
 

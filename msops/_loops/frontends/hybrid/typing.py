@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -131,17 +132,26 @@ class Typing:
         return None if None in found else frozenset().union(*filter(None, found))
 
     def _mismatch(self, node: ast.AST, left: str, right: str, what: str) -> Exception:
-        """Returns the error for two types that do not meet; integers become floats, not back."""
+        """Returns the error for two types that do not meet; it converts to the wider one."""
         one, other = _operands(node)
-        convert_left = (
-            is_float(right) and not is_float(left) and not isinstance(node, ast.AugAssign)
-        )
-        conversion = f"{right}({one})" if convert_left else f"{left}({other})"
+        remedy = f"Convert one: {left}({other})."
+        if not isinstance(node, ast.AugAssign):  # what it assigns to keeps its type
+            if is_float(left) != is_float(right) and {left, right} & _FEW_WHOLE_NUMBERS:
+                remedy = f"Convert both: float32({one}) and float32({other})."
+            elif (is_float(right), _width(right)) > (is_float(left), _width(left)):
+                remedy = f"Convert one: {right}({one})."
         return self.report.build_error(
-            node,
-            f"mismatch type: the operands of {what} are {left} and {right}",
-            f"Convert one: {conversion}.",
+            node, f"mismatch type: the operands of {what} are {left} and {right}", remedy
         )
+
+
+# Of whole numbers they have those up to 2048 and 256.
+_FEW_WHOLE_NUMBERS = {"float16", "bfloat16"}
+
+
+def _width(dtype: str) -> int:
+    """Returns the bits that the name of a type says; 0 for bool."""
+    return int(re.sub(r"\D", "", dtype) or 0)
 
 
 def _operands(node: ast.AST) -> tuple[str, str]:
