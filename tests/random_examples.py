@@ -10,6 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
 
 
+def examples(thorough: int) -> int:
+    """Returns how many examples a test tries: so many with `make test-all`, else a third."""
+    return thorough if settings.get_current_profile_name() == "new" else thorough // 3
+
+
 def on_random(
     *strategies: SearchStrategy[Any], quick: int, thorough: int
 ) -> Callable[[Callable[..., None]], Callable[[int], None]]:

@@ -15,6 +15,7 @@ from aclnn_model_cases import CASES as MODEL_CASES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.test_util import check_grads
+from random_examples import examples
 
 import msops
 from msops import errors, extension
@@ -162,7 +163,7 @@ def promoted(first: str, second: str) -> str:
     st.sampled_from(("bool", *INTEGER_DTYPES, *FLOAT_DTYPES)),
     st.sampled_from(("bool", *INTEGER_DTYPES, *FLOAT_DTYPES)),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_dtypes_are_promoted_as_pytorch_does(first: str, second: str) -> None:
     with jax.enable_x64(True):
         x, y = promote(jnp.zeros(2, first), jnp.zeros(2, second))

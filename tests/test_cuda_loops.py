@@ -52,6 +52,7 @@ from loop_ir import (
 )
 from loop_ir import FUNCTION_TYPES as _FUNCTIONS
 from loop_strategies import WIDE_DTYPES, kernels
+from random_examples import examples
 
 from msops.errors import BuildError
 
@@ -601,13 +602,13 @@ def test_the_corpus_agrees_with_numpy(case: Case) -> None:
         case.check(inputs, emulation.run(inputs, order))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(kernels(dtypes=WIDE_DTYPES))
 def test_random_kernels_agree_with_the_interpreter(case) -> None:
     run_everywhere(case.kernel, case.inputs)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(kernels(dtypes=WIDE_DTYPES))
 def test_random_kernels_agree_with_arrays_in_device_memory(case) -> None:
     with pytest.MonkeyPatch.context() as patch:

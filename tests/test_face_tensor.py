@@ -13,6 +13,7 @@ from face_namespace import ms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from random_examples import examples
 
 import msops
 from msops import ops
@@ -21,7 +22,7 @@ from msops.errors import ArgumentTypeError, ArgumentValueError, MsopsError
 Tensor = ms.Tensor
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     hnp.arrays(
         st.sampled_from([np.float32, np.float64, np.int8, np.int64, np.uint16, np.bool_]),
@@ -36,7 +37,7 @@ def test_a_numpy_array_survives_the_round_trip(array):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(tensor)).asnumpy(), array)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(data=st.data())
 def test_indexing_agrees_with_numpy(data):
     array = np.arange(24.0).reshape(2, 3, 4)
@@ -44,7 +45,7 @@ def test_indexing_agrees_with_numpy(data):
     np.testing.assert_array_equal(Tensor(array)[index].asnumpy(), array[index])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(data=st.data())
 def test_item_assignment_agrees_with_numpy(data):
     array = np.arange(24, dtype=np.int32).reshape(2, 3, 4)

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loop_ir import For, batched, interpret, kernel_text, mark_loops, parse_kernel, verify
 from loop_strategies import Case, inputs_of, kernels
+from random_examples import examples
 
 
 def test_results_and_mapped_parameters_get_an_axis() -> None:
@@ -71,7 +72,7 @@ def test_parameter_returned_as_it_is_becomes_a_batch() -> None:
     np.testing.assert_array_equal(result, np.tile(np.arange(3, dtype="float32"), (2, 1)))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(kernels(), st.data())
 def test_every_example_is_what_the_kernel_computes(case: Case, data: st.DataObject) -> None:
     kernel = case.kernel

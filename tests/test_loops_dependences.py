@@ -27,8 +27,9 @@ from loop_ir import (
 from loop_ir import isl as library
 from loop_strategies import Case, inputs_of, kernels
 from loop_trace import Event, trace
+from random_examples import examples
 
-several = settings(max_examples=80, deadline=None)
+several = settings(max_examples=examples(80), deadline=None)
 
 # Dependences.
 

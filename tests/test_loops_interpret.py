@@ -31,6 +31,7 @@ from loop_ir import (
     statements,
 )
 from loop_strategies import WIDE_DTYPES, Case, kernels
+from random_examples import examples
 
 from msops.errors import ArgumentValueError, KernelError
 
@@ -367,13 +368,13 @@ def test_shuffling_is_repeatable() -> None:
 
 
 @given(kernels(WIDE_DTYPES, indirect=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_affine_accesses_of_random_kernels_are_in_range(case: Case) -> None:
     interpret(*case, check_bounds=True)
 
 
 @given(kernels(WIDE_DTYPES))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_random_kernels_leave_inputs_alone_and_stay_small(case: Case) -> None:
     before = [array.copy() for array in case.inputs]
     results = interpret(*case)
@@ -387,7 +388,7 @@ def test_random_kernels_leave_inputs_alone_and_stay_small(case: Case) -> None:
 
 
 @given(kernels(WIDE_DTYPES, smooth=True))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_smooth_kernels_neither_compare_nor_round_floats(case: Case) -> None:
     for stmt in statements(case.kernel.body):
         for expr in (part for own in own_expressions(stmt) for part in expressions(own)):

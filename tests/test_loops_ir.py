@@ -45,6 +45,7 @@ from loop_ir import (
 )
 from loop_ir import VERIFIER_RULES as RULES
 from loop_strategies import WIDE_DTYPES, Case, kernels
+from random_examples import examples
 
 EXAMPLE = """kernel example(a: float32[4, 8], idx: int64[4]) -> (s, a) {
   buffer s: float32[4]
@@ -91,7 +92,7 @@ def test_text_of_an_example_round_trips() -> None:
 
 
 @given(kernels(WIDE_DTYPES))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_any_kernel_round_trips(case: Case) -> None:
     text = kernel_text(case.kernel)
     assert parse_kernel(text) == case.kernel
@@ -107,7 +108,7 @@ def test_numbers_round_trip(number: Const) -> None:
 
 
 @given(st.floats(), st.sampled_from(FLOATS))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_float_round_trips(value: float, dtype: str) -> None:
     assert parse_expr(expr_text(Const(value, dtype))) == Const(value, dtype)
 

@@ -44,10 +44,11 @@ from loop_ir import (
     verify,
 )
 from loop_strategies import Case, kernels
+from random_examples import examples
 
 from msops import Custom
 
-few = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @few
@@ -148,7 +149,7 @@ def index_expressions(draw: st.DrawFn, depth: int = 4) -> Expr:
     return Binary(op, left, right, "int32")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(index_expressions(), index_expressions(depth=2), st.sampled_from(COMPARISONS))
 def test_simple_expressions_have_the_same_value(left: Expr, right: Expr, op: str) -> None:
     condition = Binary(op, left, right, "bool")

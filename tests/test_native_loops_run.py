@@ -18,6 +18,7 @@ from loop_ir import interpret, kernel_text, parse_kernel
 from loop_native import build_together, call, call_for_code, prepared, printed
 from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, Case, kernels
+from random_examples import examples
 
 
 def random_cases(
@@ -79,20 +80,20 @@ def run(folder, text: str, *inputs: np.ndarray, as_written: bool = False) -> lis
 
 
 def test_random_kernels_agree_with_the_interpreter(tmp_path):
-    check_all(tmp_path, random_cases(120, 1))
+    check_all(tmp_path, random_cases(examples(120), 1))
 
 
 def test_random_patterns_agree_with_the_interpreter(tmp_path):
-    check_all(tmp_path, random_cases(60, 5, patterns()))
+    check_all(tmp_path, random_cases(examples(60), 5, patterns()))
 
 
 def test_random_idioms_agree_with_the_interpreter(tmp_path):
-    check_all(tmp_path, random_cases(60, 7, idioms()))
+    check_all(tmp_path, random_cases(examples(60), 7, idioms()))
 
 
 def test_random_kernels_in_blocks_run_backwards_agree(tmp_path, monkeypatch):
     monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-13)
-    cases = random_cases(100, 3)
+    cases = random_cases(examples(100), 3)
     check_all(tmp_path, cases)
     texts = [printed(prepared(case.kernel)).text for case in cases]
     assert sum("ms_task_" in text for text in texts) >= 10

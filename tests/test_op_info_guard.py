@@ -13,6 +13,7 @@ from aicpu_harness import PROBE
 from conftest import KERNELS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_examples import examples
 
 from msops import Custom
 from msops.errors import (
@@ -178,7 +179,7 @@ def calls(draw):
     return info, inputs, outputs
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(calls())
 def test_the_guard_agrees_with_a_brute_force_matcher(call):
     info, inputs, outputs = call

@@ -53,7 +53,7 @@ def test_kernels_of_the_tvm_corpus(case: Case) -> None:
     case.check(inputs, run(to_raised(specialised_tvm(case, inputs)), inputs))
 
 
-@on_random(kernels(WIDE_DTYPES), quick=25, thorough=400)
+@on_random(kernels(WIDE_DTYPES), quick=10, thorough=400)
 def test_random_kernels(case: Random) -> None:
     with jax.enable_x64(True):
         try:
@@ -64,21 +64,21 @@ def test_random_kernels(case: Random) -> None:
         assert_agree(case.kernel, case.inputs, expected, run(raised, case.inputs))
 
 
-@on_random(patterns(), quick=15, thorough=200)
+@on_random(patterns(), quick=6, thorough=200)
 def test_random_patterns(case: Random) -> None:
     with jax.enable_x64(True):
         expected = interpret(case.kernel, case.inputs)
         assert_agree(case.kernel, case.inputs, expected, run(to_raised(case.kernel), case.inputs))
 
 
-@on_random(idioms(), quick=10, thorough=300)
+@on_random(idioms(), quick=5, thorough=300)
 def test_random_idioms(case: Random) -> None:
     with jax.enable_x64(True):
         expected = interpret(case.kernel, case.inputs)
         assert_agree(case.kernel, case.inputs, expected, run(to_raised(case.kernel), case.inputs))
 
 
-@on_random(kernels(), quick=15, thorough=400)
+@on_random(kernels(), quick=6, thorough=400)
 def test_random_kernels_that_are_not_distributed(case: Random) -> None:
     expected = interpret(case.kernel, case.inputs)
     assert_agree(case.kernel, case.inputs, expected, run(case.kernel, case.inputs))
