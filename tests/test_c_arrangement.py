@@ -1070,7 +1070,7 @@ def test_other_updates_stay(text: str) -> None:
 
 
 def test_rows_that_meet_are_never_taken_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-10)
     got = body_of(arranged(separate_rows, parse_kernel(neighbours(64, 3))))
     assert got.splitlines()[:3] == [
         "serial parity in 0 .. 2 {",

@@ -394,6 +394,29 @@ def test_reductions_of_every_length(tmp_path, size):
     np.testing.assert_array_equal(w := whole, -k.sum(1, dtype="int32"), w)
 
 
+CHOSEN = """kernel f(a: float32[5, 40]) -> (s) {{
+  buffer s: float32[{size}]
+  serial i in 0 .. 5 {{
+    serial j in 0 .. 40 {{
+      if ({condition}) {{ s[i] = s[i] + a[i, j] }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("size", "condition", "is_summed"),
+    [(5, "a[i, j] > 4.0:float32", True), (3, "(i < 3) && (a[i, j] > 4.0:float32)", False)],
+)
+def test_terms_that_a_condition_chooses(tmp_path, size, condition, is_summed):
+    # An element that only the condition proves to be there is not touched without it.
+    text = CHOSEN.format(size=size, condition=condition)
+    a = np.random.default_rng(0).integers(0, 9, (5, 40)).astype("float32")
+    (s,) = run(tmp_path, text, a)
+    np.testing.assert_array_equal(s, np.where(a > 4, a, 0).sum(1)[:size])
+    assert ("float sum = " in printed(prepared(parse_kernel(text))).text) is is_summed
+
+
 @pytest.mark.parametrize("other", ["0", "i // 2", "p[0]", "p[i]", "4 - i"])
 def test_sums_of_two_elements_that_may_be_the_same(tmp_path, other):
     a, b = (np.random.default_rng(n).integers(0, 9, (4, 40)).astype("float32") for n in (0, 1))

@@ -29,7 +29,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.ranges import Ranges, is_within, range_of
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     expressions,
@@ -40,6 +40,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify_expressions import difference, simplified
 from msops._loops.to_c.blocks import if_it_runs
+from msops._loops.to_c.strides import exists
 
 
 def carry_elements(kernel: Kernel) -> Kernel:
@@ -73,19 +74,11 @@ def _carried(loop: For, store: Store, inside: Scope) -> Load | None:
         if (
             load.buffer == store.buffer
             and all(map(_are_equal, load.indices, before, [inside.ranges] * len(before)))
-            and _exists(store, inside)
-            and _exists(load, inside)
+            and exists(store, inside.ranges, inside.buffers)
+            and exists(load, inside.ranges, inside.buffers)
         ):
             return load
     return None
-
-
-def _exists(access: Load | Store, scope: Scope) -> bool:
-    """Returns whether an access is in range in every iteration, whatever is around it."""
-    return all(
-        is_within(range_of(index, scope.ranges), (0, size - 1))
-        for index, size in zip(access.indices, scope.buffers[access.buffer].shape, strict=True)
-    )
 
 
 def _in_variable(
@@ -124,7 +117,7 @@ def _held(loop: For, store: Store, inside: Scope) -> list[Load]:
             for index in load.indices
             for part in expressions(index)
         )
-        and _exists(load, inside)
+        and exists(load, inside.ranges, inside.buffers)
     ]
 
 

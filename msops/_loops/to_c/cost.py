@@ -38,11 +38,14 @@ from msops._loops.ir.walk import (
     is_innermost,
     loads,
     operands,
+    stored_in,
 )
 from msops._loops.to_c.vectors import may_run_in_vectors
 
-SECONDS_PER_OPERATION = 1.5e-11
-"""One operation in vector registers, on what the second-level cache holds."""
+SECONDS_PER_OPERATION = 7e-12
+"""One operation in vector registers, or one access there to what the first-level cache holds."""
+SECONDS_PER_SECOND_CACHE = 2e-11
+"""One access, in its order, to a larger array, which the second-level cache holds."""
 SECONDS_PER_STREAMED = 2.6e-11
 """One byte of a larger array, read or written in its order."""
 SECONDS_PER_SCALAR = 1e-10
@@ -96,6 +99,17 @@ class _Vector:
     def goes_on_along(self, index: Expr) -> bool:
         """Returns whether an index has the variable of the loop around."""
         return bool(self.scope.loops) and Var(self.scope.loops[-1].var) in expressions(index)
+
+    @functools.cached_property
+    def _changing(self) -> set[str]:
+        return stored_in(self.loop.body)
+
+    def keeps(self, expr: Expr) -> bool:
+        """Returns whether a value is the same in all iterations, so that it is computed once."""
+        return not any(
+            part == Var(self.loop.var) or (isinstance(part, Load) and part.buffer in self._changing)
+            for part in expressions(expr)
+        )
 
 
 @dataclass
@@ -163,6 +177,8 @@ class NativeCosts:
 
     def _value(self, expr: Expr, vector: _Vector | None) -> float:
         """Returns the seconds of computing a value."""
+        if vector and vector.keeps(expr):
+            return 0.0
         match expr:
             case Load(buffer=buffer, indices=indices):
                 return self._address(indices, vector) + self._access(buffer, indices, vector)
@@ -192,7 +208,8 @@ class NativeCosts:
             return 0.0
         *outer, last = functions
         if last is not None and not any(f is None or f.along for f in outer):
-            return SECONDS_PER_OPERATION
+            is_near = buffer not in self._beyond_first
+            return SECONDS_PER_OPERATION if is_near else SECONDS_PER_SECOND_CACHE
         if buffer not in self._large:
             return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         # The loop around goes on along the cache lines, which are still in the cache.

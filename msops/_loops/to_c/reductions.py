@@ -44,7 +44,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import if_it_runs
-from msops._loops.to_c.strides import step
+from msops._loops.to_c.strides import exists, step
 
 SUMMED_IN_FLOAT32 = ("float16", "bfloat16")
 """Floats that are added up in float32."""
@@ -106,7 +106,7 @@ def fixed_updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> U
         if update is None or step(store, loop, buffers) != 0:
             continue
         # An element that only a condition proves to be there must not be touched without it.
-        if is_guarded and update.target.indices:
+        if is_guarded and not exists(store, ranges, buffers):
             return {}
         known = found.setdefault((store.buffer, store.indices), update)
         if known.op != update.op:

@@ -2,16 +2,16 @@
 
 The constants are those of ``benchmarks/loops_choice.py`` on two processors, rounded: they are right
 within a factor of about two, which is enough where the alternatives differ by more. XLA runs an
-elementwise operation over a whole buffer in vector registers; what writes a part of a buffer, is
-masked, or stands in a loop, it runs element by element. An order-bound loop pays for the hull of a
-triangle in each of its iterations.
+elementwise operation in vector registers, also where it is masked or writes a part of a buffer; in
+a loop it runs it element by element. What it fuses with all that reads it is never an array in
+memory. An order-bound loop pays for the hull of a triangle in each of its iterations.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, computed
@@ -130,6 +130,7 @@ class _Costs:
         buffers = (*kernel.parameters, *kernel.buffers)
         self._sizes = {buffer.name: math.prod(buffer.shape) for buffer in buffers}
         self._large = {b.name: size_bytes(b) for b in buffers if size_bytes(b) > CACHE_BYTES}
+        self._results = frozenset(kernel.results)
         self._fused: dict[str, _Fused] = {}
 
     def steps(self, steps: Sequence[Step], start: float) -> float:
@@ -149,16 +150,20 @@ class _Costs:
             case Clear():
                 return 0.0
             case _:
-                element = self._element(step) + self._fuse(step)
+                element = self._fuse(step) + self._element(step)
                 return start + step.nest.iterations * element + _factors_seconds(step)
 
     def _fuse(self, step: VectorStep) -> float:
         """Returns the seconds, per element, of operands that XLA computes for each of their reads.
 
         It fuses elementwise operations with what reads them, and computes elements again where
-        several are read, as by a stencil; not where functions are called.
+        several are read, as by a stencil; not where functions are called, and not in operations of
+        a library.
         """
         store = step.nest.store
+        if not isinstance(step, Map | Reduce):
+            self._fused.pop(store.buffer, None)
+            return 0.0
         reads = Counter(load.buffer for load in set(loads(store.value)))
         copies, seconds = 1, 0.0
         for buffer, count in reads.items():
@@ -166,6 +171,10 @@ class _Costs:
             if operand is not None and count * operand.copies <= MOST_COPIES:
                 copies = max(copies, count * operand.copies)
                 seconds += (count - 1) * operand.seconds
+            elif operand is not None:
+                # It is an array after all.
+                del self._fused[buffer]
+                seconds += self._streaming({buffer}, step.nest)
         self._fused.pop(store.buffer, None)
         is_cheap = not any(isinstance(part, FunctionCall) for part in computed(store.value))
         is_whole = step.nest.iterations >= self._sizes.get(store.buffer, 0)
@@ -185,16 +194,15 @@ class _Costs:
             case Accumulate() | Recur():
                 return SECONDS_PER_SCANNED
             case Reduce(nest=nest, value=value, over=over):
-                if nest.mask or nest.outer:
+                if nest.outer:
                     return _computing(nest, SECONDS_PER_SCALAR)
                 lasts = [load.indices[-1] for load in loads(value) if load.indices]
                 is_along = any(Var(axis) in expressions(last) for last in lasts for axis in over)
-                operation = SECONDS_PER_OPERATION if is_along else SECONDS_PER_ROW_ADDED
+                is_plain = is_along and not nest.mask
+                operation = SECONDS_PER_OPERATION if is_plain else SECONDS_PER_ROW_ADDED
                 return _computing(nest, operation) + self._moving(nest)
             case Map(nest=nest):
-                elements = nest.iterations
-                is_part = elements < self._sizes.get(nest.store.buffer, elements)
-                if is_part or nest.mask or nest.outer:
+                if nest.outer:
                     return _computing(nest, SECONDS_PER_SCALAR)
                 return _computing(nest, SECONDS_PER_OPERATION) + self._moving(nest)
 
@@ -204,7 +212,16 @@ class _Costs:
         read = {load.buffer: load for load in loads(store.value) if load.buffer in self._large}
         if not nest.reduced and any(_crosses(load, store, nest) for load in read.values()):
             return SECONDS_PER_CROSSED
-        moved = sum(self._large.get(name, 0) for name in {*read, store.buffer})
+        kept = {name for name in {*read, store.buffer} if not self._stays_fused(name)}
+        return self._streaming(kept, nest)
+
+    def _stays_fused(self, buffer: str) -> bool:
+        """Returns whether a buffer is never an array, as far as is known yet."""
+        return buffer in self._fused and buffer not in self._results
+
+    def _streaming(self, buffers: Collection[str], nest: Nest) -> float:
+        """Returns the seconds that one element's part in moving some buffers takes."""
+        moved = sum(self._large.get(name, 0) for name in buffers)
         return SECONDS_PER_STREAMED * moved / max(1, nest.iterations)
 
 
@@ -218,9 +235,10 @@ def _factors_seconds(step: VectorStep) -> float:
         case _:
             return 0.0
     extents = step.nest.extents
+    operation = SECONDS_PER_SCALAR if step.nest.outer else SECONDS_PER_OPERATION
     return sum(
         math.prod(extents.get(axis, 1) for axis in variables(part))
-        * SECONDS_PER_SCALAR
+        * operation
         * sum(1 for _ in computed(part))
         for part in parts
         if not isinstance(part, Load) or step.nest.outer
