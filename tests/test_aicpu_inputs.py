@@ -169,8 +169,17 @@ REGISTER_MS_CPU_KERNEL(kGrid, Grid);
 """
 
 
+@pytest.fixture(scope="module")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A cache for the tests that run one source with other attributes."""
+    return str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.mark.parametrize("indexing", ["ij", "xy"])
-def test_a_kernel_of_as_many_outputs_as_inputs_runs(indexing: str) -> None:
+def test_a_kernel_of_as_many_outputs_as_inputs_runs(
+    indexing: str, shared_cache: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSOPS_CACHE_DIR", shared_cache)
     # As meshgrid and unpack do: lists on both sides, Eigen's maps, shapes set on the outputs.
     arrays = [np.arange(size, dtype=np.float32) for size in (2, 3, 4)]
     expected = np.meshgrid(*arrays, indexing=indexing)
@@ -189,15 +198,19 @@ def test_a_kernel_of_as_many_outputs_as_inputs_runs(indexing: str) -> None:
 
 
 @pytest.mark.parametrize("data_format", ["NCHW", "NHWC"])
-def test_a_kernel_reads_the_format_of_a_call_from_an_attribute(data_format: str) -> None:
+def test_a_kernel_reads_the_format_of_a_call_from_an_attribute(
+    data_format: str, shared_cache: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSOPS_CACHE_DIR", shared_cache)
     # As resizing and pooling do: tensors of a call have the format 0, NCHW, and no other.
     body = """
     auto shape = ctx.Input(0)->GetTensorShape();
-    const bool is_last = ctx.GetAttr("data_format")->GetString() == "NHWC";
+    const std::string given = ctx.GetAttr("data_format")->GetString();
+    const bool is_last = given == "NHWC";
     shape->SetFormat(is_last ? aicpu::FORMAT_NHWC : shape->GetFormat());
     y[0] = shape->GetDimSize(shape->GetFormat() == aicpu::FORMAT_NCHW ? 1 : 3);
-    y[1] = aicpu::FormatToSerialString(shape->GetFormat()) == "{}";
-    """.replace("{}", data_format)
+    y[1] = aicpu::FormatToSerialString(shape->GetFormat()) == given;
+    """
     op = kernel(
         body,
         '#include "utils/kernel_util.h"',
