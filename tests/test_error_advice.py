@@ -183,3 +183,34 @@ def test_a_listing_may_be_cut_short(command: str, tmp_path: Path) -> None:
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+SEVEN_ROWS_ON_FOUR_DEVICES = """
+import jax, numpy as np, msops
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+mesh = jax.make_mesh((4,), ("d",), (AxisType.Auto,))
+op = msops.Custom(np.square, lambda x: x, lambda x: x, sharding="i j -> i j")
+rows = NamedSharding(mesh, PartitionSpec("d"))
+f = jax.jit(lambda x: op(jax.lax.with_sharding_constraint(2 * x, rows)))
+x = np.arange(14, dtype=np.float32).reshape(7, 2)
+np.testing.assert_array_equal(f(x), (2 * x) ** 2)
+"""
+
+
+def test_a_size_that_the_devices_do_not_divide_is_named() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SEVEN_ROWS_ON_FOUR_DEVICES],
+        env={
+            **os.environ,
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+            "PYTHONPATH": str(ROOT),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (
+        "input 0, dimension 0, is divided over 4 devices, a number that does not divide its size, 7"
+        in done.stderr
+    )

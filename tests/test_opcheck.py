@@ -733,17 +733,19 @@ def in_aicpu(kernel: str) -> Custom:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "said"),
+    ("kernel", "check", "said"),
     [
         (
             "AicpuBeyond",
+            "memory bounds",
             "write beyond output 0, float32[16], which ends at byte 64: at bytes 64 to",
         ),
-        ("AicpuNull", "kernel AicpuNull crashes (SIGSEGV)"),
+        ("AicpuNull", "memory bounds", "kernel AicpuNull crashes (SIGSEGV)"),
+        ("AicpuWritesInput", "inputs unchanged", "input 0, float32[16], changed from byte 4 on"),
     ],
 )
-def test_a_fault_in_an_aicpu_kernel_is_found(kernel: str, said: str) -> None:
-    assert said in text_of(check_one(in_aicpu(kernel), "memory bounds", FULL))
+def test_a_fault_in_an_aicpu_kernel_is_found(kernel: str, check: str, said: str) -> None:
+    assert said in text_of(check_one(in_aicpu(kernel), check, FULL))
 
 
 @pytest.mark.parametrize(

@@ -72,10 +72,15 @@ def find_gathered(dimensions: Dimensions, found: Sequence[Tiling]) -> list[Gathe
     planned = plan(dimensions, found).tilings
     for index, names in enumerate(dimensions.inputs):
         free = _kept(dimensions, names, found[index])
-        counts = zip(names, found[index].tiles, planned[index].tiles, strict=True)
-        for axis, (name, have, get) in enumerate(counts):
+        shape = dimensions.shape(names)
+        counts = zip(names, shape, found[index].tiles, planned[index].tiles, strict=True)
+        for axis, (name, size, have, get) in enumerate(counts):
             if have > get:
-                reason = ", unlike the array in the most parts" if name in free else ""
+                reason = ""
+                if name in free:
+                    reason = ", unlike the array in the most parts"
+                elif name in dimensions.independent:
+                    reason = f", a number that does not divide its size, {size}"
                 gathered.append(Gathered(index, axis, f"{have} devices{reason}"))
     return gathered
 

@@ -8,6 +8,7 @@
 namespace {
 const char* const kAicpuRight = "AicpuRight";
 const char* const kAicpuBeyond = "AicpuBeyond";
+const char* const kAicpuWritesInput = "AicpuWritesInput";
 const char* const kAicpuNull = "AicpuNull";
 const char* const kAicpuAbort = "AicpuAbort";
 const char* const kAicpuExit = "AicpuExit";
@@ -40,6 +41,16 @@ class AicpuBeyondCpuKernel : public AddOne {
   uint32_t Compute(CpuKernelContext& ctx) override { return Add(ctx, 1); }
 };
 REGISTER_MS_CPU_KERNEL(kAicpuBeyond, AicpuBeyondCpuKernel);
+
+class AicpuWritesInputCpuKernel : public AddOne {
+ public:
+  uint32_t Compute(CpuKernelContext& ctx) override {
+    const uint32_t status = Add(ctx, 0);
+    if (status == KERNEL_STATUS_OK) static_cast<float*>(ctx.Input(0)->GetData())[1] = 0;
+    return status;
+  }
+};
+REGISTER_MS_CPU_KERNEL(kAicpuWritesInput, AicpuWritesInputCpuKernel);
 
 class AicpuNullCpuKernel : public CpuKernel {
  public:
