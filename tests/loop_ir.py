@@ -126,6 +126,7 @@ from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
+from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_jax.printing import build
 from msops._loops.to_jax.raising.describe import describe, steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel
@@ -236,6 +237,7 @@ __all__ = [
     "lower_tvm",
     "make_indices_explicit",
     "map_bodies",
+    "mark_grids",
     "mark_loops",
     "mark_vectors",
     "materialise_guards",

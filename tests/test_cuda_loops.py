@@ -45,6 +45,8 @@ from loop_ir import (
     cuda_source,
     find_compiler,
     interpret,
+    kernel_text,
+    mark_grids,
     parse_kernel,
     pipeline,
     result_dtype,
@@ -200,7 +202,7 @@ kernel k(a: float32[4, 8]) -> (s) {
 }"""
     )
     assert body_text(gridded(kernel).body) == (
-        "parallel j in 0 .. 8 {\n"
+        "parallel j in 0 .. 8 @grid {\n"
         "  local sum: float32[] {\n"
         "    sum[] = s[j]\n"
         "    reduction i in 0 .. 4 {\n"
@@ -243,7 +245,7 @@ kernel k(a: float32[40], n: int32[1]) -> (b) {
     after = gridded(kernel)
     assert [buffer.name for buffer in after.buffers] == ["b", "t"]
     assert body_text(after.body).startswith(
-        "parallel i in 0 .. 40 {\n  if (n[0] > 0) {\n    t[i] = a[i] * 2.0:float32\n  }\n}\n"
+        "parallel i in 0 .. 40 @grid {\n  if (n[0] > 0) {\n    t[i] = a[i] * 2.0:float32\n  }\n}\n"
     )
     a = random_inputs(kernel)[0]
     for n, expected in ((1, 2 * a[::-1]), (0, -a)):
@@ -384,7 +386,7 @@ kernel k(a: int32[300]) -> (a) {
 }"""
     )
     inputs = [np.arange(300, dtype=np.int32)]
-    emulation = Emulation(kernel, cuda_source(kernel))
+    emulation = Emulation(kernel, cuda_source(mark_grids(kernel)))
     results = [emulation.run(inputs, order)[0] for order in (0, *ORDERS)]
     assert not any(np.array_equal(results[0], other) for other in results[1:])
 
@@ -522,7 +524,7 @@ def test_every_operation_means_what_it_does_in_the_interpreter(kernel: Kernel) -
     inputs = extreme_inputs(kernel.parameters[0].dtype)
     with np.errstate(all="ignore"):
         expected = interpret(kernel, inputs)
-    got = Emulation(kernel, cuda_source(kernel)).run(inputs)
+    got = Emulation(kernel, cuda_source(mark_grids(kernel))).run(inputs)
     for store, want, have in zip(kernel.body[0].body, expected, got, strict=True):
         text = body_text((store,))
         if want.dtype.kind in "biu":
@@ -621,3 +623,37 @@ def test_random_kernels_agree_with_arrays_in_device_memory(case) -> None:
 @given(kernels(dtypes=WIDE_DTYPES))
 def test_many_random_kernels_agree(case) -> None:
     run_everywhere(case.kernel, case.inputs)
+
+
+def test_the_loops_of_a_grid_are_those_of_a_nest_that_its_points_fill() -> None:
+    kernel = parse_kernel(
+        """
+kernel k(a: float32[64, 64], n: int32[1]) -> (a) {
+  parallel i in 0 .. 64 {
+    parallel j in 0 .. (i + 1) {
+      a[i, j] = 1.0:float32
+    }
+  }
+  parallel p in 1 .. 64 {
+    parallel q in p .. min(p + 2, 64) {
+      a[p, q] = 2.0:float32
+    }
+  }
+  parallel r in 0 .. n[0] {
+    parallel s in 0 .. 64 {
+      a[r, s] = 3.0:float32
+    }
+  }
+}"""
+    )
+    lines = kernel_text(gridded(kernel)).splitlines()
+    heads = [line.strip() for line in lines if "parallel" in line]
+    assert heads == [
+        "parallel i in 0 .. 64 @grid {",
+        "parallel j in 0 .. (i + 1) @grid {",
+        "parallel p in 1 .. 64 @grid {",
+        # Most points of the square would be no iteration.
+        "parallel q in p .. min(p + 2, 64) {",
+        "parallel r in 0 .. n[0] {",
+        "parallel s in 0 .. 64 {",
+    ]

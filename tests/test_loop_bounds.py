@@ -71,7 +71,8 @@ def test_native_code_counts_the_same(tmp_path: Path) -> None:
 def test_gpu_code_counts_the_same(step: int) -> None:
     kernel = kernel_of(step)
     told = pipeline.analyse(kernel)
-    emulation = Emulation(kernel, cuda_source(told.kernel, told.unproven, told.overwritten))
+    loops = pipeline.run(told.kernel, pipeline.PASSES_TO_CUDA)
+    emulation = Emulation(kernel, cuda_source(loops, told.unproven, told.overwritten))
     for pair in pairs(step):
         (got,) = emulation.run([np.array(pair, "int32"), np.zeros(2, "int32")])
         assert got.tolist() == expected(*pair, step), pair

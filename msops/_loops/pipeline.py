@@ -60,6 +60,7 @@ from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
+from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
 from msops._loops.to_cuda.thread_code import THREAD_BYTES
 from msops._loops.to_cuda.turning import turn_reductions
@@ -123,6 +124,7 @@ PASSES_TO_CUDA: Passes = (
     ("sink conditions", sink_conditions),
     ("sum in variables", sum_in_variables),
     ("place locals", partial(place_locals, most_bytes=THREAD_BYTES)),
+    ("mark grids", mark_grids),
 )
 """From a kernel with the kinds of its loops to the form that CUDA C is printed from."""
 

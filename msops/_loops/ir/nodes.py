@@ -177,6 +177,8 @@ class For:
         over the pairs of their iterations. A pass to C sets it.
       vector: how C asks a compiler to run an innermost loop in vectors; "" if it does not. A pass
         to C sets it, see `to_c.vectors`.
+      in_grid: whether the loop's iterations, or their pairs with those of the loops around, are
+        shared out to the threads of a launch. A pass to CUDA sets it, see `to_cuda.grid`.
     """
 
     var: str
@@ -188,6 +190,7 @@ class For:
     location: Location | None = _location()
     grain: int = 0
     vector: VectorForm = ""
+    in_grid: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,7 @@ def _marks(loop: For) -> str:
     marks: list[str] = [loop.hint] if loop.hint else []
     marks += [f"threads({loop.grain})"] if loop.grain else []
     marks += [f"vector({loop.vector})"] if loop.vector else []
+    marks += ["grid"] if loop.in_grid else []
     return "".join(f" @{mark}" for mark in marks)
 
 

@@ -212,6 +212,8 @@ class _Parser(Reader):
                 self.expect("(")
                 marks["vector"] = self._one_of(_VECTORS)
                 self.expect(")")
+            elif self.accept("grid"):
+                marks["in_grid"] = True
             else:
                 marks["hint"] = self._one_of(_HINTS)
         location = self.since(first)

@@ -184,6 +184,7 @@ RULES: dict[type, tuple[Rule, ...]] = {
         Rule("a loop's hint is a known one", lambda t, s: t.hint in get_args(LoopHint)),
         Rule("a loop's vector is a known one", lambda t, s: t.vector in get_args(VectorForm)),
         Rule("a loop in vectors is an innermost one", lambda t, s: _may_be_a_vector(t)),
+        Rule("a loop of a grid is parallel", lambda t, s: not t.in_grid or t.kind == "parallel"),
     ),
     If: (Rule("the condition of an if is a bool", lambda t, s: t.condition.dtype == "bool"),),
     Local: (

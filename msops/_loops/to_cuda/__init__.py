@@ -2,7 +2,7 @@
 
 A parallel nest is one launch: its loops are the grid, all else runs inside a thread. What is in no
 parallel nest is a launch of one thread. `pipeline.PASSES_TO_CUDA` bring a kernel into the
-form in which each statement of its body is one or the other.
+form in which each statement of its body is one or the other, and mark the loops of the grids.
 
 turning.py      reductions around parallel loops
 hoisting.py     locals and conditions around parallel loops
