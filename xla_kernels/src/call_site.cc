@@ -121,10 +121,14 @@ void CallSite::Run(void** parameters, void* stream) {
                 "Pass what the kernel asks for, or handle the case in its source."));
   }
   if (code != 0) {
-    throw std::runtime_error(Explain(Who(),
-                                     "kernel returned " + std::to_string(code) + ", expected 0",
-                                     {DescribeCode(code) + Place(spec_.symbol), DescribeArrays()},
-                                     "The value is the kernel's own error code; see its source."));
+    const std::string described = DescribeCode(code);
+    throw std::runtime_error(Explain(
+        Who(), "kernel returned " + std::to_string(code) + ", expected 0",
+        {described + Place(spec_.symbol), DescribeArrays()},
+        described.empty()
+            ? "The value is the kernel's own error code; see its source."
+            : "Correct that index, or guard the access by an if. To see the values, run the "
+              "kernel as Python, on numpy arrays."));
   }
 }
 
