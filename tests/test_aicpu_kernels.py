@@ -48,7 +48,16 @@ def inputs_of(case: Case, seed: int) -> list[np.ndarray]:
     return list(case.inputs(np.random.default_rng(seed)))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+# At every run each kernel once; its further cases are other dtypes, shapes and attributes.
+FIRST = {case.kernel: case for case in reversed(CASES)}.values()
+each_kernel = pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=() if case in FIRST else pytest.mark.slow) for case in CASES],
+    ids=str,
+)
+
+
+@each_kernel
 def test_kernel_agrees_with_numpy_eagerly_and_under_jit(case: Case) -> None:
     inputs = inputs_of(case, 0)
     with jax.enable_x64(True):
@@ -69,14 +78,7 @@ def test_kernel_of_a_source_of_its_own_agrees_with_numpy_when_optimised(case: Ca
         check(case, case.op(inputs, EACH_SOURCE, None)(*inputs), inputs)
 
 
-FIRST = {case.kernel: case for case in reversed(CASES)}.values()
-
-
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=() if case in FIRST else pytest.mark.slow) for case in CASES],
-    ids=str,
-)
+@each_kernel
 def test_kernel_runs_per_element_under_vmap(case: Case) -> None:
     elements = [inputs_of(case, seed) for seed in (2, 3)]
     with jax.enable_x64(True):

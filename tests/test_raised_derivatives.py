@@ -104,12 +104,13 @@ def widened(kernel: Kernel) -> Kernel:
     return parse_kernel(kernel_text(kernel).replace("float32", "float64"))
 
 
-# A recurrence whose rows depend on one another compiles for long in all modes.
+# A recurrence whose rows depend on one another compiles for long in all modes, and so do nests.
+SLOW = (
+    *("gauss_seidel", "tridiagonal_solve", "forward_substitution", "cholesky"),
+    *("lu", "n_body"),
+)
 QUICK = [
-    pytest.param(name, marks=pytest.mark.slow)
-    if name in ("gauss_seidel", "tridiagonal_solve", "forward_substitution", "cholesky")
-    else name
-    for name in DIFFERENTIABLE
+    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in DIFFERENTIABLE
 ]
 
 
