@@ -34,11 +34,11 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     bodies,
-    expressions,
     is_innermost,
     loads,
     operands,
     stored_in,
+    variables,
 )
 from msops._loops.to_c.vectors import may_run_in_vectors
 
@@ -98,7 +98,7 @@ class _Vector:
 
     def goes_on_along(self, index: Expr) -> bool:
         """Returns whether an index has the variable of the loop around."""
-        return bool(self.scope.loops) and Var(self.scope.loops[-1].var) in expressions(index)
+        return bool(self.scope.loops) and self.scope.loops[-1].var in variables(index)
 
     @functools.cached_property
     def _changing(self) -> set[str]:
@@ -106,10 +106,9 @@ class _Vector:
 
     def keeps(self, expr: Expr) -> bool:
         """Returns whether a value is the same in all iterations, so that it is computed once."""
-        return not any(
-            part == Var(self.loop.var) or (isinstance(part, Load) and part.buffer in self._changing)
-            for part in expressions(expr)
-        )
+        if self.loop.var in variables(expr):
+            return False
+        return not any(load.buffer in self._changing for load in loads(expr))
 
 
 @dataclass
