@@ -46,7 +46,7 @@ def read_reg_info(
     first info of a function and target for the whole process and silently ignores any other.
 
     Args:
-      reg_info: a dict, its JSON text, or a (nested) list or tuple of them; None means none.
+      reg_info: a dict, its JSON text, or a (nested) list or tuple of them.
       func_type: such as ``"aot"``, for messages.
       who: the op, for messages, e.g. ``"Custom 'add'"``.
       imply_type: what an info with neither a target nor what implies one has for its imply_type.
@@ -85,8 +85,6 @@ def read_reg_info(
 
 def _flatten(reg_info: Any, who: str) -> Iterator[Mapping[str, Any]]:
     """Yields the dicts in `reg_info`, JSON texts decoded."""
-    if reg_info is None:
-        return
     if isinstance(reg_info, str):
         reg_info = _decode_json(reg_info, who)
     if isinstance(reg_info, Mapping):

@@ -1,4 +1,4 @@
-"""Runs kernels on guarded memory; a process of its own, since a wrong kernel ends it.
+"""Runs kernels on guarded memory; a process of its own, since a wrong kernel crashes it.
 
 Run as ``python -I -S guarded_child.py FOLDER`` by `msops.testing.guarded`, which writes ``jobs``
 into the folder and reads back ``events`` (marshalled one after the other) and ``fault`` (what

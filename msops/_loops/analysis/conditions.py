@@ -99,7 +99,10 @@ def narrow(function: Affine, ranges: dict[str, Range]) -> bool:
 
 
 def narrowed(ranges: Ranges, functions: Iterable[Affine]) -> Ranges:
-    """Returns the ranges of variables where functions are at least 0; the same if it is nowhere."""
+    """Returns the ranges of variables where functions are at least 0.
+
+    If that is nowhere, no range describes it, and `ranges` are returned as they are.
+    """
     found = dict(ranges)
     for function in functions:
         narrow(dataclasses.replace(function, axes=frozenset(ranges)), found)

@@ -69,7 +69,7 @@ def _if(stmt: If, ranges: Ranges) -> tuple[Stmt, ...]:
     if isinstance(condition, Const):
         return _body(stmt.then if condition.value else stmt.otherwise, ranges)
     then = _body(stmt.then, where(condition, ranges))
-    otherwise = _body(stmt.otherwise, where(condition, ranges, False))
+    otherwise = _body(stmt.otherwise, where(condition, ranges, holds=False))
     if not then and not otherwise:
         return ()
     if not then:

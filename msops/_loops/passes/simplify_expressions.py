@@ -82,7 +82,7 @@ def difference(left: Expr, right: Expr, ranges: Ranges) -> Range | None:
     return (low - last, high - first)
 
 
-def where(condition: Expr, ranges: Ranges, holds: bool = True) -> Ranges:
+def where(condition: Expr, ranges: Ranges, *, holds: bool = True) -> Ranges:
     """Returns the ranges of loop variables where a condition holds, or where it does not."""
     for part in conjuncts(condition, holds):
         match part:
@@ -211,7 +211,7 @@ def _select(expr: Select, ranges: Ranges) -> Expr:
     if isinstance(condition, Const):
         return simplified(expr.then if condition.value else expr.otherwise, ranges)
     then = simplified(expr.then, where(condition, ranges))
-    otherwise = simplified(expr.otherwise, where(condition, ranges, False))
+    otherwise = simplified(expr.otherwise, where(condition, ranges, holds=False))
     return with_parts(expr, condition=condition, then=then, otherwise=otherwise)
 
 
@@ -220,7 +220,7 @@ def _logical(expr: Binary, ranges: Ranges) -> Expr:
     left = simplified(expr.left, ranges)
     if isinstance(left, Const):
         return left if left.value == decides else simplified(expr.right, ranges)
-    right = simplified(expr.right, where(left, ranges, not decides))
+    right = simplified(expr.right, where(left, ranges, holds=not decides))
     if isinstance(right, Const):
         return right if right.value == decides else left
     return with_parts(expr, left=left, right=right)

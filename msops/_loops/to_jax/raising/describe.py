@@ -34,7 +34,7 @@ def describe(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def steps_text(steps: Sequence[Step]) -> str:
-    """Returns the same, each with the axes of its arrays in their order."""
+    """Returns a line for each array operation, with the axes of its arrays in their order."""
     return "\n".join(_lines(steps, 0, _axes))
 
 

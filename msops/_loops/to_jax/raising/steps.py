@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from msops._loops.ir.nodes import Const, Expr, For, If
-from msops._loops.ir.walk import variables
 from msops._loops.to_jax.raising.nests import Axis, Nest
 from msops._loops.to_jax.raising.windows import Window
 
@@ -57,14 +56,6 @@ class Contract(Product):
     """A product that is computed as matrix products of its `factors`."""
 
     factors: tuple[Expr, ...]
-
-    @property
-    def has_matrices(self) -> bool:
-        """Whether two factors each have an axis that the other has not, beside one summed over."""
-        axes = [variables(factor) & set(self.nest.extents) for factor in self.factors]
-        pairs = [(one, other) for i, one in enumerate(axes) for other in axes[i + 1 :]]
-        over = set(self.over)
-        return any(one & other & over and one - other and other - one for one, other in pairs)
 
 
 @dataclass(frozen=True)
