@@ -287,6 +287,26 @@ def test_scalar_indices_beyond_32_bits(dtype: str, index: str) -> None:
             np.testing.assert_array_equal(got, want, str(value))
 
 
+@pytest.mark.parametrize("value", [0, 1, 2, 3, -1, 2**30, 2**31 - 1])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "y[i] = x[((n[0] * 4) * 1073741825) + i]",
+        "y[((n[0] * 4) * 1073741825) + i] = x[i]",
+        "y[i] = x[(n[0] + 2147483647) + (i + 2147483647)]",
+    ],
+)
+def test_index_sums_wrap_where_their_numbers_are_beyond_32_bits(statement: str, value: int) -> None:
+    kernel = parse_kernel(f"""kernel k(x: float32[8], n: int32[1]) -> (y) {{
+      buffer y: float32[8]
+      serial i in 0 .. 8 {{
+        {statement}
+      }}
+    }}""")
+    inputs = [np.arange(1, 9, dtype="float32"), np.array([value], "int32")]
+    np.testing.assert_array_equal(run(to_raised(kernel), inputs), interpret(kernel, inputs))
+
+
 def test_a_uint32_index_with_x64_off() -> None:
     with jax.enable_x64(False):
         inputs = [np.float32([1, 2, 3, 4]), np.uint32([2**32 - 1])]

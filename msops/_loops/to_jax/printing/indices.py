@@ -29,15 +29,20 @@ def scalar_sum(
     """
     is_wide = any(expr.dtype == "int64" for expr, _ in terms)
     dtype = np.dtype("int64" if is_wide else "int32")
-    total: Array = dtype.type(start)
+    total: Array = _wrapped(start, dtype)
     for expr, coefficient in terms:
         value = _clamped(value_of(expr).array, size) if not is_wide else value_of(expr).array
         value = lax.convert_element_type(value, dtype)
         if coefficient != 1:
-            value = lax.mul(value, dtype.type(coefficient))
+            value = lax.mul(value, _wrapped(coefficient, dtype))
         is_first = isinstance(total, np.generic) and total == 0
         total = value if is_first else lax.add(total, value)
     return _clamped(total, size)
+
+
+def _wrapped(number: int, dtype: np.dtype) -> Array:
+    """Returns a number as a dtype, wrapped as sums and products of it are."""
+    return np.array(number % (1 << 64), "uint64").astype(dtype)[()]
 
 
 @dataclass(frozen=True)
