@@ -19,7 +19,7 @@ from msops.testing.guarded import HangError, Job, Run, run_jobs
 from msops.testing.memory import POISONS, difference_lines, unique, unwritten_lines
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject, resized, wrapped
-from msops.testing.tolerances import disagreements
+from msops.testing.tolerances import disagreements, far_apart_as_numbers
 
 # Narrower and wider than most: a kernel that takes them for its own leaves its buffers, or leaves
 # half of an output as it was.
@@ -300,9 +300,7 @@ def _unlike_numbers(own: Trial, other: Trial) -> list[str]:
         if left.shape != right.shape or np.iscomplexobj(left) or bool in (left.dtype, right.dtype):
             continue
         usual, got = left.astype(np.float64), right.astype(np.float64)
-        floats = got if right.dtype.kind == "f" else usual  # integers may wrap around
-        with np.errstate(invalid="ignore"):
-            far = ~(abs(usual - got) <= 2 + abs(floats) / 2) & (abs(floats) < 1 << 20)
+        far = far_apart_as_numbers(usual, got, got if right.dtype.kind == "f" else usual)
         if far.any():
             first = tuple(int(i) for i in np.argwhere(far)[0])
             lines.append(

@@ -45,6 +45,20 @@ def _close(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.isclose(right, left, rtol=_UNITS * unit, atol=_UNITS * unit * scale, equal_nan=True)
 
 
+def far_apart_as_numbers(usual: np.ndarray, got: np.ndarray, floats: np.ndarray) -> np.ndarray:
+    """Returns which results of equal whole numbers in two dtypes differ by more than a cut.
+
+    Integers are cut off, by a kernel's divisions too, so that half of a number may be missing.
+
+    Args:
+      usual, got: the results, as float64.
+      floats: those of the two that are of a float dtype, as integers may wrap around; where such a
+        number is large, nothing is known.
+    """
+    with np.errstate(invalid="ignore"):
+        return ~(abs(usual - got) <= 2 + abs(floats) / 2) & (abs(floats) < 1 << 20)
+
+
 def unequal(expected: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> bool:
     """Returns whether results differ in any bit."""
     return [(x.dtype, x.shape, x.tobytes()) for x in expected] != [
