@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from msops import _jax_seam as seam
-from msops._backends.aot.companions import Companions
-from msops._backends.aot.operators import BACKEND, NamedOperator, companions_of_operator
+from msops._backends.aot.infer_functions import InferFunctions
+from msops._backends.aot.operators import BACKEND, NamedOperator, infer_functions_of
 from msops._base import config
 from msops._base.building import Build, SourceText
 from msops._base.logging import warn_once
@@ -159,10 +159,10 @@ class AotBackend(OpaqueBackend):
         if isinstance(source, NamedOperator):
             return BACKEND.resolve(source, options, who)
         library = build_library(source, options, who)
-        companions = companions_of_operator(library, source.symbol)
-        if companions is not None:
+        infer_functions = infer_functions_of(library, source.symbol)
+        if infer_functions is not None:
             operator = BACKEND.read(source.symbol, options, who)
-            return dataclasses.replace(operator, companions=companions)
+            return dataclasses.replace(operator, infer_functions=infer_functions)
         require_symbol(library, source.symbol, who)
         return AotKernel(library, source.symbol, source)
 
@@ -170,9 +170,9 @@ class AotBackend(OpaqueBackend):
         self, kernel: AotKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> Any:
         """Asks ``<symbol>InferShape`` or ``<symbol>InferType`` in the library."""
-        companions = Companions(kernel.library, kernel.symbol)
-        if not companions.has(half):
-            name = companions.name(half)
+        infer_functions = InferFunctions(kernel.library, kernel.symbol)
+        if not infer_functions.has(half):
+            name = infer_functions.name(half)
             raise InferenceValueError(
                 explain(
                     who,
@@ -181,7 +181,7 @@ class AotBackend(OpaqueBackend):
                     f'out_{half}=lambda x: x; or define extern "C" {name} in the library.',
                 )
             )
-        return companions.ask(half, _call_of(kernel, request), request.inputs, infos, who)
+        return infer_functions.ask(half, _call_of(kernel, request), request.inputs, infos, who)
 
     def call(self, kernel: AotKernel, request: Request) -> AotCall | None:
         """Returns the call, unless the library is for another platform."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from msops import _jax_seam as seam
 from msops._ascend.aclnn import PREFIX, AclnnOp, lookup
-from msops._backends.aot.companions import Companions
+from msops._backends.aot.infer_functions import InferFunctions
 from msops._base.dtypes import DType
 from msops._base.logging import warn_once
 from msops._calls.library_call import AotCall
@@ -42,13 +42,13 @@ class NamedOperator(Redefining):
 
     Attributes:
       operator: the operator.
-      companions: C++ infer functions that the user wrote for it, or None.
+      infer_functions: those in C++ that the user wrote for it, or None.
       info: the op info that names inputs and attributes, or None.
       info_text: the same as text, which is compared: 0.0 == -0.0 in Python.
     """
 
     operator: AclnnOp
-    companions: Companions | None = None
+    infer_functions: InferFunctions | None = None
     info: OpInfo | None = dataclasses.field(default=None, compare=False)
     info_text: str = ""
 
@@ -205,18 +205,18 @@ class OperatorBackend(OpaqueBackend):
         self, kernel: NamedOperator, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> Any:
         """Asks the user's infer function, else the operator."""
-        companions = kernel.companions
-        if companions is not None and companions.has(half):
+        infer_functions = kernel.infer_functions
+        if infer_functions is not None and infer_functions.has(half):
             _, values = kernel.bind(request.call, request.inputs)
             attributes = [(name, _for_library(value)) for name, value in values]
             call = AotCall(
                 op=request.op,
-                kernel_name=companions.symbol,
-                library=companions.library,
+                kernel_name=infer_functions.symbol,
+                library=infer_functions.library,
                 attributes=(*request.prim_attrs, *attributes),
             )
             info = () if kernel.info is None else (kernel.info,)
-            return companions.ask(half, call, request.inputs, info, who)
+            return infer_functions.ask(half, call, request.inputs, info, who)
         structs, several = kernel.infer(request.call, request.inputs)
         answers = [list(one.shape) if half == "shape" else one.dtype for one in structs]
         return tuple(answers) if several else answers[0]
@@ -257,7 +257,7 @@ class OperatorBackend(OpaqueBackend):
 BACKEND = OperatorBackend()
 
 
-def companions_of_operator(library: Library, symbol: str) -> Companions | None:
+def infer_functions_of(library: Library, symbol: str) -> InferFunctions | None:
     """Returns the infer functions that a library has for an operator; None if it has a kernel.
 
     A kernel that is called like an operator is the user's own, also where ``extern "C"`` was
@@ -268,10 +268,10 @@ def companions_of_operator(library: Library, symbol: str) -> Companions | None:
         return None
     short = symbol.removeprefix(PREFIX)
     for name in (symbol, short):
-        companions = Companions(library, name)
-        if companions.has("shape") or companions.has("dtype"):
-            return companions
-    return Companions(library, short) if symbol != short else None
+        infer_functions = InferFunctions(library, name)
+        if infer_functions.has("shape") or infer_functions.has("dtype"):
+            return infer_functions
+    return InferFunctions(library, short) if symbol != short else None
 
 
 def _for_library(value: Any) -> Any:

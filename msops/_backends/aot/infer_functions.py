@@ -17,7 +17,7 @@ from msops.errors import InferenceValueError, explain
 
 
 @dataclasses.dataclass(frozen=True)
-class Companions:
+class InferFunctions:
     """The infer functions of a library whose names start with a symbol."""
 
     library: Library
@@ -48,7 +48,7 @@ class Companions:
           infos: the op info, which says whether there are several outputs.
           who: the op, for messages.
         """
-        # Which of the two C++ return types a companion has cannot be seen in the
+        # Which of the two C++ return types a function has cannot be seen in the
         # library, only in the op info.
         multiple = any(
             len(info.outputs) > 1 or any(port.kind == "dynamic" for port in info.outputs)
