@@ -63,28 +63,30 @@ def raise_kernel(kernel: Kernel) -> tuple[Step, ...]:
 
     Every legal kernel has some: what is not distributed becomes loops over scalar steps.
     """
-    steps = _body(kernel.body, Scope.of(kernel))
+    steps = _raise_body(kernel.body, Scope.of(kernel))
     return order_axes(steps, {name: b.shape for name, b in buffers_of(kernel).items()})
 
 
-def _body(body: Sequence[Stmt], scope: Scope) -> tuple[Step, ...]:
-    return tuple(step for stmt in body for step in _statement(stmt, scope))
+def _raise_body(body: Sequence[Stmt], scope: Scope) -> tuple[Step, ...]:
+    """Returns the steps of statements."""
+    return tuple(step for stmt in body for step in _raise_statement(stmt, scope))
 
 
-def _statement(stmt: Stmt, scope: Scope) -> tuple[Step, ...]:
+def _raise_statement(stmt: Stmt, scope: Scope) -> tuple[Step, ...]:
+    """Returns the steps of a statement."""
     parts = chain(stmt)
-    steps = _nest(parts, scope) if parts is not None else None
+    steps = _raise_nest(parts, scope) if parts is not None else None
     if steps is not None:
         return steps
     match stmt:
         case For():
-            return _loop(stmt, scope)
+            return _raise_loop(stmt, scope)
         case If(then=then, otherwise=otherwise):
             holds, fails = scope.inside(stmt)
-            first, second = _body(then, holds), _body(otherwise, fails)
+            first, second = _raise_body(then, holds), _raise_body(otherwise, fails)
             return (Branch(stmt, first, second),) if first or second else ()
         case Local(buffer=buffer, body=body):
-            return (Clear(buffer.name), *_body(body, *scope.inside(stmt)))
+            return (Clear(buffer.name), *_raise_body(body, *scope.inside(stmt)))
         case Store():
             raise AssertionError("a store is a vector nest without loops")
 
@@ -92,43 +94,44 @@ def _statement(stmt: Stmt, scope: Scope) -> tuple[Step, ...]:
 # Loops that keep an order.
 
 
-def _loop(loop: For, scope: Scope) -> tuple[Step, ...]:
+def _raise_loop(loop: For, scope: Scope) -> tuple[Step, ...]:
+    """Returns the steps of a loop that is no nest, in the first form that it may take."""
     least, greatest = loop_range(loop, scope.ranges)
     axis = Axis(loop.var, least, greatest + 1)
     if not axis.extent:
         return ()
-    patterns = (_copies, _scan, _scan_after_first, _in_order)
+    patterns = (_unroll, _scan, _scan_after_first, _keep_loop)
     return next((steps for match in patterns if (steps := match(loop, axis, scope))), ())
 
 
-def _copies(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
-    """Writes a short loop out."""
+def _unroll(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
+    """Returns the steps of a short loop, written out."""
     trips = fixed_trips(loop)
-    if trips is None or trips > UNROLLED_TRIPS or _written_out((loop,)) > UNROLLED_STORES:
+    if trips is None or trips > UNROLLED_TRIPS or _count_stores((loop,)) > UNROLLED_STORES:
         return ()
     if _steps_through_arrays(loop):
         return ()
-    copies = (_body(_at(loop, value), scope) for value in range(axis.begin, axis.end))
+    copies = (_raise_body(_at(loop, value), scope) for value in range(axis.begin, axis.end))
     return tuple(step for steps in copies for step in steps)
 
 
 def _scan(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
-    """Runs a recurrence as a scan."""
+    """Returns the steps of a recurrence, run as a scan."""
     return find_recurrence(loop, axes_around(scope)) if fixed_trips(loop) is not None else ()
 
 
 def _scan_after_first(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
-    """Runs a recurrence as a scan, its first iteration by itself."""
+    """Returns the steps of a recurrence, run as a scan after its first iteration."""
     if fixed_trips(loop) is None:
         return ()
     rest = without_choices(loop, Axis(axis.var, axis.begin + 1, axis.end))
     found = find_recurrence(rest, axes_around(scope)) if rest else ()
-    return (*_body(_at(loop, axis.begin), scope), *found) if found else ()
+    return (*_raise_body(_at(loop, axis.begin), scope), *found) if found else ()
 
 
-def _in_order(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
-    """Keeps a loop."""
-    steps = _body(loop.body, *scope.inside(loop))
+def _keep_loop(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
+    """Returns the steps of a loop that runs in order."""
+    steps = _raise_body(loop.body, *scope.inside(loop))
     hull = axis if is_known(loop, axis.interval) else None
     return (Loop(loop, hull, steps),) if steps else ()
 
@@ -136,16 +139,18 @@ def _in_order(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
 # Vector nests.
 
 
-def _nest(parts: Chain, scope: Scope) -> tuple[Step, ...] | None:
+def _raise_nest(parts: Chain, scope: Scope) -> tuple[Step, ...] | None:
+    """Returns the steps of a nest of one store; None if it is no array operation."""
     box = nest(parts, axes_around(scope))
     if box is None:
         return None
     if any(axis.extent == 0 for axis in box.axes):
         return ()
-    return _reduction(box, scope) if box.reduced else (Map(box),)
+    return _raise_reduction(box, scope) if box.reduced else (Map(box),)
 
 
-def _reduction(box: Nest, scope: Scope) -> tuple[Step, ...] | None:
+def _raise_reduction(box: Nest, scope: Scope) -> tuple[Step, ...] | None:
+    """Returns the steps of a nest whose store is an update; None if it is none."""
     update = update_of(box.store)
     if update is None:
         return None
@@ -168,7 +173,7 @@ def _is_view(box: Nest, placed: set[str], scope: Scope) -> bool:
     return view is not None and placed & set(axes) == set(view.axes)
 
 
-def _written_out(body: tuple[Stmt, ...]) -> int:
+def _count_stores(body: tuple[Stmt, ...]) -> int:
     """Returns how many stores there may be once the short loops in a body are written out."""
     total = 0
     for stmt in body:
@@ -177,7 +182,7 @@ def _written_out(body: tuple[Stmt, ...]) -> int:
             # Bounds that are not constants may become so.
             trips = UNROLLED_TRIPS if (known := fixed_trips(stmt)) is None else known
             repeats = trips if trips <= UNROLLED_TRIPS else 1
-        inner = sum(map(_written_out, bodies(stmt))) if bodies(stmt) else 1
+        inner = sum(map(_count_stores, bodies(stmt))) if bodies(stmt) else 1
         total += repeats * inner
     return total
 
@@ -187,7 +192,7 @@ def _steps_through_arrays(loop: For) -> bool:
 
     XLA fuses copies of such time steps, and computes an element anew for each that reads it.
     """
-    nests = [parts for parts in _nests(loop.body) if _is_large(parts)]
+    nests = [parts for parts in _find_nests(loop.body) if _is_large(parts)]
     stored = {parts.store.buffer: _relative(parts.store.indices, parts) for parts in nests}
     return any(
         read is not None and written is not None and read != written
@@ -198,14 +203,14 @@ def _steps_through_arrays(loop: For) -> bool:
     )
 
 
-def _nests(body: Sequence[Stmt]) -> Iterator[Chain]:
+def _find_nests(body: Sequence[Stmt]) -> Iterator[Chain]:
     for stmt in body:
         parts = chain(stmt)
         if parts is not None:
             yield parts
         else:
             for inner in bodies(stmt):
-                yield from _nests(inner)
+                yield from _find_nests(inner)
 
 
 def _is_large(parts: Chain) -> bool:
