@@ -3,8 +3,8 @@
 The constants are those of ``benchmarks/loops_choice.py`` on two processors, rounded: they are right
 within a factor of about two, which is enough where the alternatives differ by more. XLA runs an
 elementwise operation in vector registers, also where it is masked or writes a part of a buffer; in
-a loop it runs it element by element. What it fuses with all that reads it is never an array in
-memory. An order-bound loop pays for the hull of a triangle in each of its iterations.
+a kernel with a loop it runs such ones element by element. What it fuses with all that reads it is
+never an array in memory. An order-bound loop pays for the hull of a triangle in each iteration.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def raised_seconds(kernel: Kernel, steps: Sequence[Step]) -> float:
     """Returns the estimated seconds of the steps of a kernel, beside those of the call."""
     is_inline = operations(steps) < INLINE_OPERATIONS
     waking = 0.0 if is_inline else SECONDS_PER_WAKING
-    return waking + _Costs(kernel).steps(steps, SECONDS_PER_STEP)
+    return waking + _Costs(kernel, is_order_bound(steps)).steps(steps, SECONDS_PER_STEP)
 
 
 def operations(steps: Sequence[Step]) -> float:
@@ -124,9 +124,10 @@ class _Fused:
 
 
 class _Costs:
-    """Adds up steps; knows the sizes of the buffers."""
+    """Adds up steps; knows the sizes of the buffers, and whether a step runs in an order."""
 
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: Kernel, is_order_bound: bool):
+        self._is_order_bound = is_order_bound
         buffers = (*kernel.parameters, *kernel.buffers)
         self._sizes = {buffer.name: math.prod(buffer.shape) for buffer in buffers}
         self._large = {b.name: size_bytes(b) for b in buffers if size_bytes(b) > CACHE_BYTES}
@@ -194,7 +195,7 @@ class _Costs:
             case Accumulate() | Recur():
                 return SECONDS_PER_SCANNED
             case Reduce(nest=nest, value=value, over=over):
-                if nest.outer:
+                if nest.outer or (self._is_order_bound and nest.mask):
                     return _computing(nest, SECONDS_PER_SCALAR)
                 lasts = [load.indices[-1] for load in loads(value) if load.indices]
                 is_along = any(Var(axis) in expressions(last) for last in lasts for axis in over)
@@ -202,7 +203,8 @@ class _Costs:
                 operation = SECONDS_PER_OPERATION if is_plain else SECONDS_PER_ROW_ADDED
                 return _computing(nest, operation) + self._moving(nest)
             case Map(nest=nest):
-                if nest.outer:
+                is_part = nest.iterations < self._sizes.get(nest.store.buffer, 0)
+                if nest.outer or (self._is_order_bound and (is_part or nest.mask)):
                     return _computing(nest, SECONDS_PER_SCALAR)
                 return _computing(nest, SECONDS_PER_OPERATION) + self._moving(nest)
 
