@@ -160,6 +160,82 @@ def test_while_counts_up_and_down() -> None:
     assert everywhere(k, X).tolist() == [2, 2, 12, -2]
 
 
+def up_to(limit):
+    y = output_tensor((2,), "int32")
+    i = 0
+    while i <= limit[0]:
+        y[0] += 1
+        i += 1
+    y[1] = i
+    return y
+
+
+def down_to(limit):
+    y = output_tensor((2,), "int32")
+    i = 5
+    while limit[0] <= i:
+        y[0] += 1
+        i -= 2
+    y[1] = i
+    return y
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint32"])
+def test_a_while_may_include_the_last_number_of_a_dtype(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    most = limits.max if dtype != "uint32" else 70
+    assert everywhere(up_to, np.array([most], dtype)).tolist() == [most + 1] * 2
+    count = (5 - limits.min) // 2 + 1
+    assert everywhere(down_to, np.array([limits.min], dtype)).tolist() == [count, 5 - 2 * count]
+
+
+def test_a_while_may_include_the_last_int32() -> None:
+    def until_the_end(x, limit):
+        y = output_tensor((1,), "int32")
+        i = 0
+        while i <= limit[0]:
+            if i >= x.shape[0]:
+                break
+            y[0] += x[i]
+            i += 1
+        return y
+
+    def until_the_start(x, limit):
+        y = output_tensor((1,), "int32")
+        i = x.shape[0] - 1
+        while i >= limit[0]:
+            if i < 0:
+                break
+            y[0] += x[i]
+            i -= 1
+        return y
+
+    def from_data(start, limit):
+        y = output_tensor((3,), "int32")
+        i = start[0]
+        while i <= limit[0]:
+            y[0] += 1
+            i += 1
+        j = start[1]
+        while j <= limit[0]:
+            y[1] += 1
+            j += 3
+        k = start[2]
+        while k <= limit[0] and y[2] < 2:
+            y[2] += 1
+            k += 1
+        return y
+
+    x = np.arange(1, 6, dtype=np.int32)
+    least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+    assert everywhere(until_the_end, x, np.array([most], np.int32)).tolist() == [15]
+    assert everywhere(until_the_start, x, np.array([least], np.int32)).tolist() == [15]
+    starts = np.array([most - 2, most - 6, most - 2], np.int32)
+    for form in ("xla", "native"):
+        op = Custom(from_data, func_type="akg", compile_attrs={"lower": form})
+        assert op(starts, np.array([most], np.int32)).tolist() == [3, 3, 2]
+
+
 def test_a_while_that_counts_is_a_loop_like_any_other() -> None:
     def k(x):
         i = 0

@@ -1,9 +1,12 @@
 """`while` loops whose number of iterations has a bound that can be read off them.
 
-    while i < n and x[i] > 0.0:          for step in range(i, n, 2):
+    while i < n and x[i] > 0.0:          for step in while(i, i, n, 0, 2):
         s += x[i]                  ->        if i < n and x[i] > 0.0:
         i += 2                                   s += x[i]
                                                  i += 2
+
+The range says what counts, where it starts, the limit, what is added to the limit for the end
+(1 or -1 where the limit is included) and the step. The author cannot write it: `while` is no name.
 
 The bound must hold whatever the data are: `i` changes only by one constant in each iteration, and
 nothing in the body changes `n`. Once the condition is false nothing changes it again.
@@ -18,6 +21,9 @@ import ast
 from collections.abc import Callable
 
 from msops._loops.frontends.hybrid.syntax import copied, load, placed, stored_names
+
+WHILE = "while"
+"""The name of the range."""
 
 _DIRECTIONS: dict[type[ast.cmpop], int] = {ast.Lt: 1, ast.LtE: 1, ast.Gt: -1, ast.GtE: -1}
 _MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -35,7 +41,7 @@ def as_for(node: ast.While, before: list[ast.stmt], fresh: Callable[[str], str])
     span = iterations(node)
     assert span is not None
     counter, variable = ast.unparse(span.args[0]), fresh("step")
-    span.args[0] = _start(counter, before) or span.args[0]
+    span.args[1] = _start(counter, before) or span.args[1]
     if len(_conjuncts(node.test)) > 1:
         # Iterations after the last one go on counting, while `i` stays.
         body: list[ast.stmt] = [placed(ast.If(node.test, node.body, []), node)]
@@ -99,11 +105,10 @@ def _counted(
     direction = _DIRECTIONS[sign]
     if step is None or step * direction <= 0 or _data_names(limit) & stored_names(node.body):
         return None
-    end = copied(limit)
-    if sign in (ast.LtE, ast.GtE):
-        end = ast.BinOp(end, ast.Add(), ast.Constant(direction))
-    arguments = [load(counter.id), end, ast.Constant(step)]
-    return placed(ast.Call(load("range"), arguments[: 2 if step == 1 else 3], []), node.test)
+    beyond = ast.Constant(direction if sign in (ast.LtE, ast.GtE) else 0)
+    start, end = load(counter.id), copied(limit)
+    arguments = [load(counter.id), start, end, beyond, ast.Constant(step)]
+    return placed(ast.Call(load(WHILE), arguments, []), node.test)
 
 
 def _data_names(limit: ast.expr) -> set[str]:

@@ -6,16 +6,17 @@ import ast
 from collections.abc import Callable
 
 from msops._loops.frontends.bounds import as_bound
+from msops._loops.frontends.hybrid.counting import WHILE
 from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, scalar, value_of
 from msops._loops.frontends.hybrid.language import LOOP_HINTS
 from msops._loops.frontends.hybrid.translation import Translation
+from msops._loops.frontends.hybrid.typing import convert
 from msops._loops.frontends.hybrid.values import describe, literal
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
     BinaryOp,
     Buffer,
-    Cast,
     Const,
     Expr,
     For,
@@ -57,15 +58,19 @@ def loop(t: Translation, node: ast.For, body: Body) -> None:
             raise t.report.build_error(
                 node.iter, "the first input of 'bind' names a thread axis", "Write a string."
             )
-        _counted(t, node, node.iter.args[1:], kind, body)
+        _counted(t, node, _range(t, node.iter.args[1:]), kind, body)
+    elif kind == WHILE:
+        _counted(t, node, _range_of_while(t, node.iter), "range", body)
     else:
-        _counted(t, node, node.iter.args, kind, body)
+        _counted(t, node, _range(t, node.iter.args), kind, body)
 
 
-def _counted(t: Translation, node: ast.For, args: list[ast.expr], kind: str, body: Body) -> None:
-    begin, end, step = _range(t, args)
+def _counted(
+    t: Translation, node: ast.For, span: tuple[Expr, Expr, int], kind: str, body: Body
+) -> None:
+    begin, end, step = span
     var = t.fresh(_target(node).id)
-    if step == 1:
+    if step == 1 and end.dtype == INDEX_DTYPE:
         _bind(t, node, Var(var))
         _emit_loop(t, node, var, begin, end, kind, body)
         return
@@ -99,20 +104,23 @@ def _stepped(
 
 def _count(t: Translation, first: Expr, last: Expr, size: int) -> Expr:
     """Returns how many steps of a size there are between two bounds: the quotient rounded up."""
-    distance = _binary("sub", last, first)
-    if isinstance(distance, Const):
-        return as_bound(literal(-(-distance.value // size)))
-    low, high = unwrapped_range(distance, t.ranges) or dtype_range(INDEX_DTYPE)
-    if is_within((low, high + size - 1), dtype_range(INDEX_DTYPE)):
-        return _binary("floordiv", _binary("add", distance, literal(size - 1)), literal(size))
+    if first.dtype == last.dtype == INDEX_DTYPE:
+        distance = _binary("sub", last, first)
+        if isinstance(distance, Const):
+            return as_bound(literal(-(-distance.value // size)))
+        low, high = unwrapped_range(distance, t.ranges) or dtype_range(INDEX_DTYPE)
+        if is_within((low, high + size - 1), dtype_range(INDEX_DTYPE)):
+            return _binary("floordiv", _binary("add", distance, literal(size - 1)), literal(size))
     # Bounds that are data may be as far apart as no int32 is large.
     distance = Binary("sub", _wide(last), _wide(first), "int64")
+    if size == 1:
+        return as_bound(distance)
     rounded = Binary("add", distance, Const(size - 1, "int64"), "int64")
     return as_bound(Binary("floordiv", rounded, Const(size, "int64"), "int64"))
 
 
 def _wide(bound: Expr) -> Expr:
-    return Const(bound.value, "int64") if isinstance(bound, Const) else Cast(bound, "int64")
+    return Const(bound.value, "int64") if isinstance(bound, Const) else convert(bound, "int64")
 
 
 def _wrapped(size: int) -> int:
@@ -133,7 +141,25 @@ def _range(t: Translation, args: list[ast.expr]) -> tuple[Expr, Expr, int]:
     return begin, end, step
 
 
+def _range_of_while(t: Translation, node: ast.Call) -> tuple[Expr, Expr, int]:
+    """Returns begin, end and step of a range that `counting` made.
+
+    The end is an int64 where the limit may be the last int32, and is included.
+    """
+    _, start, limit, beyond, step = node.args
+    begin, end = as_bound(_integer(t, start)), as_bound(_integer(t, limit))
+    added, size = (ast.literal_eval(constant) for constant in (beyond, step))
+    low, high = range_of(end, t.ranges)
+    if is_within((low + added, high + added), dtype_range(INDEX_DTYPE)):
+        return begin, _binary("add", end, literal(added)), size
+    return begin, Binary("add", _wide(end), Const(added, "int64"), "int64"), size
+
+
 def _bound(t: Translation, node: ast.expr) -> Expr:
+    return as_bound(_integer(t, node))
+
+
+def _integer(t: Translation, node: ast.expr) -> Expr:
     value = t.typing.fitting(node, scalar(t, node))
     if value.dtype not in INTEGERS:
         raise t.report.build_error(
@@ -141,7 +167,7 @@ def _bound(t: Translation, node: ast.expr) -> Expr:
             f"the bound of a loop is an integer; got '{ast.unparse(node)}', {describe(value)}",
             "Write // for a whole quotient, or convert: int32(x).",
         )
-    return as_bound(value)
+    return value
 
 
 def _grid(t: Translation, node: ast.For, body: Body) -> None:
