@@ -250,6 +250,31 @@ def test_a_while_that_counts_is_a_loop_like_any_other() -> None:
     assert "order-bound" not in steps
 
 
+def test_a_while_may_continue_after_its_step() -> None:
+    def k(x):
+        y = output_tensor((3,), x.dtype)
+        i = -1
+        while i < x.shape[0] - 1:
+            i += 1
+            if x[i] < 0.0:
+                continue
+            y[0] += x[i]
+        j = 0
+        while j < 4 and y[1] < 100.0:
+            y[1] += x[j]
+            j = j + 1
+            for m in range(3):
+                if m == 1:
+                    continue
+                y[1] += float32(m)
+            if j == 2:
+                continue
+            y[2] += float32(j)
+        return y
+
+    assert everywhere(k, X).tolist() == [8.5, 14.0, 8.0]
+
+
 def test_a_limit_that_a_helper_may_change_is_no_bound() -> None:
     def k(x, y):
         i = 0

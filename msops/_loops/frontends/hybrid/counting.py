@@ -124,21 +124,20 @@ def _data_names(limit: ast.expr) -> set[str]:
 
 def _step(body: list[ast.stmt], name: str) -> int | None:
     """Returns the constant that is added to a name once in each iteration that goes on."""
-    if _continues(body):
-        return None
     stores = sum(
         isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store)
         for statement in body
         for part in ast.walk(statement)
     )
-    for statement in body:
+    for at, statement in enumerate(body):
         match statement:
             case ast.AugAssign(
                 target=ast.Name(id=target),
                 op=ast.Add() | ast.Sub() as op,
                 value=ast.Constant(value=int(step)),
             ) if target == name and stores == 1:
-                return int(step) if isinstance(op, ast.Add) else -int(step)
+                signed = int(step) if isinstance(op, ast.Add) else -int(step)
+                return None if _continues(body[:at]) else signed
             case ast.Assign(
                 targets=[ast.Name(id=target)],
                 value=ast.BinOp(
@@ -147,12 +146,13 @@ def _step(body: list[ast.stmt], name: str) -> int | None:
                     right=ast.Constant(value=int(step)),
                 ),
             ) if target == old == name and stores == 1:
-                return int(step) if isinstance(op, ast.Add) else -int(step)
+                signed = int(step) if isinstance(op, ast.Add) else -int(step)
+                return None if _continues(body[:at]) else signed
     return None
 
 
 def _continues(body: list[ast.stmt]) -> bool:
-    """Returns whether a `continue` of this loop may skip the step."""
+    """Returns whether a `continue` of this loop may skip what follows statements of its body."""
     for statement in body:
         if isinstance(statement, ast.Continue):
             return True
