@@ -117,8 +117,10 @@ from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.placing import localise_temporaries, place_locals
+from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
+from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
@@ -265,6 +267,7 @@ __all__ = [
     "shrink_locals",
     "simplified",
     "simplify",
+    "sink_parallel_loops",
     "size_bytes",
     "specialise_tvm",
     "split_at_pivots",
@@ -272,6 +275,7 @@ __all__ = [
     "split_updates",
     "statements",
     "steps_text",
+    "sum_in_variables",
     "tile_crossing_loops",
     "to_raised",
     "verify",

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_ir import (
+    For,
     Kernel,
     c_source,
     carry_elements,
@@ -28,9 +29,12 @@ from loop_ir import (
     separate_rows,
     share_among_threads,
     simplify,
+    sink_parallel_loops,
     split_at_pivots,
     split_reductions,
     split_updates,
+    statements,
+    sum_in_variables,
     tile_crossing_loops,
     verify,
     version_loops_over_data,
@@ -38,6 +42,7 @@ from loop_ir import (
     write_out_windows,
 )
 from loop_ir import c_cost as cost
+from loop_trace import trace
 
 Change = Callable[[Kernel], Kernel]
 
@@ -76,6 +81,35 @@ def arranged(change: Change, kernel: Kernel) -> Kernel:
     for got, want in zip(interpret(after, inputs), interpret(kernel, inputs), strict=True):
         np.testing.assert_array_equal(got, want)
     return after
+
+
+def arranged_apart(change: Change, kernel: Kernel) -> Kernel:
+    """Returns what `arranged` does, of which no iterations of parallel loops meet."""
+    after = arranged(change, kernel)
+    rng = np.random.default_rng(0)
+    inputs = [rng.choice([-1, 1, 2, 4], b.shape).astype(b.dtype) for b in kernel.parameters]
+    assert loops_that_meet(after, inputs) == set()
+    return after
+
+
+def loops_that_meet(kernel: Kernel, inputs: list[np.ndarray]) -> set[str]:
+    """Returns the parallel loops of which two iterations touch an element that one writes.
+
+    Run one after the other they may give the right sums all the same.
+    """
+    loops = {s.var for s in statements(kernel.body) if isinstance(s, For) and s.kind == "parallel"}
+    touching: dict[tuple[object, ...], set[int]] = {}
+    written = set()
+    for event in trace(kernel, inputs):
+        if event.element is None:
+            continue
+        for depth, (var, value) in enumerate(event.iteration):
+            if var in loops:
+                key = (var, event.iteration[:depth], event.memory, event.element)
+                touching.setdefault(key, set()).add(value)
+                if event.is_write:
+                    written.add(key)
+    return {str(key[0]) for key in written if len(touching[key]) > 1}
 
 
 def body_of(kernel: Kernel) -> str:
@@ -808,7 +842,7 @@ def backwards(n: int = 40, begin: str = "0", more: str = "") -> Kernel:
 
 
 def test_a_reduction_over_positions_goes_innermost_too() -> None:
-    assert body_of(arranged(widen_sums, backwards())) == textwrap.dedent("""\
+    assert body_of(arranged_apart(widen_sums, backwards())) == textwrap.dedent("""\
         local mean: float32[40] {
           parallel i in 0 .. 40 {
             mean[i] = mean[i] + d[i]
@@ -855,7 +889,50 @@ def test_reductions_over_positions_that_stay(kernel: Kernel) -> None:
 )  # fmt: skip
 def test_what_goes_innermost_means_the_same(begin: str, more: list[str]) -> None:
     kernel = backwards(begin=begin, more="\n".join(more))
-    arranged(widen_sums, kernel)
+    arranged_apart(widen_sums, kernel)
+
+
+# The loops over k change places with the one over j; the ones over m start where j is.
+TRIANGLE = """kernel triangle(u: float32[20, 40], w: float32[40], c: float32[40], d: float32[80])
+    -> (c, d) {
+  serial j in 0 .. 40 {
+    serial k in 0 .. 20 { c[j] = c[j] + u[k, j] }
+    serial m in 0 .. j { d[j + m] = d[j + m] + w[m] }
+  }
+}"""
+
+
+def test_a_part_of_a_reduction_whose_loops_inside_reach_others_is_none_of_parallel() -> None:
+    text = body_of(arranged_apart(sink_parallel_loops, marked(TRIANGLE)))
+    assert "reduction j_1 in 0 .. 40 {" in text
+
+
+def test_a_loop_with_an_empty_local_alone_may_be_widened() -> None:
+    sums = "serial k in 0 .. 20 { c[j] = c[j] + u[k, j] }"
+    text = TRIANGLE.replace(sums, f"local empty: float32[0] {{ {sums} }}").splitlines()
+    arranged_apart(widen_sums, marked("\n".join(line for line in text if "serial m" not in line)))
+
+
+# The condition alone keeps the rows from meeting.
+ONE_ROW = """kernel one_row(a: float32[6, 40]) -> (s) {{
+  {buffer}
+  parallel i in 0 .. 6 {{
+    reduction j in 0 .. 40 {{
+      if ((i == 3) && (a[i, j] > 0.0:float32)) {{ s[{at}] = s[{at}] + a[i, j] }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "at", "is_summed"), [("1", "0", False), ("", "", False), ("6", "i", True)]
+)
+def test_a_chosen_sum_is_not_written_back_where_others_write(
+    shape: str, at: str, is_summed: bool
+) -> None:
+    text = ONE_ROW.format(buffer=f"buffer s: float32[{shape}]", at=at)
+    kernel = parse_kernel(text)
+    assert (arranged_apart(sum_in_variables, kernel) != kernel) is is_summed
 
 
 TAPED = """kernel taped(a: float32[{steps}, {n}]) -> (b) {{

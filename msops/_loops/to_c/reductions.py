@@ -44,7 +44,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import if_it_runs
-from msops._loops.to_c.strides import exists, step
+from msops._loops.to_c.strides import exists, offset, step
 
 SUMMED_IN_FLOAT32 = ("float16", "bfloat16")
 """Floats that are added up in float32."""
@@ -63,9 +63,22 @@ def sum_in_variables(kernel: Kernel) -> Kernel:
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         updates = fixed_updates(loop, scope.ranges, buffers)
-        return _summed(loop, updates, scope.ranges, names) if updates else None
+        # A condition may be what keeps iterations of parallel loops around from meeting: a sum that
+        # is written back without it would meet.
+        guarded = {(s.buffer, s.indices) for s, is_guarded in _stores(loop.body) if is_guarded}
+        if not updates or not all(_is_apart(e, scope) for e in guarded & updates.keys()):
+            return None
+        return _summed(loop, updates, scope.ranges, names)
 
     return rewrite_loops(kernel, change, "reduction")
+
+
+def _is_apart(element: Element, scope: Scope) -> bool:
+    """Returns whether each iteration of the parallel loops around has an element of its own."""
+    name, indices = element
+    around = scope.loops[scope.depths.get(name, 0) :]
+    variables = [loop.var for loop in around if loop.kind == "parallel"]
+    return all(any(offset(index, var) is not None for index in indices) for var in variables)
 
 
 def _summed(loop: For, updates: Updates, ranges: Ranges, names: Names) -> tuple[Stmt, ...]:
@@ -101,7 +114,7 @@ def fixed_updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> U
     if loop.kind != "reduction" or not is_innermost(loop):
         return {}
     found: Updates = {}
-    for store, is_guarded in _stores(loop.body, False):
+    for store, is_guarded in _stores(loop.body):
         update = sum_of(store)
         if update is None or step(store, loop, buffers) != 0:
             continue
@@ -115,7 +128,7 @@ def fixed_updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> U
     return found if found and are_apart and _are_alone(loop, found) else {}
 
 
-def _stores(body: tuple[Stmt, ...], is_guarded: bool) -> Iterator[tuple[Store, bool]]:
+def _stores(body: tuple[Stmt, ...], is_guarded: bool = False) -> Iterator[tuple[Store, bool]]:
     """Yields the stores in a body, and whether each is under a condition."""
     for stmt in body:
         if isinstance(stmt, Store):

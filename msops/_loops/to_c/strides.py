@@ -47,8 +47,14 @@ def step(access: Load | Store, loop: For, buffers: Mapping[str, Buffer]) -> int 
 
 
 def is_of_its_own(name: str, loop: For, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether each iteration of a loop touches one element of a buffer, and no other's."""
+    """Returns whether each iteration of a loop touches one element of a buffer, and no other's.
+
+    It is one element in all iterations of the loops inside.
+    """
     elements = {a.indices: a for a in accesses_in(loop.body) if a.buffer == name}
+    inner = {stmt.var for stmt in statements(loop.body) if isinstance(stmt, For)}
+    if any(variables(index) & inner for indices in elements for index in indices):
+        return False
     steps = [step(access, loop, buffers) for access in elements.values()]
     return len(steps) == 1 and steps[0] not in (None, 0)
 

@@ -98,7 +98,7 @@ def _positions(trips: int, variables: Sequence[Buffer]) -> int:
     size = trips if trips < 2 * _BLOCK else _BLOCK
     if any(variable.shape for variable in variables):
         # They stay in the second-level cache, beside what the loop reads.
-        fitting = CACHE_BYTES // 2 // sum(map(size_bytes, variables))
+        fitting = CACHE_BYTES // 2 // max(1, sum(map(size_bytes, variables)))
         size = min(size, fitting // _FEWEST_POSITIONS * _FEWEST_POSITIONS)
     return size
 
