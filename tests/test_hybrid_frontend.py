@@ -471,6 +471,54 @@ def test_what_swaps_with_an_untyped_scalar_takes_its_type() -> None:
     assert run(func, np.zeros(7)).tolist() == [0, 1, 1, 2, 3, 5, -5]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
+def test_a_scalar_that_starts_as_a_constant_is_copied_from_another(
+    dtype: str, order: tuple[int, ...]
+) -> None:
+    steps = ["s = 0.5 * s + a[i]", "copy = s", "half = copy / 2.0 if i > 0 else s", "count = half"]
+    loop = "".join(f"\n                {steps[step]}" for step in order)
+    func = define(
+        f"""
+        def k(a):
+            c = output_tensor((4,), a.dtype)
+            s = 0.0
+            copy = -1e4
+            half = 1.0
+            count = 0
+            for i in range(a.shape[0]):{loop}
+            c[0], c[1], c[2], c[3] = s, copy, half, count
+            return c
+        """
+    )
+    text = body(func, vector(dtype=dtype))
+    assert all(f"local {name}: {dtype}[]" in text for name in ("s", "copy", "half", "count"))
+    a = np.array([1, 5, 2], dtype)
+    values = {"s": 0.0, "copy": -1e4, "half": 1.0, "count": 0, "a": a.tolist()}
+    for i in range(3):
+        for step in order:
+            name, value = steps[step].split(" = ")
+            values[name] = eval(value, {}, values | {"i": i})
+    wanted = [values[name] for name in ("s", "copy", "half", "count")]
+    assert run(func, a).tolist() == wanted
+
+
+def test_a_scalar_that_starts_as_a_conversion_has_its_type() -> None:
+    for statement in ("s = a[i]", "s = s + a[i]"):
+        func = define(
+            f"""
+            def k(a):
+                s = float32(0)
+                for i in range(a.shape[0]):
+                    {statement}
+                a[0] = float16(s)
+                return a
+            """
+        )
+        with pytest.raises(BuildError, match=r"float16 cannot be stored in 's'|are float32 and"):
+            body(func, vector(dtype="float16"))
+
+
 def test_a_count_beside_floats_stays_an_integer() -> None:
     func = define(
         """

@@ -50,12 +50,12 @@ class HybridKernel:
         """Translates it for shapes, dtypes and attribute values; see `LoopProgram.specialise`."""
         report = Reporter(who, self.source)
         arguments = self._arguments(report, inputs, attributes)
-        retyped: dict[ScopedName, str] = {}
+        retyped: dict[ScopedName, Retype] = {}
         while True:
             try:
                 return self._translate(report, arguments, retyped)
             except Retype as found:
-                retyped |= dict.fromkeys(found.symbols, found.dtype)
+                retyped |= dict.fromkeys(found.symbols, found)
 
     def _arguments(
         self,
@@ -89,7 +89,7 @@ class HybridKernel:
         return dict(zip(parameters, [*inputs, *(given[name] for name in constants)], strict=True))
 
     def _translate(
-        self, report: Reporter, arguments: Mapping[str, Any], retyped: dict[ScopedName, str]
+        self, report: Reporter, arguments: Mapping[str, Any], retyped: dict[ScopedName, Retype]
     ) -> Kernel:
         body = self.source.definition.body
         taken = Names(reserved=(*RESERVED, *arguments))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from msops._loops.frontends.hybrid import arithmetic
-from msops._loops.frontends.hybrid.calls import is_declaration
+from msops._loops.frontends.hybrid.calls import is_declaration, row_of
 from msops._loops.frontends.hybrid.expressions import (
     as_scalar,
     condition,
@@ -73,7 +73,10 @@ def _assign(
     tensor = _stored_tensor(t, target)
     indices = indices_of(t, target, tensor)
     stored = t.typing.stored(
-        source, as_scalar(t, source, value), tensor.buffer.dtype, f"'{ast.unparse(target)}'"
+        source,
+        as_scalar(t, source, value),
+        Load(tensor.buffer.name, indices, tensor.buffer.dtype),
+        f"'{ast.unparse(target)}'",
     )
     _store(t, node, tensor.buffer, indices, stored)
 
@@ -105,10 +108,13 @@ def _assign_name(
                 "in a branch that data decide",
                 "Use another name for another value.",
             )
-        bound = _declare_scalar(t, symbol, as_scalar(t, source, value), node)
+        bound = _declare_scalar(t, symbol, as_scalar(t, source, value), node, source)
     assert isinstance(bound, WholeTensor)
     stored = t.typing.stored(
-        source, as_scalar(t, source, value), bound.buffer.dtype, f"'{target.id}'"
+        source,
+        as_scalar(t, source, value),
+        Load(bound.buffer.name, (), bound.buffer.dtype),
+        f"'{target.id}'",
     )
     _store(t, node, bound.buffer, (), stored)
 
@@ -128,14 +134,24 @@ def _stays_equal(value: Value) -> bool:
     )
 
 
-def _declare_scalar(t: Translation, symbol: ScopedName, value: Expr, node: ast.stmt) -> WholeTensor:
-    dtype = t.retyped.get(symbol, value.dtype)
-    buffer = Buffer(t.fresh(symbol.name), (), dtype)
-    if symbol not in t.retyped and (is_literal(value) or t.typing.untyped_symbols(value)):
+def _declare_scalar(
+    t: Translation, symbol: ScopedName, value: Expr, node: ast.stmt, source: ast.expr
+) -> WholeTensor:
+    found = t.retyped.get(symbol)
+    buffer = Buffer(t.fresh(symbol.name), (), found.dtype if found else value.dtype)
+    is_constant = is_literal(value) and not _is_conversion(source)
+    is_final = found is not None and found.is_final
+    if not is_final and (is_constant or t.typing.untyped_symbols(value)):
         t.typing.untyped[buffer.name] = frozenset([symbol])
     t.declare(symbol, buffer, node)
     tensor = t.values[symbol] = WholeTensor(buffer)
     return tensor
+
+
+def _is_conversion(node: ast.expr) -> bool:
+    """Returns whether the author wrote the dtype of a value: ``float32(0)``."""
+    row = row_of(node)
+    return row is not None and row.role == "cast"
 
 
 def _assign_tuple(t: Translation, statement: ast.stmt, target: ast.Tuple, node: ast.expr) -> None:
@@ -191,7 +207,7 @@ def _update(t: Translation, node: ast.AugAssign) -> None:
         operand = convert(operand, buffer.dtype)
     op = arithmetic.OPERATORS[type(node.op)][1]
     value = arithmetic.binary(t.typing, node, op, current, operand)
-    stored = t.typing.stored(node.value, value, buffer.dtype, f"'{ast.unparse(node.target)}'")
+    stored = t.typing.stored(node.value, value, current, f"'{ast.unparse(node.target)}'")
     _store(t, node, buffer, indices, stored)
 
 

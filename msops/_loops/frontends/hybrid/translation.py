@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from msops._loops.frontends.hybrid.names import Path, ResolvedNames, ScopedName
-from msops._loops.frontends.hybrid.typing import Typing
+from msops._loops.frontends.hybrid.typing import Retype, Typing
 from msops._loops.frontends.hybrid.values import Value
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.ir.names import Names
@@ -63,7 +63,7 @@ class Translation:
     names: ResolvedNames
     report: Reporter
     typing: Typing
-    retyped: dict[ScopedName, str]
+    retyped: dict[ScopedName, Retype]
     taken: Names
     values: dict[ScopedName, Value] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)

@@ -26,12 +26,16 @@ from msops._loops.ir.walk import operands
 
 
 class Retype(Exception):
-    """A scalar that started as a constant meets a type: translate again with it."""
+    """A scalar that started as a constant meets a type: translate again with it.
 
-    def __init__(self, symbols: frozenset[ScopedName], dtype: str):
+    The type is not final if it is of another such scalar, whose type may change.
+    """
+
+    def __init__(self, symbols: frozenset[ScopedName], dtype: str, is_final: bool):
         super().__init__()
         self.symbols = symbols
         self.dtype = dtype
+        self.is_final = is_final
 
 
 @dataclass
@@ -58,8 +62,8 @@ class Typing:
             return left, self.constant(node, right, left.dtype)
         if is_literal(left):
             return self.constant(node, left, right.dtype), right
-        self.retype(left, right.dtype)
-        self.retype(right, left.dtype)
+        self.retype(left, right)
+        self.retype(right, left)
         raise self._mismatch(node, left.dtype, right.dtype, what)
 
     def compare(self, node: ast.AST, left: Expr, right: Expr, what: str) -> tuple[Expr, Expr]:
@@ -69,13 +73,15 @@ class Typing:
             return self.agree(node, left, right, what)
         return convert(left, dtype), convert(right, dtype)
 
-    def stored(self, node: ast.AST, value: Expr, dtype: str, where: str) -> Expr:
-        """Returns a value as an element of a buffer."""
+    def stored(self, node: ast.AST, value: Expr, target: Expr, where: str) -> Expr:
+        """Returns a value as one that a scalar or an element, the target, can hold."""
+        dtype = target.dtype
         if value.dtype == dtype:
             return self.fitting(node, value)
         if is_literal(value):
             return self.constant(node, value, dtype)
-        self.retype(value, dtype)
+        self.retype(value, target)
+        self.retype(target, value)
         text = ast.unparse(node)
         raise self.report.build_error(
             node,
@@ -104,12 +110,20 @@ class Typing:
         kind = bool if dtype == "bool" else float if is_float(dtype) else int
         return Const(kind(value.value), dtype)
 
-    def retype(self, value: Expr, dtype: str) -> None:
-        """Raises `Retype` if a value is made of scalars that have no type of their own yet."""
+    def retype(self, value: Expr, other: Expr) -> None:
+        """Raises `Retype` if a value is made of scalars without a type of their own yet.
+
+        They get the type of the other value. If that has none of its own either, they get the wider
+        one of the two types: translating again must end.
+        """
+        dtype = other.dtype
         symbols = self.untyped_symbols(value)
         widens = is_float(dtype) or (value.dtype in INTEGERS and dtype in INTEGERS)
-        if symbols and widens and value.dtype != "bool":
-            raise Retype(symbols, dtype)
+        is_final = not self.untyped_symbols(other)
+        if not symbols or not widens or value.dtype == "bool":
+            return
+        if is_final or wider_literal(value.dtype, dtype) == dtype:
+            raise Retype(symbols, dtype, is_final)
 
     def untyped_symbols(self, value: Expr) -> frozenset[ScopedName]:
         """Returns the untyped scalars of an expression made of them and constants only."""
