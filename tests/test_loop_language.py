@@ -236,6 +236,45 @@ def test_a_while_may_include_the_last_int32() -> None:
         assert op(starts, np.array([most], np.int32)).tolist() == [3, 3, 2]
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint32", "uint64"])
+def test_a_while_whose_counter_is_no_int32_needs_bounds_that_are(dtype: str) -> None:
+    def from_data(a, y):
+        i = a[0]
+        while i < a[1]:
+            i += 1
+        y[0] = i
+        return y
+
+    def to_data(a, y):
+        i = 0
+        while i <= a[1] and y[1] < a[2]:
+            i += 1
+        y[0] = i
+        return y
+
+    def converted(a, y):
+        i = int32(a[0])
+        while i < a[1]:
+            y[1] += 1
+            i += 1
+        j = 0
+        while j < len(a):
+            j += 1
+        y[0] = j
+        return y
+
+    with jax.enable_x64(True):
+        a = np.array([2, 9, 5], dtype)
+        for func in (from_data, to_data):
+            with pytest.raises(BuildError, match=f"'i' is {dtype}, and loops count in int32"):
+                Custom(func, func_type="akg")(a, np.zeros(2, dtype))
+        assert everywhere(converted, a, np.zeros(2, dtype)).tolist() == [3, 7]
+        # The nearest int32 is as good for a limit that no int32 reaches.
+        if dtype == "int64":
+            a = np.array([2**31 - 4, -(2**40), 0], dtype)
+            assert everywhere(converted, a, np.zeros(2, dtype)).tolist() == [3, 0]
+
+
 def test_a_while_that_counts_is_a_loop_like_any_other() -> None:
     def k(x):
         i = 0

@@ -146,8 +146,20 @@ def _range_of_while(t: Translation, node: ast.Call) -> tuple[Expr, Expr, int]:
 
     The end is an int64 where the limit may be the last int32, and is included.
     """
-    _, start, limit, beyond, step = node.args
-    begin, end = as_bound(_integer(t, start)), as_bound(_integer(t, limit))
+    counter, start, limit, beyond, step = node.args
+    first, last = _integer(t, start), _integer(t, limit)
+    dtype = scalar(t, counter).dtype
+    if dtype in INTEGERS and not is_within(dtype_range(dtype), dtype_range(INDEX_DTYPE)):
+        for bound in (first, last):
+            if not is_within(range_of(bound, t.ranges), dtype_range(INDEX_DTYPE)):
+                raise t.report.build_error(
+                    node,
+                    "the number of iterations of this 'while' has no bound that can be read off "
+                    f"it: '{ast.unparse(counter)}' is {dtype}, and loops count in {INDEX_DTYPE}",
+                    f"Start the counter with {INDEX_DTYPE}(x), or give the loop a bound: "
+                    "for _ in range(1000), with a break.",
+                )
+    begin, end = as_bound(first), as_bound(last)
     added, size = (ast.literal_eval(constant) for constant in (beyond, step))
     low, high = range_of(end, t.ranges)
     if is_within((low + added, high + added), dtype_range(INDEX_DTYPE)):
