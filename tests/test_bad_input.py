@@ -669,6 +669,25 @@ def test_infer_function_that_raises_names_the_op() -> None:
     assert note == "Custom 'Multiply': raised by its out_shape function, called with [[3], [3]]"
 
 
+@pytest.mark.parametrize("name", ["bprop", "jvp", "fwd", "bwd"])
+def test_rule_of_differentiation_that_raises_names_the_op(name: str) -> None:
+    def divided(*args: object) -> float:
+        return 1 / 0
+
+    def square(x: np.ndarray) -> np.ndarray:
+        return x * x
+
+    given = {name: divided} if name in ("bprop", "jvp") else {}
+    op = Custom(square, func_type="pyfunc", out=lambda x: x, **given)
+    if name == "fwd":
+        op.def_vjp(divided, lambda residuals, dout: (dout,))
+    elif name == "bwd":
+        op.def_vjp(lambda x: (op(x), x), lambda residuals, dout: divided())
+    with pytest.raises(ZeroDivisionError) as caught:
+        jax.grad(lambda x: op(x).sum())(X)
+    assert caught.value.__notes__[0] == f"Custom 'square': raised by its {name} function"
+
+
 def test_mixed_sizes_and_shapes_are_no_shape() -> None:
     with pytest.raises(errors.InferenceValueError, match="expected a shape from its out_shape"):
         aot("Multiply", lambda x, y: [[1], 2])(X, X)

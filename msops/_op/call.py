@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import jax
@@ -189,10 +189,17 @@ def ask(function: Callable[..., Any], name: str, flat: Sequence[Any], call: Call
             )
         )
     arguments, named = fitting
-    try:
+    with noting(f"{who}: raised by its {name} function, called with {arguments}"):
         return function(*arguments, **named)
+
+
+@contextlib.contextmanager
+def noting(note: str) -> Iterator[None]:
+    """Runs code of the author's, whose exceptions get a note: they name no op."""
+    try:
+        yield
     except Exception as error:
-        error.add_note(f"{who}: raised by its {name} function, called with {arguments}")
+        error.add_note(note)
         raise
 
 

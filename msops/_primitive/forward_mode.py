@@ -27,7 +27,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from msops import _jax_seam as seam
 from msops._face.tensor import unwrap, wrap
-from msops._op.call import Call, width
+from msops._op.call import Call, noting, width
 from msops._op.protocols import BoundOp
 from msops._primitive.reverse_mode import apply_bprop, check_entry
 from msops._primitive.traced import is_inexact
@@ -138,7 +138,9 @@ def ask_rule(
     given = arguments, directions, outputs.pack(results)
     rule_name = f"jvp of {operator.who}"
     _check_arity(rule, rule_name)
-    answer = unwrap(rule(*(wrap(given) if call.tensors else given)))
+    with noting(f"{operator.who}: raised by its jvp function"):
+        answer = rule(*(wrap(given) if call.tensors else given))
+    answer = unwrap(answer)
     answers = outputs.unpack(answer)
     if answers is None:
         count = len(answer) if isinstance(answer, (tuple, list)) else type(answer).__name__

@@ -21,7 +21,7 @@ from jax.tree_util import PyTreeDef
 
 from msops import _jax_seam as seam
 from msops._face.tensor import unwrap, wrap
-from msops._op.call import Call, fit_arguments
+from msops._op.call import Call, fit_arguments, noting
 from msops._op.outputs import Outputs
 from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError, explain
 
@@ -102,7 +102,9 @@ def attach_vjp(
         ]
         with call.face():
             given = residuals, declared.pack(douts)
-            gradients = unwrap(bwd(*(wrap(given) if call.tensors else given)))
+            with noting(f"{who}: raised by its bwd function"):
+                answer = bwd(*(wrap(given) if call.tensors else given))
+            gradients = unwrap(answer)
             rule_name = f"bwd of {who}"
             # Those of attributes, None, may be left out, as of `nondiff_argnums` in JAX.
             attributes = len(call.given)
@@ -154,7 +156,9 @@ def _run_fwd(
             )
         )
     arguments, named = fitting
-    answer = unwrap(fwd(*arguments, **named))
+    with noting(f"{who}: raised by its fwd function"):
+        answer = fwd(*arguments, **named)
+    answer = unwrap(answer)
     results = outputs.unpack(answer[0]) if isinstance(answer, tuple) and len(answer) == 2 else None
     if results is None:
         raise GradientTypeError(
@@ -199,7 +203,9 @@ def apply_bprop(
                 )
             )
         arguments, named = fitting
-        gradients = unwrap(bprop(*arguments, whole_out, whole_dout, **named))
+        with noting(f"{who}: raised by its bprop function"):
+            answer = bprop(*arguments, whole_out, whole_dout, **named)
+        gradients = unwrap(answer)
         attributes = len(arguments) - len(inputs)
         return _check_gradients(gradients, call, attributes, flat, f"bprop of {who}")
 
