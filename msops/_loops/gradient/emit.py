@@ -16,8 +16,8 @@ from msops._loops.gradient.algebra import add, both, number
 from msops._loops.gradient.relations import Derivative
 from msops._loops.gradient.share import share
 from msops._loops.ir.nodes import Buffer, Expr, If, Load, Local, Select, Stmt, Store
-from msops._loops.ir.ranges import Ranges, is_within, range_of
-from msops._loops.ir.walk import map_bodies, map_expressions, rewrite
+from msops._loops.ir.ranges import Ranges, exists
+from msops._loops.ir.walk import loads, map_bodies, map_expressions, rewrite
 
 
 def reversal(
@@ -26,6 +26,7 @@ def reversal(
     adjoints: Mapping[str, Buffer],
     clears: bool,
     ranges: Ranges,
+    buffers: Mapping[str, Buffer],
     fresh: Callable[[str], str],
 ) -> tuple[Stmt, ...]:
     """Returns what reverses a store.
@@ -36,25 +37,34 @@ def reversal(
       adjoints: the adjoint of each active buffer.
       clears: the adjoint of the stored element matters before the store too.
       ranges: those of the loop variables around it.
+      buffers: of the kernel, locals too, by name.
       fresh: gives names.
     """
     seed = derivative.seed
     own = [p for p in derivative.contributions if _is_own(p.element, store)]
     others = [p for p in derivative.contributions if not _is_own(p.element, store)]
-    values = [part.value for part in others]
     handed: Expr = number(0, seed.dtype)
     for part in own:
         handed = add(handed, _guarded(part.value, part.guards))
     updates = handed != seed and (clears or bool(own))
     is_first = any(part.element.buffer == store.buffer for part in others)
 
+    # What only guards prove to be in range is not computed outside of them.
+    inside = [bool(p.guards) and not _is_in_range(p.value, ranges, buffers) for p in others]
+    values = [
+        _guarded(part.value, part.guards) if is_inside else part.value
+        for part, is_inside in zip(others, inside, strict=True)
+    ]
     named, (handed, *values) = share([handed, *values], fresh)
+    values = [
+        value.then if isinstance(value, Select) and is_inside else value
+        for value, is_inside in zip(values, inside, strict=True)
+    ]
     update = (Store(seed.buffer, seed.indices, handed),) if updates else ()
     stmts = tuple(
-        _accumulation(Load(adjoints[p.element.buffer].name, p.element.indices, value.dtype),
-                      value, p.guards, adjoints[p.element.buffer].shape, ranges)
+        _accumulation(p.element, value, p.guards, adjoints, ranges, buffers)
         for p, value in zip(others, values, strict=True)
-    )  # fmt: skip
+    )
     stmts = (*update, *stmts) if is_first else (*stmts, *update)
     for buffer, value in reversed(named):
         stmts = (Local(buffer, (Store(buffer.name, (), value), *stmts)),)
@@ -71,19 +81,25 @@ def _guarded(value: Expr, guards: tuple[Expr, ...]) -> Expr:
     return Select(both(guards), value, number(0, value.dtype), value.dtype)
 
 
+def _is_in_range(expr: Expr, ranges: Ranges, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether an expression reads nothing out of range, whatever guards it.
+
+    What is read besides buffers of the kernel is in range: adjoints of its elements, and the tape.
+    """
+    return all(exists(load, ranges, buffers) for load in loads(expr) if load.buffer in buffers)
+
+
 def _accumulation(
-    element: Load,
+    read: Load,
     value: Expr,
     guards: tuple[Expr, ...],
-    shape: tuple[int, ...],
+    adjoints: Mapping[str, Buffer],
     ranges: Ranges,
+    buffers: Mapping[str, Buffer],
 ) -> Stmt:
-    """Returns ``if (guards) element += value``, without a branch if the element exists anyway."""
-    exists = all(
-        is_within(range_of(index, ranges), (0, size - 1))
-        for index, size in zip(element.indices, shape, strict=True)
-    )
-    if guards and not exists:
+    """Returns ``if (guards) adjoint += value``, without a branch if the element exists anyway."""
+    element = Load(adjoints[read.buffer].name, read.indices, value.dtype)
+    if guards and not exists(read, ranges, buffers):
         total = add(element, value)
         return If(both(guards), (Store(element.buffer, element.indices, total),))
     return Store(element.buffer, element.indices, add(element, _guarded(value, guards)))

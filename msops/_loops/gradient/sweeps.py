@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
@@ -54,6 +55,10 @@ class Sweeps:
     adjoints: Mapping[str, Buffer]
     tapes: Mapping[Saved, Tape]
     fresh: Callable[[str], str]
+
+    @functools.cached_property
+    def _buffers(self) -> Mapping[str, Buffer]:
+        return buffers_of(self.tree.kernel)
 
     def forward(self) -> tuple[Stmt, ...]:
         """Returns the forward sweep: what later uses may see, and saving what goes on the tape."""
@@ -135,7 +140,9 @@ class Sweeps:
             return restore
         clears = node in self.plan.cleared
         ranges = nested_ranges(node.loops, {})
-        stmts = reversal(store, derivative, self.adjoints, clears, ranges, self.fresh)
+        stmts = reversal(
+            store, derivative, self.adjoints, clears, ranges, self._buffers, self.fresh
+        )
         if derivative.result is None:
             return (*restore, *stmts)
         result = stored(store)

@@ -29,7 +29,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.ranges import Ranges
+from msops._loops.ir.ranges import Ranges, exists
 from msops._loops.ir.walk import (
     Scope,
     expressions,
@@ -40,7 +40,6 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify_expressions import difference, simplified
 from msops._loops.to_c.blocks import if_it_runs
-from msops._loops.to_c.strides import exists
 
 
 def carry_elements(kernel: Kernel) -> Kernel:

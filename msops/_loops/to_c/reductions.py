@@ -30,7 +30,7 @@ from msops._loops.ir.nodes import (
     Stmt,
     Store,
 )
-from msops._loops.ir.ranges import Ranges
+from msops._loops.ir.ranges import Ranges, exists
 from msops._loops.ir.walk import (
     Scope,
     bodies,
@@ -44,7 +44,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import if_it_runs
-from msops._loops.to_c.strides import exists, offset, step
+from msops._loops.to_c.strides import offset, step
 
 SUMMED_IN_FLOAT32 = ("float16", "bfloat16")
 """Floats that are added up in float32."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Load, Local, Store, Var
-from msops._loops.ir.ranges import Ranges, is_within, range_of
+from msops._loops.ir.ranges import range_of
 from msops._loops.ir.walk import (
     accesses_in,
     expressions,
@@ -96,15 +96,6 @@ def coefficient(expr: Expr, var: str) -> int | None:
             inner = coefficient(operand, var)
             return None if inner is None else inner * int(factor)
     return None if any(part == Var(var) for part in expressions(expr)) else 0
-
-
-def exists(access: Load | Store, ranges: Ranges, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether an access is in range wherever these ranges hold, whatever is around it."""
-    shape = buffers[access.buffer].shape
-    return all(
-        is_within(range_of(index, ranges), (0, size - 1))
-        for index, size in zip(access.indices, shape, strict=True)
-    )
 
 
 def offset(expr: Expr, var: str) -> int | None:
