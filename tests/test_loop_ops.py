@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import logging
 import threading
 
@@ -639,3 +640,70 @@ def test_loops_with_more_iterations_than_an_array_has_elements_are_lowered():
 
     # XLA ends the process if the size of a shape overflows.
     assert "while" in jax.jit(make(add_all, "xla")).lower(jnp.ones(1)).compile().as_text()
+
+
+def rows_in_order(x, w):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        s = 0.0
+        for j in range(x.shape[1]):
+            s = s * 0.5 + x[i, j] * w[j]
+            y[i, j] = s
+    return y
+
+
+def sums_up_to_a_limit(x, w):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if x[i, j] > 1.0:
+                break
+            y[i, 0] += x[i, j] * w[j]
+    return y
+
+
+def tanh_in_order(x, w):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = w[j] if j == 0 else tanh(y[i, j - 1] * w[j] + x[i, 0])
+    return y
+
+
+def triangle(x, w):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = 0.0
+            for k in range(j + 1):
+                y[i, j] += x[i, k] * w[k]
+    return y
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+def test_a_gradient_computes_what_a_choice_guards_inside_of_it_alone(lower):
+    """Both factors need the hyperbolic tangent, which reads y[i, -1] where j is 0."""
+    op = Custom(tanh_in_order, func_type="akg", compile_attrs={"lower": lower})
+    x, w = jnp.ones((2, 4)) * 0.3, jnp.arange(1.0, 5.0) / 4
+    check_grads(lambda x, w: op(x, w), (x, w), order=1, modes=["rev"], rtol=1e-2)
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize(
+    "kernel", [rows_in_order, sums_up_to_a_limit, tanh_in_order, triangle], ids=lambda k: k.__name__
+)
+def test_a_kernel_in_shard_map_has_its_values_and_derivatives(kernel, lower):
+    op = Custom(kernel, func_type="akg", compile_attrs={"lower": lower})
+    mesh = jax.make_mesh((1,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+    rows, whole = jax.sharding.PartitionSpec("d"), jax.sharding.PartitionSpec()
+    # The first input varies over the mesh, the second one does not, nor do zeros.
+    divided = jax.shard_map(op, mesh=mesh, in_specs=(rows, whole), out_specs=rows)
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(3, 5)).astype("float32"), rng.normal(size=5).astype("float32")
+
+    def all_of(f, x, w):
+        slopes = jax.grad(lambda x, w: (f(x, w) ** 2).sum(), (0, 1))(x, w)
+        return f(x, w), slopes, jax.jvp(f, (x, w), (w * x, 2 * w))
+
+    got, want = (jax.jit(functools.partial(all_of, f))(*inputs) for f in (divided, op))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), got, want)

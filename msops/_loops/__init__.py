@@ -2,7 +2,7 @@
 
 README.md has its map and what a kernel means.
 
-May import: `_base`, `_toolchain`.
+May import: `_base`, `_jax_seam`, `_toolchain`.
 Modules: analysis, choice, diagnostics, errors, frontends, gradient, ir, oracle, passes, pipeline,
 specialisation, to_c, to_cuda, to_jax.
 """

@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 
 from msops._base.dtypes import as_dtype
+from msops._jax_seam import vary_alike
 from msops._loops.ir.nodes import Buffer, Kernel, Local
 from msops._loops.ir.walk import statements
 from msops._loops.to_jax.printing.environment import Environment
@@ -38,11 +39,12 @@ def build(kernel: Kernel, steps: Sequence[Step]) -> Callable[..., list[Any]]:
     zeros = {buffer.name: _zero(buffer) for buffer in (*kernel.buffers, *local)}
 
     def function(*arrays: Any) -> list[Any]:
+        inputs = vary_alike(arrays)
         contents: dict[str, Contents] = {
             buffer.name: lax.convert_element_type(array, as_dtype(buffer.dtype).dtype)
-            for buffer, array in zip(kernel.parameters, arrays, strict=True)
+            for buffer, array in zip(kernel.parameters, inputs, strict=True)
         }
-        env = run(steps, Environment({**zeros, **contents}))
+        env = run(steps, Environment({**zeros, **contents}, inputs=inputs))
         return [contents_array(env.contents[name]) for name in kernel.results]
 
     return function

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from jax import lax
 
+from msops._jax_seam import vary_alike
 from msops._loops.analysis.conditions import conjuncts
 from msops._loops.ir.nodes import Expr
 from msops._loops.ir.ranges import Range
@@ -32,6 +33,7 @@ class Environment(AxesNamed):
       axes: the vector axes, in the order that values have.
       conditions: all known to hold where the value matters.
       masks: values of conditions that say where that is.
+      inputs: of the kernel; all vary over the same axes of a mesh.
     """
 
     contents: Mapping[str, Contents]
@@ -40,6 +42,7 @@ class Environment(AxesNamed):
     axes: tuple[Axis, ...] = ()
     conditions: tuple[Expr, ...] = ()
     masks: tuple[Value, ...] = ()
+    inputs: Sequence[Array] = ()
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -81,6 +84,13 @@ class Environment(AxesNamed):
     def ordered(self, axes: set[str]) -> tuple[str, ...]:
         """Returns axes in the order of the nest."""
         return tuple(axis for axis in self.order if axis in axes)
+
+    def vary(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        """Returns arrays that vary over the same axes of a mesh as the inputs.
+
+        Under `jax.shard_map` what loops carry and branches return has to: zeros vary over none.
+        """
+        return tuple(vary_alike([*arrays, *self.inputs])[: len(arrays)])
 
     # Other environments.
 

@@ -35,9 +35,7 @@ def recur(step: Recur, env: Environment) -> Value:
     addend = env.spread(evaluate(step.addend, env), axes)
     first = env.spread(evaluate(step.initial, env), _without(axes, step.axis))
     product = lax.platform_dependent(
-        factor,
-        addend,
-        first,
+        *env.vary((factor, addend, first)),
         cpu=partial(_one_by_one, position=position),
         default=partial(_by_halves, position=position),
     )

@@ -83,7 +83,7 @@ def _bound(expr: Expr, env: Environment) -> Array:
 
 
 def _arrays(names: Sequence[str], env: Environment) -> tuple[Array, ...]:
-    return tuple(contents_array(env.contents[name]) for name in names)
+    return env.vary([contents_array(env.contents[name]) for name in names])
 
 
 def _after(

@@ -77,10 +77,10 @@ def _product(step: Contract | Convolve, env: Environment) -> Value:
     is_finite = reduce(lax.bitwise_and, finite)
     product = lax.cond(
         is_finite,
-        lambda: env.spread(compute(), axes),
-        lambda: _added_up(fallback, axes, env),
+        lambda: env.vary([env.spread(compute(), axes)]),
+        lambda: env.vary([_added_up(fallback, axes, env)]),
     )
-    return Value(product, axes)
+    return Value(product[0], axes)
 
 
 def _added_up(step: Reduce, axes: Sequence[str], env: Environment) -> Array:
@@ -105,7 +105,7 @@ def _added_up(step: Reduce, axes: Sequence[str], env: Environment) -> Array:
         return lax.add(total, masked.spread(term, axes))
 
     start = lax.full([env.extents[axis] for axis in axes], 0, as_dtype(step.value.dtype).dtype)
-    return lax.fori_loop(summed.begin, summed.end, add, start)
+    return lax.fori_loop(summed.begin, summed.end, add, *env.vary([start]))
 
 
 def _filled(nest: Nest, env: Environment) -> Uniform | None:
