@@ -85,7 +85,7 @@ RULES = {
     "jvp": lambda case: {"jvp": case.jvp},
     "both": lambda case: {"bprop": case.bprop, "jvp": case.jvp},
 }
-# An op with both rules uses one of them in either mode.
+# With both rules, reverse mode uses bprop and forward mode jvp, each of which is tested alone.
 each_way = pytest.mark.parametrize(
     "rule",
     [pytest.param(rule, marks=pytest.mark.slow) if rule == "both" else rule for rule in RULES],

@@ -276,7 +276,7 @@ def test_an_index_out_of_range_is_named_in_the_error():
     np.testing.assert_array_equal(run(call, a, np.array([3, 0, 1], "int32"))[0], [3, 0, 1])
     message = failure(call, a, np.array([3, 4, 1], "int32"))
     assert "index 0 of 'a' is outside of 0 .. 3" in message
-    assert "Correct that index, or guard the access by an if." in message
+    assert "Correct what it names; an if can guard an access that is out of range." in message
     assert "b[i] = a[k[i]]" in message
 
 

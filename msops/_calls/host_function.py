@@ -218,7 +218,9 @@ class HostFunction:
         called_with = ", ".join(map(_describe, arguments)) or "nothing"
         remedy = f"Fix the function; it was called with {called_with}."
         if isinstance(error, RecursionError):
-            raised, remedy = "RecursionError", f"{_RECURSION_ADVICE} {remedy}"
+            if "Recursively calling jit" in raised:  # followed by a list of JAX's settings
+                raised = "RecursionError"
+            remedy = f"{_RECURSION_ADVICE} {remedy}"
         elif "read-only" in raised:
             remedy = _READ_ONLY_ADVICE
         return KernelError(

@@ -127,8 +127,8 @@ void CallSite::Run(void** parameters, void* stream) {
         {described + Place(spec_.symbol), DescribeArrays()},
         described.empty()
             ? "The value is the kernel's own error code; see its source."
-            : "Correct that index, or guard the access by an if. To see the values, run the "
-              "kernel as Python, on numpy arrays."));
+            : "Correct what it names; an if can guard an access that is out of range. To see the "
+              "values, run the kernel as Python, on numpy arrays."));
   }
 }
 

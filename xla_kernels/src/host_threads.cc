@@ -127,6 +127,24 @@ std::string ExplainShortage(const Run& run, const std::string& needs, const std:
   }
 }
 
+std::string ExplainWaiting(const Run& run, double patience_s) {
+  try {
+    std::ostringstream waited;
+    waited << patience_s;
+    return Explain(
+        run.who,
+        "its function waits on one of XLA's threads, as functions do on all of them, and nothing "
+        "happened for " +
+            waited.str() + " s",
+        {},
+        "Have JAX compute in the calling thread, so that functions may wait for it: "
+        "jax.config.update('jax_cpu_enable_async_dispatch', False), before the first "
+        "computation.");
+  } catch (const std::bad_alloc&) {
+    return kOutOfMemory;
+  }
+}
+
 std::string Call(const Run& run, void** addresses) {
   try {
     run.call(addresses);
@@ -176,17 +194,7 @@ void Watch(const std::shared_ptr<Run>& run) {
     lock.unlock();
     if (run->Finish([] {})) {
       Progress::Get().SetAbandoned();
-      std::ostringstream waited;
-      waited << patience_s;
-      run->done(Explain(
-          run->who,
-          "its function waits on one of XLA's threads, as functions do on all of them, and nothing "
-          "happened for " +
-              waited.str() + " s",
-          {},
-          "Have JAX compute in the calling thread, so that functions may wait for it: "
-          "jax.config.update('jax_cpu_enable_async_dispatch', False), before the first "
-          "computation."));
+      run->done(ExplainWaiting(*run, patience_s));
     }
     return;
   }

@@ -57,7 +57,8 @@ std::string Explain(std::string_view who, std::string_view problem,
 std::string ExplainFailure(const std::string& who, const std::exception& error) {
   if (!dynamic_cast<const std::bad_alloc*>(&error)) return error.what();
   try {
-    return Explain(who, "no memory for its call", {}, "Use less memory at once.");
+    return Explain(who, "no memory for its call", {},
+                   "Run fewer calls at once, or leave more memory.");
   } catch (const std::bad_alloc&) {
     return kOutOfMemory;
   }

@@ -14,8 +14,9 @@ CACHE_BYTES = 1 << 20
 
 UNKNOWN_TRIPS = 1024
 """Iterations that estimates take for a loop whose bounds are data."""
-# A bound whose range goes beyond this is data, or computed from data.
+
 _FARTHEST_BOUND = 1 << 30
+"""A bound whose range goes beyond this is data, or computed from data."""
 
 
 def mean_trips(loop: For, ranges: Ranges) -> float:
@@ -31,8 +32,8 @@ def mean_trips(loop: For, ranges: Ranges) -> float:
 def estimated_trips(loop: For, scope: Scope) -> float:
     """Returns what `mean_trips` does, or an estimate for a loop whose bounds are data.
 
-    Where it walks along an axis of an array, all its runs together go through that once, as those
-    over the rows of a sparse matrix do.
+    Where it goes along an axis of an array, the estimate takes all its runs together for one walk
+    along the axis, as over the rows of a sparse matrix. Longer runs are estimated too low.
 
     Args:
       loop: the loop.

@@ -63,7 +63,7 @@ LANES = 16
 """Rows that take a step together: what a vector of 512 bits holds of float32."""
 _FEWEST_TRIPS = 8
 _MOST_BYTES = 1 << 14
-"""Of a local array that each row has: those of all lanes stay in the second-level cache."""
+"""Of a local array that each row has: that of all lanes stays in the second-level cache."""
 _LEAST_WORK = 4
 """Operations for each element that is fetched from a row, from which on vectors win."""
 _LONG = 8

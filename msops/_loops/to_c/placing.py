@@ -19,9 +19,9 @@ from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import rewrite_statements, with_body, with_parts
 
 LOCAL_BYTES = 4096
-"""The largest local array on the stack of C; each level of loops may have some."""
+"""The largest array that a loop of C keeps on the stack; each level of loops may have some."""
 _TEMPORARIES_BYTES = 8192
-"""What the temporaries of a kernel may take of the stack, in all."""
+"""What the temporaries around the body of a kernel may take of the stack, in all."""
 
 
 def place_locals(kernel: Kernel, most_bytes: int) -> Kernel:

@@ -1,4 +1,4 @@
-"""Parallel loops go innermost where memory is then read and written in its order.
+"""Parallel loops and reductions go innermost where memory is then read and written in its order.
 
     parallel i { parallel j {                parallel i {
       c[i, j] = 0                              parallel j { c[i, j] = 0 }
@@ -39,7 +39,7 @@ _BLOCK = 1024
 
 
 def sink_parallel_loops(kernel: Kernel) -> Kernel:
-    """Returns the kernel with parallel loops moved inwards where that helps vector units."""
+    """Returns the kernel with loops in any order moved inwards where that helps vector units."""
     return rewrite_loops(kernel, _Sinking(kernel).loop)
 
 
@@ -61,7 +61,7 @@ class _Sinking:
         return (self._in_blocks(loop),)
 
     def _in_blocks(self, loop: For) -> Stmt:
-        """Returns a loop sunk inside of blocks of it, which threads can take."""
+        """Returns a loop sunk inside of blocks of it; threads can take those of a parallel loop."""
 
         def inside(block: For, _: Var) -> tuple[Stmt, ...]:
             return sunk(block, self._names, self._buffers)
@@ -70,7 +70,7 @@ class _Sinking:
 
 
 def is_better_inside(loop: For, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether loops inside of a parallel loop jump through memory where it would not.
+    """Returns whether loops inside of a loop jump through memory where it would not.
 
     Args:
       loop: the loop.

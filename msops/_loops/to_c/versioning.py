@@ -1,4 +1,4 @@
-"""Loops whose bounds are data get a version in which no index is out of range.
+"""Loops whose bounds are data get a version in which no index that moves is out of range.
 
     serial k in first[i] .. first[i + 1] {       if (first[i] >= 0 && first[i + 1] <= 90) {
       y[i] = y[i] + value[k]                       serial k in max(first[i], 0)
@@ -9,9 +9,9 @@
                                                    serial k_1 in first[i] .. first[i + 1] { ... }
                                                  }
 
-An index that may be out of range is brought into it at each access (rule 3 of the README). The
-bounds of the first version are those of the loop, and show that `value[k]` is in range; the other
-version keeps what is to happen where it is not. Compilers call this loop versioning.
+An index that may be out of range is brought into it at each access (rule 3 of `_loops/README.md`).
+The bounds of the first version are those of the loop, and show that `value[k]` is in range; the
+other version keeps what is to happen where it is not. Compilers call this loop versioning.
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
 
 
 def _in_range(loop: For, scope: Scope) -> Range:
-    """Returns the values of a loop's variable for which all indices are in range that it moves.
+    """Returns the first and last value of a loop's variable for which its indices are in range.
 
-    The greatest one is at most one less than that of its dtype, which is for the end of a loop.
+    Its indices are those that are the variable plus a constant. The last value is less than the
+    greatest of its dtype, so that the next one can be the end of a loop.
     """
     first, last = dtype_range(INDEX_DTYPE)
     last -= 1

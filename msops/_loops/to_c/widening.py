@@ -11,10 +11,10 @@
     }
 
 The loop over `k` would jump through `u`, and each of its additions waits for the one before. Each
-sum keeps its order. A local array gets the positions as its last axis. The loop over positions may
-be a reduction, as in gradients, where it also adds to what all positions share. Compilers call this
-scalar expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 5.3); what
-is split and moved then is as in sinking.py.
+sum in a variable keeps its order. A local array gets the positions as its last axis. The loop over
+positions may be a reduction, as in gradients: what all positions share may be added up in another
+order. Compilers call this scalar expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern
+Architectures", 5.3); what is split and moved then is as in sinking.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BLOCK = 1024
 
 
 def widen_sums(kernel: Kernel) -> Kernel:
-    """Returns the kernel with sums of parallel loops in arrays where that helps vector units."""
+    """Returns the kernel with locals of loops as arrays over them, where that helps vectors."""
     widened = rewrite_loops(kernel, _Widening(kernel).loop, "parallel", "reduction")
     return kernel if widened is kernel else unique_names(simplify(widened))
 

@@ -151,7 +151,9 @@ class _Costs:
             case Clear():
                 return 0.0
             case _:
-                element = self._fuse(step) + self._element(step)
+                # In this order: what an element costs depends on what stays fused.
+                again = self._fuse(step)
+                element = again + self._element(step)
                 return start + step.nest.iterations * element + _factors_seconds(step)
 
     def _fuse(self, step: VectorStep) -> float:
