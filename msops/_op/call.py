@@ -189,8 +189,12 @@ def ask(function: Callable[..., Any], name: str, flat: Sequence[Any], call: Call
             )
         )
     arguments, named = fitting
-    with noting(f"{who}: raised by its {name} function, called with {arguments}"):
+    try:
         return function(*arguments, **named)
+    except Exception as error:
+        # Made here, not before every call: the text shows the arguments.
+        error.add_note(f"{who}: raised by its {name} function, called with {arguments}")
+        raise
 
 
 @contextlib.contextmanager
