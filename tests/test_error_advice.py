@@ -99,8 +99,13 @@ CASES: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
     ),
     (
         lambda: scales(attrs={"alpha": 1.0})(),
-        InferenceTypeError,
-        ["Custom 'Scales', called without arrays: ", "got 1.0"],
+        ArgumentTypeError,
+        ["Custom 'Scales', called without arrays: ", "0 input(s) and its attributes"],
+    ),
+    (
+        lambda: msops.cpp("scales.cc:Scales", out=lambda x, y: x, attrs={"alpha": 1.0})(X),
+        ArgumentTypeError,
+        ["out function (x, y) cannot take the call's 2 argument(s), 1 input(s) and"],
     ),
     (
         lambda: scales(attrs={"alpha": 1.0})(X, X),

@@ -44,6 +44,7 @@ class Call:
         that another number is no other program.
       positions: positions of `given` among all arguments; empty if they come last.
       names: the names of the attributes in `given`.
+      by_name: whether a call gives these attributes by their names only.
       is_plain: whether each input is one tensor, so that their number is the structure.
       static_text: `given` and `values` as text, which is compared: 0.0 == -0.0 in Python, not in a
         kernel.
@@ -58,6 +59,7 @@ class Call:
     values: tuple[Hashable, ...] = dataclasses.field(default=(), compare=False)
     positions: tuple[int, ...] = ()
     names: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    by_name: bool = dataclasses.field(default=False, compare=False)
     is_plain: bool = dataclasses.field(init=False, compare=False)
     static_text: str = dataclasses.field(init=False, repr=False)
 
@@ -167,7 +169,8 @@ def ask(function: Callable[..., Any], name: str, flat: Sequence[Any], call: Call
       ArgumentTypeError: it takes another number of arguments than the call has.
     """
     inputs = call.group(flat)
-    fitting = fit_arguments(function, call, inputs)
+    # An attribute that is given by its name alone must not replace an input that was forgotten.
+    fitting = fit_arguments(function, call, inputs, fills=not call.by_name)
     if fitting is None and not inputs and not call.given:
         raise ArgumentTypeError(
             explain(
@@ -213,6 +216,7 @@ def fit_arguments(
     inputs: Sequence[Any],
     before: int = 0,
     after: int = 0,
+    fills: bool = True,
 ) -> tuple[list[Any], dict[str, Any]] | None:
     """Returns what a function of the author's is called with: inputs, and attributes it takes.
 
@@ -227,6 +231,7 @@ def fit_arguments(
       inputs: one entry per tensor argument.
       before: number of further positional arguments before these.
       after: number of further positional arguments after them.
+      fills: whether attributes go to parameters of other names, too.
 
     Returns:
       Arguments by position, and by name; None if the function cannot take them, or has an
@@ -238,7 +243,7 @@ def fit_arguments(
     except (TypeError, ValueError):  # builtins without a signature
         return call.spread(inputs, call.given), {}
     if call.names:
-        fitting = _fit_names(signature, call, inputs, before, after)
+        fitting = _fit_names(signature, call, inputs, before, after, fills)
     else:  # attributes among the inputs cannot be left out
         fitting = call.spread(inputs, call.given), {}
     if fitting is not None and not (after and _is_shifted(signature, len(inputs), len(fitting[0]))):
@@ -258,7 +263,12 @@ def _is_shifted(signature: inspect.Signature, inputs: int, position: int) -> boo
 
 
 def _fit_names(
-    signature: inspect.Signature, call: Call, inputs: Sequence[Any], before: int, after: int
+    signature: inspect.Signature,
+    call: Call,
+    inputs: Sequence[Any],
+    before: int,
+    after: int,
+    fills: bool,
 ) -> tuple[list[Any], dict[str, Any]] | None:
     """Returns what `fit_arguments` does, for a call whose attributes have names."""
     values = dict(zip(call.names, call.given, strict=True))
@@ -271,7 +281,9 @@ def _fit_names(
     if own and min(own) < len(inputs):
         return None
     others = [v for name, v in values.items() if name not in {*named, *own.values()}]
-    if not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+    if not fills:
+        others = []
+    elif not any(p.kind is p.VAR_POSITIONAL for p in parameters):
         required = [p for p in positional if p.name not in values and p.default is p.empty]
         others = others[: max(len(required) - before - len(inputs) - after, 0)]
     arguments = [*inputs, *others]

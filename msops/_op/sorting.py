@@ -175,6 +175,7 @@ def _sort_by_op_info(
         numbers=tuple(numbers),
         values=tuple(numbers.values()),
         names=() if info is None else call_attribute_names(info),
+        by_name=info is not None and info.by_name,
     )
     return call, flat
 
