@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +106,12 @@ def _before(write: Access, read: Access, together: int) -> Sequence[isl.Map]:
 
 
 def _first_iteration(read: Access, missing: isl.Map) -> dict[str, int]:
-    first = missing.domain().lexmin().sample_point()
+    """Returns the variables of the loops around a read where it finds an element unwritten."""
+    iterations = missing.domain()
+    # isl fails at some unions with floors; then any of the iterations shows what is missing.
+    with contextlib.suppress(isl.Error):
+        iterations = iterations.lexmin()
+    first = iterations.sample_point()
     return {
         loop.var: first.get_coordinate_val(isl.dim_type.set, depth).to_python()
         for depth, loop in enumerate(read.loops)
