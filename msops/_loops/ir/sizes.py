@@ -18,11 +18,12 @@ _MOST_BYTES = 2**47
 
 def size_bytes(buffer: Buffer) -> int:
     """Returns the size of a buffer as an array."""
-    return math.prod(buffer.shape) * _itemsize(buffer.dtype)
+    return math.prod(buffer.shape) * itemsize(buffer.dtype)
 
 
 @cache
-def _itemsize(dtype: str) -> int:
+def itemsize(dtype: str) -> int:
+    """Returns the bytes of an element."""
     return as_dtype(dtype).dtype.itemsize
 
 

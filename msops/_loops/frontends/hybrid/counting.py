@@ -129,15 +129,14 @@ def _step(body: list[ast.stmt], name: str) -> int | None:
         for statement in body
         for part in ast.walk(statement)
     )
-    for at, statement in enumerate(body):
+    for statement in body:
         match statement:
             case ast.AugAssign(
                 target=ast.Name(id=target),
                 op=ast.Add() | ast.Sub() as op,
                 value=ast.Constant(value=int(step)),
             ) if target == name and stores == 1:
-                signed = int(step) if isinstance(op, ast.Add) else -int(step)
-                return None if _continues(body[:at]) else signed
+                return int(step) if isinstance(op, ast.Add) else -int(step)
             case ast.Assign(
                 targets=[ast.Name(id=target)],
                 value=ast.BinOp(
@@ -146,8 +145,9 @@ def _step(body: list[ast.stmt], name: str) -> int | None:
                     right=ast.Constant(value=int(step)),
                 ),
             ) if target == old == name and stores == 1:
-                signed = int(step) if isinstance(op, ast.Add) else -int(step)
-                return None if _continues(body[:at]) else signed
+                return int(step) if isinstance(op, ast.Add) else -int(step)
+        if _continues([statement]):
+            return None
     return None
 
 

@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +21,7 @@ from msops._loops.frontends.promotion import common_dtype
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load, Select, Unary
 from msops._loops.ir.operators import INTEGERS, is_float
+from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import operands
 
 
@@ -152,7 +152,7 @@ class Typing:
         if not isinstance(node, ast.AugAssign):  # what it assigns to keeps its type
             if is_float(left) != is_float(right) and {left, right} & _FEW_WHOLE_NUMBERS:
                 remedy = f"Convert both: float32({one}) and float32({other})."
-            elif (is_float(right), _width(right)) > (is_float(left), _width(left)):
+            elif _width(right) > _width(left):
                 remedy = f"Convert one: {right}({one})."
         return self.report.build_error(
             node, f"mismatch type: the operands of {what} are {left} and {right}", remedy
@@ -163,9 +163,9 @@ class Typing:
 _FEW_WHOLE_NUMBERS = {"float16", "bfloat16"}
 
 
-def _width(dtype: str) -> int:
-    """Returns the bits that the name of a type says; 0 for bool."""
-    return int(re.sub(r"\D", "", dtype) or 0)
+def _width(dtype: str) -> tuple[bool, bool, int]:
+    """Returns what is greater for the wider of two types."""
+    return is_float(dtype), dtype != "bool", itemsize(dtype)
 
 
 def _operands(node: ast.AST) -> tuple[str, str]:

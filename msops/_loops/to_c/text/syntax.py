@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from msops._base.dtypes import as_dtype
 from msops._loops.ir.nodes import Binary, Cast, Expr, Unary, Var
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import dtype_range
+from msops._loops.ir.sizes import itemsize
 
 ROUNDED = ("float16", "bfloat16")
 """Dtypes that are computed in float."""
@@ -81,7 +81,7 @@ def wrapping(text: str, dtype: str) -> str:
 
 def width(dtype: str) -> int:
     """Returns the bits of a dtype."""
-    return as_dtype(dtype).dtype.itemsize * 8
+    return itemsize(dtype) * 8
 
 
 def signedness(dtype: str) -> str:
