@@ -23,11 +23,19 @@ MindSpore still works. Messages follow one template, see `explain`.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable
 
 
 class MsopsError(Exception):
     """Root of every error raised by msops."""
+
+    @classmethod
+    def explained(
+        cls, who: str, problem: str, remedy: str, details: Iterable[str] = ()
+    ) -> typing.Self:
+        """Returns an error with the message that `explain` makes of these arguments."""
+        return cls(explain(who, problem, remedy, details))
 
 
 class ArgumentError(MsopsError):

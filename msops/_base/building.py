@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Never, TypeAlias
 
 from msops._base.missing_names import near_names
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 
@@ -75,12 +75,10 @@ class Build:
         if unknown:
             raise _unknown_option(next(iter(unknown)))
         if std is not None and not (isinstance(std, str) and _STANDARD.fullmatch(std)):
-            raise ArgumentValueError(
-                explain(
-                    "Build",
-                    f"expected std such as 'c++20' or 'c17'; got {std!r}",
-                    "Name a standard as the compiler's option -std= does.",
-                )
+            raise ArgumentValueError.explained(
+                "Build",
+                f"expected std such as 'c++20' or 'c17'; got {std!r}",
+                "Name a standard as the compiler's option -std= does.",
             )
         read = {
             "sources": _paths("sources", sources),
@@ -161,30 +159,23 @@ def source(text: str, name: str, language: str = "c++") -> SourceText:
     """
     for what, value in (("text", text), ("name", name)):
         if not isinstance(value, str):
-            raise ArgumentTypeError(
-                explain(
-                    "msops.source",
-                    f"expected {what} str; got {type(value).__name__}",
-                    "Pass the source itself and the name of its function; a file is named by its "
-                    "path alone: Custom('file.cc:Name', ...).",
-                )
+            raise ArgumentTypeError.explained(
+                "msops.source",
+                f"expected {what} str; got {type(value).__name__}",
+                "Pass the source itself and the name of its function; a file is named by its "
+                "path alone: Custom('file.cc:Name', ...).",
             )
     if not (name.isascii() and name.isidentifier()):
-        raise ArgumentValueError(
-            explain(
-                "msops.source",
-                f"expected the name of a C function; got {name!r}",
-                'Name a function of the text that is exported with extern "C".',
-            )
+        raise ArgumentValueError.explained(
+            "msops.source",
+            f"expected the name of a C function; got {name!r}",
+            'Name a function of the text that is exported with extern "C".',
         )
     if language not in _SUFFIXES:
-        raise ArgumentValueError(
-            explain(
-                "msops.source",
-                f"expected language to be one of {', '.join(map(repr, _SUFFIXES))}; "
-                f"got {language!r}",
-                "Name the language of the text.",
-            )
+        raise ArgumentValueError.explained(
+            "msops.source",
+            f"expected language to be one of {', '.join(map(repr, _SUFFIXES))}; got {language!r}",
+            "Name the language of the text.",
         )
     return SourceText(text, name, _SUFFIXES[language])
 
@@ -193,7 +184,7 @@ def _unknown_option(name: str) -> ArgumentTypeError:
     options = [field.name for field in dataclasses.fields(Build)]
     near = near_names(name, options)
     remedy = f"Did you mean {near[0]}=?" if near else f"It has {', '.join(options)}."
-    return ArgumentTypeError(explain("Build", f"it has no option {name!r}", remedy))
+    return ArgumentTypeError.explained("Build", f"it has no option {name!r}", remedy)
 
 
 def _items(name: str, value: Any) -> tuple[str | os.PathLike[str], ...]:
@@ -205,12 +196,10 @@ def _items(name: str, value: Any) -> tuple[str | os.PathLike[str], ...]:
         if not isinstance(item, (str, os.PathLike)) or not isinstance(os.fspath(item), str):
             raise _wrong(name, value)
         if "\0" in os.fspath(item) or not os.fspath(item):
-            raise ArgumentValueError(
-                explain(
-                    "Build",
-                    f"expected {name} without null characters and empty texts; got {value!r}",
-                    "Take them out.",
-                )
+            raise ArgumentValueError.explained(
+                "Build",
+                f"expected {name} without null characters and empty texts; got {value!r}",
+                "Take them out.",
             )
     return tuple(items)
 
@@ -223,24 +212,20 @@ def _absolute(path: AnyPath) -> Path:
     try:
         return Path(path).expanduser().absolute()
     except RuntimeError as error:
-        raise ArgumentValueError(
-            explain(
-                "Build",
-                f"expected a path; got {os.fspath(path)!r}, whose home folder is not known",
-                "Write the path from / on.",
-            )
+        raise ArgumentValueError.explained(
+            "Build",
+            f"expected a path; got {os.fspath(path)!r}, whose home folder is not known",
+            "Write the path from / on.",
         ) from error
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
     items = _items(name, value)
     if isinstance(value, str) and " " in value.strip():
-        raise ArgumentValueError(
-            explain(
-                "Build",
-                f"expected {name} as a sequence with one word each; got {value!r}",
-                f"Pass {name}={value.split()!r}.",
-            )
+        raise ArgumentValueError.explained(
+            "Build",
+            f"expected {name} as a sequence with one word each; got {value!r}",
+            f"Pass {name}={value.split()!r}.",
         )
     return tuple(str(item) for item in items)
 
@@ -257,12 +242,10 @@ def _defines(value: Any) -> tuple[str, ...]:
     defines = tuple(str(item) for item in _items("defines", value))
     for define in defines:
         if not define.partition("=")[0].partition("(")[0].isidentifier():
-            raise ArgumentValueError(
-                explain(
-                    "Build",
-                    f"expected defines such as 'NAME' or 'NAME=value'; got {define!r}",
-                    "Begin it with the name of the macro.",
-                )
+            raise ArgumentValueError.explained(
+                "Build",
+                f"expected defines such as 'NAME' or 'NAME=value'; got {define!r}",
+                "Begin it with the name of the macro.",
             )
     return defines
 
@@ -274,10 +257,8 @@ def _define(name: object, value: object) -> str:
 
 
 def _wrong(name: str, value: Any) -> ArgumentTypeError:
-    return ArgumentTypeError(
-        explain(
-            "Build",
-            f"expected {name} as a text, a path, or a list or tuple of them; got {value!r}",
-            f"Pass {name}=['...'].",
-        )
+    return ArgumentTypeError.explained(
+        "Build",
+        f"expected {name} as a text, a path, or a list or tuple of them; got {value!r}",
+        f"Pass {name}=['...'].",
     )

@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 DEBUG_WORDS = {
     "ir": "prints every stage of a loop kernel to stderr",
@@ -65,12 +65,10 @@ def debug() -> frozenset[str]:
     words = frozenset(os.environ.get("MSOPS_DEBUG", "").replace(",", " ").split())
     unknown = ", ".join(sorted(words.difference(DEBUG_WORDS)))
     if unknown:
-        raise ArgumentValueError(
-            explain(
-                "MSOPS_DEBUG",
-                f"expected words among {', '.join(DEBUG_WORDS)}; got {unknown}",
-                "Separate them by commas or spaces.",
-            )
+        raise ArgumentValueError.explained(
+            "MSOPS_DEBUG",
+            f"expected words among {', '.join(DEBUG_WORDS)}; got {unknown}",
+            "Separate them by commas or spaces.",
         )
     return words
 
@@ -89,7 +87,7 @@ def _switch(variable: str, default: bool) -> bool:
     text = os.environ.get(variable, "")
     if text not in ("", "0", "1"):
         remedy = f"Set it to {int(not default)}, or leave it out."
-        raise ArgumentValueError(explain(variable, f"expected 0 or 1; got {text!r}", remedy))
+        raise ArgumentValueError.explained(variable, f"expected 0 or 1; got {text!r}", remedy)
     return text == "1" if text else default
 
 
@@ -108,11 +106,8 @@ def _folder(variable: str, text: str) -> Path:
     except (RuntimeError, OSError) as error:
         if isinstance(error, OSError) and error.errno != errno.ELOOP:
             return path.resolve()
-        raise ArgumentValueError(
-            explain(
-                variable,
-                f"expected a folder; got {text!r}, whose home folder is not known, or a loop of "
-                "links",
-                "Set it to a path from / on.",
-            )
+        raise ArgumentValueError.explained(
+            variable,
+            f"expected a folder; got {text!r}, whose home folder is not known, or a loop of links",
+            "Set it to a path from / on.",
         ) from error

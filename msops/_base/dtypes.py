@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 
 
 class DType:
@@ -122,12 +122,10 @@ def as_dtype(value: Any) -> DType:
         except TypeError:
             row = None
     if row is None:
-        raise ArgumentTypeError(
-            explain(
-                "dtype",
-                f"expected one of {', '.join(BY_NAME)}; got {value!r}",
-                "Pass a dtype such as msops.float32, jnp.float32 or 'float32'.",
-            )
+        raise ArgumentTypeError.explained(
+            "dtype",
+            f"expected one of {', '.join(BY_NAME)}; got {value!r}",
+            "Pass a dtype such as msops.float32, jnp.float32 or 'float32'.",
         )
     return row
 

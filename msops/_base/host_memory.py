@@ -11,7 +11,7 @@ import ctypes
 import functools
 from pathlib import Path
 
-from msops.errors import BackendError, explain
+from msops.errors import BackendError
 
 # From malloc.h. Thresholds are ints there; -1 as a threshold means none.
 _M_TRIM_THRESHOLD = -1
@@ -38,12 +38,10 @@ def keep_large_blocks(who: str, is_kept: bool) -> None:
     mmap, trim = (_LARGEST, _NEVER) if is_kept else (_DEFAULT_MMAP, _DEFAULT_TRIM)
     mallopt = getattr(libc, "mallopt", None)
     if not (mallopt and mallopt(_M_MMAP_THRESHOLD, mmap) and mallopt(_M_TRIM_THRESHOLD, trim)):
-        raise BackendError(
-            explain(
-                who,
-                "the C library cannot set malloc's thresholds",
-                "It is a feature of glibc; leave host_memory_pool out.",
-            )
+        raise BackendError.explained(
+            who,
+            "the C library cannot set malloc's thresholds",
+            "It is a feature of glibc; leave host_memory_pool out.",
         )
     if is_kept:
         _ask_for_huge_pages(libc)

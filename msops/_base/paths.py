@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from msops.errors import BuildError, explain
+from msops.errors import BuildError
 
 
 def bundled_kernels() -> list[Path]:
@@ -15,12 +15,10 @@ def bundled_kernels() -> list[Path]:
         sources = sorted(folder.glob("*.cc"))
         if sources:
             return sources
-    raise BuildError(
-        explain(
-            "msops",
-            f"there are no sources of AICPU kernels next to {package}",
-            "Install the package again: pip install --force-reinstall msops.",
-        )
+    raise BuildError.explained(
+        "msops",
+        f"there are no sources of AICPU kernels next to {package}",
+        "Install the package again: pip install --force-reinstall msops.",
     )
 
 
@@ -47,10 +45,8 @@ def get_include() -> str:
     for folder in (package / "include", package.parent / "xla_kernels" / "include"):
         if (folder / "custom_aot_extra.h").is_file():
             return str(folder)
-    raise BuildError(
-        explain(
-            "msops.get_include",
-            f"there is no custom_aot_extra.h next to {package}",
-            "Install the package again: pip install --force-reinstall msops.",
-        )
+    raise BuildError.explained(
+        "msops.get_include",
+        f"there is no custom_aot_extra.h next to {package}",
+        "Install the package again: pip install --force-reinstall msops.",
     )

@@ -28,7 +28,7 @@ from msops._op.call import Call
 from msops._op.identity import layers_at_name
 from msops._op.outputs import Outputs
 from msops._op.request import Options, Request
-from msops.errors import ArgumentTypeError, BackendError, KernelError, explain
+from msops.errors import ArgumentTypeError, BackendError, KernelError
 
 _modules: dict[str, types.ModuleType] = {}
 # Programs hold the functions that they call, and ops those that they export.
@@ -47,12 +47,10 @@ def allow_modules(modules: Iterable[str | types.ModuleType]) -> None:
         modules = [modules]
     for module in modules:
         if not isinstance(module, (str, types.ModuleType)) or not module:
-            raise ArgumentTypeError(
-                explain(
-                    "msops.register_ffi_targets",
-                    f"expected for modules a list of modules or of their names; got {module!r}",
-                    "Pass modules=['my_kernels'].",
-                )
+            raise ArgumentTypeError.explained(
+                "msops.register_ffi_targets",
+                f"expected for modules a list of modules or of their names; got {module!r}",
+                "Pass modules=['my_kernels'].",
             )
         found = importlib.import_module(module) if isinstance(module, str) else module
         _modules[found.__name__] = found
@@ -68,13 +66,11 @@ def describe(function: HostFunction, request: Request, who: str) -> str:
     try:
         code = digest(function.function)
     except FileChangedError as error:
-        raise BackendError(
-            explain(
-                who,
-                f"a program that calls the Python function {name} is being exported, and {error}, "
-                "so another process would import another function",
-                "Import it again, in a new process say, and export the program then.",
-            )
+        raise BackendError.explained(
+            who,
+            f"a program that calls the Python function {name} is being exported, and {error}, "
+            "so another process would import another function",
+            "Import it again, in a new process say, and export the program then.",
         ) from None
     call, outputs = request.call, request.outputs
     text = json.dumps(
@@ -125,7 +121,7 @@ def _read(said: dict[str, Any], is_own: bool) -> HostFunction:
     module, name = said["module"], said["name"]
 
     def refused(problem: str, remedy: str) -> KernelError:
-        return KernelError(explain(said["who"], problem, remedy))
+        return KernelError.explained(said["who"], problem, remedy)
 
     if module not in _modules and not is_own:
         raise refused(
@@ -217,14 +213,12 @@ def _location_of(function: Callable[..., Any], who: str) -> tuple[str, str, int]
             if found is function:
                 return module, name, layer
         reason = f"which is not what module {module} has at that name"
-    raise BackendError(
-        explain(
-            who,
-            f"a program that calls {what} is being exported, {reason}, so another process cannot "
-            "import it",
-            "Define it by def at the top of a module that the other process can import, or write "
-            "the kernel as func_type 'aot', 'akg', 'hybrid' or 'tbe'.",
-        )
+    raise BackendError.explained(
+        who,
+        f"a program that calls {what} is being exported, {reason}, so another process cannot "
+        "import it",
+        "Define it by def at the top of a module that the other process can import, or write "
+        "the kernel as func_type 'aot', 'akg', 'hybrid' or 'tbe'.",
     )
 
 
@@ -258,13 +252,11 @@ def _encode(value: Any, who: str) -> Any:
         return {type(value).__name__: [_encode(item, who) for item in value]}
     if type(value) is dict and all(type(key) in (str, int) for key in value):
         return {"dict": [[key, _encode(item, who)] for key, item in value.items()]}
-    raise BackendError(
-        explain(
-            who,
-            "a program that calls a Python function with or for a "
-            f"{type(value).__name__} is being exported",
-            "Pass and return arrays in tuples, lists and dicts of str there.",
-        )
+    raise BackendError.explained(
+        who,
+        "a program that calls a Python function with or for a "
+        f"{type(value).__name__} is being exported",
+        "Pass and return arrays in tuples, lists and dicts of str there.",
     )
 
 

@@ -22,7 +22,7 @@ from msops._calls.handlers import (
     remember_library,
 )
 from msops._calls.python_call import serve_functions
-from msops.errors import ArgumentValueError, MsopsError, explain
+from msops.errors import ArgumentValueError, MsopsError
 
 _log = logging.getLogger("msops.toolchain")
 
@@ -80,12 +80,10 @@ def register_ffi_targets(platform: str = "cpu", modules: Iterable[str | ModuleTy
       True
     """
     if platform not in ("cpu", "cuda", "rocm"):
-        raise ArgumentValueError(
-            explain(
-                "msops.register_ffi_targets",
-                f"expected platform 'cpu', 'cuda' or 'rocm'; got {platform!r}",
-                "Pass the platform the program was lowered for.",
-            )
+        raise ArgumentValueError.explained(
+            "msops.register_ffi_targets",
+            f"expected platform 'cpu', 'cuda' or 'rocm'; got {platform!r}",
+            "Pass the platform the program was lowered for.",
         )
     allow_modules(modules)
     serve_functions()

@@ -16,7 +16,7 @@ from typing import Any
 
 from msops import _jax_seam as seam
 from msops import _toolchain
-from msops.errors import BuildError, MsopsError, explain
+from msops.errors import BuildError, MsopsError
 
 
 def open_library(library: _toolchain.Library, platform: str, who: str) -> None:
@@ -82,12 +82,10 @@ def native_module() -> ModuleType:
     try:
         return importlib.import_module("msops._native")
     except ImportError as error:
-        raise BuildError(
-            explain(
-                "msops",
-                f"its C++ module does not load: {error}",
-                "Build it: pip install . in the checkout (make setup), with the Python you run.",
-            )
+        raise BuildError.explained(
+            "msops",
+            f"its C++ module does not load: {error}",
+            "Build it: pip install . in the checkout (make setup), with the Python you run.",
         ) from error
 
 
@@ -111,4 +109,4 @@ def reported(
         yield
     except RuntimeError as error:
         remedy = advise(str(error)) or "See the library's source."
-        raise family(explain(who, problem, remedy, [str(error)])) from error
+        raise family.explained(who, problem, remedy, [str(error)]) from error

@@ -23,7 +23,6 @@ from msops.errors import (
     InferenceValueError,
     KernelError,
     MsopsError,
-    explain,
 )
 
 _log = logging.getLogger("msops.pyfunc")
@@ -223,13 +222,8 @@ class HostFunction:
             remedy = f"{_RECURSION_ADVICE} {remedy}"
         elif "read-only" in raised:
             remedy = _READ_ONLY_ADVICE
-        return KernelError(
-            explain(
-                self._who,
-                f"its function raised {raised}",
-                remedy,
-                [_traceback_text(error)],
-            )
+        return KernelError.explained(
+            self._who, f"its function raised {raised}", remedy, [_traceback_text(error)]
         )
 
     def _several(self, result: Any, count: int) -> Sequence[Any]:
@@ -237,13 +231,11 @@ class HostFunction:
             values = self._unpack(result)
             if values is not None:
                 return values
-            raise InferenceValueError(
-                explain(
-                    self._who,
-                    f"expected a result in the structure of out, {self._tree}; its function "
-                    f"returned {_structure_of(result)}",
-                    "Return one array per output, in that structure.",
-                )
+            raise InferenceValueError.explained(
+                self._who,
+                f"expected a result in the structure of out, {self._tree}; its function "
+                f"returned {_structure_of(result)}",
+                "Return one array per output, in that structure.",
             )
         if isinstance(result, (tuple, list)):
             if len(result) == count:
@@ -253,13 +245,11 @@ class HostFunction:
             return (result,)
         else:
             got = _describe(result)
-        raise InferenceValueError(
-            explain(
-                self._who,
-                f"expected a tuple of {count} outputs, as {self._words[0]} says; its function "
-                f"returned {got}",
-                f"Return one array per output, or fix {' and '.join(dict.fromkeys(self._words))}.",
-            )
+        raise InferenceValueError.explained(
+            self._who,
+            f"expected a tuple of {count} outputs, as {self._words[0]} says; its function "
+            f"returned {got}",
+            f"Return one array per output, or fix {' and '.join(dict.fromkeys(self._words))}.",
         )
 
 
@@ -366,25 +356,21 @@ def _check_output(
     value: Any, out: np.ndarray, index: int, words: tuple[str, str], who: str
 ) -> np.ndarray:
     if isinstance(value, np.ma.MaskedArray):
-        raise InferenceTypeError(
-            explain(
-                who,
-                f"expected an array for output {index}; its function returned a masked array, "
-                "whose mask would be lost",
-                "Return result.filled(value), or the mask as an output of its own.",
-            )
+        raise InferenceTypeError.explained(
+            who,
+            f"expected an array for output {index}; its function returned a masked array, "
+            "whose mask would be lost",
+            "Return result.filled(value), or the mask as an output of its own.",
         )
     try:
         array = np.asarray(value)
     except Exception as error:  # a list of rows that differ in length, say
-        raise InferenceTypeError(
-            explain(
-                who,
-                f"expected an array for output {index}; its function returned a "
-                f"{type(value).__name__}, of which numpy makes none: {str(error).rstrip('.')}",
-                "Return one array; or, for several, pass a tuple of shapes as out_shape and "
-                "one of dtypes as out_dtype, or a tuple as out.",
-            )
+        raise InferenceTypeError.explained(
+            who,
+            f"expected an array for output {index}; its function returned a "
+            f"{type(value).__name__}, of which numpy makes none: {str(error).rstrip('.')}",
+            "Return one array; or, for several, pass a tuple of shapes as out_shape and "
+            "one of dtypes as out_dtype, or a tuple as out.",
         ) from error
     # A Python number has no width of its own: it takes the declared one if that can hold it.
     weak = isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
@@ -399,25 +385,21 @@ def _check_output(
         result = "result.astype({})" if hasattr(value, "astype") else "np.asarray(result, {})"
         if value is None:
             result = "an array of {}"
-        raise InferenceTypeError(
-            explain(
-                who,
-                f"expected dtype {out.dtype} for output {index}, as {words[1]} says; its "
-                f"function returned {shown}{forgotten}",
-                f"Return {result.format(_name_in_code(out.dtype))}, or fix {words[1]}.",
-            )
+        raise InferenceTypeError.explained(
+            who,
+            f"expected dtype {out.dtype} for output {index}, as {words[1]} says; its "
+            f"function returned {shown}{forgotten}",
+            f"Return {result.format(_name_in_code(out.dtype))}, or fix {words[1]}.",
         )
     if array.shape != out.shape and _without_ones(array.shape) == _without_ones(out.shape):
         array = array.reshape(out.shape)
     if array.shape != out.shape:
         several = f", of a tuple of {len(value)}" if isinstance(value, tuple) else ""
-        raise InferenceValueError(
-            explain(
-                who,
-                f"expected shape {out.shape} for output {index}, as {words[0]} says; its "
-                f"function returned {array.shape}{several}",
-                f"Return an array of that shape, or fix {words[0]}.",
-            )
+        raise InferenceValueError.explained(
+            who,
+            f"expected shape {out.shape} for output {index}, as {words[0]} says; its "
+            f"function returned {array.shape}{several}",
+            f"Return an array of that shape, or fix {words[0]}.",
         )
     return array
 

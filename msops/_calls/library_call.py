@@ -20,7 +20,7 @@ from msops import _toolchain
 from msops._base.dtypes import as_dtype
 from msops._calls.handlers import native_module, open_library, remember_library, reported
 from msops._op.process_call import Bound, ProcessCall
-from msops.errors import InferenceTypeError, KernelError, explain
+from msops.errors import InferenceTypeError, KernelError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,13 +127,11 @@ def infer_type_ids(
     type_ids = [as_dtype(array.dtype).type_id for array in inputs]
     if None in type_ids:
         index = type_ids.index(None)
-        raise InferenceTypeError(
-            explain(
-                who,
-                f"expected for input {index} a dtype with a TypeId, as {call.kernel_name}InferType "
-                f"is asked; got {inputs[index].dtype}, which MindSpore does not have",
-                "Pass out_dtype, or out.",
-            )
+        raise InferenceTypeError.explained(
+            who,
+            f"expected for input {index} a dtype with a TypeId, as {call.kernel_name}InferType "
+            f"is asked; got {inputs[index].dtype}, which MindSpore does not have",
+            "Pass out_dtype, or out.",
         )
     remember_library(call.library, who)
     with reported(KernelError, who, f"{call.kernel_name}InferType failed"):

@@ -16,7 +16,7 @@ from msops._calls.process_objects import refuse_export
 from msops._calls.python_call import PythonCall
 from msops._op.process_call import ProcessCall
 from msops._op.request import Request
-from msops.errors import BackendError, explain
+from msops.errors import BackendError
 
 
 def lower_call(
@@ -87,12 +87,10 @@ def _run_on_cpu(request: Request, *arrays: np.ndarray) -> list[np.ndarray]:
 
 def refuse_copies(who: str, copies: int) -> BackendError:
     """Returns the error of a stateful op that so many devices would run for the same arrays."""
-    return BackendError(
-        explain(
-            who,
-            f"it is stateful: one call must be one run, and {copies} devices would each run it "
-            "for the same arrays",
-            "Call it inside jax.shard_map, once per device; or move the inputs to one device with "
-            "jax.device_put; or divide them over all devices along what Custom(sharding=) allows.",
-        )
+    return BackendError.explained(
+        who,
+        f"it is stateful: one call must be one run, and {copies} devices would each run it "
+        "for the same arrays",
+        "Call it inside jax.shard_map, once per device; or move the inputs to one device with "
+        "jax.device_put; or divide them over all devices along what Custom(sharding=) allows.",
     )

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from msops import _jax_seam as seam
-from msops.errors import BackendError, explain
+from msops.errors import BackendError
 
 WAIT_S = 300.0
 """How long processes wait for one another; as long as `jax.distributed.initialize` does."""
@@ -110,14 +110,11 @@ def refuse_export(lowering: seam.Lowering, what: str, who: str) -> None:
       BackendError: it is.
     """
     if lowering.is_exported:
-        raise BackendError(
-            explain(
-                who,
-                f"a program that calls {what} is being exported, and that lives in this process "
-                "alone",
-                "Leave the call out of what jax.export gets, or write the kernel as func_type "
-                "'aot', 'akg', 'hybrid' or 'tbe'.",
-            )
+        raise BackendError.explained(
+            who,
+            f"a program that calls {what} is being exported, and that lives in this process alone",
+            "Leave the call out of what jax.export gets, or write the kernel as func_type "
+            "'aot', 'akg', 'hybrid' or 'tbe'.",
         )
 
 
@@ -210,11 +207,9 @@ def _not_everywhere(
     others: Mapping[int, str], own: int, name: str, what: str, who: str
 ) -> BackendError:
     named = {own: name, **others}
-    return BackendError(
-        explain(
-            who,
-            f"expected all processes that run its program together to call the same {what}; got",
-            "Define and call the same functions in the same order in every process.",
-            [f"process {process}: {named[process]}" for process in sorted(named)],
-        )
+    return BackendError.explained(
+        who,
+        f"expected all processes that run its program together to call the same {what}; got",
+        "Define and call the same functions in the same order in every process.",
+        [f"process {process}: {named[process]}" for process in sorted(named)],
     )

@@ -51,7 +51,6 @@ from msops.errors import (
     ArgumentValueError,
     MsopsError,
     OpInfoValueError,
-    explain,
 )
 
 if TYPE_CHECKING:
@@ -229,12 +228,10 @@ class Custom(Generic[P]):
         self.name = self.__name__ = name_of(func)
         self._who = f"Custom '{self.name}'"
         if isinstance(func, Custom):
-            raise ArgumentTypeError(
-                explain(
-                    self._who,
-                    "expected a kernel for func; got an operator",
-                    "Call it as it is; the Python function of its kernel is its __wrapped__.",
-                )
+            raise ArgumentTypeError.explained(
+                self._who,
+                "expected a kernel for func; got an operator",
+                "Call it as it is; the Python function of its kernel is its __wrapped__.",
             )
         if unknown:
             known = Custom.__init__.__annotations__.keys() - {"unknown", "return"}
@@ -301,12 +298,10 @@ class Custom(Generic[P]):
             )
             self._infos = () if info is None else (info,)
         elif attrs is not None:
-            raise OpInfoValueError(
-                explain(
-                    self._who,
-                    "attrs is given together with op info",
-                    "Add the attributes to the op info: .attr(name, 'optional', 'float', '0.5').",
-                )
+            raise OpInfoValueError.explained(
+                self._who,
+                "attrs is given together with op info",
+                "Add the attributes to the op info: .attr(name, 'optional', 'float', '0.5').",
             )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
@@ -459,12 +454,10 @@ class Custom(Generic[P]):
         Source: MindSpore 2.7.2, ``mindspore.ops.Primitive.add_prim_attr``.
         """
         if not isinstance(name, str) or not name.isidentifier():
-            raise ArgumentValueError(
-                explain(
-                    self._who,
-                    f"expected an identifier as the name of an attribute; got {name!r}",
-                    "Use the name the kernel asks for, e.g. 'axis'.",
-                )
+            raise ArgumentValueError.explained(
+                self._who,
+                f"expected an identifier as the name of an attribute; got {name!r}",
+                "Use the name the kernel asks for, e.g. 'axis'.",
             )
         self._prim_attrs[name] = freeze_attribute(value, name, self._who)
         self._forget_programs()
@@ -556,21 +549,17 @@ class Custom(Generic[P]):
 
     def _check_new_rule(self, method: str, name: str, rule: Any) -> None:
         if not callable(rule):
-            raise ArgumentTypeError(
-                explain(
-                    f"{self._who}.{method}",
-                    f"expected a function for {name}; got {type(rule).__name__}",
-                    "Pass what jax.custom_vjp, jax.custom_jvp or custom_vmap would get.",
-                )
+            raise ArgumentTypeError.explained(
+                f"{self._who}.{method}",
+                f"expected a function for {name}; got {type(rule).__name__}",
+                "Pass what jax.custom_vjp, jax.custom_jvp or custom_vmap would get.",
             )
 
     def _has_rule(self, method: str) -> ArgumentValueError:
-        return ArgumentValueError(
-            explain(
-                f"{self._who}.{method}",
-                "the op has a rule of differentiation already",
-                "Give one of bprop=, jvp=, def_vjp and def_jvp; bprop= and def_jvp go together.",
-            )
+        return ArgumentValueError.explained(
+            f"{self._who}.{method}",
+            "the op has a rule of differentiation already",
+            "Give one of bprop=, jvp=, def_vjp and def_jvp; bprop= and def_jvp go together.",
         )
 
     def __eq__(self, other: object) -> bool:

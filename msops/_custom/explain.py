@@ -15,7 +15,7 @@ from msops._op.request import Request
 from msops._op_info import OpInfo, format_rows
 from msops._primitive.operator import Operator
 from msops._primitive.programs import Programs
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 
 def explain_call(programs: Programs, found: tuple[Call, Sequence[Any]] | None) -> Explanation:
@@ -34,12 +34,10 @@ def lowered_text(programs: Programs, found: tuple[Call, Sequence[Any]] | None, s
     call, inputs = _choose(operator, found, "lower_text")
     stages = _stages(programs, call, inputs)
     if stage not in stages:
-        raise ArgumentValueError(
-            explain(
-                f"{operator.who}.lower_text",
-                f"expected stage to be one of {', '.join(map(repr, stages))}; got {stage!r}",
-                "Name one of them: they are in the order in which a call goes through them.",
-            )
+        raise ArgumentValueError.explained(
+            f"{operator.who}.lower_text",
+            f"expected stage to be one of {', '.join(map(repr, stages))}; got {stage!r}",
+            "Name one of them: they are in the order in which a call goes through them.",
         )
     with call.face():
         return stages[stage]()
@@ -106,13 +104,11 @@ def _choose(
     if found is None:
         latest = operator.latest_call()
         if latest is None:
-            raise ArgumentValueError(
-                explain(
-                    f"{operator.who}.{method}",
-                    "expected inputs, as the op has not been called yet; got none",
-                    f"Pass what the op would be called with: op.{method}(x, y). Arrays or "
-                    "jax.ShapeDtypeStructs will do.",
-                )
+            raise ArgumentValueError.explained(
+                f"{operator.who}.{method}",
+                "expected inputs, as the op has not been called yet; got none",
+                f"Pass what the op would be called with: op.{method}(x, y). Arrays or "
+                "jax.ShapeDtypeStructs will do.",
             )
         return latest
     call, flat = found
@@ -135,11 +131,9 @@ def stand_in(value: Any, who: str) -> Any:
     try:
         return np.broadcast_to(np.zeros((), value.dtype), value.shape)
     except (TypeError, ValueError) as error:  # symbolic sizes, JAX's keys, more than 2**63 bytes
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected a ShapeDtypeStruct of numbers and of sizes that an array can have; got "
-                f"{value}",
-                "Pass one with the sizes of a call.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected a ShapeDtypeStruct of numbers and of sizes that an array can have; got "
+            f"{value}",
+            "Pass one with the sizes of a call.",
         ) from error

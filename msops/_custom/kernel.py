@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 
 _WHO = "kernel"
 
@@ -59,24 +59,20 @@ def kernel(
     """
     attrs = _attrs_text({} if compile_attrs is None else compile_attrs)
     if reg_info is not None and not isinstance(reg_info, (str, dict, tuple)):
-        raise ArgumentTypeError(
-            explain(
-                _WHO,
-                "the input 'reg_info' of @kernel should be one of str, dict and tuple; got a "
-                f"{type(reg_info).__name__}",
-                "Pass CustomRegOp(...).get_op_info(), or a tuple of them.",
-            )
+        raise ArgumentTypeError.explained(
+            _WHO,
+            "the input 'reg_info' of @kernel should be one of str, dict and tuple; got a "
+            f"{type(reg_info).__name__}",
+            "Pass CustomRegOp(...).get_op_info(), or a tuple of them.",
         )
 
     def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
         inner = inspect.unwrap(func)
         if not isinstance(inner, types.FunctionType):
-            raise ArgumentTypeError(
-                explain(
-                    _WHO,
-                    f"expected a function to decorate; got {type(func).__name__}",
-                    "Write @kernel above a def.",
-                )
+            raise ArgumentTypeError.explained(
+                _WHO,
+                f"expected a function to decorate; got {type(func).__name__}",
+                "Write @kernel above a def.",
             )
 
         @functools.wraps(func)
@@ -124,13 +120,11 @@ def _deprecated(name: str, fn: Any, reg_info: Any, compile_attrs: dict[str, Any]
 
 def _refuse_tracers(name: str, args: tuple[Any, ...]) -> None:
     if any(isinstance(arg, jax.core.Tracer) for arg in args):
-        raise ArgumentTypeError(
-            explain(
-                f"kernel '{name}'",
-                "expected numpy arrays; got an array that JAX traces, so the function was called "
-                "within jax.jit, jax.grad or another transformation",
-                f"Make an op of it once, op = msops.Custom({name}), and call op there.",
-            )
+        raise ArgumentTypeError.explained(
+            f"kernel '{name}'",
+            "expected numpy arrays; got an array that JAX traces, so the function was called "
+            "within jax.jit, jax.grad or another transformation",
+            f"Make an op of it once, op = msops.Custom({name}), and call op there.",
         )
 
 
@@ -168,31 +162,25 @@ def _with_intrinsics(
 def _attrs_text(compile_attrs: Any) -> str:
     """Returns settings as JSON text, the form in which a function carries them."""
     if not isinstance(compile_attrs, dict):
-        raise ArgumentTypeError(
-            explain(
-                _WHO,
-                "the input 'compile_attrs' of @kernel must be a dict; got a "
-                f"{type(compile_attrs).__name__}",
-                'Pass compile_attrs={"lower": "native"}, for example.',
-            )
+        raise ArgumentTypeError.explained(
+            _WHO,
+            "the input 'compile_attrs' of @kernel must be a dict; got a "
+            f"{type(compile_attrs).__name__}",
+            'Pass compile_attrs={"lower": "native"}, for example.',
         )
     for key in compile_attrs:
         if not isinstance(key, str):
-            raise ArgumentTypeError(
-                explain(
-                    _WHO,
-                    f"the key of 'compile_attrs' of @kernel must be a str; got {key!r}, a "
-                    f"{type(key).__name__}",
-                    "Name settings by strings.",
-                )
+            raise ArgumentTypeError.explained(
+                _WHO,
+                f"the key of 'compile_attrs' of @kernel must be a str; got {key!r}, a "
+                f"{type(key).__name__}",
+                "Name settings by strings.",
             )
     try:
         return json.dumps(compile_attrs)
     except TypeError as error:
-        raise ArgumentTypeError(
-            explain(
-                _WHO,
-                f"the values of 'compile_attrs' of @kernel must be JSON values: {error}",
-                "Pass numbers, strings, bools, and lists or dicts of them.",
-            )
+        raise ArgumentTypeError.explained(
+            _WHO,
+            f"the values of 'compile_attrs' of @kernel must be JSON values: {error}",
+            "Pass numbers, strings, bools, and lists or dicts of them.",
         ) from None

@@ -20,7 +20,6 @@ from msops.errors import (
     ArgumentValueError,
     BackendError,
     OpInfoValueError,
-    explain,
 )
 
 if TYPE_CHECKING:
@@ -58,29 +57,23 @@ def choose_func_type(func: Any, func_type: Any, who: str) -> str:
             return "aot"
         func_type = "hybrid" if getattr(func, "ms_kernel_flag", False) is True else "pyfunc"
     if not isinstance(func_type, str):
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected a str for func_type; got {type(func_type).__name__}",
-                f"Pass one of {', '.join(map(repr, sorted(BACKENDS)))}, or leave it out.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected a str for func_type; got {type(func_type).__name__}",
+            f"Pass one of {', '.join(map(repr, sorted(BACKENDS)))}, or leave it out.",
         )
     if func_type in _ABSENT:
-        raise BackendError(
-            explain(
-                who,
-                f"func_type {func_type!r} is not in this version of msops",
-                f"Write the kernel as one of {', '.join(map(repr, sorted(BACKENDS)))}.",
-            )
+        raise BackendError.explained(
+            who,
+            f"func_type {func_type!r} is not in this version of msops",
+            f"Write the kernel as one of {', '.join(map(repr, sorted(BACKENDS)))}.",
         )
     if func_type not in BACKENDS:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected func_type to be one of {', '.join(map(repr, sorted(BACKENDS)))}; "
-                f"got {func_type!r}",
-                "Pass one of these, or leave func_type out: a str func is aot, a function pyfunc.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected func_type to be one of {', '.join(map(repr, sorted(BACKENDS)))}; "
+            f"got {func_type!r}",
+            "Pass one of these, or leave func_type out: a str func is aot, a function pyfunc.",
         )
     return func_type
 
@@ -92,21 +85,17 @@ def check_rules(bprop: Any, jvp: Any, forward: Any, who: str) -> None:
         ("jvp", jvp, "lambda primals, tangents, out: dout"),
     ):
         if rule is not None and not callable(rule):
-            raise ArgumentTypeError(
-                explain(
-                    who,
-                    f"expected a function for {name}; got {type(rule).__name__}",
-                    f"Pass {name}={example}.",
-                )
+            raise ArgumentTypeError.explained(
+                who,
+                f"expected a function for {name}; got {type(rule).__name__}",
+                f"Pass {name}={example}.",
             )
     if forward is True and bprop is None:
-        raise ArgumentValueError(
-            explain(
-                who,
-                "forward=True expected a bprop to derive forward mode from; got none",
-                "Give one, or leave forward out: loop kernels have both modes without, and jvp= "
-                "is a rule for both.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            "forward=True expected a bprop to derive forward mode from; got none",
+            "Give one, or leave forward out: loop kernels have both modes without, and jvp= "
+            "is a rule for both.",
         )
 
 
@@ -134,7 +123,7 @@ def unknown_option(name: str, known: Iterable[str], who: str) -> ArgumentTypeErr
             "help(msops.Custom) lists the options. An attribute of the kernel is declared by "
             f"attrs={{{name!r}: value}}, and passed when the op is called."
         )
-    return ArgumentTypeError(explain(who, f"it has no option {name!r}", remedy))
+    return ArgumentTypeError.explained(who, f"it has no option {name!r}", remedy)
 
 
 _OF_SOME = (
@@ -186,22 +175,18 @@ def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Option
         is_given = getattr(options, option) != getattr(Options, option)
         if is_given and option not in backend.own_options:
             func_types = [name for name in BACKENDS if option in find_backend(name).own_options]
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"option {option} is for func_type {' or '.join(map(repr, func_types))}; "
-                    f"this op is {backend.func_type!r}",
-                    f"Leave {option} out.",
-                )
+            raise ArgumentValueError.explained(
+                who,
+                f"option {option} is for func_type {' or '.join(map(repr, func_types))}; "
+                f"this op is {backend.func_type!r}",
+                f"Leave {option} out.",
             )
     if options.sharding is not None and options.dynamic_outputs:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"dynamic_outputs cannot be combined with {options.sharding}: the results of the "
-                "parts have different sizes",
-                "Leave the rule out, or call the op inside jax.shard_map.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"dynamic_outputs cannot be combined with {options.sharding}: the results of the "
+            "parts have different sizes",
+            "Leave the rule out, or call the op inside jax.shard_map.",
         )
     return options
 
@@ -244,12 +229,10 @@ def _read_inplace(inplace: Any, who: str) -> tuple[tuple[int, int], ...]:
     if not all(type(number) is int and number >= 0 for number in numbers):
         raise _wrong_option("inplace", "a dict from output to input numbers", inplace, who)
     if len({*inplace.values()}) < len(inplace):
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected inplace to name each input once; got {inplace!r}",
-                "Two outputs cannot share a buffer.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected inplace to name each input once; got {inplace!r}",
+            "Two outputs cannot share a buffer.",
         )
     return tuple(sorted(inplace.items()))
 
@@ -262,24 +245,20 @@ def _read_compile_attrs(attrs: Any, backend: Backend, who: str) -> tuple[tuple[s
     unknown = sorted(set(attrs) - set(backend.compile_attrs))
     if unknown:
         known = ", ".join(map(repr, backend.compile_attrs)) or "none"
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected compile_attrs with keys among {known} for func_type "
-                f"{backend.func_type!r}; got {', '.join(map(repr, unknown))}",
-                "Leave the others out.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected compile_attrs with keys among {known} for func_type "
+            f"{backend.func_type!r}; got {', '.join(map(repr, unknown))}",
+            "Leave the others out.",
         )
     return tuple(sorted(attrs.items()))
 
 
 def _wrong_option(option: str, expected: str, value: Any, who: str) -> ArgumentTypeError:
-    return ArgumentTypeError(
-        explain(
-            who,
-            f"expected {expected} for {option}; got {value!r}",
-            "See the docstring of Custom for what it does.",
-        )
+    return ArgumentTypeError.explained(
+        who,
+        f"expected {expected} for {option}; got {value!r}",
+        "See the docstring of Custom for what it does.",
     )
 
 
@@ -306,13 +285,11 @@ def find_op_info(reg_info: Any, holder: Any, backend: Backend, who: str) -> tupl
         infos = read_reg_info(reg_info, backend.func_type, who, backend.imply_type)
     target = backend.guard or "CPU"
     if backend.requires_op_info and target not in infos:
-        raise OpInfoValueError(
-            explain(
-                who,
-                f"func_type {backend.func_type!r} requires op info for target {target!r}; got "
-                f"{', '.join(map(repr, infos)) or 'none'}",
-                f"Pass reg_info=CustomRegOp()...target({target!r}).get_op_info(), or decorate the "
-                "function with custom_info_register.",
-            )
+        raise OpInfoValueError.explained(
+            who,
+            f"func_type {backend.func_type!r} requires op info for target {target!r}; got "
+            f"{', '.join(map(repr, infos)) or 'none'}",
+            f"Pass reg_info=CustomRegOp()...target({target!r}).get_op_info(), or decorate the "
+            "function with custom_info_register.",
         )
     return tuple(infos[target] for target in sorted(infos))

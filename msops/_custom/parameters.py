@@ -16,7 +16,7 @@ from msops._op_info import (
     decode_text,
     is_attribute,
 )
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 Parameter = inspect.Parameter
 
@@ -38,12 +38,10 @@ def read_attributes(
       ArgumentTypeError, ArgumentValueError: `attrs` is no dict of attributes of the kernel.
     """
     if attrs is not None and not isinstance(attrs, Mapping):
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected a dict for attrs; got {type(attrs).__name__}",
-                'Pass the defaults by name: attrs={"alpha": 0.5}.',
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected a dict for attrs; got {type(attrs).__name__}",
+            'Pass the defaults by name: attrs={"alpha": 0.5}.',
         )
     parameters = () if signature is None else tuple(signature.parameters.values())
     given = dict(attrs or {})
@@ -92,24 +90,20 @@ def positional_names(signature: inspect.Signature | None) -> tuple[str, ...] | N
 def _check_names(given: Mapping[str, Any], signature: inspect.Signature | None, who: str) -> None:
     for name in given:
         if not isinstance(name, str) or not name.isidentifier():
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"expected identifiers as names in attrs; got {name!r}",
-                    'Use the name the kernel asks for, e.g. "axis".',
-                )
+            raise ArgumentValueError.explained(
+                who,
+                f"expected identifiers as names in attrs; got {name!r}",
+                'Use the name the kernel asks for, e.g. "axis".',
             )
     if signature is None:
         return
     kinds = {parameter.kind for parameter in signature.parameters.values()}
     unknown = [name for name in given if name not in signature.parameters]
     if unknown and Parameter.VAR_POSITIONAL not in kinds:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"attrs has {unknown[0]!r}, and the kernel has the parameters {signature}",
-                "Name the attributes as the kernel's parameters.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"attrs has {unknown[0]!r}, and the kernel has the parameters {signature}",
+            "Name the attributes as the kernel's parameters.",
         )
 
 
@@ -146,29 +140,25 @@ def place_keywords(
         if name not in tensors:
             continue
         if position < len(args):
-            raise ArgumentTypeError(
-                explain(who, f"got {name!r} by position and by name", "Give it once.")
+            raise ArgumentTypeError.explained(
+                who, f"got {name!r} by position and by name", "Give it once."
             )
         if position > len(placed):
-            raise ArgumentTypeError(
-                explain(
-                    who,
-                    f"got {name!r} without {inputs[len(placed)]!r}, which comes before it",
-                    "Give every input up to the last one.",
-                )
+            raise ArgumentTypeError.explained(
+                who,
+                f"got {name!r} without {inputs[len(placed)]!r}, which comes before it",
+                "Give every input up to the last one.",
             )
         placed.append(tensors.pop(name))
     if tensors:
         known = ", ".join(filter(None, (*inputs, *attributes)))
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"got an unknown keyword argument {next(iter(tensors))!r}",
-                f"It has the parameters {known}."
-                if known
-                else "Its parameters have no names: list inputs and attributes in op info "
-                '(reg_info=), or attributes by attrs={"alpha": 0.5}.',
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"got an unknown keyword argument {next(iter(tensors))!r}",
+            f"It has the parameters {known}."
+            if known
+            else "Its parameters have no names: list inputs and attributes in op info "
+            '(reg_info=), or attributes by attrs={"alpha": 0.5}.',
         )
     return placed, named, len(placed) if len(placed) > len(args) else None
 

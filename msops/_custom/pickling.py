@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from msops._op.identity import ByValue, LiveFunction, find_at_name
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 
 # What is of this process, or read again from the rest.
 _LEFT_BEHIND = ("_backend", "_programs", "_of_arrays", "_of_tensors", "_signature", "__wrapped__")
@@ -60,14 +60,12 @@ def _check_importable(function: Any, what: str, who: str) -> None:
     if not isinstance(function, FunctionType):
         return  # None, or an object that pickle knows how to take
     if find_at_name(function.__module__, function.__qualname__) is not function:
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"it cannot be pickled: {what} is {function.__qualname__}, and pickle takes "
-                f"functions by the name at which they are found in a module",
-                "Define it by def at the top of a module that the other process can import; or use "
-                "cloudpickle, which takes any function.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"it cannot be pickled: {what} is {function.__qualname__}, and pickle takes "
+            f"functions by the name at which they are found in a module",
+            "Define it by def at the top of a module that the other process can import; or use "
+            "cloudpickle, which takes any function.",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Never, ParamSpec, TypedDict, Unpack, overload
 from msops._base.building import AnyPath, Build, SourceText
 from msops._custom.custom import Custom
 from msops._custom.kernel import kernel as runs_as_python
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 
 Q = ParamSpec("Q")
 
@@ -75,13 +75,11 @@ def pyfunc(
     """
     _refuse_positions("pyfunc", others)
     if out is None:
-        raise ArgumentTypeError(
-            explain(
-                "pyfunc",
-                "expected out, what the function returns; got none",
-                "Write out=lambda x: x for an array like the input x; as a decorator "
-                "@msops.pyfunc(out=lambda x: x).",
-            )
+        raise ArgumentTypeError.explained(
+            "pyfunc",
+            "expected out, what the function returns; got none",
+            "Write out=lambda x: x for an array like the input x; as a decorator "
+            "@msops.pyfunc(out=lambda x: x).",
         )
     if func is None:
         return lambda function: Custom(function, func_type="pyfunc", out=out, **options)
@@ -166,22 +164,18 @@ def cpp(
     """
     _refuse_positions("cpp", others)
     if not isinstance(func, (str, os.PathLike, SourceText)):
-        raise ArgumentTypeError(
-            explain(
-                "cpp",
-                f"expected 'source.cc:Symbol' or 'library.so:Symbol'; got {type(func).__name__}",
-                "A Python function over numpy arrays is msops.pyfunc, one of loops msops.kernel.",
-            )
+        raise ArgumentTypeError.explained(
+            "cpp",
+            f"expected 'source.cc:Symbol' or 'library.so:Symbol'; got {type(func).__name__}",
+            "A Python function over numpy arrays is msops.pyfunc, one of loops msops.kernel.",
         )
     return Custom(func, func_type="aot", out=out, **options)
 
 
 def _refuse_positions(name: str, others: tuple[object, ...]) -> None:
     if others:
-        raise ArgumentTypeError(
-            explain(
-                name,
-                f"expected the kernel alone by position; got {len(others)} more",
-                "Pass what the op returns as out=..., and other options by their names.",
-            )
+        raise ArgumentTypeError.explained(
+            name,
+            f"expected the kernel alone by position; got {len(others)} more",
+            "Pass what the op returns as out=..., and other options by their names.",
         )

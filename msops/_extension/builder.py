@@ -19,7 +19,7 @@ from msops._base.paths import get_include
 from msops._extension.options import BuilderOptions, read_options, words
 from msops._face import context
 from msops._toolchain import LANGUAGES
-from msops.errors import ArgumentTypeError, BuildError, explain
+from msops.errors import ArgumentTypeError, BuildError
 
 
 class CustomOpBuilder:
@@ -100,20 +100,16 @@ class CustomOpBuilder:
           BuildError: the cache cannot be written.
         """
         if not isinstance(source_text, str):
-            raise ArgumentTypeError(
-                explain(
-                    "CustomOpBuilder.from_source",
-                    f"expected source_text str; got {type(source_text).__name__}",
-                    "Pass the source itself; for files use CustomOpBuilder(name, sources).",
-                )
+            raise ArgumentTypeError.explained(
+                "CustomOpBuilder.from_source",
+                f"expected source_text str; got {type(source_text).__name__}",
+                "Pass the source itself; for files use CustomOpBuilder(name, sources).",
             )
         if "sources" in kwargs:
-            raise ArgumentTypeError(
-                explain(
-                    "CustomOpBuilder.from_source",
-                    "expected no sources together with source_text",
-                    "Put them into the text, or use CustomOpBuilder(name, sources) with files.",
-                )
+            raise ArgumentTypeError.explained(
+                "CustomOpBuilder.from_source",
+                "expected no sources together with source_text",
+                "Put them into the text, or use CustomOpBuilder(name, sources) with files.",
             )
         options = read_options(name, "text.cpp", backend, None, None, None, {})
         suffix = ".cu" if options.backend == "GPU" else ".cpp"
@@ -241,12 +237,10 @@ class CustomOpBuilder:
                 shutil.copy(built.path, os.path.join(scratch, built.name))
                 os.replace(os.path.join(scratch, built.name), folder / built.name)
         except OSError as error:
-            raise BuildError(
-                explain(
-                    self._options.who,
-                    f"build_dir {folder} cannot be written ({error.strerror})",
-                    "Name a folder that can be written, or leave build_dir out.",
-                )
+            raise BuildError.explained(
+                self._options.who,
+                f"build_dir {folder} cannot be written ({error.strerror})",
+                "Name a folder that can be written, or leave build_dir out.",
             ) from error
         return folder / built.name
 
@@ -262,17 +256,15 @@ def _python_folders(who: str) -> tuple[str, str]:
     try:
         import pybind11
     except ImportError:
-        raise BuildError(
-            explain(who, "pybind11 is not installed", "Install it: pip install pybind11.")
+        raise BuildError.explained(
+            who, "pybind11 is not installed", "Install it: pip install pybind11."
         ) from None
     python = sysconfig.get_path("include")
     if not os.path.exists(os.path.join(python, "Python.h")):
-        raise BuildError(
-            explain(
-                who,
-                f"the headers of Python are not installed: there is no Python.h in {python}",
-                "Install them (Debian, Ubuntu: apt-get install python3-dev; Fedora: dnf install "
-                "python3-devel).",
-            )
+        raise BuildError.explained(
+            who,
+            f"the headers of Python are not installed: there is no Python.h in {python}",
+            "Install them (Debian, Ubuntu: apt-get install python3-dev; Fedora: dnf install "
+            "python3-devel).",
         )
     return pybind11.get_include(), python

@@ -30,7 +30,7 @@ from msops._op.arrays import (
     refuse_low_precision,
     require_numbers,
 )
-from msops.errors import ArgumentValueError, BackendError, KernelError, explain
+from msops.errors import ArgumentValueError, BackendError, KernelError
 
 _WHO = "extension function"
 
@@ -117,13 +117,11 @@ def current_frame() -> CallFrame:
       BackendError: it is in none, because C++ kept a function and called it by itself.
     """
     if _thread.frame is None:
-        raise BackendError(
-            explain(
-                "extension module",
-                "it works on tensors outside a call of one of its functions",
-                "Load the module with CustomOpBuilder(...).load(), and call its functions; in "
-                "LaunchKernel, which programs run by itself, work on memory.",
-            )
+        raise BackendError.explained(
+            "extension module",
+            "it works on tensors outside a call of one of its functions",
+            "Load the module with CustomOpBuilder(...).load(), and call its functions; in "
+            "LaunchKernel, which programs run by itself, work on memory.",
         )
     return _thread.frame
 
@@ -138,13 +136,11 @@ def as_function(module: Module, function: Callable[..., Any]) -> Callable[..., A
                 return function(*args, **kwargs)
             except UnicodeDecodeError as error:
                 # From pybind11, of which the text of a C++ exception, or a result, is UTF-8.
-                raise KernelError(
-                    explain(
-                        f"{_WHO} '{getattr(function, '__name__', 'of C++')}'",
-                        "threw an exception, or returned a string, whose text is not UTF-8",
-                        "Use UTF-8 in texts, and return other bytes as py::bytes.",
-                        error.object.decode("utf-8", "replace").splitlines(),
-                    )
+                raise KernelError.explained(
+                    f"{_WHO} '{getattr(function, '__name__', 'of C++')}'",
+                    "threw an exception, or returned a string, whose text is not UTF-8",
+                    "Use UTF-8 in texts, and return other bytes as py::bytes.",
+                    error.object.decode("utf-8", "replace").splitlines(),
                 ) from None
 
     # JAX and inspect.signature follow it, and pybind11's functions have no signature.
@@ -190,13 +186,11 @@ def check_shape(shape: Sequence[int], who: str) -> None:
     # Zero-size arrays included.
     entries = math.prod(max(extent, 1) for extent in shape)
     if min(shape, default=0) < 0 or len(shape) > HIGHEST_RANK or entries > MOST_ENTRIES:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected at most {HIGHEST_RANK} extents of 0 or more, with less than 2**59 "
-                f"entries in all, for the shape of a tensor; got {tuple(shape)}",
-                "Make the tensor with the shape of its data; -1 is not allowed.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected at most {HIGHEST_RANK} extents of 0 or more, with less than 2**59 "
+            f"entries in all, for the shape of a tensor; got {tuple(shape)}",
+            "Make the tensor with the shape of its data; -1 is not allowed.",
         )
 
 

@@ -24,7 +24,7 @@ from msops import _jax_seam as seam
 from msops._extension.calls import CallFrame, current_frame
 from msops._extension.handles import Handle
 from msops._face.leaves import is_leaf
-from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError, explain
+from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError
 
 Needs = tuple[bool, ...]
 
@@ -150,13 +150,10 @@ class AppliedFunction:
         return tuple(handles)
 
     def _refuse_leaf(self, position: int) -> NoReturn:
-        raise GradientValueError(
-            explain(
-                self.name,
-                f"a leaf tensor that needs a gradient, tensor argument {position}, is changed in "
-                "place",
-                "Change a tensor computed from it (x + 0), or do not differentiate by it.",
-            )
+        raise GradientValueError.explained(
+            self.name,
+            f"a leaf tensor that needs a gradient, tensor argument {position}, is changed in place",
+            "Change a tensor computed from it (x + 0), or do not differentiate by it.",
         )
 
     @property
@@ -218,12 +215,10 @@ class AppliedFunction:
         given = dict(zip(self.inputs, arrays, strict=True))
         for index, handle in enumerate(self.inputs):
             if handle.content is not given[handle] and handle not in dirty:
-                raise ArgumentTypeError(
-                    explain(
-                        self.name,
-                        f"Forward changed tensor argument {index} in place",
-                        "Mark it with MarkDirty and return it, or work on a new tensor.",
-                    )
+                raise ArgumentTypeError.explained(
+                    self.name,
+                    f"Forward changed tensor argument {index} in place",
+                    "Mark it with MarkDirty and return it, or work on a new tensor.",
                 )
         values: list[Handle] = []
 
@@ -278,13 +273,11 @@ class AppliedFunction:
 
     def _refuse_saved_cotangents(self, cotangents: Sequence[Any]) -> None:
         if any(not _is_zero(cotangent) for cotangent in cotangents):
-            raise GradientTypeError(
-                explain(
-                    self.name,
-                    "its gradient is being differentiated, and depends on a tensor that Forward "
-                    "made and saved",
-                    "Save inputs and outputs only, and compute the rest again in Backward.",
-                )
+            raise GradientTypeError.explained(
+                self.name,
+                "its gradient is being differentiated, and depends on a tensor that Forward "
+                "made and saved",
+                "Save inputs and outputs only, and compute the rest again in Backward.",
             )
 
     def _materialise(self, cotangent: Any, output: Any, materialize: bool) -> Handle | None:
@@ -297,26 +290,22 @@ class AppliedFunction:
     ) -> tuple[Any, ...]:
         """Returns one cotangent per input of what Backward returned, one per argument."""
         if len(gradients) != len(self.is_tensor):
-            raise GradientValueError(
-                explain(
-                    self.name,
-                    "returned an incorrect number of gradients (expected "
-                    f"{len(self.is_tensor)}, got {len(gradients)})",
-                    "Return one entry per argument of Forward, nullptr where there is no gradient.",
-                )
+            raise GradientValueError.explained(
+                self.name,
+                "returned an incorrect number of gradients (expected "
+                f"{len(self.is_tensor)}, got {len(gradients)})",
+                "Return one entry per argument of Forward, nullptr where there is no gradient.",
             )
         cotangents: list[Any] = []
         for position, (gradient, is_tensor) in enumerate(
             zip(gradients, self.is_tensor, strict=True)
         ):
             if not is_tensor and gradient is not None:
-                raise GradientTypeError(
-                    explain(
-                        self.name,
-                        f"returned a gradient at position {position}, where the argument of "
-                        "Forward is no Tensor",
-                        "Return nullptr there.",
-                    )
+                raise GradientTypeError.explained(
+                    self.name,
+                    f"returned a gradient at position {position}, where the argument of "
+                    "Forward is no Tensor",
+                    "Return nullptr there.",
                 )
             if is_tensor:
                 index = len(cotangents)
@@ -331,13 +320,11 @@ class AppliedFunction:
     def _fit(self, gradient: Handle, value: Any, position: int) -> Any:
         if gradient.shape == value.shape and gradient.dtype == value.dtype:
             return seam.divide_alike(gradient.array, value)
-        raise GradientValueError(
-            explain(
-                self.name,
-                f"expected for argument {position} a gradient of shape {value.shape} and dtype "
-                f"{value.dtype}; got shape {gradient.shape} and dtype {gradient.dtype}",
-                "Sum over broadcast axes in Backward, and cast to the argument's dtype.",
-            )
+        raise GradientValueError.explained(
+            self.name,
+            f"expected for argument {position} a gradient of shape {value.shape} and dtype "
+            f"{value.dtype}; got shape {gradient.shape} and dtype {gradient.dtype}",
+            "Sum over broadcast axes in Backward, and cast to the argument's dtype.",
         )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from msops import _jax_seam as seam
 from msops._base.dtypes import BY_TYPE_ID, DTYPES, LOW_PRECISION_DTYPES, as_dtype
 from msops._face.tensor import Tensor
-from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError
 
 _ALIGNMENT = 64
 
@@ -82,13 +82,11 @@ class Handle:
     @array.setter
     def array(self, array: Any) -> None:
         if array.shape != self.shape or array.dtype != self.dtype:
-            raise ArgumentValueError(
-                explain(
-                    "extension tensor",
-                    f"expected an array of shape {self.shape} and dtype {self.dtype}; "
-                    f"got shape {array.shape} and dtype {array.dtype}",
-                    "Make the tensor with the shape and dtype of what is written to it.",
-                )
+            raise ArgumentValueError.explained(
+                "extension tensor",
+                f"expected an array of shape {self.shape} and dtype {self.dtype}; "
+                f"got shape {array.shape} and dtype {array.dtype}",
+                "Make the tensor with the shape and dtype of what is written to it.",
             )
         self.content = array
         self.strided = None
@@ -131,14 +129,12 @@ class Handle:
 
     def _concrete(self) -> np.ndarray:
         if self.is_traced:
-            raise ArgumentTypeError(
-                explain(
-                    "extension tensor",
-                    f"there is no data yet behind the tensor of shape {self.shape}, because a "
-                    "function is being traced",
-                    "Read and write data in LaunchKernel of a PyboostRunner, which runs with the "
-                    "program; outside it use operators (CustomLaunchAclnn, methods of ms::Tensor).",
-                )
+            raise ArgumentTypeError.explained(
+                "extension tensor",
+                f"there is no data yet behind the tensor of shape {self.shape}, because a "
+                "function is being traced",
+                "Read and write data in LaunchKernel of a PyboostRunner, which runs with the "
+                "program; outside it use operators (CustomLaunchAclnn, methods of ms::Tensor).",
             )
         return np.asarray(self.content)
 
@@ -160,13 +156,11 @@ def aligned_memory(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 def out_of_memory(shape: tuple[int, ...], dtype: np.dtype) -> BackendError:
     """Returns the error for a tensor that the machine cannot hold."""
-    return BackendError(
-        explain(
-            "extension tensor",
-            f"there is no memory for {math.prod(shape) * dtype.itemsize:,} bytes, a tensor of "
-            f"shape {shape} and dtype {dtype}",
-            "Make a smaller tensor, or a narrower one.",
-        )
+    return BackendError.explained(
+        "extension tensor",
+        f"there is no memory for {math.prod(shape) * dtype.itemsize:,} bytes, a tensor of "
+        f"shape {shape} and dtype {dtype}",
+        "Make a smaller tensor, or a narrower one.",
     )
 
 
@@ -180,12 +174,10 @@ def dtype_of(type_id: int) -> np.dtype:
     known = BY_TYPE_ID.get({31: 34, 36: 39, 41: 43, 49: 44, 50: 51}.get(type_id, type_id))
     if known is None or known in LOW_PRECISION_DTYPES:
         names = ", ".join(f"{row.title} ({row.type_id})" for row in DTYPES)
-        raise ArgumentTypeError(
-            explain(
-                "extension tensor",
-                f"expected a TypeId of {names}; got {type_id}",
-                "Make the tensor with one of these.",
-            )
+        raise ArgumentTypeError.explained(
+            "extension tensor",
+            f"expected a TypeId of {names}; got {type_id}",
+            "Make the tensor with one of these.",
         )
     return known.dtype
 

@@ -12,7 +12,7 @@ from typing import Any
 from msops._extension import verbs
 from msops._extension.calls import Module, as_function
 from msops._toolchain import check_dependencies, find_dependencies, open_in_child, read_elf
-from msops.errors import BuildError, explain
+from msops.errors import BuildError
 
 
 class TypeTakenError(BuildError):
@@ -57,14 +57,12 @@ def _import(module: Module, path: Path, who: str) -> types.ModuleType:
         loader.exec_module(native)
     except ImportError as error:
         family = TypeTakenError if "is already registered" in str(error) else BuildError
-        raise family(
-            explain(
-                who,
-                "the module was built but does not load",
-                "Its source needs PYBIND11_MODULE(MS_EXTENSION_NAME, m); libraries it needs are "
-                "named in ldflags, with -Wl,-rpath for their folders.",
-                [str(error)],
-            )
+        raise family.explained(
+            who,
+            "the module was built but does not load",
+            "Its source needs PYBIND11_MODULE(MS_EXTENSION_NAME, m); libraries it needs are "
+            "named in ldflags, with -Wl,-rpath for their folders.",
+            [str(error)],
         ) from error
     return _with_functions(module, native)
 

@@ -12,7 +12,7 @@ import numpy as np
 from msops._extension.calls import check_shape, current_frame, new_handle
 from msops._extension.handles import Handle, dtype_of, out_of_memory
 from msops._op.arrays import refuse_64_bit
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 
 def cast(array: Any, type_id: int) -> Any:
@@ -26,8 +26,8 @@ def chunk(array: Any, chunks: int, dim: int) -> tuple[Any, ...]:
     """Cuts along an axis into parts of equal size, the last of which may be smaller."""
     axis = _axis(dim, array.ndim, "chunk")
     if chunks < 1:
-        raise ArgumentValueError(
-            explain("ms::Tensor::chunk", f"expected chunks of 1 or more; got {chunks}", "Pass 1.")
+        raise ArgumentValueError.explained(
+            "ms::Tensor::chunk", f"expected chunks of 1 or more; got {chunks}", "Pass 1."
         )
     size = -(-array.shape[axis] // chunks) or 1
     starts = range(0, max(array.shape[axis], 1), size)
@@ -48,12 +48,10 @@ def flatten(array: Any, start_dim: int, end_dim: int) -> Any:
         return array.reshape(1)
     first, last = (_axis(dim, array.ndim, "flatten") for dim in (start_dim, end_dim))
     if first > last:
-        raise ArgumentValueError(
-            explain(
-                "ms::Tensor::flatten",
-                f"expected start_dim before end_dim; got {start_dim} and {end_dim}",
-                "Swap them.",
-            )
+        raise ArgumentValueError.explained(
+            "ms::Tensor::flatten",
+            f"expected start_dim before end_dim; got {start_dim} and {end_dim}",
+            "Swap them.",
         )
     joined = int(np.prod(array.shape[first : last + 1]))
     return array.reshape(*array.shape[:first], joined, *array.shape[last + 1 :])
@@ -81,24 +79,20 @@ def reshape(array: Any, shape: list[int]) -> Any:
     try:
         return array.reshape(shape)
     except TypeError as error:
-        raise ArgumentValueError(
-            explain(
-                "ms::Tensor::reshape",
-                f"expected a shape of {array.size} entries; got {shape}",
-                "Let one extent be -1, or make the product right.",
-            )
+        raise ArgumentValueError.explained(
+            "ms::Tensor::reshape",
+            f"expected a shape of {array.size} entries; got {shape}",
+            "Let one extent be -1, or make the product right.",
         ) from error
 
 
 def repeat(array: Any, repeats: list[int]) -> Any:
     """Tiles it; there may be more repeats than axes, never fewer."""
     if len(repeats) < array.ndim:
-        raise ArgumentValueError(
-            explain(
-                "ms::Tensor::repeat",
-                f"expected {array.ndim} repeats or more; got {len(repeats)}",
-                "Pass one per axis, 1 where nothing is repeated.",
-            )
+        raise ArgumentValueError.explained(
+            "ms::Tensor::repeat",
+            f"expected {array.ndim} repeats or more; got {len(repeats)}",
+            "Pass one per axis, 1 where nothing is repeated.",
         )
     check_shape(repeats, "ms::Tensor::repeat")
     extents = [1] * (len(repeats) - array.ndim) + list(array.shape)
@@ -113,12 +107,10 @@ def repeat_interleave(array: Any, repeats: Any, dim: int | None, output_size: in
         _require_integers(repeats, "repeat_interleave")
         repeats = repeats.array
         if isinstance(repeats, jax.core.Tracer) and output_size is None:
-            raise ArgumentTypeError(
-                explain(
-                    "ms::Tensor::repeat_interleave",
-                    "the repeats are being traced, so the size of the result is not known",
-                    "Pass output_size.",
-                )
+            raise ArgumentTypeError.explained(
+                "ms::Tensor::repeat_interleave",
+                "the repeats are being traced, so the size of the result is not known",
+                "Pass output_size.",
             )
     axis = None if dim is None else _axis(dim, array.ndim, "repeat_interleave")
     extent = array.size if axis is None else array.shape[axis]
@@ -172,12 +164,10 @@ def make(name: str, value: Any, type_id: int) -> Handle:
     try:
         data = np.asarray(value, dtype) if name == "tensor" else getattr(np, name)(value, dtype)
     except (OverflowError, ValueError) as error:
-        raise ArgumentValueError(
-            explain(
-                f"ms::{name}",
-                f"expected data that {dtype} holds; got {value} ({error})",
-                "Make the tensor with a wider dtype, or correct the data.",
-            )
+        raise ArgumentValueError.explained(
+            f"ms::{name}",
+            f"expected data that {dtype} holds; got {value} ({error})",
+            "Make the tensor with a wider dtype, or correct the data.",
         ) from error
     except MemoryError as error:
         raise out_of_memory(handle.shape, dtype) from error
@@ -187,22 +177,18 @@ def make(name: str, value: Any, type_id: int) -> Handle:
 
 def _axis(dim: int, rank: int, method: str) -> int:
     if not -rank <= dim < rank:
-        raise ArgumentValueError(
-            explain(
-                f"ms::Tensor::{method}",
-                f"expected an axis from {-rank} to {rank - 1}; got {dim}",
-                "Count axes from 0, or from -1 backwards.",
-            )
+        raise ArgumentValueError.explained(
+            f"ms::Tensor::{method}",
+            f"expected an axis from {-rank} to {rank - 1}; got {dim}",
+            "Count axes from 0, or from -1 backwards.",
         )
     return dim % rank
 
 
 def _require_integers(handle: Handle, method: str) -> None:
     if handle.dtype.kind not in "iu":
-        raise ArgumentTypeError(
-            explain(
-                f"ms::Tensor::{method}",
-                f"expected a tensor of integers; got {handle.dtype}",
-                "Cast it to kNumberTypeInt32 or kNumberTypeInt64.",
-            )
+        raise ArgumentTypeError.explained(
+            f"ms::Tensor::{method}",
+            f"expected a tensor of integers; got {handle.dtype}",
+            "Cast it to kNumberTypeInt32 or kNumberTypeInt64.",
         )

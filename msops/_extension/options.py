@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msops._base.building import Build
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 BACKENDS = ("CPU", "GPU", "Ascend")
 
@@ -73,20 +73,17 @@ def read_options(
         build=_build(rest.pop("build", None)),
     )
     if not options.sources:
-        raise ArgumentValueError(
-            explain(options.who, "expected sources; got none", "Name a .cpp file.")
+        raise ArgumentValueError.explained(
+            options.who, "expected sources; got none", "Name a .cpp file."
         )
     for name, flags in (("cflags", options.cflags), ("ldflags", options.ldflags)):
         words(name, flags, options.who)
     _refuse_ascend_only(rest)
     if rest:
-        raise ArgumentTypeError(
-            explain(
-                options.who,
-                f"expected none of the argument(s) {', '.join(sorted(rest))}",
-                "It takes include_paths, cflags, ldflags, build_dir, debug_mode, verbose and "
-                "build.",
-            )
+        raise ArgumentTypeError.explained(
+            options.who,
+            f"expected none of the argument(s) {', '.join(sorted(rest))}",
+            "It takes include_paths, cflags, ldflags, build_dir, debug_mode, verbose and build.",
         )
     return options
 
@@ -102,45 +99,37 @@ def words(name: str, flags: Sequence[str], who: str) -> tuple[str, ...]:
         try:
             found += shlex.split(flag)
         except ValueError as error:
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"expected {name} as on a command line; got {flag!r} ({error})",
-                    "Close every quote; where a quote or a backslash is meant, write \\' or \\\\.",
-                )
+            raise ArgumentValueError.explained(
+                who,
+                f"expected {name} as on a command line; got {flag!r} ({error})",
+                "Close every quote; where a quote or a backslash is meant, write \\' or \\\\.",
             ) from error
     return tuple(found)
 
 
 def _check_name(name: Any) -> None:
     if not isinstance(name, str):
-        raise ArgumentTypeError(
-            explain(_WHO, f"expected name str; got {type(name).__name__}", "Pass 'my_ops', say.")
+        raise ArgumentTypeError.explained(
+            _WHO, f"expected name str; got {type(name).__name__}", "Pass 'my_ops', say."
         )
     if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name):
-        raise ArgumentValueError(
-            explain(
-                _WHO,
-                f"expected a name that is an identifier; got {name!r}",
-                "It becomes a name in C++: use letters, digits and underscores.",
-            )
+        raise ArgumentValueError.explained(
+            _WHO,
+            f"expected a name that is an identifier; got {name!r}",
+            "It becomes a name in C++: use letters, digits and underscores.",
         )
 
 
 def _check_backend(backend: Any) -> None:
     if backend is not None and not isinstance(backend, str):
-        raise ArgumentTypeError(
-            explain(
-                _WHO, f"expected backend str or None; got {type(backend).__name__}", "Pass 'CPU'."
-            )
+        raise ArgumentTypeError.explained(
+            _WHO, f"expected backend str or None; got {type(backend).__name__}", "Pass 'CPU'."
         )
     if backend is not None and backend not in BACKENDS:
-        raise ArgumentValueError(
-            explain(
-                _WHO,
-                f"expected backend 'CPU', 'GPU' or 'Ascend'; got {backend!r}",
-                "For 'backend', only these are allowed; None means 'CPU'.",
-            )
+        raise ArgumentValueError.explained(
+            _WHO,
+            f"expected backend 'CPU', 'GPU' or 'Ascend'; got {backend!r}",
+            "For 'backend', only these are allowed; None means 'CPU'.",
         )
 
 
@@ -148,22 +137,18 @@ def _refuse_ascend_only(rest: dict[str, Any]) -> None:
     """Takes MindSpore's options that have no meaning here out of `rest`."""
     for name, what in _ONLY_ON_ASCEND.items():
         if _flag(name, rest.pop(name, False)):
-            raise ArgumentValueError(
-                explain(
-                    _WHO,
-                    f"{name}=True asks for {what}",
-                    "Write the operator with CustomLaunchAclnn and the operators of msops, or as "
-                    "a PyboostRunner.",
-                )
+            raise ArgumentValueError.explained(
+                _WHO,
+                f"{name}=True asks for {what}",
+                "Write the operator with CustomLaunchAclnn and the operators of msops, or as "
+                "a PyboostRunner.",
             )
     for name in ("op_def", "op_doc"):
         if rest.pop(name, None) is not None:
-            raise ArgumentValueError(
-                explain(
-                    _WHO,
-                    f"{name} describes operators of MindSpore's graph compiler",
-                    "Leave it out: functions bound with PYBIND11_MODULE also work under jax.jit.",
-                )
+            raise ArgumentValueError.explained(
+                _WHO,
+                f"{name} describes operators of MindSpore's graph compiler",
+                "Leave it out: functions bound with PYBIND11_MODULE also work under jax.jit.",
             )
 
 
@@ -174,13 +159,11 @@ def _paths(name: str, value: Any) -> tuple[str, ...]:
         for path in paths:
             _refuse_null(name, path)
         return paths
-    raise ArgumentTypeError(
-        explain(
-            _WHO,
-            f"expected {name} as a path (str or pathlib.Path), or a list or tuple of them; "
-            f"got {value!r}",
-            "Name files and folders.",
-        )
+    raise ArgumentTypeError.explained(
+        _WHO,
+        f"expected {name} as a path (str or pathlib.Path), or a list or tuple of them; "
+        f"got {value!r}",
+        "Name files and folders.",
     )
 
 
@@ -191,24 +174,18 @@ def _optional_path(name: str, value: Any) -> str | None:
 def _build(value: Any) -> Build:
     if value is None or isinstance(value, Build):
         return value or Build()
-    raise ArgumentTypeError(
-        explain(
-            _WHO,
-            f"expected build msops.Build or None; got {type(value).__name__}",
-            "Pass msops.Build(libraries=['openblas']), say.",
-        )
+    raise ArgumentTypeError.explained(
+        _WHO,
+        f"expected build msops.Build or None; got {type(value).__name__}",
+        "Pass msops.Build(libraries=['openblas']), say.",
     )
 
 
 def _refuse_null(name: str, value: str) -> None:
     """Refuses the character that no path and no command line holds."""
     if "\0" in value:
-        raise ArgumentValueError(
-            explain(
-                _WHO,
-                f"expected {name} without null characters; got {value!r}",
-                "Take '\\0' out.",
-            )
+        raise ArgumentValueError.explained(
+            _WHO, f"expected {name} without null characters; got {value!r}", "Take '\\0' out."
         )
 
 
@@ -218,14 +195,14 @@ def _optional(name: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         _refuse_null(name, value)
         return (value,)
-    raise ArgumentTypeError(
-        explain(_WHO, f"expected {name} str or None; got {type(value).__name__}", "Pass one str.")
+    raise ArgumentTypeError.explained(
+        _WHO, f"expected {name} str or None; got {type(value).__name__}", "Pass one str."
     )
 
 
 def _flag(name: str, value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    raise ArgumentTypeError(
-        explain(_WHO, f"expected {name} bool; got {type(value).__name__}", "Pass True or False.")
+    raise ArgumentTypeError.explained(
+        _WHO, f"expected {name} bool; got {type(value).__name__}", "Pass True or False."
     )

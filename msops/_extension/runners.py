@@ -34,7 +34,6 @@ from msops.errors import (
     BackendError,
     GradientTypeError,
     KernelError,
-    explain,
 )
 
 _NO_OUTPUT = -1
@@ -134,8 +133,8 @@ def _run_now(
     try:
         native_module().launch_runner(owner, described, len(inputs), addresses)
     except RuntimeError as error:
-        raise KernelError(
-            explain(f"Runner '{op}'", "its kernel failed", "See the kernel's source.", [str(error)])
+        raise KernelError.explained(
+            f"Runner '{op}'", "its kernel failed", "See the kernel's source.", [str(error)]
         ) from error
 
 
@@ -151,12 +150,10 @@ def _placed_input(op: str, inputs: tuple[Handle, ...]) -> Any:
             continue
         device: Any = next(iter(handle.content.devices()))
         if device.platform != "cpu":
-            raise BackendError(
-                explain(
-                    f"Runner '{op}'",
-                    f"an input is on {device}, and the kernel works on the memory of a CPU device",
-                    "Put the input on one: jax.device_put(x, jax.devices('cpu')[0]).",
-                )
+            raise BackendError.explained(
+                f"Runner '{op}'",
+                f"an input is on {device}, and the kernel works on the memory of a CPU device",
+                "Put the input on one: jax.device_put(x, jax.devices('cpu')[0]).",
             )
         if found is None or handle.content.committed:
             found = handle.content
@@ -171,13 +168,11 @@ def _run_in_program(
 ) -> None:
     """Binds the call, and gives the outputs the traced results."""
     if not outputs:
-        raise ArgumentValueError(
-            explain(
-                f"Runner '{op}'",
-                "it has no outputs, and so no effect in a program that is being traced",
-                "List the tensors that the kernel writes to as outputs of Run, also those that "
-                "are its inputs.",
-            )
+        raise ArgumentValueError.explained(
+            f"Runner '{op}'",
+            "it has no outputs, and so no effect in a program that is being traced",
+            "List the tensors that the kernel writes to as outputs of Run, also those that "
+            "are its inputs.",
         )
     runner = TracedRunner(
         f"{module.hash[:16]}/{op}/{next(_counts[module.hash, op])}", op, module, owner
@@ -256,14 +251,12 @@ def _jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, runner: TracedRunner, signature: Signature
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     if not all(map(seam.is_zero, tangents)):
-        raise GradientTypeError(
-            explain(
-                _who(runner),
-                "it is being differentiated, and a PyboostRunner has no gradient",
-                "Call it in Forward of a mindspore::pynative::autograd::Function that has a "
-                "Backward, and for second derivatives call that Function in Backward, too; or put "
-                "jax.lax.stop_gradient around its inputs.",
-            )
+        raise GradientTypeError.explained(
+            _who(runner),
+            "it is being differentiated, and a PyboostRunner has no gradient",
+            "Call it in Forward of a mindspore::pynative::autograd::Function that has a "
+            "Backward, and for second derivatives call that Function in Backward, too; or put "
+            "jax.lax.stop_gradient around its inputs.",
         )
     results = _primitive().bind(*primals, runner=runner, signature=signature)
     return results, [seam.zero_tangent(jax.typeof(result)) for result in results]
@@ -277,13 +270,11 @@ def _transpose(
     runner: TracedRunner,
     signature: Signature,
 ) -> Sequence[Any]:
-    raise GradientTypeError(
-        explain(
-            _who(runner),
-            "jax.linear_transpose is applied to it, and a PyboostRunner has no transpose",
-            "Use jax.vjp, with a mindspore::pynative::autograd::Function that has a Backward; or "
-            "give the transpose by jax.custom_derivatives.linear_call.",
-        )
+    raise GradientTypeError.explained(
+        _who(runner),
+        "jax.linear_transpose is applied to it, and a PyboostRunner has no transpose",
+        "Use jax.vjp, with a mindspore::pynative::autograd::Function that has a Backward; or "
+        "give the transpose by jax.custom_derivatives.linear_call.",
     )
 
 
@@ -349,11 +340,9 @@ def _check_platform(platform: str, runner: TracedRunner) -> None:
     if (platform == "cpu") == (backend != "GPU"):
         return
     where = "CPU" if platform == "cpu" else platform
-    raise BackendError(
-        explain(
-            _who(runner),
-            f"it was built for backend {backend!r}, and the program is lowered for {where}",
-            "Build the module for the platform with CustomOpBuilder(backend=...), or put the "
-            "arrays on a device of the other: jax.device_put(x, jax.devices('cpu')[0]).",
-        )
+    raise BackendError.explained(
+        _who(runner),
+        f"it was built for backend {backend!r}, and the program is lowered for {where}",
+        "Build the module for the platform with CustomOpBuilder(backend=...), or put the "
+        "arrays on a device of the other: jax.device_put(x, jax.devices('cpu')[0]).",
     )

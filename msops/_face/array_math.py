@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops._base.dtypes import as_dtype
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 Array = Any
 Axis = int | Sequence[int] | None
@@ -208,13 +208,11 @@ def slice(x: Array, begin: Sequence[int], size: Sequence[int]) -> Array:
         for start, length, extent in zip(begin, size, x.shape, strict=True)
     ]
     if not builtins.all(0 <= b <= e <= n for b, e, n in zip(begin, ends, x.shape, strict=True)):
-        raise ArgumentValueError(
-            explain(
-                "ops.slice",
-                f"expected a part of an array of shape {tuple(x.shape)}; got begin {tuple(begin)} "
-                f"and size {tuple(size)}",
-                "Begin at 0 or later, and end at the array's end at the latest.",
-            )
+        raise ArgumentValueError.explained(
+            "ops.slice",
+            f"expected a part of an array of shape {tuple(x.shape)}; got begin {tuple(begin)} "
+            f"and size {tuple(size)}",
+            "Begin at 0 or later, and end at the array's end at the latest.",
         )
     return jax.lax.slice(x, tuple(begin), tuple(ends))
 
@@ -226,12 +224,10 @@ def pad(x: Array, paddings: Sequence[Sequence[int]]) -> Array:
       ArgumentValueError: a padding is negative.
     """
     if builtins.any(count < 0 for pair in paddings for count in pair):
-        raise ArgumentValueError(
-            explain(
-                "ops.Pad",
-                f"expected paddings of 0 or more; got {tuple(map(tuple, paddings))}",
-                "Take a part of the array by ops.slice.",
-            )
+        raise ArgumentValueError.explained(
+            "ops.Pad",
+            f"expected paddings of 0 or more; got {tuple(map(tuple, paddings))}",
+            "Take a part of the array by ops.slice.",
         )
     return jnp.pad(x, tuple(map(tuple, paddings)))
 
@@ -256,12 +252,10 @@ def topk(
     """
     axis = -1 if dim is None else dim
     if not 0 <= k <= x.shape[axis]:
-        raise ArgumentValueError(
-            explain(
-                "ops.topk",
-                f"expected k from 0 to {x.shape[axis]}, the extent of axis {axis}; got {k}",
-                "Ask for as many entries as there are, at most.",
-            )
+        raise ArgumentValueError.explained(
+            "ops.topk",
+            f"expected k from 0 to {x.shape[axis]}, the extent of axis {axis}; got {k}",
+            "Ask for as many entries as there are, at most.",
         )
     values, indices = sort(x, axis, descending=largest)
     first = jax.lax.slice_in_dim
@@ -279,13 +273,11 @@ def flatten(x: Array, order: str = "C", *, start_dim: int = 1, end_dim: int = -1
         return jnp.reshape(x, (-1,))
     first, last = (axis + x.ndim if axis < 0 else axis for axis in (start_dim, end_dim))
     if not 0 <= first <= last < x.ndim:
-        raise ArgumentValueError(
-            explain(
-                "ops.flatten",
-                f"expected start_dim and end_dim to be axes of an array of shape "
-                f"{tuple(x.shape)}, in that order; got {start_dim} and {end_dim}",
-                f"Count axes from 0 to {x.ndim - 1}, or from the end by -1 to {-x.ndim}.",
-            )
+        raise ArgumentValueError.explained(
+            "ops.flatten",
+            f"expected start_dim and end_dim to be axes of an array of shape "
+            f"{tuple(x.shape)}, in that order; got {start_dim} and {end_dim}",
+            f"Count axes from 0 to {x.ndim - 1}, or from the end by -1 to {-x.ndim}.",
         )
     joined = math.prod(x.shape[first : last + 1])
     return jnp.reshape(x, (*x.shape[:first], joined, *x.shape[last + 1 :]))

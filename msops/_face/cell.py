@@ -125,24 +125,20 @@ class Cell:
         for registry, kind in ((self._params, "Parameter"), (self._cells, "Cell")):
             if name in registry:
                 if value is not None:
-                    raise ArgumentTypeError(
-                        explain(
-                            f"Cell {self.cls_name!r}",
-                            f"{name!r} is a {kind}; got {type(value).__name__}",
-                            f"Assign a {kind}, or delete the attribute first.",
-                        )
+                    raise ArgumentTypeError.explained(
+                        f"Cell {self.cls_name!r}",
+                        f"{name!r} is a {kind}; got {type(value).__name__}",
+                        f"Assign a {kind}, or delete the attribute first.",
                     )
                 registry[name] = None
                 self._touch()
                 return
         held = jax.tree_util.tree_leaves(value)
         if is_compiling() and any(isinstance(leaf, jax.core.Tracer) for leaf in held):
-            raise ArgumentValueError(
-                explain(
-                    f"Cell {self.cls_name!r}",
-                    f"attribute {name!r} cannot keep a Tensor of a compiled construct",
-                    "Return it, make the attribute a Parameter, or use PYNATIVE_MODE.",
-                )
+            raise ArgumentValueError.explained(
+                f"Cell {self.cls_name!r}",
+                f"attribute {name!r} cannot keep a Tensor of a compiled construct",
+                "Return it, make the attribute a Parameter, or use PYNATIVE_MODE.",
             )
         if vars(self).get(name, self) is not value:
             self._touch()
@@ -182,12 +178,10 @@ class Cell:
         """
         _check_name(param_name)
         if param is not None and not isinstance(param, Parameter):
-            raise ArgumentTypeError(
-                explain(
-                    f"Cell {self.cls_name!r}",
-                    f"expected a Parameter for {param_name!r}; got {type(param).__name__}",
-                    "Wrap it: Parameter(...).",
-                )
+            raise ArgumentTypeError.explained(
+                f"Cell {self.cls_name!r}",
+                f"expected a Parameter for {param_name!r}; got {type(param).__name__}",
+                "Wrap it: Parameter(...).",
             )
         vars(self).pop(param_name, None)
         self._cells.pop(param_name, None)
@@ -301,12 +295,10 @@ class Cell:
         """
         for entry in (*inputs, *named_inputs.values()):
             if not isinstance(entry, (Tensor, tuple, list, dict, int, float, str, type(None))):
-                raise ArgumentTypeError(
-                    explain(
-                        f"Cell {self.cls_name!r}",
-                        f"set_inputs expected Tensors; got {type(entry).__name__}",
-                        "Pass Tensor(shape=[4, None], dtype=...), say.",
-                    )
+                raise ArgumentTypeError.explained(
+                    f"Cell {self.cls_name!r}",
+                    f"set_inputs expected Tensors; got {type(entry).__name__}",
+                    "Pass Tensor(shape=[4, None], dtype=...), say.",
                 )
 
     def set_jit_config(self, jit_config: JitConfig) -> None:
@@ -316,12 +308,10 @@ class Cell:
           ArgumentTypeError: `jit_config` is no `JitConfig`.
         """
         if not isinstance(jit_config, JitConfig):
-            raise ArgumentTypeError(
-                explain(
-                    f"Cell {self.cls_name!r}",
-                    f"set_jit_config expected a JitConfig; got {type(jit_config).__name__}",
-                    'Pass JitConfig(jit_level="O0"), say.',
-                )
+            raise ArgumentTypeError.explained(
+                f"Cell {self.cls_name!r}",
+                f"set_jit_config expected a JitConfig; got {type(jit_config).__name__}",
+                'Pass JitConfig(jit_level="O0"), say.',
             )
         _log.debug("Cell %r: a JitConfig has no effect: XLA compiles it", self.cls_name)
 
@@ -347,10 +337,10 @@ class Cell:
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str):
-        raise ArgumentTypeError(
-            explain("Cell", f"expected a name that is a str; got {name!r}", "Pass a str.")
+        raise ArgumentTypeError.explained(
+            "Cell", f"expected a name that is a str; got {name!r}", "Pass a str."
         )
     if not name or "." in name:
-        raise ArgumentValueError(
-            explain("Cell", f"expected a name without dots; got {name!r}", "Rename it.")
+        raise ArgumentValueError.explained(
+            "Cell", f"expected a name without dots; got {name!r}", "Rename it."
         )

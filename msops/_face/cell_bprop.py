@@ -20,7 +20,7 @@ from msops._face import context
 from msops._face.compiled import pack, unpack
 from msops._face.parameter import Frame, Parameter, traced_values
 from msops._face.tensor import wrap
-from msops.errors import GradientTypeError, GradientValueError, explain
+from msops.errors import GradientTypeError, GradientValueError
 
 
 def with_bprop(
@@ -176,24 +176,19 @@ class _Differentiated:
         expected = len(self._counts)
         if not isinstance(gradients, (tuple, list)):
             if expected != 1:
-                raise GradientTypeError(
-                    explain(
-                        f"bprop of {self._who}",
-                        f"expected a tuple of {expected} gradients, one per input; "
-                        f"got {type(gradients).__name__}",
-                        "Return one gradient per input, None where there is none.",
-                    )
+                raise GradientTypeError.explained(
+                    f"bprop of {self._who}",
+                    f"expected a tuple of {expected} gradients, one per input; "
+                    f"got {type(gradients).__name__}",
+                    "Return one gradient per input, None where there is none.",
                 )
             gradients = (gradients,)
         # MindSpore ignores more.
         if len(gradients) < expected:
-            raise GradientValueError(
-                explain(
-                    f"bprop of {self._who}",
-                    f"expected {expected} gradient(s), one per input; got {len(gradients)}",
-                    "Inputs that are no Tensors count, too; return None where there is no "
-                    "gradient.",
-                )
+            raise GradientValueError.explained(
+                f"bprop of {self._who}",
+                f"expected {expected} gradient(s), one per input; got {len(gradients)}",
+                "Inputs that are no Tensors count, too; return None where there is no gradient.",
             )
         by_leaf: list[Any] = []
         for position, count in enumerate(self._counts):
@@ -202,13 +197,11 @@ class _Differentiated:
             if gradients[position] is None or not any(n in self._positions for n in own):
                 parts = [None] * count
             if len(parts) != count:
-                raise GradientValueError(
-                    explain(
-                        f"bprop of {self._who}",
-                        f"expected {count} gradient(s) for input {position}, as many as it has "
-                        f"entries; got {len(parts)}",
-                        "Return them in the structure of the input, or None for all of them.",
-                    )
+                raise GradientValueError.explained(
+                    f"bprop of {self._who}",
+                    f"expected {count} gradient(s) for input {position}, as many as it has "
+                    f"entries; got {len(parts)}",
+                    "Return them in the structure of the input, or None for all of them.",
                 )
             by_leaf += [part.value if _is_parameter(part) else part for part in parts]
         return by_leaf
@@ -219,22 +212,18 @@ class _Differentiated:
             return None
         got = getattr(gradient, "shape", type(gradient).__name__)
         if got != array.shape:
-            raise GradientValueError(
-                explain(
-                    f"bprop of {self._who}",
-                    f"expected a gradient of shape {array.shape}, as the input has; got {got}",
-                    "Sum over broadcast axes, or return None where there is no gradient.",
-                )
+            raise GradientValueError.explained(
+                f"bprop of {self._who}",
+                f"expected a gradient of shape {array.shape}, as the input has; got {got}",
+                "Sum over broadcast axes, or return None where there is no gradient.",
             )
         # MindSpore casts, too.
         return jnp.asarray(gradient, array.dtype)
 
     def _refuse_forward_mode(self) -> GradientTypeError:
-        return GradientTypeError(
-            explain(
-                self._who,
-                "forward mode (jax.jvp, jax.jacfwd, jax.hessian) needs a forward rule; the Cell "
-                "has a bprop, a rule for reverse mode",
-                "Use reverse mode (ms.grad, jax.grad, jax.jacrev), or take bprop out of the Cell.",
-            )
+        return GradientTypeError.explained(
+            self._who,
+            "forward mode (jax.jvp, jax.jacfwd, jax.hessian) needs a forward rule; the Cell "
+            "has a bprop, a rule for reverse mode",
+            "Use reverse mode (ms.grad, jax.grad, jax.jacrev), or take bprop out of the Cell.",
         )

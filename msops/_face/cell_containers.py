@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msops._face.cell import Cell
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 
 
 class _CellSequence(Cell):
@@ -22,8 +22,8 @@ class _CellSequence(Cell):
     def append(self, cell: Cell) -> Any:
         """Adds a Cell at the end and returns the container."""
         if not isinstance(cell, Cell):
-            raise ArgumentTypeError(
-                explain(self.cls_name, f"expected Cells; got {type(cell).__name__}", "Pass Cells.")
+            raise ArgumentTypeError.explained(
+                self.cls_name, f"expected Cells; got {type(cell).__name__}", "Pass Cells."
             )
         self._insert_cell(str(len(self)), cell)
         return self

@@ -24,7 +24,7 @@ from msops._base.kernel_errors import call_compiled
 from msops._face import context
 from msops._face.parameter import Frame, Parameter, RunsInOrder, is_compiling
 from msops._face.tensor import Tensor, wrap
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 
 
 class _TraceAgain(Exception):
@@ -184,13 +184,11 @@ class Compiled:
             program = self.programs.get(key)
         except TypeError:
             unhashable = [type(leaf).__name__ for leaf in static if not _is_hashable(leaf)]
-            raise ArgumentTypeError(
-                explain(
-                    getattr(self, "__name__", "compiled function"),
-                    "an argument that is no Tensor is part of the signature of a compiled "
-                    f"function and must be hashable; got {', '.join(unhashable)}",
-                    "Pass a Tensor, a number, a str, or tuples and dicts of them.",
-                )
+            raise ArgumentTypeError.explained(
+                getattr(self, "__name__", "compiled function"),
+                "an argument that is no Tensor is part of the signature of a compiled "
+                f"function and must be hashable; got {', '.join(unhashable)}",
+                "Pass a Tensor, a number, a str, or tuples and dicts of them.",
             ) from None
         if program is None:
             program = _Program(self._function, structure, static, self._expected())

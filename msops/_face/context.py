@@ -15,7 +15,7 @@ from typing import Any
 from msops._base import config
 from msops._base.logging import warn_once
 from msops._face.context_keywords import PARALLEL, WITHOUT_EFFECT
-from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
@@ -50,61 +50,53 @@ _state = _State()
 
 def _check_mode(mode: Any) -> int:
     if isinstance(mode, bool) or mode not in (GRAPH_MODE, PYNATIVE_MODE):
-        raise ArgumentValueError(
-            explain(
-                "set_context",
-                f"expected mode GRAPH_MODE (0) or PYNATIVE_MODE (1); got {mode!r}",
-                "Pass msops.GRAPH_MODE or msops.PYNATIVE_MODE.",
-            )
+        raise ArgumentValueError.explained(
+            "set_context",
+            f"expected mode GRAPH_MODE (0) or PYNATIVE_MODE (1); got {mode!r}",
+            "Pass msops.GRAPH_MODE or msops.PYNATIVE_MODE.",
         )
     return int(mode)
 
 
 def _check_target(who: str, target: Any) -> str:
     if target not in TARGETS:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected device_target {', '.join(TARGETS)}; got {target!r}",
-                "Pass one of these names.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected device_target {', '.join(TARGETS)}; got {target!r}",
+            "Pass one of these names.",
         )
     return str(target)
 
 
 def _check_device_id(who: str, device_id: Any) -> int:
     if isinstance(device_id, bool) or not isinstance(device_id, int):
-        raise ArgumentTypeError(
-            explain(who, f"expected device_id int; got {device_id!r}", "Pass 0, 1, ...")
+        raise ArgumentTypeError.explained(
+            who, f"expected device_id int; got {device_id!r}", "Pass 0, 1, ..."
         )
     if device_id < 0:
-        raise ArgumentValueError(
-            explain(who, f"expected device_id at least 0; got {device_id}", "Pass 0, 1, ...")
+        raise ArgumentValueError.explained(
+            who, f"expected device_id at least 0; got {device_id}", "Pass 0, 1, ..."
         )
     return device_id
 
 
 def _check_pool(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ArgumentTypeError(
-            explain(
-                "set_context",
-                f"expected host_memory_pool bool; got {value!r}",
-                "Pass True to keep the memory of large results, False to return it.",
-            )
+        raise ArgumentTypeError.explained(
+            "set_context",
+            f"expected host_memory_pool bool; got {value!r}",
+            "Pass True to keep the memory of large results, False to return it.",
         )
     return value
 
 
 def _check_policy(value: Any) -> str:
     if value not in GATHER_POLICIES:
-        raise ArgumentValueError(
-            explain(
-                "set_context",
-                f"expected implicit_gather {', '.join(map(repr, GATHER_POLICIES))}; got {value!r}",
-                "Pass 'raise' to have an error where an op would gather an array that is divided "
-                "over devices.",
-            )
+        raise ArgumentValueError.explained(
+            "set_context",
+            f"expected implicit_gather {', '.join(map(repr, GATHER_POLICIES))}; got {value!r}",
+            "Pass 'raise' to have an error where an op would gather an array that is divided "
+            "over devices.",
         )
     return str(value)
 
@@ -129,7 +121,7 @@ def _unknown(who: str, name: str) -> ArgumentValueError:
 def _misspelt(who: str, name: str, known: Sequence[str], remedy: str) -> ArgumentValueError:
     near = difflib.get_close_matches(name, known, n=3)
     hint = f" Did you mean {', '.join(near)}?" if near else ""
-    return ArgumentValueError(explain(who, f"{name!r} is no context keyword", f"{remedy}{hint}"))
+    return ArgumentValueError.explained(who, f"{name!r} is no context keyword", f"{remedy}{hint}")
 
 
 def set_context(**keywords: Any) -> None:
@@ -341,22 +333,17 @@ def device() -> Any | None:
     try:
         devices = jax.devices(target.lower())
     except RuntimeError as error:
-        raise BackendError(
-            explain(
-                f"device_target={target!r}",
-                f"JAX has no {target} here",
-                "Run the script with `msops run --device CPU script.py`, or set "
-                "device_target='CPU'.",
-                [str(error)],
-            )
+        raise BackendError.explained(
+            f"device_target={target!r}",
+            f"JAX has no {target} here",
+            "Run the script with `msops run --device CPU script.py`, or set device_target='CPU'.",
+            [str(error)],
         ) from None
     if _state.device_id >= len(devices):
-        raise BackendError(
-            explain(
-                f"device_target={target!r}",
-                f"expected device_id below {len(devices)}; got {_state.device_id}",
-                f"JAX has {len(devices)} such device(s) here.",
-            )
+        raise BackendError.explained(
+            f"device_target={target!r}",
+            f"expected device_id below {len(devices)}; got {_state.device_id}",
+            f"JAX has {len(devices)} such device(s) here.",
         )
     return devices[_state.device_id]
 

@@ -21,7 +21,7 @@ from msops._face.compiled import Compiled, is_array, pack, unpack
 from msops._face.leaves import differentiated_by
 from msops._face.parameter import Frame, Parameter
 from msops._face.tensor import Tensor, with_hooks, wrap
-from msops.errors import ArgumentValueError, GradientTypeError, GradientValueError, explain
+from msops.errors import ArgumentValueError, GradientTypeError, GradientValueError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,22 +53,18 @@ def _chosen(request: GradientRequest, args: tuple[Any, ...]) -> list[int]:
         return [n for n, arg in enumerate(args) if any(map(is_array, jax.tree.leaves(arg)))]
     for position in request.positions:
         if position >= len(args):
-            raise ArgumentValueError(
-                explain(
-                    request.who,
-                    f"grad_position {position} was asked for; the call has {len(args)} "
-                    "positional argument(s)",
-                    "Positions count from 0.",
-                )
+            raise ArgumentValueError.explained(
+                request.who,
+                f"grad_position {position} was asked for; the call has {len(args)} "
+                "positional argument(s)",
+                "Positions count from 0.",
             )
         if not any(map(_is_float, jax.tree.leaves(args[position]))):
             got = getattr(args[position], "dtype", type(args[position]).__name__)
-            raise GradientTypeError(
-                explain(
-                    request.who,
-                    f"argument {position} has no gradient: expected a float Tensor, got {got}",
-                    "Cast it to a float dtype, or leave it out of grad_position.",
-                )
+            raise GradientTypeError.explained(
+                request.who,
+                f"argument {position} has no gradient: expected a float Tensor, got {got}",
+                "Cast it to a float dtype, or leave it out of grad_position.",
             )
     return list(request.positions)
 
@@ -80,8 +76,8 @@ def differentiate(
     sens: Any = None
     if request.has_sens:
         if not args:
-            raise ArgumentValueError(
-                explain(request.who, "expected sens as the last argument; got none", "Pass it.")
+            raise ArgumentValueError.explained(
+                request.who, "expected sens as the last argument; got none", "Pass it."
             )
         args, sens = args[:-1], args[-1]
     positions = _chosen(request, args)
@@ -141,12 +137,10 @@ def _split(request: GradientRequest, result: Any) -> Any:
     if not request.has_aux:
         return result
     if not isinstance(result, (tuple, list)) or len(result) < 2:
-        raise GradientValueError(
-            explain(
-                request.who,
-                "has_aux expected a function with two outputs or more; got one",
-                "Return (value, aux, ...), or leave has_aux out.",
-            )
+        raise GradientValueError.explained(
+            request.who,
+            "has_aux expected a function with two outputs or more; got one",
+            "Return (value, aux, ...), or leave has_aux out.",
         )
     return result[0]
 
@@ -158,24 +152,20 @@ def _cotangents(request: GradientRequest, result: Any, main: list[Any], sens: An
     given = jax.tree.leaves(sens)
     outputs = jax.tree.leaves(_split(request, result))
     if len(given) != len(outputs):
-        raise GradientValueError(
-            explain(
-                request.who,
-                f"sens expected {len(outputs)} Tensor(s), one per output; got {len(given)}",
-                "Pass a Tensor, or a tuple of them for several outputs.",
-            )
+        raise GradientValueError.explained(
+            request.who,
+            f"sens expected {len(outputs)} Tensor(s), one per output; got {len(given)}",
+            "Pass a Tensor, or a tuple of them for several outputs.",
         )
     cotangents = []
     for number, (output, entry) in enumerate(zip(outputs, given, strict=True)):
         if not _is_float(output):
             continue
         if np.ndim(entry) and np.shape(entry) != output.shape:
-            raise GradientValueError(
-                explain(
-                    request.who,
-                    f"sens of output {number} expected shape {output.shape}; got {np.shape(entry)}",
-                    "Give it the shape of the output, or a number for all entries.",
-                )
+            raise GradientValueError.explained(
+                request.who,
+                f"sens of output {number} expected shape {output.shape}; got {np.shape(entry)}",
+                "Give it the shape of the output, or a number for all entries.",
             )
         cotangents.append(jnp.broadcast_to(jnp.asarray(entry, output.dtype), output.shape))
     return cotangents

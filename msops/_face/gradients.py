@@ -8,13 +8,13 @@ from typing import Any
 from msops._face.cell import Cell
 from msops._face.differentiation import GradientRequest, gradient_function
 from msops._face.parameter import Parameter
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 
 def _check_function(who: str, fn: Any) -> None:
     if not callable(fn):
-        raise ArgumentTypeError(
-            explain(who, f"expected a function or Cell; got {type(fn).__name__}", "Pass one.")
+        raise ArgumentTypeError.explained(
+            who, f"expected a function or Cell; got {type(fn).__name__}", "Pass one."
         )
 
 
@@ -22,16 +22,14 @@ def _as_positions(who: str, grad_position: Any) -> tuple[int, ...]:
     entries = grad_position if isinstance(grad_position, tuple) else (grad_position,)
     for entry in entries:
         if isinstance(entry, bool) or not isinstance(entry, int):
-            raise ArgumentTypeError(
-                explain(
-                    who,
-                    f"expected grad_position int, tuple of int or None; got {grad_position!r}",
-                    "Positions count from 0.",
-                )
+            raise ArgumentTypeError.explained(
+                who,
+                f"expected grad_position int, tuple of int or None; got {grad_position!r}",
+                "Positions count from 0.",
             )
         if entry < 0:
-            raise ArgumentValueError(
-                explain(who, f"expected grad_position at least 0; got {entry}", "Count from 0.")
+            raise ArgumentValueError.explained(
+                who, f"expected grad_position at least 0; got {entry}", "Count from 0."
             )
     return entries
 
@@ -39,12 +37,10 @@ def _as_positions(who: str, grad_position: Any) -> tuple[int, ...]:
 def _as_weights(who: str, weights: Any) -> tuple[Parameter, ...]:
     entries = (weights,) if isinstance(weights, Parameter) else weights
     if not isinstance(entries, Sequence) or not all(isinstance(w, Parameter) for w in entries):
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected weights Parameter, or a tuple or list of them; got {weights!r}",
-                "Pass net.trainable_params(), say.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected weights Parameter, or a tuple or list of them; got {weights!r}",
+            "Pass net.trainable_params(), say.",
         )
     return tuple(entries)
 
@@ -55,10 +51,8 @@ def _request(
     """Returns what to differentiate, and what arranges the gradients as MindSpore returns them."""
     _check_function(who, fn)
     if grad_position is None and weights is None:
-        raise ArgumentValueError(
-            explain(
-                who, "grad_position and weights are both None", "Give what to differentiate by."
-            )
+        raise ArgumentValueError.explained(
+            who, "grad_position and weights are both None", "Give what to differentiate by."
         )
     positions = () if grad_position is None else _as_positions(who, grad_position)
     parameters = () if weights is None else _as_weights(who, weights)

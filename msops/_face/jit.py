@@ -8,7 +8,7 @@ from typing import Any
 
 from msops._face.cell import Cell
 from msops._face.compiled import Compiled
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 
 # Keywords of MindSpore's jit, 2.0 to 2.7: how its compiler captures and optimises a function. XLA
 # has no counterpart; results do not depend on them.
@@ -56,18 +56,16 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     function = options.pop("fn", function)
     unknown = sorted(set(options).difference(WITHOUT_EFFECT))
     if unknown:
-        raise ArgumentTypeError(
-            explain(
-                "jit",
-                f"unknown option(s) {', '.join(unknown)}",
-                f"MindSpore's are: {', '.join(WITHOUT_EFFECT)}.",
-            )
+        raise ArgumentTypeError.explained(
+            "jit",
+            f"unknown option(s) {', '.join(unknown)}",
+            f"MindSpore's are: {', '.join(WITHOUT_EFFECT)}.",
         )
     if function is None:
         return jit
     if not callable(function):
-        raise ArgumentTypeError(
-            explain("jit", f"expected a function; got {type(function).__name__}", "Pass one.")
+        raise ArgumentTypeError.explained(
+            "jit", f"expected a function; got {type(function).__name__}", "Pass one."
         )
     if isinstance(function, Cell):
         return Compiled(function, function.get_parameters, lambda: function._compile_state())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 _CHOICES = {
     "jit_level": ("", "O0", "O1", "O2"),
@@ -51,11 +51,9 @@ class JitConfig:
         for name, value in given.items():
             if value not in _CHOICES[name]:
                 choices = ", ".join(map(repr, _CHOICES[name]))
-                raise ArgumentValueError(
-                    explain(
-                        "JitConfig",
-                        f"expected {name} to be one of {choices}; got {value!r}",
-                        "Results do not depend on it: it may be left out.",
-                    )
+                raise ArgumentValueError.explained(
+                    "JitConfig",
+                    f"expected {name} to be one of {choices}; got {value!r}",
+                    "Results do not depend on it: it may be left out.",
                 )
         self.jit_config_dict: dict[str, Any] = {**kwargs, **given}

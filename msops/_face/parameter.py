@@ -18,7 +18,7 @@ import numpy as np
 
 from msops._face.tensor import Tensor, wrap
 from msops._face.tensor_data import as_array
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 _NUMBERS = itertools.count()
 
@@ -156,16 +156,14 @@ class Parameter(Tensor):
         parallel_optimizer: bool = True,
     ):
         if name is not None and not isinstance(name, str):
-            raise ArgumentTypeError(
-                explain("Parameter", f"expected name str or None; got {name!r}", "Pass a str.")
+            raise ArgumentTypeError.explained(
+                "Parameter", f"expected name str or None; got {name!r}", "Pass a str."
             )
         if is_compiling():
-            raise ArgumentValueError(
-                explain(
-                    "Parameter",
-                    "a Parameter cannot be made inside a compiled function",
-                    "Make it in the Cell's __init__.",
-                )
+            raise ArgumentValueError.explained(
+                "Parameter",
+                "a Parameter cannot be made inside a compiled function",
+                "Make it in the Cell's __init__.",
             )
         self._array = as_array(default_input, None)
         self.has_default_name = name is None
@@ -206,12 +204,10 @@ class Parameter(Tensor):
         Source: MindSpore 2.7.2, mindspore/common/parameter.py, Parameter.set_data.
         """
         if not isinstance(data, (Tensor, jax.Array, int, float)):
-            raise ArgumentTypeError(
-                explain(
-                    f"Parameter {self.name!r}",
-                    f"expected Tensor, jax.Array, int or float; got {type(data).__name__}",
-                    "Wrap the data in a Tensor.",
-                )
+            raise ArgumentTypeError.explained(
+                f"Parameter {self.name!r}",
+                f"expected Tensor, jax.Array, int or float; got {type(data).__name__}",
+                "Wrap the data in a Tensor.",
             )
         self.value = as_array(data, self.dtype)
         return self
@@ -228,8 +224,8 @@ class Parameter(Tensor):
           ArgumentValueError: `init` is another one.
         """
         if init != "same":
-            raise ArgumentValueError(
-                explain("Parameter.clone", f"expected init 'same'; got {init!r}", "Pass 'same'.")
+            raise ArgumentValueError.explained(
+                "Parameter.clone", f"expected init 'same'; got {init!r}", "Pass 'same'."
             )
         return _restored(self.value, self._settings())
 
@@ -274,12 +270,10 @@ class ParameterTuple(tuple):
         entries = tuple(parameters)
         for entry in entries:
             if not isinstance(entry, Parameter):
-                raise ArgumentTypeError(
-                    explain(
-                        "ParameterTuple",
-                        f"expected Parameters; got {type(entry).__name__}",
-                        "Pass Cell.trainable_params(), say.",
-                    )
+                raise ArgumentTypeError.explained(
+                    "ParameterTuple",
+                    f"expected Parameters; got {type(entry).__name__}",
+                    "Pass Cell.trainable_params(), say.",
                 )
         return super().__new__(cls, entries)
 
@@ -287,12 +281,10 @@ class ParameterTuple(tuple):
 def assign(parameter: Parameter, value: Any) -> Tensor:
     """Gives `parameter` another value and returns it as a Tensor (``ops.assign``)."""
     if not isinstance(parameter, Parameter):
-        raise ArgumentTypeError(
-            explain(
-                "assign",
-                f"expected a Parameter; got {type(parameter).__name__}",
-                "Only Parameters can be assigned to.",
-            )
+        raise ArgumentTypeError.explained(
+            "assign",
+            f"expected a Parameter; got {type(parameter).__name__}",
+            "Only Parameters can be assigned to.",
         )
     return wrap(parameter.set_data(value).value)
 

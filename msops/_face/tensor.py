@@ -30,7 +30,7 @@ from msops._face.tensor_data import (
 from msops._face.tensor_hooks import HookHandle, hooked
 from msops._face.tensor_operators import attach_operators
 from msops._face.tensor_views import view_of
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 
 class Tensor:
@@ -198,12 +198,10 @@ class Tensor:
 
     def _entry(self, who: str) -> np.ndarray:
         if self.size != 1:
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"expected one entry; got {self.size}, whose meaning is ambiguous",
-                    "Index the Tensor, or reduce it (all, any, sum).",
-                )
+            raise ArgumentValueError.explained(
+                who,
+                f"expected one entry; got {self.size}, whose meaning is ambiguous",
+                "Index the Tensor, or reduce it (all, any, sum).",
             )
         return read(self.value, who).reshape(())
 
@@ -222,12 +220,10 @@ class Tensor:
     def __index__(self) -> int:
         who = "index of a list or range"
         if self.size != 1 or self.value.dtype.kind not in "iu":
-            raise ArgumentTypeError(
-                explain(
-                    who,
-                    f"expected an integer Tensor of one entry; got {self!r}",
-                    "Cast it, or take one entry of it.",
-                )
+            raise ArgumentTypeError.explained(
+                who,
+                f"expected an integer Tensor of one entry; got {self!r}",
+                "Cast it, or take one entry of it.",
             )
         return int(self._entry(who))
 
@@ -235,15 +231,15 @@ class Tensor:
 
     def __len__(self) -> int:
         if self.ndim == 0:
-            raise ArgumentTypeError(
-                explain("len(Tensor)", "a 0-D Tensor has no length", "Use .size.")
+            raise ArgumentTypeError.explained(
+                "len(Tensor)", "a 0-D Tensor has no length", "Use .size."
             )
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
-            raise ArgumentTypeError(
-                explain("iter(Tensor)", "a 0-D Tensor cannot be iterated over", "Use .item().")
+            raise ArgumentTypeError.explained(
+                "iter(Tensor)", "a 0-D Tensor cannot be iterated over", "Use .item()."
             )
         return (self[row] for row in range(self.shape[0]))
 
@@ -293,21 +289,17 @@ class Tensor:
         Source: MindSpore 2.7.2, mindspore/common/tensor.py, Tensor.register_hook.
         """
         if not callable(hook):
-            raise ArgumentTypeError(
-                explain(
-                    "Tensor.register_hook",
-                    f"expected a callable hook; got {type(hook).__name__}",
-                    "Pass a function of the gradient.",
-                )
+            raise ArgumentTypeError.explained(
+                "Tensor.register_hook",
+                f"expected a callable hook; got {type(hook).__name__}",
+                "Pass a function of the gradient.",
             )
         value = self.value
         if not jnp.issubdtype(value.dtype, jnp.inexact):
-            raise ArgumentTypeError(
-                explain(
-                    "Tensor.register_hook",
-                    f"expected a Tensor of floats; got {self.dtype}",
-                    "Only floats have gradients.",
-                )
+            raise ArgumentTypeError.explained(
+                "Tensor.register_hook",
+                f"expected a Tensor of floats; got {self.dtype}",
+                "Only floats have gradients.",
             )
         handle = HookHandle(hook)
         known: tuple[Any, list[HookHandle]] = getattr(self, "_hooks", (None, []))
@@ -338,8 +330,8 @@ class Tensor:
 
 def _refuse_init(init: Any) -> None:
     if init is not None:
-        raise ArgumentValueError(
-            explain("Tensor", f"expected no init; got {init!r}", "Pass input_data.")
+        raise ArgumentValueError.explained(
+            "Tensor", f"expected no init; got {init!r}", "Pass input_data."
         )
 
 
@@ -362,12 +354,10 @@ class _Placeholder(Tensor):
 
     @property
     def value(self) -> Any:  # type: ignore[override]
-        raise ArgumentValueError(
-            explain(
-                "Tensor",
-                f"expected data; got the placeholder of shape {list(self._shape)}",
-                "A Tensor made of a shape alone serves Cell.set_inputs only; pass input_data.",
-            )
+        raise ArgumentValueError.explained(
+            "Tensor",
+            f"expected data; got the placeholder of shape {list(self._shape)}",
+            "A Tensor made of a shape alone serves Cell.set_inputs only; pass input_data.",
         )
 
     @property
@@ -489,13 +479,11 @@ jax.tree_util.register_pytree_node(
 
 
 def _refusal() -> ArgumentValueError:
-    return ArgumentValueError(
-        explain(
-            "Tensor",
-            "expected an array of JAX, as an index of one, in jax.lax, and as what a function "
-            "returns to jax.grad; got a Tensor",
-            "Pass its array: x[t.value], jax.lax.sin(t.value), jax.grad(lambda x: f(x).value).",
-        )
+    return ArgumentValueError.explained(
+        "Tensor",
+        "expected an array of JAX, as an index of one, in jax.lax, and as what a function "
+        "returns to jax.grad; got a Tensor",
+        "Pass its array: x[t.value], jax.lax.sin(t.value), jax.grad(lambda x: f(x).value).",
     )
 
 

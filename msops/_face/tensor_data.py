@@ -29,12 +29,10 @@ def placeholder_shape(shape: Any) -> tuple[int | None, ...]:
     extents = (shape,) if isinstance(shape, int) else tuple(shape)
     for extent in extents:
         if extent is not None and (not isinstance(extent, int) or extent < -1):
-            raise ArgumentValueError(
-                explain(
-                    "Tensor",
-                    f"expected extents that are ints or None; got shape {shape!r}",
-                    "Pass shape=[4, None], say.",
-                )
+            raise ArgumentValueError.explained(
+                "Tensor",
+                f"expected extents that are ints or None; got shape {shape!r}",
+                "Pass shape=[4, None], say.",
             )
     return tuple(None if extent == -1 else extent for extent in extents)
 
@@ -72,27 +70,23 @@ def _holds_arrays(data: Any) -> bool:
 
 def _as_numpy(data: Any, dtype: DType | None) -> np.ndarray:
     if not isinstance(data, (*NUMBERS, list, tuple, np.ndarray, np.generic)):
-        raise ArgumentTypeError(
-            explain(
-                "Tensor",
-                "expected input_data Tensor, jax.Array, numpy array, number, list or tuple; "
-                f"got {type(data).__name__}",
-                "Convert it with numpy first.",
-            )
+        raise ArgumentTypeError.explained(
+            "Tensor",
+            "expected input_data Tensor, jax.Array, numpy array, number, list or tuple; "
+            f"got {type(data).__name__}",
+            "Convert it with numpy first.",
         )
     if isinstance(data, np.ma.MaskedArray):
-        raise ArgumentTypeError(
-            explain(
-                "Tensor",
-                "input_data is a masked array, whose mask would be lost",
-                "Pass x.filled(value), and the mask as a Tensor of its own.",
-            )
+        raise ArgumentTypeError.explained(
+            "Tensor",
+            "input_data is a masked array, whose mask would be lost",
+            "Pass x.filled(value), and the mask as a Tensor of its own.",
         )
     try:
         array = np.array(data)
     except ValueError as error:
-        raise ArgumentTypeError(
-            explain("Tensor", f"input_data is no array: {error}", "Give all rows the same length.")
+        raise ArgumentTypeError.explained(
+            "Tensor", f"input_data is no array: {error}", "Give all rows the same length."
         ) from None
     target = dtype.dtype if dtype is not None else as_dtype(array.dtype).dtype
     # numpy's float64 is a float too, but has a width.
@@ -127,15 +121,13 @@ def concrete(array: Any, who: str) -> Any:
     with jax.enable_x64(True):
         data = jax.lax.stop_gradient(array)
     if isinstance(data, jax.core.Tracer):
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"the value of a Tensor of shape {list(array.shape)}, dtype "
-                f"{as_dtype(array.dtype)} is not known while construct is compiled (GRAPH_MODE, "
-                "msops.jit) or transformed by JAX",
-                "Compute with ops instead (ops.where or ops.select for a choice), or use "
-                "PYNATIVE_MODE without msops.jit.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"the value of a Tensor of shape {list(array.shape)}, dtype "
+            f"{as_dtype(array.dtype)} is not known while construct is compiled (GRAPH_MODE, "
+            "msops.jit) or transformed by JAX",
+            "Compute with ops instead (ops.where or ops.select for a choice), or use "
+            "PYNATIVE_MODE without msops.jit.",
         )
     return data
 
@@ -229,13 +221,11 @@ def _check_range(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
 
 def endless(who: str) -> ArgumentValueError:
     """Returns the error for arguments whose reading came to no end; `who` got them."""
-    return ArgumentValueError(
-        explain(
-            who,
-            "expected arrays, or lists and dicts of them; got a list or dict that holds itself, "
-            "or is nested too deep",
-            "Pass each array by itself, or in one flat list.",
-        )
+    return ArgumentValueError.explained(
+        who,
+        "expected arrays, or lists and dicts of them; got a list or dict that holds itself, "
+        "or is nested too deep",
+        "Pass each array by itself, or in one flat list.",
     )
 
 

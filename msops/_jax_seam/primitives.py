@@ -19,7 +19,7 @@ from jax.interpreters import ad, batching, mlir
 
 from msops._jax_seam.lowering import run_rule
 from msops._jax_seam.values import shaped_array
-from msops.errors import GradientTypeError, MsopsError, explain
+from msops.errors import GradientTypeError, MsopsError
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 """JAX's names of the platforms an op has a lowering rule for."""
@@ -78,12 +78,10 @@ def refuse_jet(values: Sequence[Any], who: str) -> None:
     # Not a rule of jet's: that would import jet, and JAX's jet of a custom_vjp ends earlier.
     jet = sys.modules.get("jax.experimental.jet")
     if jet is not None and any(isinstance(value, jet.JetTracer) for value in values):
-        raise GradientTypeError(
-            explain(
-                who,
-                "jax.experimental.jet is applied to it, and a kernel has no Taylor series",
-                "Nest jax.jvp or jax.jacfwd instead, as often as the order.",
-            )
+        raise GradientTypeError.explained(
+            who,
+            "jax.experimental.jet is applied to it, and a kernel has no Taylor series",
+            "Nest jax.jvp or jax.jacfwd instead, as often as the order.",
         )
 
 

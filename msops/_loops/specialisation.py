@@ -72,13 +72,11 @@ class Specialisation:
         self._analysis = pipeline.analyse(kernel)
         for finding in self._analysis.findings:
             if finding.kind == "out of range":
-                raise ArgumentValueError(
-                    explain(
-                        who,
-                        finding.message,
-                        "Correct the index, or guard the access by an if.",
-                        point(finding.location),
-                    )
+                raise ArgumentValueError.explained(
+                    who,
+                    finding.message,
+                    "Correct the index, or guard the access by an if.",
+                    point(finding.location),
                 )
 
     @functools.cached_property

@@ -14,7 +14,6 @@ from msops.errors import (
     ArgumentValueError,
     InferenceTypeError,
     InferenceValueError,
-    explain,
 )
 
 Shape = tuple[Any, ...]
@@ -36,12 +35,10 @@ def as_array(value: Any, what: str, who: str) -> Any:
       ArgumentValueError: it is an int that JAX's type of ints cannot hold.
     """
     if isinstance(value, np.ma.MaskedArray):
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected an array for {what}; got a masked array, whose mask would be lost",
-                "Pass x.filled(value), or the mask as an input of its own.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected an array for {what}; got a masked array, whose mask would be lost",
+            "Pass x.filled(value), or the mask as an input of its own.",
         )
     if isinstance(value, int):
         remedy = "Pass a float, or an array of a type that holds it."
@@ -58,14 +55,12 @@ def as_array(value: Any, what: str, who: str) -> Any:
         refuse_64_bit(array.dtype, what, who)
         return array
     shown = repr(value)
-    raise ArgumentTypeError(
-        explain(
-            who,
-            f"expected an array for {what}; got {type(value).__name__} "
-            f"{shown if len(shown) < 60 else shown[:57] + '...'}",
-            "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op "
-            "info (reg_info=CustomRegOp()...attr(...)), or by attrs=.",
-        )
+    raise ArgumentTypeError.explained(
+        who,
+        f"expected an array for {what}; got {type(value).__name__} "
+        f"{shown if len(shown) < 60 else shown[:57] + '...'}",
+        "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op "
+        "info (reg_info=CustomRegOp()...attr(...)), or by attrs=.",
     )
 
 
@@ -74,8 +69,8 @@ def refuse_wide(value: int, bits: int, what: str, remedy: str, who: str) -> None
     if value.bit_length() < bits or value == -(2 ** (bits - 1)):
         return
     shown = value if value.bit_length() < 200 else f"an int of {value.bit_length()} bits"
-    raise ArgumentValueError(
-        explain(who, f"expected {what} to fit {bits} bits; got {shown}", remedy)
+    raise ArgumentValueError.explained(
+        who, f"expected {what} to fit {bits} bits; got {shown}", remedy
     )
 
 
@@ -88,14 +83,12 @@ def refuse_64_bit(
     """
     narrow = _WIDE.get(getattr(dtype, "name", ""))
     if narrow and not x64_enabled():
-        raise InferenceTypeError(
-            explain(
-                who,
-                f"{what} is {dtype.name}, and 64-bit types are off in JAX",
-                f"{narrowing.format(f'np.{narrow}')}, set "
-                "jax.config.update('jax_enable_x64', True), call inside jax.enable_x64(True), or "
-                "pass msops.Tensors, which keep their width.",
-            )
+        raise InferenceTypeError.explained(
+            who,
+            f"{what} is {dtype.name}, and 64-bit types are off in JAX",
+            f"{narrowing.format(f'np.{narrow}')}, set "
+            "jax.config.update('jax_enable_x64', True), call inside jax.enable_x64(True), or "
+            "pass msops.Tensors, which keep their width.",
         )
 
 
@@ -108,13 +101,11 @@ def known_dtype(dtype: Any, what: str, who: str) -> DType:
     # JAX's random keys have a dtype that is none of numpy's.
     known = BY_NAME.get(dtype.name)
     if known is None:
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected for {what} one of {', '.join(BY_NAME)}; got {dtype}",
-                "Cast it to one of these: integers by x.astype(jnp.int8), floats by "
-                "x.astype(jnp.bfloat16), random keys by jax.random.key_data(x).",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected for {what} one of {', '.join(BY_NAME)}; got {dtype}",
+            "Cast it to one of these: integers by x.astype(jnp.int8), floats by "
+            "x.astype(jnp.bfloat16), random keys by jax.random.key_data(x).",
         )
     return known
 
@@ -123,14 +114,12 @@ def refuse_low_precision(dtype: Any, what: str, who: str, taker: str) -> None:
     """Raises when `dtype` is float8, or narrower than a byte, which `taker` does not take."""
     if is_low_precision(dtype):
         cast = "jnp.int8" if "int" in dtype.name else "jnp.bfloat16"
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected for {what} a dtype that {taker} takes, one of "
-                f"{', '.join(row.name for row in DTYPES)}; got {dtype}",
-                f"Cast by x.astype({cast}), or write the kernel in C++ (func_type 'aot') or as a "
-                f"Python function (func_type 'pyfunc'), which take {dtype}.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected for {what} a dtype that {taker} takes, one of "
+            f"{', '.join(row.name for row in DTYPES)}; got {dtype}",
+            f"Cast by x.astype({cast}), or write the kernel in C++ (func_type 'aot') or as a "
+            f"Python function (func_type 'pyfunc'), which take {dtype}.",
         )
 
 
@@ -144,10 +133,8 @@ def require_numbers(shape: Shape, what: str, who: str, remedy: str) -> None:
       remedy: what to do, besides exporting a program per shape.
     """
     if not all(isinstance(size, int) for size in shape):
-        raise InferenceValueError(
-            explain(
-                who,
-                f"expected numbers for the shape of {what}; got ({', '.join(map(str, shape))})",
-                f"{remedy}, or export one program per shape.",
-            )
+        raise InferenceValueError.explained(
+            who,
+            f"expected numbers for the shape of {what}; got ({', '.join(map(str, shape))})",
+            f"{remedy}, or export one program per shape.",
         )

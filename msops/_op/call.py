@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import jax
 from jax.tree_util import PyTreeDef
 
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 
 Slot: TypeAlias = int | PyTreeDef | None
 """An argument that has tensors: None for one tensor, the length of a list ("dynamic" input) or of a
@@ -172,24 +172,20 @@ def ask(function: Callable[..., Any], name: str, flat: Sequence[Any], call: Call
     # An attribute that is given by its name alone must not replace an input that was forgotten.
     fitting = fit_arguments(function, call, inputs, fills=not call.by_name)
     if fitting is None and not inputs and not call.given:
-        raise ArgumentTypeError(
-            explain(
-                who,
-                "it is called without arguments, and its "
-                f"{name} function takes {inspect.signature(function)}",
-                "Pass an array for each input of the kernel.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            "it is called without arguments, and its "
+            f"{name} function takes {inspect.signature(function)}",
+            "Pass an array for each input of the kernel.",
         )
     if fitting is None:
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"{name} function {inspect.signature(function)} cannot take the call's "
-                f"{len(inputs) + len(call.given)} argument(s)"
-                + (f", {len(inputs)} input(s) and its attributes" if call.given else ""),
-                f"Give {name} one parameter per call argument, inputs, then attributes, or fix the "
-                "call.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"{name} function {inspect.signature(function)} cannot take the call's "
+            f"{len(inputs) + len(call.given)} argument(s)"
+            + (f", {len(inputs)} input(s) and its attributes" if call.given else ""),
+            f"Give {name} one parameter per call argument, inputs, then attributes, or fix the "
+            "call.",
         )
     arguments, named = fitting
     try:

@@ -28,7 +28,7 @@ from msops._op.outputs import (
     read_shapes,
     read_structs,
 )
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 
 class ShapeList(list[Any]):
@@ -112,12 +112,10 @@ def read_inference(
     """
     if out is not None:
         if out_shape is not None or out_dtype is not None:
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    "out is given together with out_shape or out_dtype",
-                    "out has both shapes and dtypes: leave the others out.",
-                )
+            raise ArgumentValueError.explained(
+                who,
+                "out is given together with out_shape or out_dtype",
+                "out has both shapes and dtypes: leave the others out.",
             )
         return _read_out(out, may_have_none, in_order, who)
     if may_have_none and _is_empty(out_shape) and _is_empty(out_dtype):

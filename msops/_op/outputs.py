@@ -15,7 +15,7 @@ from jax.tree_util import PyTreeDef
 
 from msops._base.dtypes import DType, as_dtype
 from msops._op.arrays import HIGHEST_RANK, MOST_ENTRIES, Shape
-from msops.errors import ArgumentTypeError, InferenceTypeError, InferenceValueError, explain
+from msops.errors import ArgumentTypeError, InferenceTypeError, InferenceValueError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,13 +123,11 @@ def join_halves(shapes: Answer | Asked, dtypes: Answer | Asked, who: str) -> Out
     if isinstance(dtypes, Asked):
         dtypes = read_dtypes(dtypes.value, who, dtypes.source)
     if shapes.is_tuple != dtypes.is_tuple or len(shapes.values) != len(dtypes.values):
-        raise InferenceValueError(
-            explain(
-                who,
-                f"expected as many shapes as dtypes; got {shapes} from out_shape and {dtypes} "
-                "from out_dtype",
-                "Give both as one value for a single output, or both as tuples of equal length.",
-            )
+        raise InferenceValueError.explained(
+            who,
+            f"expected as many shapes as dtypes; got {shapes} from out_shape and {dtypes} "
+            "from out_dtype",
+            "Give both as one value for a single output, or both as tuples of equal length.",
         )
     pairs = zip(shapes.values, dtypes.values, strict=True)
     structs = tuple(jax.ShapeDtypeStruct(shape, dtype.dtype) for shape, dtype in pairs)
@@ -143,14 +141,12 @@ def read_structs(tree: Any, in_order: bool, who: str, source: str) -> Outputs:
     if in_order:
         for keys in _keys_of_dicts(tree):
             if keys != sorted(keys):
-                raise InferenceValueError(
-                    explain(
-                        who,
-                        f"expected from {source} the keys of a dict in the order in which JAX "
-                        f"flattens it, {sorted(keys)}; got {keys}",
-                        "The kernel has its outputs in an order, not by names: write the keys "
-                        "sorted, or use a named tuple.",
-                    )
+                raise InferenceValueError.explained(
+                    who,
+                    f"expected from {source} the keys of a dict in the order in which JAX "
+                    f"flattens it, {sorted(keys)}; got {keys}",
+                    "The kernel has its outputs in an order, not by names: write the keys "
+                    "sorted, or use a named tuple.",
                 )
     if jax.tree_util.all_leaves([tree]):
         return Outputs(structs, False, words=_OUT)
@@ -164,13 +160,11 @@ _OUT = ("out", "out")
 
 def _read_struct(leaf: Any, who: str, source: str) -> jax.ShapeDtypeStruct:
     if not has_shape(leaf):
-        raise InferenceTypeError(
-            explain(
-                who,
-                f"expected from {source} a jax.ShapeDtypeStruct, or a tree of them; got {leaf!r}",
-                "Write out=jax.ShapeDtypeStruct((3,), jnp.float32), or "
-                "out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype).",
-            )
+        raise InferenceTypeError.explained(
+            who,
+            f"expected from {source} a jax.ShapeDtypeStruct, or a tree of them; got {leaf!r}",
+            "Write out=jax.ShapeDtypeStruct((3,), jnp.float32), or "
+            "out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype).",
         )
     (dtype,) = read_dtypes(leaf.dtype, who, source).values
     return jax.ShapeDtypeStruct(_read_shape(leaf.shape, who, source), dtype.dtype)
@@ -181,12 +175,10 @@ def has_shape(value: Any) -> bool:
 
 
 def no_outputs(who: str, source: str) -> InferenceValueError:
-    return InferenceValueError(
-        explain(
-            who,
-            f"expected from {source} at least one output; got none",
-            "Only a pyfunc can be called for its effect alone, by out=().",
-        )
+    return InferenceValueError.explained(
+        who,
+        f"expected from {source} at least one output; got none",
+        "Only a pyfunc can be called for its effect alone, by out=().",
     )
 
 
@@ -227,35 +219,29 @@ def _read_shape(value: Sequence[Any], who: str, source: str) -> Shape:
         # XLA terminates the process on sizes it cannot count, zero-size arrays included.
         entries *= max(size, 1)
         if entries > MOST_ENTRIES or len(dims) > HIGHEST_RANK:
-            raise InferenceValueError(
-                explain(
-                    who,
-                    f"expected from {source} at most {HIGHEST_RANK} dimensions with less than "
-                    f"2**59 entries in all; got {dims}",
-                    "Fix the shape; a kernel with several outputs infers them only if op info "
-                    "lists them.",
-                )
+            raise InferenceValueError.explained(
+                who,
+                f"expected from {source} at most {HIGHEST_RANK} dimensions with less than "
+                f"2**59 entries in all; got {dims}",
+                "Fix the shape; a kernel with several outputs infers them only if op info "
+                "lists them.",
             )
     return tuple(dims)
 
 
 def _not_a_shape(value: Any, who: str, source: str) -> Exception:
     if any(map(has_shape, jax.tree.leaves(value))):
-        return InferenceValueError(
-            explain(
-                who,
-                f"expected a shape from {source}; got {value!r}",
-                "Pass a jax.ShapeDtypeStruct, or a function that returns one, as out=.",
-            )
-        )
-    return InferenceValueError(
-        explain(
+        return InferenceValueError.explained(
             who,
-            f"expected a shape from {source}, a list or tuple of non-negative int, or a tuple of "
-            f"shapes for several outputs; got {value!r}",
-            "Return for example [2, 3], or ([2, 3], [2]) for two outputs; shapes are static here, "
-            "so -1 and None are not sizes.",
+            f"expected a shape from {source}; got {value!r}",
+            "Pass a jax.ShapeDtypeStruct, or a function that returns one, as out=.",
         )
+    return InferenceValueError.explained(
+        who,
+        f"expected a shape from {source}, a list or tuple of non-negative int, or a tuple of "
+        f"shapes for several outputs; got {value!r}",
+        "Return for example [2, 3], or ([2, 3], [2]) for two outputs; shapes are static here, "
+        "so -1 and None are not sizes.",
     )
 
 
@@ -268,13 +254,10 @@ def read_dtypes(value: Any, who: str, source: str) -> Answer:
     except ArgumentTypeError:
         dtypes = ()
     if not dtypes:
-        raise InferenceTypeError(
-            explain(
-                who,
-                f"expected a dtype from {source}, or a tuple of dtypes for several outputs; "
-                f"got {value!r}",
-                "Return for example msops.float32, or (msops.float32, msops.bool_) for two "
-                "outputs.",
-            )
+        raise InferenceTypeError.explained(
+            who,
+            f"expected a dtype from {source}, or a tuple of dtypes for several outputs; "
+            f"got {value!r}",
+            "Return for example msops.float32, or (msops.float32, msops.bool_) for two outputs.",
         )
     return Answer(dtypes, several)

@@ -14,7 +14,7 @@ from msops._op.call import Call
 from msops._op.identity import ByValue
 from msops._op.outputs import Outputs
 from msops._op_info import OpInfo
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from msops._op.sharding_rule import ShardingRule
@@ -95,24 +95,20 @@ class Request:
         for output, argument in self.options.inplace:
             index = self.call.flat_index(argument)
             if index is None or output >= len(outputs):
-                raise ArgumentValueError(
-                    explain(
-                        self.who,
-                        f"inplace names output {output} and input {argument}; the call has "
-                        f"{len(outputs)} output(s) and the inputs {self.call}",
-                        "Count both from 0, and name an input that is one array.",
-                    )
+                raise ArgumentValueError.explained(
+                    self.who,
+                    f"inplace names output {output} and input {argument}; the call has "
+                    f"{len(outputs)} output(s) and the inputs {self.call}",
+                    "Count both from 0, and name an input that is one array.",
                 )
             have, want = self.inputs[index], outputs[output]
             if (have.shape, have.dtype) != (want.shape, want.dtype):
-                raise ArgumentValueError(
-                    explain(
-                        self.who,
-                        f"inplace expected input {argument} and output {output} of one shape and "
-                        f"dtype; got {have.dtype}{list(have.shape)} and "
-                        f"{want.dtype}{list(want.shape)}",
-                        "Leave inplace out, or let the output have the input's shape and dtype.",
-                    )
+                raise ArgumentValueError.explained(
+                    self.who,
+                    f"inplace expected input {argument} and output {output} of one shape and "
+                    f"dtype; got {have.dtype}{list(have.shape)} and "
+                    f"{want.dtype}{list(want.shape)}",
+                    "Leave inplace out, or let the output have the input's shape and dtype.",
                 )
             pairs.append((index, output))
         return tuple(pairs)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msops._jax_seam.division import Dimensions, Names, shared_names
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 _EXAMPLE = 'Write sharding="i j, j -> i j": a name per dimension, a comma between arrays.'
@@ -73,14 +73,12 @@ class ShardingRule:
                     here = f"dimension {axis} of {side} {index}"
                     known, first = sizes.setdefault(name, (size, here))
                     if known != size:
-                        raise ArgumentValueError(
-                            explain(
-                                who,
-                                f"its rule {self} expected {first} and {here} equally long; got "
-                                f"{known} and {size}",
-                                "Give dimensions names of their own where they are not divided "
-                                "together.",
-                            )
+                        raise ArgumentValueError.explained(
+                            who,
+                            f"its rule {self} expected {first} and {here} equally long; got "
+                            f"{known} and {size}",
+                            "Give dimensions names of their own where they are not divided "
+                            "together.",
                         )
         lengths = tuple((name, size) for name, (size, _) in sizes.items())
         return Dimensions(tuple(named[0]), tuple(named[1]), lengths, self.summed)
@@ -109,13 +107,11 @@ class ShardingRule:
     ) -> Iterator[Names]:
         for index, shape in enumerate(shapes):
             if len(shape) < self.batch_dims:
-                raise ArgumentValueError(
-                    explain(
-                        who,
-                        f"its rule {self} expected at least {self.batch_dims} dimension(s) of each "
-                        f"array; {side} {index} has shape {shape}",
-                        'Say which arrays have the batch by a rule: sharding="b i, i -> b i".',
-                    )
+                raise ArgumentValueError.explained(
+                    who,
+                    f"its rule {self} expected at least {self.batch_dims} dimension(s) of each "
+                    f"array; {side} {index} has shape {shape}",
+                    'Say which arrays have the batch by a rule: sharding="b i, i -> b i".',
                 )
             batch = (f"batch{axis}" for axis in range(self.batch_dims))
             rest = (f"{side}{index}_{axis}" for axis in range(self.batch_dims, len(shape)))
@@ -133,13 +129,11 @@ def _matched(
     own = [len(names) for names in arrays]
     ranks = [len(shape) for shape in shapes]
     if own != ranks:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"its rule {rule} expected {len(own)} {side}(s) of rank(s) {_listed(own)}; got "
-                f"{len(ranks)} of rank(s) {_listed(ranks)}",
-                _EXAMPLE,
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"its rule {rule} expected {len(own)} {side}(s) of rank(s) {_listed(own)}; got "
+            f"{len(ranks)} of rank(s) {_listed(ranks)}",
+            _EXAMPLE,
         )
     return arrays
 
@@ -155,31 +149,27 @@ def read_rule(sharding: Any, batch_dims: Any, who: str) -> ShardingRule | None:
       ArgumentTypeError, ArgumentValueError: it is no rule.
     """
     if type(batch_dims) is not int or batch_dims < 0:
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected batch_dims an int, at least 0; got {batch_dims!r}",
-                "Pass the number of leading dimensions that every array has.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected batch_dims an int, at least 0; got {batch_dims!r}",
+            "Pass the number of leading dimensions that every array has.",
         )
     if sharding is None:
         return ShardingRule(batch_dims=batch_dims) if batch_dims else None
     if not isinstance(sharding, str):
-        raise ArgumentTypeError(
-            explain(who, f"expected a str for sharding; got {sharding!r}", _EXAMPLE)
+        raise ArgumentTypeError.explained(
+            who, f"expected a str for sharding; got {sharding!r}", _EXAMPLE
         )
     if batch_dims:
-        raise ArgumentValueError(
-            explain(
-                who,
-                "sharding and batch_dims are both given",
-                "batch_dims is the short form for leading dimensions: leave one out.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            "sharding and batch_dims are both given",
+            "batch_dims is the short form for leading dimensions: leave one out.",
         )
     sides = sharding.split("->")
     if len(sides) != 2:
-        raise ArgumentValueError(
-            explain(who, f"expected one -> in sharding; got {sharding!r}", _EXAMPLE)
+        raise ArgumentValueError.explained(
+            who, f"expected one -> in sharding; got {sharding!r}", _EXAMPLE
         )
     inputs, outputs = (
         tuple(_read_names(part, sharding, who) for part in side.split(",")) for side in sides
@@ -192,12 +182,10 @@ def _read_names(text: str, sharding: str, who: str) -> Names:
     wrong = [name for name in names if not _NAME.fullmatch(name)]
     if wrong or len(set(names)) < len(names):
         problem = f"the name {wrong[0]!r}" if wrong else f"a name twice in {text.strip()!r}"
-        raise ArgumentValueError(
-            explain(
-                who,
-                "expected in sharding names of letters, digits and _, each once per array; got "
-                f"{problem} of {sharding!r}",
-                _EXAMPLE,
-            )
+        raise ArgumentValueError.explained(
+            who,
+            "expected in sharding names of letters, digits and _, each once per array; got "
+            f"{problem} of {sharding!r}",
+            _EXAMPLE,
         )
     return names

@@ -13,7 +13,7 @@ from msops._op.arrays import as_array, refuse_wide
 from msops._op.call import Call, Slot
 from msops._op.definition import Definition
 from msops._op_info import OpInfo, bind_attributes, call_attribute_names, call_attributes
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 
 def sort_arguments(
@@ -49,13 +49,11 @@ def sort_arguments(
     backend, infos = definition.backend, definition.infos
     if backend.takes_values:
         if named:
-            raise ArgumentTypeError(
-                explain(
-                    who,
-                    f"got {next(iter(named))!r} by name; an operator of Ascend takes its "
-                    "arguments by position",
-                    "Pass them in the operator's order.",
-                )
+            raise ArgumentTypeError.explained(
+                who,
+                f"got {next(iter(named))!r} by name; an operator of Ascend takes its "
+                "arguments by position",
+                "Pass them in the operator's order.",
             )
         return _sort_by_value(args, tensors, who)
     if infos and infos[0].by_name:
@@ -73,13 +71,11 @@ def _refuse_numbers(args: Sequence[Any], info: OpInfo, who: str) -> None:
     number = next((value for value in args if type(value) in (bool, int, float)), None)
     if number is not None:
         name = next(iter(call_attribute_names(info)), "alpha")
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected arrays by position, and attributes by name; got {number!r} by position",
-                f"Pass an attribute as {name}={number!r}, a number that is an input as "
-                f"jnp.float32({number!r}).",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected arrays by position, and attributes by name; got {number!r} by position",
+            f"Pass an attribute as {name}={number!r}, a number that is an input as "
+            f"jnp.float32({number!r}).",
         )
 
 
@@ -88,13 +84,10 @@ def _refuse_positions(
 ) -> NoReturn:
     names = ", ".join(positional)
     example = ", ".join(f"{name}=..." for name in call_attribute_names(info))
-    raise ArgumentTypeError(
-        explain(
-            who,
-            f"expected at most {len(positional)} argument(s) by position ({names}); "
-            f"got {len(args)}",
-            f"Pass attributes by name: {example}.",
-        )
+    raise ArgumentTypeError.explained(
+        who,
+        f"expected at most {len(positional)} argument(s) by position ({names}); got {len(args)}",
+        f"Pass attributes by name: {example}.",
     )
 
 
@@ -187,12 +180,8 @@ def _bind_given(
     attributes = call_attributes(infos[0])
     passed = dict(zip([attribute.name for attribute in attributes], values, strict=False))
     if twice := sorted(passed.keys() & named.keys()):
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"got attribute {twice[0]!r} by position and by name",
-                "Give it once.",
-            )
+        raise ArgumentTypeError.explained(
+            who, f"got attribute {twice[0]!r} by position and by name", "Give it once."
         )
     passed |= named
     rest = [*values[len(attributes) :]]  # refused as too many
@@ -269,13 +258,11 @@ def _count_tensors(args: Sequence[Any], info: OpInfo | None, who: str, known: in
 def _refuse_count(count: int, info: OpInfo | None, who: str) -> NoReturn:
     ports = info.inputs if info is not None else ()
     names = ", ".join(port.name for port in ports)
-    raise ArgumentValueError(
-        explain(
-            who,
-            f"expected {len(ports)} input(s) ({names})"
-            f"{' as its op info lists' if info is not None and info.target else ''}; got {count}",
-            "Pass one argument per input, in that order; attributes follow the inputs.",
-        )
+    raise ArgumentValueError.explained(
+        who,
+        f"expected {len(ports)} input(s) ({names})"
+        f"{' as its op info lists' if info is not None and info.target else ''}; got {count}",
+        "Pass one argument per input, in that order; attributes follow the inputs.",
     )
 
 
@@ -290,13 +277,11 @@ def _is_tensor_argument(value: Any) -> bool:
 def _as_element(value: Any, what: str, who: str) -> Any:
     """Returns an element of a list input, which holds arrays: a list of numbers is an array."""
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected an array for {what}; got the number {value!r}",
-                "A list is an input of several arrays; make one array of numbers: "
-                "jnp.array([1.0, 2.0]).",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected an array for {what}; got the number {value!r}",
+            "A list is an input of several arrays; make one array of numbers: "
+            "jnp.array([1.0, 2.0]).",
         )
     return as_array(value, what, who)
 
@@ -311,13 +296,11 @@ def freeze_attribute(value: Any, name: str, who: str) -> Hashable:
     try:
         return _frozen(value, name, who)
     except RecursionError:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected attribute '{name}' to be a finite list; got one that holds itself, "
-                "or is nested too deep",
-                "Pass a flat list, or a list of lists.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected attribute '{name}' to be a finite list; got one that holds itself, "
+            "or is nested too deep",
+            "Pass a flat list, or a list of lists.",
         ) from None
 
 
@@ -330,11 +313,9 @@ def _frozen(value: Any, name: str, who: str) -> Hashable:
         return value
     if isinstance(value, (list, tuple)):
         return tuple(_frozen(item, name, who) for item in value)
-    raise ArgumentTypeError(
-        explain(
-            who,
-            f"expected attribute '{name}' to be bool, int, float, str or a list of these; "
-            f"got {type(value).__name__}",
-            "Convert it, e.g. with .tolist().",
-        )
+    raise ArgumentTypeError.explained(
+        who,
+        f"expected attribute '{name}' to be bool, int, float, str or a list of these; "
+        f"got {type(value).__name__}",
+        "Convert it, e.g. with .tolist().",
     )

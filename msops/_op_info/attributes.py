@@ -100,18 +100,16 @@ def _bind(info: OpInfo, attribute: Attribute, given: Any, who: str) -> object | 
         return decode_text(attribute.type, attribute.default)
     if not attribute.required:
         return None
-    raise OpInfoValueError(
-        explain(
-            who,
-            f"expected a value for the required attribute {attribute.name!r} "
-            f"({attribute.type}); got none",
-            f"Pass it by name, {attribute.name}=..., or give it a default"
-            + (
-                f" in the kernel's signature, or by attrs={{{attribute.name!r}: ...}}."
-                if is_declared
-                else " in attrs=, or with .attr(..., default_value=...)."
-            ),
-        )
+    raise OpInfoValueError.explained(
+        who,
+        f"expected a value for the required attribute {attribute.name!r} "
+        f"({attribute.type}); got none",
+        f"Pass it by name, {attribute.name}=..., or give it a default"
+        + (
+            f" in the kernel's signature, or by attrs={{{attribute.name!r}: ...}}."
+            if is_declared
+            else " in attrs=, or with .attr(..., default_value=...)."
+        ),
     )
 
 
@@ -131,23 +129,19 @@ def as_value(name: str, type_name: str, value: Any, who: str, other: str = _OTHE
     try:
         return _convert(value, *TYPES[type_of(value) if type_name == ANY else type_name])
     except _TracedError:
-        raise OpInfoTypeError(
-            explain(
-                who,
-                f"expected attribute {name!r} to be a value known when the op is traced; "
-                f"got the tracer {value!r}",
-                "Pass a Python value, or mark the argument it comes from as static "
-                "(static_argnums of jax.jit), or make it a tensor input of the op.",
-            )
+        raise OpInfoTypeError.explained(
+            who,
+            f"expected attribute {name!r} to be a value known when the op is traced; "
+            f"got the tracer {value!r}",
+            "Pass a Python value, or mark the argument it comes from as static "
+            "(static_argnums of jax.jit), or make it a tensor input of the op.",
         ) from None
     except (_MismatchError, OverflowError):
-        raise OpInfoTypeError(
-            explain(
-                who,
-                f"expected attribute {name!r} to be {_wanted(type_name)}; "
-                f"got {value!r} ({type(value).__name__})",
-                f"Pass {_wanted(type_name)}, or {other}.",
-            )
+        raise OpInfoTypeError.explained(
+            who,
+            f"expected attribute {name!r} to be {_wanted(type_name)}; "
+            f"got {value!r} ({type(value).__name__})",
+            f"Pass {_wanted(type_name)}, or {other}.",
         ) from None
 
 
@@ -339,12 +333,10 @@ def read_text(name: str, type_name: str, text: str, what: str, who: str) -> obje
     try:
         return decode_text(type_name, text)
     except (ValueError, OverflowError, RecursionError):
-        raise OpInfoValueError(
-            explain(
-                who,
-                f"expected the {what} of attribute {name!r} to be the text of "
-                f"{_wanted(type_name)}; got {text!r}",
-                "Write numbers as '1' or '1.0', bools as 'true' or 'false', "
-                "lists as '1,2,3' and lists of lists as '[[1, 2], [3]]'.",
-            )
+        raise OpInfoValueError.explained(
+            who,
+            f"expected the {what} of attribute {name!r} to be the text of "
+            f"{_wanted(type_name)}; got {text!r}",
+            "Write numbers as '1' or '1.0', bools as 'true' or 'false', "
+            "lists as '1,2,3' and lists of lists as '[[1, 2], [3]]'.",
         ) from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from msops.errors import OpInfoTypeError, OpInfoValueError, explain
+from msops.errors import OpInfoTypeError, OpInfoValueError
 
 # Keys not listed here hold text.
 _TYPES: dict[str, type] = {"index": int, "needCompile": bool, "need_compile": bool}
@@ -32,12 +32,10 @@ class RegOp:
 
     def __init__(self, op_name: str = ""):
         if not isinstance(op_name, str) or not op_name.strip():
-            raise OpInfoValueError(
-                explain(
-                    type(self).__name__,
-                    f"expected op_name to be a str that is not blank; got {op_name!r}",
-                    f"Name the op, e.g. {type(self).__name__}('Add').",
-                )
+            raise OpInfoValueError.explained(
+                type(self).__name__,
+                f"expected op_name to be a str that is not blank; got {op_name!r}",
+                f"Name the op, e.g. {type(self).__name__}('Add').",
             )
         self._op_name = op_name
         self._inputs: list[dict[str, Any]] = []
@@ -67,24 +65,20 @@ class RegOp:
         expected = len(self._inputs) + len(self._outputs)
         if len(args) != expected:
             entries = "entry" if expected == 1 else "entries"
-            raise OpInfoValueError(
-                explain(
-                    who,
-                    f"expected {expected} {entries}, one per input ({len(self._inputs)}) and "
-                    f"output ({len(self._outputs)}); got {len(args)}",
-                    "Call .dtype_format after all of .input and .output, with one entry for each.",
-                )
+            raise OpInfoValueError.explained(
+                who,
+                f"expected {expected} {entries}, one per input ({len(self._inputs)}) and "
+                f"output ({len(self._outputs)}); got {len(args)}",
+                "Call .dtype_format after all of .input and .output, with one entry for each.",
             )
         for position, entry in enumerate(args):
             if not isinstance(entry, tuple) or len(entry) not in (2, 3):
-                raise OpInfoValueError(
-                    explain(
-                        who,
-                        f"expected entry {position} to be a tuple of two or three elements; "
-                        f"got {entry!r}",
-                        "Pass a constant such as DataType.F32_Default, "
-                        "or a tuple such as ('float32', 'DefaultFormat').",
-                    )
+                raise OpInfoValueError.explained(
+                    who,
+                    f"expected entry {position} to be a tuple of two or three elements; "
+                    f"got {entry!r}",
+                    "Pass a constant such as DataType.F32_Default, "
+                    "or a tuple such as ('float32', 'DefaultFormat').",
                 )
             for element in entry:
                 self._checked("dtype_format", f"each element of entry {position}", element, str)
@@ -119,13 +113,10 @@ class RegOp:
         """Returns `value`, which must be an `expected`; a bool passes for an int, as there."""
         if isinstance(value, expected):
             return value
-        raise OpInfoTypeError(
-            explain(
-                self._who(method),
-                f"expected {what} to be {_article(expected)}; "
-                f"got {value!r} ({type(value).__name__})",
-                f"Pass {_article(expected)}.",
-            )
+        raise OpInfoTypeError.explained(
+            self._who(method),
+            f"expected {what} to be {_article(expected)}; got {value!r} ({type(value).__name__})",
+            f"Pass {_article(expected)}.",
         )
 
     def _who(self, method: str) -> str:

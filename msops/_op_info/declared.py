@@ -7,7 +7,7 @@ from typing import Any
 
 from msops._op_info.attributes import ANY, text_of_value, type_of
 from msops._op_info.model import Attribute, OpInfo, Port
-from msops.errors import OpInfoTypeError, explain
+from msops.errors import OpInfoTypeError
 
 _SCALARS = {bool: "bool", int: "int", float: "float", str: "str"}
 
@@ -59,13 +59,11 @@ def _declare(name: str, value: Any, who: str) -> Attribute:
     try:
         type_name = type_of(value)
     except (TypeError, ValueError):
-        raise OpInfoTypeError(
-            explain(
-                who,
-                f"expected attribute {name!r} to be declared by its default, a bool, int, float, "
-                f"str or a list of these, or by its type; got {value!r}",
-                'Write attrs={"alpha": 0.5}, or attrs={"alpha": float} if a call must give it.',
-            )
+        raise OpInfoTypeError.explained(
+            who,
+            f"expected attribute {name!r} to be declared by its default, a bool, int, float, "
+            f"str or a list of these, or by its type; got {value!r}",
+            'Write attrs={"alpha": 0.5}, or attrs={"alpha": float} if a call must give it.',
         ) from None
     if isinstance(value, (list, tuple)) and not value:
         # It says nothing of its elements.

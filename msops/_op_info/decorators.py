@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from msops._op_info.parse import read_reg_info
-from msops.errors import OpInfoTypeError, explain
+from msops.errors import OpInfoTypeError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -41,13 +41,10 @@ def custom_info_register(*reg_info: Any) -> Callable[[_F], _F]:
     """
     for item in reg_info:
         if callable(item):
-            raise OpInfoTypeError(
-                explain(
-                    "custom_info_register",
-                    f"expected op info; got the callable {getattr(item, '__name__', item)!r}",
-                    "Write @custom_info_register(info), with info from "
-                    "CustomRegOp(...).get_op_info().",
-                )
+            raise OpInfoTypeError.explained(
+                "custom_info_register",
+                f"expected op info; got the callable {getattr(item, '__name__', item)!r}",
+                "Write @custom_info_register(info), with info from CustomRegOp(...).get_op_info().",
             )
     return lambda func: _with_reg_info(func, reg_info, "custom_info_register")
 
@@ -81,13 +78,11 @@ def op_info_register(op_info: str | Mapping[str, Any]) -> Callable[[_F], _F]:
 
     def decorate(func: _F) -> _F:
         if not isinstance(op_info, (str, Mapping)):
-            raise OpInfoTypeError(
-                explain(
-                    "op_info_register",
-                    "expected op_info to be a dict or its JSON text; "
-                    f"got {op_info!r} ({type(op_info).__name__})",
-                    "Pass what TBERegOp(...).get_op_info() returns.",
-                )
+            raise OpInfoTypeError.explained(
+                "op_info_register",
+                "expected op_info to be a dict or its JSON text; "
+                f"got {op_info!r} ({type(op_info).__name__})",
+                "Pass what TBERegOp(...).get_op_info() returns.",
             )
         name = getattr(func, "__name__", func)
         read_reg_info(op_info, None, f"op_info_register of {name!r}")
@@ -101,12 +96,10 @@ def _with_reg_info(func: _F, reg_info: tuple[Any, ...], who: str) -> _F:
     try:
         func.reg_info = reg_info  # type: ignore[attr-defined]
     except AttributeError:
-        raise OpInfoTypeError(
-            explain(
-                who,
-                f"expected a function that can hold op info; got {func!r}",
-                "Wrap it in a def, or pass the op info to Custom(..., reg_info=...).",
-            )
+        raise OpInfoTypeError.explained(
+            who,
+            f"expected a function that can hold op info; got {func!r}",
+            "Wrap it in a def, or pass the op info to Custom(..., reg_info=...).",
         ) from None
 
     @functools.wraps(func)

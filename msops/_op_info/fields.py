@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from msops.errors import OpInfoTypeError, OpInfoValueError, explain
+from msops.errors import OpInfoTypeError, OpInfoValueError
 
 _T = TypeVar("_T", bound=str)
 
@@ -16,12 +16,10 @@ def entries_of(item: Mapping[str, Any], key: str, who: str) -> tuple[Mapping[str
     entries = (value,) if isinstance(value, Mapping) else value or ()
     if isinstance(entries, (list, tuple)) and all(isinstance(e, Mapping) for e in entries):
         return tuple(entries)
-    raise OpInfoTypeError(
-        explain(
-            who,
-            f"expected {key!r} of the op info to be a list of dicts; got {value!r}",
-            "Build the op info with CustomRegOp.",
-        )
+    raise OpInfoTypeError.explained(
+        who,
+        f"expected {key!r} of the op info to be a list of dicts; got {value!r}",
+        "Build the op info with CustomRegOp.",
     )
 
 
@@ -32,12 +30,10 @@ def text_of(entry: Mapping[str, Any], key: str, default: str, owner: str, who: s
         return default
     if isinstance(value, str):
         return value
-    raise OpInfoTypeError(
-        explain(
-            who,
-            f"expected {key!r} of {owner} to be a str; got {value!r} ({type(value).__name__})",
-            "Pass text; numbers too are written as text, e.g. '1.0'.",
-        )
+    raise OpInfoTypeError.explained(
+        who,
+        f"expected {key!r} of {owner} to be a str; got {value!r} ({type(value).__name__})",
+        "Pass text; numbers too are written as text, e.g. '1.0'.",
     )
 
 
@@ -47,6 +43,6 @@ def choice_of(text: str, choices: Sequence[_T], what: str, remedy: str, who: str
         if text == choice:
             return choice
     listed = ", ".join(choices)
-    raise OpInfoValueError(
-        explain(who, f"expected {what} to be one of {listed}; got {text!r}", remedy)
+    raise OpInfoValueError.explained(
+        who, f"expected {what} to be one of {listed}; got {text!r}", remedy
     )

@@ -64,13 +64,11 @@ def _check_inputs(info: OpInfo, inputs: Sequence[Given], who: str) -> None:
         raise OpInfoValueError(_wrong_count("input", info.inputs, least, len(inputs), who))
     for port, given in zip(info.inputs, inputs, strict=False):
         if not isinstance(given, str) and port.kind != "dynamic":
-            raise OpInfoTypeError(
-                explain(
-                    who,
-                    f"expected input {port.name!r} to be one tensor; "
-                    f"got a list of {len(given)} of them",
-                    "Pass one tensor, or register the input with param_type 'dynamic'.",
-                )
+            raise OpInfoTypeError.explained(
+                who,
+                f"expected input {port.name!r} to be one tensor; "
+                f"got a list of {len(given)} of them",
+                "Pass one tensor, or register the input with param_type 'dynamic'.",
             )
 
 

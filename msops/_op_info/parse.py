@@ -17,7 +17,7 @@ from msops._op_info.attributes import (
 from msops._op_info.fields import choice_of, entries_of, text_of
 from msops._op_info.model import Attribute, Kind, OpInfo, Port, Target
 from msops._op_info.rows import as_row, kinds_of_rows, read_rows
-from msops.errors import OpInfoTypeError, OpInfoValueError, explain
+from msops.errors import OpInfoTypeError, OpInfoValueError
 
 _KEYS = (
     *("op_name", "inputs", "outputs", "attr", "dtype_format"),
@@ -62,22 +62,18 @@ def read_reg_info(
     try:
         read = [read_op_info(item, func_type, who, imply_type) for item in _flatten(reg_info, who)]
     except RecursionError:
-        raise OpInfoValueError(
-            explain(
-                who,
-                "expected op info as a dict, its JSON text, or a list of them; got lists or dicts "
-                "that hold themselves, or are nested too deep",
-                "Pass what CustomRegOp(...).get_op_info() returns.",
-            )
+        raise OpInfoValueError.explained(
+            who,
+            "expected op info as a dict, its JSON text, or a list of them; got lists or dicts "
+            "that hold themselves, or are nested too deep",
+            "Pass what CustomRegOp(...).get_op_info() returns.",
         ) from None
     for info in read:
         if infos.setdefault(info.target, info) != info:
-            raise OpInfoValueError(
-                explain(
-                    who,
-                    f"expected one op info for target {info.target!r}; got two that differ",
-                    "Keep one of them, or give them different targets with .target(...).",
-                )
+            raise OpInfoValueError.explained(
+                who,
+                f"expected one op info for target {info.target!r}; got two that differ",
+                "Keep one of them, or give them different targets with .target(...).",
             )
     _check_same_attributes(infos, who)
     return infos
@@ -102,12 +98,10 @@ def _decode_json(text: str, who: str) -> Any:
     try:
         decoded = json.loads(text)
     except ValueError as error:
-        raise OpInfoValueError(
-            explain(
-                who,
-                f"expected op info as JSON text; got text that is not JSON ({error})",
-                "Pass the dict of CustomRegOp(...).get_op_info(), or json.dumps of it.",
-            )
+        raise OpInfoValueError.explained(
+            who,
+            f"expected op info as JSON text; got text that is not JSON ({error})",
+            "Pass the dict of CustomRegOp(...).get_op_info(), or json.dumps of it.",
         ) from None
     if not isinstance(decoded, (dict, list)):
         raise _not_op_info(decoded, who)
@@ -115,13 +109,11 @@ def _decode_json(text: str, who: str) -> Any:
 
 
 def _not_op_info(item: Any, who: str) -> OpInfoTypeError:
-    return OpInfoTypeError(
-        explain(
-            who,
-            "expected op info as a dict, its JSON text, or a list of them; "
-            f"got {item!r} ({type(item).__name__})",
-            "Pass what CustomRegOp(...).get_op_info() returns.",
-        )
+    return OpInfoTypeError.explained(
+        who,
+        "expected op info as a dict, its JSON text, or a list of them; "
+        f"got {item!r} ({type(item).__name__})",
+        "Pass what CustomRegOp(...).get_op_info() returns.",
     )
 
 
@@ -152,12 +144,10 @@ def _check_keys(item: Mapping[str, Any], who: str) -> None:
     for key in item:
         near = difflib.get_close_matches(str(key), _KEYS, n=1, cutoff=0.8)
         if near and key not in _KEYS:
-            raise OpInfoValueError(
-                explain(
-                    who,
-                    f"expected the op info to have {near[0]!r}; got {key!r}",
-                    "Pass what CustomRegOp(...).get_op_info() returns, or correct the key.",
-                )
+            raise OpInfoValueError.explained(
+                who,
+                f"expected the op info to have {near[0]!r}; got {key!r}",
+                "Pass what CustomRegOp(...).get_op_info() returns, or correct the key.",
             )
 
 
@@ -176,13 +166,11 @@ def _read_target(
     ):
         if isinstance(key, str) and key in table:
             return table[key]
-    raise OpInfoValueError(
-        explain(
-            who,
-            f"expected the op info to name its target, one of {', '.join(_TARGETS)}; "
-            f"got none, and func_type {func_type!r} implies none",
-            remedy,
-        )
+    raise OpInfoValueError.explained(
+        who,
+        f"expected the op info to name its target, one of {', '.join(_TARGETS)}; "
+        f"got none, and func_type {func_type!r} implies none",
+        remedy,
     )
 
 
@@ -207,8 +195,8 @@ def _read_ports(
 def _read_attribute(entry: Mapping[str, Any], is_tbe: bool, who: str) -> Attribute:
     name = text_of(entry, "name", "", "an attribute", who)
     if not name:
-        raise OpInfoValueError(
-            explain(who, "expected every attribute to have a name; got one without", _ATTR_REMEDY)
+        raise OpInfoValueError.explained(
+            who, "expected every attribute to have a name; got one without", _ATTR_REMEDY
         )
     owner = f"attribute {name!r}"
     param_type = text_of(entry, "paramType", "required", owner, who)
@@ -234,21 +222,17 @@ def _check_ambiguities(info: OpInfo, who: str) -> None:
     """Rejects what could not be distinguished later: equal attribute names, two output lists."""
     names = [attribute.name for attribute in info.attributes]
     if len(set(names)) != len(names):
-        raise OpInfoValueError(
-            explain(
-                who,
-                f"expected attributes of different names; got {', '.join(names)}",
-                "Rename one with .attr(...) of CustomRegOp.",
-            )
+        raise OpInfoValueError.explained(
+            who,
+            f"expected attributes of different names; got {', '.join(names)}",
+            "Rename one with .attr(...) of CustomRegOp.",
         )
     dynamic = [port.name for port in info.outputs if port.kind == "dynamic"]
     if len(dynamic) > 1:
-        raise OpInfoValueError(
-            explain(
-                who,
-                f"expected at most one dynamic output; got {', '.join(dynamic)}",
-                "Make the number of outputs of all but one fixed, with param_type 'required'.",
-            )
+        raise OpInfoValueError.explained(
+            who,
+            f"expected at most one dynamic output; got {', '.join(dynamic)}",
+            "Make the number of outputs of all but one fixed, with param_type 'required'.",
         )
 
 
@@ -259,15 +243,10 @@ def _check_same_attributes(infos: Mapping[str, OpInfo], who: str) -> None:
         names = ", ".join(attribute.name for attribute in info.attributes)
         found[target] = names, ", ".join(call_attribute_names(info))
     if len(set(found.values())) > 1:
-        raise OpInfoValueError(
-            explain(
-                who,
-                "expected the same attributes, and the same ones given by a call, on every target; "
-                "got attributes that differ",
-                "List them in one order, and fix a value on every target or on none.",
-                [
-                    f"{target}: ({names}), given ({given})"
-                    for target, (names, given) in found.items()
-                ],
-            )
+        raise OpInfoValueError.explained(
+            who,
+            "expected the same attributes, and the same ones given by a call, on every target; "
+            "got attributes that differ",
+            "List them in one order, and fix a value on every target or on none.",
+            [f"{target}: ({names}), given ({given})" for target, (names, given) in found.items()],
         )

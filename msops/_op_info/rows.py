@@ -8,7 +8,7 @@ from typing import Any
 from msops._base.dtypes import BY_NAME, DTYPES
 from msops._op_info.fields import choice_of
 from msops._op_info.model import Kind, Row
-from msops.errors import OpInfoTypeError, OpInfoValueError, explain
+from msops.errors import OpInfoTypeError, OpInfoValueError
 
 _CONTAINERS = ("tuple", "list")
 _DTYPE_NAMES = {"": ""} | {name: name for name in BY_NAME} | {row.title: row.name for row in DTYPES}
@@ -26,22 +26,18 @@ def read_rows(
     """Returns the rows with their entries in the order of inputs and outputs."""
     rows = item.get("dtype_format") or _rows_of_columns((*inputs, *outputs), who)
     if not isinstance(rows, (list, tuple)) or not all(isinstance(r, (list, tuple)) for r in rows):
-        raise OpInfoTypeError(
-            explain(
-                who,
-                f"expected 'dtype_format' of the op info to be a list of rows; got {rows!r}",
-                "Build the op info with CustomRegOp.",
-            )
+        raise OpInfoTypeError.explained(
+            who,
+            f"expected 'dtype_format' of the op info to be a list of rows; got {rows!r}",
+            "Build the op info with CustomRegOp.",
         )
     for row in rows:
         if len(row) != len(inputs) + len(outputs):
-            raise OpInfoValueError(
-                explain(
-                    who,
-                    f"expected every dtype_format row to have {len(inputs) + len(outputs)} "
-                    f"entries, one per input and output; got {row!r}",
-                    "Give each row one entry per input and then one per output.",
-                )
+            raise OpInfoValueError.explained(
+                who,
+                f"expected every dtype_format row to have {len(inputs) + len(outputs)} "
+                f"entries, one per input and output; got {row!r}",
+                "Give each row one entry per input and then one per output.",
             )
     return tuple(tuple(_read_row_entry(entry, who) for entry in row) for row in rows)
 
@@ -67,13 +63,11 @@ def _rows_of_columns(ports: Sequence[Mapping[str, Any]], who: str) -> list[list[
 
 
 def _uneven_columns(who: str) -> OpInfoValueError:
-    return OpInfoValueError(
-        explain(
-            who,
-            "expected every input and output to list 'dtype' and 'format', all of one length; "
-            "got lists that are missing or differ",
-            "Complete the lists, or write rows with .dtype_format(...) of CustomRegOp.",
-        )
+    return OpInfoValueError.explained(
+        who,
+        "expected every input and output to list 'dtype' and 'format', all of one length; "
+        "got lists that are missing or differ",
+        "Complete the lists, or write rows with .dtype_format(...) of CustomRegOp.",
     )
 
 
@@ -82,12 +76,8 @@ def _read_row_entry(entry: Any, who: str) -> RawEntry:
     remedy = "Use a constant such as DataType.F32_Default."
     is_entry = isinstance(entry, (list, tuple)) and len(entry) in (2, 3)
     if not is_entry or not all(isinstance(text, str) for text in entry):
-        raise OpInfoTypeError(
-            explain(
-                who,
-                f"expected a dtype_format entry to be two or three texts; got {entry!r}",
-                remedy,
-            )
+        raise OpInfoTypeError.explained(
+            who, f"expected a dtype_format entry to be two or three texts; got {entry!r}", remedy
         )
     dtype, *rest = entry
     if dtype not in _DTYPE_NAMES:

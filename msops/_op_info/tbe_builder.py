@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from msops._op_info.builders import RegOp
-from msops.errors import OpInfoValueError, explain
+from msops.errors import OpInfoValueError
 
 _VALUE_DEPENDS = ("ignored", "optional", "required")
 
@@ -93,13 +93,11 @@ class TBERegOp(RegOp):
         }
         entry = self._entry("input", values, kwargs)
         if value_depend and value_depend.lower() not in _VALUE_DEPENDS:
-            raise OpInfoValueError(
-                explain(
-                    self._who("input"),
-                    f"expected value_depend to be one of {', '.join(_VALUE_DEPENDS)}; "
-                    f"got {value_depend!r}",
-                    "Pass one of these, or leave it out.",
-                )
+            raise OpInfoValueError.explained(
+                self._who("input"),
+                f"expected value_depend to be one of {', '.join(_VALUE_DEPENDS)}; "
+                f"got {value_depend!r}",
+                "Pass one of these, or leave it out.",
             )
         self._inputs.append(entry)
         return self

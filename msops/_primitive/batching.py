@@ -19,7 +19,7 @@ from msops._op.call import Call, fit_arguments
 from msops._op.identity import ByValue
 from msops._op.outputs import Outputs
 from msops._op.traced import Function
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 Bind = Callable[[Call, Sequence[Any]], Sequence[Any]]
 Batched = tuple[Sequence[Any], Sequence[int | None]]
@@ -140,45 +140,36 @@ def batch_by_rule(
     ]
     got = [(result.shape, result.dtype) for result in results]
     if len(results) != len(structs) or got != expected:
-        raise ArgumentValueError(
-            explain(
-                f"vmap rule of {who}",
-                f"expected results of shapes and dtypes {_describe(expected)}; "
-                f"got {_describe(got)}",
-                "Return what the op returns for one element, with a leading axis where batched.",
-            )
+        raise ArgumentValueError.explained(
+            f"vmap rule of {who}",
+            f"expected results of shapes and dtypes {_describe(expected)}; got {_describe(got)}",
+            "Return what the op returns for one element, with a leading axis where batched.",
         )
     return results, [0 if flag else None for flag in flags]
 
 
 def _read_answer(answer: Any, made: Outputs, who: str) -> tuple[list[jax.Array], list[bool]]:
     if not isinstance(answer, tuple) or len(answer) != 2:
-        raise ArgumentTypeError(
-            explain(
-                f"vmap rule of {who}",
-                f"expected (result, is_batched); got {type(answer).__name__}",
-                "Return the result with its batch axis first, and True or False in its structure.",
-            )
+        raise ArgumentTypeError.explained(
+            f"vmap rule of {who}",
+            f"expected (result, is_batched); got {type(answer).__name__}",
+            "Return the result with its batch axis first, and True or False in its structure.",
         )
     results, flags = jax.tree.leaves(answer[0]), jax.tree.leaves(answer[1])
     structures: list[Any] = [jax.tree.structure(part) for part in answer]
     # By its structure, as leaves of a dict come in the order of its keys.
     if structures[0] == structures[1] and made.unpack(answer[0]) is None:
-        raise ArgumentTypeError(
-            explain(
-                f"vmap rule of {who}",
-                f"expected a result of the structure that the op returns; got {structures[0]}",
-                "Return what the op returns, with a leading axis where batched.",
-            )
+        raise ArgumentTypeError.explained(
+            f"vmap rule of {who}",
+            f"expected a result of the structure that the op returns; got {structures[0]}",
+            "Return what the op returns, with a leading axis where batched.",
         )
     if structures[0] != structures[1] or not all(isinstance(flag, bool) for flag in flags):
-        raise ArgumentTypeError(
-            explain(
-                f"vmap rule of {who}",
-                f"expected is_batched as True or False for each of {len(results)} output(s), in "
-                f"the structure of the result; got {answer[1]!r}",
-                "Return True for one output, (True, True) for two.",
-            )
+        raise ArgumentTypeError.explained(
+            f"vmap rule of {who}",
+            f"expected is_batched as True or False for each of {len(results)} output(s), in "
+            f"the structure of the result; got {answer[1]!r}",
+            "Return True for one output, (True, True) for two.",
         )
     return [jnp.asarray(result) for result in results], flags
 
@@ -225,13 +216,10 @@ def read_vmap(vmap: Any, who: str) -> str | ByValue:
         return vmap
     if callable(vmap):
         return ByValue(vmap)
-    raise ArgumentValueError(
-        explain(
-            who,
-            f"expected vmap to be one of {', '.join(map(repr, BATCHERS))} or a function; "
-            f"got {vmap!r}",
-            "Pass one of these, or rule(axis_size, in_batched, *inputs) -> (result, is_batched).",
-        )
+    raise ArgumentValueError.explained(
+        who,
+        f"expected vmap to be one of {', '.join(map(repr, BATCHERS))} or a function; got {vmap!r}",
+        "Pass one of these, or rule(axis_size, in_batched, *inputs) -> (result, is_batched).",
     )
 
 

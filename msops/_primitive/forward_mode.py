@@ -31,7 +31,7 @@ from msops._op.call import Call, noting, width
 from msops._op.protocols import BoundOp
 from msops._primitive.reverse_mode import apply_bprop, check_entry
 from msops._primitive.traced import is_inexact
-from msops.errors import GradientTypeError, GradientValueError, explain
+from msops.errors import GradientTypeError, GradientValueError
 
 
 def attach_forward_mode(
@@ -83,12 +83,10 @@ def tangent_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
 def _tangents_alone(rule: Callable[..., Any], primals: Any, tangents: Any, out: Any) -> Any:
     answer = rule(primals, tangents)
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-        raise GradientTypeError(
-            explain(
-                "the rule of def_jvp",
-                f"expected (out, tangent_out); got {type(answer).__name__}",
-                "Return what the op returns, and its tangent in the same structure.",
-            )
+        raise GradientTypeError.explained(
+            "the rule of def_jvp",
+            f"expected (out, tangent_out); got {type(answer).__name__}",
+            "Return what the op returns, and its tangent in the same structure.",
         )
     return answer[1]
 
@@ -150,12 +148,10 @@ def ask_rule(
                 f"tangents in the structure {outputs.tree}",
                 jax.tree.structure(answer),
             )
-        raise GradientValueError(
-            explain(
-                rule_name,
-                f"expected {expected}; got {count}",
-                "Return them in the structure of out; None where there is none.",
-            )
+        raise GradientValueError.explained(
+            rule_name,
+            f"expected {expected}; got {count}",
+            "Return them in the structure of out; None where there is none.",
         )
     return [
         jnp.zeros_like(result)
@@ -174,13 +170,11 @@ def _check_arity(rule: Callable[..., Any], rule_name: str) -> None:
     try:
         signature.bind((), (), None)
     except TypeError:
-        raise GradientTypeError(
-            explain(
-                rule_name,
-                f"{signature} cannot take the primals, the tangents and out",
-                "Write it as jvp(primals, tangents, out): two tuples with one entry per argument "
-                "of the call, and what the op returned.",
-            )
+        raise GradientTypeError.explained(
+            rule_name,
+            f"{signature} cannot take the primals, the tangents and out",
+            "Write it as jvp(primals, tangents, out): two tuples with one entry per argument "
+            "of the call, and what the op returned.",
         ) from None
 
 
@@ -212,12 +206,10 @@ def _transpose_bprop(
         )
         raise
     if nonlinear:
-        raise GradientValueError(
-            explain(
-                f"bprop of {operator.who}",
-                "forward=True expected it to be linear in dout; its derivative depends on dout",
-                "Write gradients as products with dout and sums of these, or give a jvp= rule.",
-            )
+        raise GradientValueError.explained(
+            f"bprop of {operator.who}",
+            "forward=True expected it to be linear in dout; its derivative depends on dout",
+            "Write gradients as products with dout and sums of these, or give a jvp= rule.",
         )
     return transpose(zeros, tangents)
 

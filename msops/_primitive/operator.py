@@ -25,7 +25,7 @@ from msops._op.outputs import NO_OUTPUTS, Outputs
 from msops._op.request import Request
 from msops._op.traced import Traced
 from msops._op_info import OpInfo, bind_attributes
-from msops.errors import BackendError, explain
+from msops.errors import BackendError
 
 if TYPE_CHECKING:
     from msops._jax_seam.division import Dimensions
@@ -256,13 +256,11 @@ def _lower(lowering: seam.Lowering, *values: Any, operator: Operator, call: Call
     backend = definition.backend
     who = f"{operator.who} on {TARGETS[platform]}"
     if platform not in backend.platforms:
-        raise BackendError(
-            explain(
-                who,
-                f"func_type {backend.func_type!r} runs on {', '.join(backend.platforms)}; the "
-                f"program is lowered for {platform}",
-                "Place the arrays on a supported device, or use func_type='pyfunc'.",
-            )
+        raise BackendError.explained(
+            who,
+            f"func_type {backend.func_type!r} runs on {', '.join(backend.platforms)}; the "
+            f"program is lowered for {platform}",
+            "Place the arrays on a supported device, or use func_type='pyfunc'.",
         )
     one, avals = call.unmapped(lowering.inputs) if call.mapped else (call, lowering.inputs)
     outputs = operator.outputs(one, avals)

@@ -23,7 +23,7 @@ from msops import _jax_seam as seam
 from msops._face.tensor import unwrap, wrap
 from msops._op.call import Call, fit_arguments, noting
 from msops._op.outputs import Outputs
-from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError, explain
+from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError
 
 
 def attach_bprop(
@@ -130,13 +130,11 @@ def check_bwd(bwd: Callable[..., Any], who: str) -> None:
     try:
         signature.bind((), None)
     except TypeError:
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected bwd(residuals, dout), a function of two arguments; got {signature}",
-                "Have fwd return what bwd needs of the inputs as residuals: return out, (x, y) in "
-                "fwd, then x, y = residuals in bwd.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected bwd(residuals, dout), a function of two arguments; got {signature}",
+            "Have fwd return what bwd needs of the inputs as residuals: return out, (x, y) in "
+            "fwd, then x, y = residuals in bwd.",
         ) from None
 
 
@@ -148,12 +146,10 @@ def _run_fwd(
     inputs = call.inputs_of_rule(flat)
     fitting = fit_arguments(fwd, call, wrap(inputs) if call.tensors else inputs)
     if fitting is None:
-        raise GradientTypeError(
-            explain(
-                rule_name,
-                f"{inspect.signature(fwd)} cannot take {len(inputs)} input(s)",
-                "Give it the parameters of the call: inputs, then attributes.",
-            )
+        raise GradientTypeError.explained(
+            rule_name,
+            f"{inspect.signature(fwd)} cannot take {len(inputs)} input(s)",
+            "Give it the parameters of the call: inputs, then attributes.",
         )
     arguments, named = fitting
     with noting(f"{who}: raised by its fwd function"):
@@ -161,12 +157,10 @@ def _run_fwd(
     answer = unwrap(answer)
     results = outputs.unpack(answer[0]) if isinstance(answer, tuple) and len(answer) == 2 else None
     if results is None:
-        raise GradientTypeError(
-            explain(
-                rule_name,
-                f"expected (out, residuals); got {jax.tree.structure(answer)}",
-                "Return what the op returns, and what bwd needs.",
-            )
+        raise GradientTypeError.explained(
+            rule_name,
+            f"expected (out, residuals); got {jax.tree.structure(answer)}",
+            "Return what the op returns, and what bwd needs.",
         )
     checked = [
         check_entry(result, struct, f"for output {index}", rule_name, "result")
@@ -193,14 +187,12 @@ def apply_bprop(
         inputs, whole_out, whole_dout = wrap(given) if call.tensors else given
         fitting = fit_arguments(bprop, call, inputs, after=2)
         if fitting is None:
-            raise GradientTypeError(
-                explain(
-                    f"bprop of {who}",
-                    f"{inspect.signature(bprop)} cannot take {len(inputs) + len(call.given)} "
-                    "input(s), out and dout",
-                    "Give it one parameter per argument of the call, inputs, then attributes, then "
-                    "out and dout.",
-                )
+            raise GradientTypeError.explained(
+                f"bprop of {who}",
+                f"{inspect.signature(bprop)} cannot take {len(inputs) + len(call.given)} "
+                "input(s), out and dout",
+                "Give it one parameter per argument of the call, inputs, then attributes, then "
+                "out and dout.",
             )
         arguments, named = fitting
         with noting(f"{who}: raised by its bprop function"):
@@ -212,42 +204,36 @@ def apply_bprop(
 
 def refuse_differentiation(who: str) -> GradientTypeError:
     """Returns the error for differentiating an op that has no gradient."""
-    return GradientTypeError(
-        explain(
-            who,
-            "it is being differentiated, and has no bprop",
-            "Give one: Custom(..., bprop=lambda x, out, dout: (dx,)), with one gradient per "
-            "input, for reverse mode (jax.grad); or a rule for both modes, Custom(..., jvp=lambda "
-            "primals, tangents, out: dout); or put jax.lax.stop_gradient around its inputs.",
-        )
+    return GradientTypeError.explained(
+        who,
+        "it is being differentiated, and has no bprop",
+        "Give one: Custom(..., bprop=lambda x, out, dout: (dx,)), with one gradient per "
+        "input, for reverse mode (jax.grad); or a rule for both modes, Custom(..., jvp=lambda "
+        "primals, tangents, out: dout); or put jax.lax.stop_gradient around its inputs.",
     )
 
 
 def refuse_transposition(who: str) -> GradientTypeError:
     """Returns the error for the transpose of an op that has no gradient."""
-    return GradientTypeError(
-        explain(
-            who,
-            "jax.linear_transpose is applied to it, and it has no bprop",
-            "If the op is linear, its transpose is its bprop: Custom(..., bprop=lambda x, out, "
-            "dout: (transposed(dout),)).",
-        )
+    return GradientTypeError.explained(
+        who,
+        "jax.linear_transpose is applied to it, and it has no bprop",
+        "If the op is linear, its transpose is its bprop: Custom(..., bprop=lambda x, out, "
+        "dout: (transposed(dout),)).",
     )
 
 
 def refuse_forward_mode(who: str) -> GradientTypeError:
     """Returns the error for forward mode of an op whose bprop gives reverse mode only."""
-    return GradientTypeError(
-        explain(
-            who,
-            "forward mode (jax.jvp, jax.jacfwd, jax.hessian) needs a forward rule; the op has a "
-            "bprop, a rule for reverse mode",
-            "There are three ways to have both: Custom(..., forward=True), if bprop is JAX code "
-            "and linear in dout; Custom(..., jvp=lambda primals, tangents, out: dout), a rule of "
-            "its own; or a kernel that is differentiated itself: loops (func_type 'akg' or "
-            "'hybrid') or TBE DSL ('tbe'). jax.jacrev(jax.grad(f)) is a Hessian without forward "
-            "mode.",
-        )
+    return GradientTypeError.explained(
+        who,
+        "forward mode (jax.jvp, jax.jacfwd, jax.hessian) needs a forward rule; the op has a "
+        "bprop, a rule for reverse mode",
+        "There are three ways to have both: Custom(..., forward=True), if bprop is JAX code "
+        "and linear in dout; Custom(..., jvp=lambda primals, tangents, out: dout), a rule of "
+        "its own; or a kernel that is differentiated itself: loops (func_type 'akg' or "
+        "'hybrid') or TBE DSL ('tbe'). jax.jacrev(jax.grad(f)) is a Hessian without forward "
+        "mode.",
     )
 
 
@@ -270,22 +256,18 @@ def _check_gradients(
     """
     expected = len(call.layout) + attributes
     if not isinstance(gradients, (tuple, list)):
-        raise GradientTypeError(
-            explain(
-                rule_name,
-                f"expected a tuple of {expected} gradient(s), one per input; "
-                f"got {type(gradients).__name__}",
-                "Return a tuple even for one gradient: return (dx,).",
-            )
+        raise GradientTypeError.explained(
+            rule_name,
+            f"expected a tuple of {expected} gradient(s), one per input; "
+            f"got {type(gradients).__name__}",
+            "Return a tuple even for one gradient: return (dx,).",
         )
     if len(gradients) != expected:
-        raise GradientValueError(
-            explain(
-                rule_name,
-                f"expected {expected} gradient(s), one per input; got {len(gradients)}",
-                "Return None where there is no gradient. An attribute counts as an input if the "
-                "rule has a parameter for it.",
-            )
+        raise GradientValueError.explained(
+            rule_name,
+            f"expected {expected} gradient(s), one per input; got {len(gradients)}",
+            "Return None where there is no gradient. An attribute counts as an input if the "
+            "rule has a parameter for it.",
         )
     cotangents: list[Any] = []
     # A number beside Tensors has no gradient, as an integer has none, nor has a tuple of them.
@@ -303,13 +285,11 @@ def _check_gradients(
         else:
             parts = [None] * len(value) if gradient is None else gradient
             if not isinstance(parts, (tuple, list)) or len(parts) != len(value):
-                raise GradientValueError(
-                    explain(
-                        rule_name,
-                        f"expected for {what} a list of {len(value)} gradients, as the input is a "
-                        f"list; got {_describe(parts)}",
-                        "Return one gradient per tensor of the list, or None for all of them.",
-                    )
+                raise GradientValueError.explained(
+                    rule_name,
+                    f"expected for {what} a list of {len(value)} gradients, as the input is a "
+                    f"list; got {_describe(parts)}",
+                    "Return one gradient per tensor of the list, or None for all of them.",
                 )
             cotangents += [
                 _check_gradient(part, item, f"element {index} of {what}", rule_name)
@@ -329,14 +309,12 @@ def _check_tree(
         try:
             parts = tree.flatten_up_to(gradient)
         except (TypeError, ValueError) as error:
-            raise GradientValueError(
-                explain(
-                    rule_name,
-                    f"expected for {what} gradients in its structure, {tree}; got "
-                    f"{jax.tree.structure(gradient)}",
-                    "Return one gradient per array of the input, None for one without, or None "
-                    "for all of them.",
-                )
+            raise GradientValueError.explained(
+                rule_name,
+                f"expected for {what} gradients in its structure, {tree}; got "
+                f"{jax.tree.structure(gradient)}",
+                "Return one gradient per array of the input, None for one without, or None "
+                "for all of them.",
             ) from error
     for part, leaf, path in zip(parts, leaves, _paths(tree), strict=True):
         yield _check_gradient(part, leaf, f"{what}{path}", rule_name)
@@ -363,23 +341,19 @@ def check_entry(gradient: Any, value: Any, what: str, rule_name: str, kind: str)
             isinstance(gradient, complex) and jnp.issubdtype(value.dtype, jnp.complexfloating)
         )
     except TypeError:
-        raise GradientTypeError(
-            explain(
-                rule_name,
-                f"expected {what} an array of shape {value.shape} and dtype {value.dtype}; "
-                f"got {type(gradient).__name__}",
-                f"Return an array, or None where there is no {kind}.",
-            )
+        raise GradientTypeError.explained(
+            rule_name,
+            f"expected {what} an array of shape {value.shape} and dtype {value.dtype}; "
+            f"got {type(gradient).__name__}",
+            f"Return an array, or None where there is no {kind}.",
         ) from None
     if shape != value.shape or (dtype != value.dtype and not weak):
-        raise GradientValueError(
-            explain(
-                rule_name,
-                f"expected {what} a {kind} of shape {value.shape} and dtype {value.dtype}; "
-                f"got shape {shape} and dtype {dtype}",
-                "Sum over broadcast axes and cast to that dtype, or return None where there is no "
-                f"{kind}.",
-            )
+        raise GradientValueError.explained(
+            rule_name,
+            f"expected {what} a {kind} of shape {value.shape} and dtype {value.dtype}; "
+            f"got shape {shape} and dtype {dtype}",
+            "Sum over broadcast axes and cast to that dtype, or return None where there is no "
+            f"{kind}.",
         )
     return jnp.asarray(gradient, value.dtype)
 

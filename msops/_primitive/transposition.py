@@ -21,7 +21,7 @@ from msops._op.protocols import BoundOp
 from msops._primitive.forward_mode import ask_rule, pull_back
 from msops._primitive.reverse_mode import refuse_transposition
 from msops._primitive.traced import is_inexact, push_forward
-from msops.errors import GradientValueError, explain
+from msops.errors import GradientValueError
 
 Derivative = Callable[..., Sequence[Any]]
 """``(unknown, results, *directions)``: the linear inputs, the results, tangents or cotangents."""
@@ -178,12 +178,10 @@ def _check_linear(
     """Refuses a derivative that depends on where it is taken."""
     used = seam.used_arguments(derivative, list(unknown), list(results), *directions)
     if any(used[:2]):
-        raise GradientValueError(
-            explain(
-                who,
-                "jax.linear_transpose expected it to be linear; its derivative depends on the "
-                f"{'input' if used[0] else 'result'}",
-                "Use jax.vjp or jax.grad, which differentiate at a point. The bprop of a linear op "
-                "uses dout, and of what it is linear in only shapes and dtypes.",
-            )
+        raise GradientValueError.explained(
+            who,
+            "jax.linear_transpose expected it to be linear; its derivative depends on the "
+            f"{'input' if used[0] else 'result'}",
+            "Use jax.vjp or jax.grad, which differentiate at a point. The bprop of a linear op "
+            "uses dout, and of what it is linear in only shapes and dtypes.",
         )

@@ -18,7 +18,7 @@ from msops._op.call import Call
 from msops._op.protocols import BoundOp
 from msops._sharding.partitioning import Callee, announce
 from msops._sharding.tiling import Gathered
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 Axes = tuple[str, ...]
 
@@ -128,25 +128,21 @@ def _divide_outputs(
             if entry and name not in dimensions.independent:
                 gathered.append(Gathered(index, axis, _listed(entry)))
             elif entry and axes.setdefault(name, entry) != entry:
-                raise ArgumentValueError(
-                    explain(
-                        who,
-                        f"expected inputs that are divided alike along {name!r}; got one over "
-                        f"{_listed(axes[name])} and input {index} over {_listed(entry)}",
-                        "Bring one into the other's form by jax.sharding.reshard.",
-                    )
+                raise ArgumentValueError.explained(
+                    who,
+                    f"expected inputs that are divided alike along {name!r}; got one over "
+                    f"{_listed(axes[name])} and input {index} over {_listed(entry)}",
+                    "Bring one into the other's form by jax.sharding.reshard.",
                 )
     outputs = [[axes.get(name, ()) for name in names] for names in dimensions.outputs]
     for index, entries in enumerate(outputs):
         flat = [axis for entry in entries for axis in entry]
         if len(set(flat)) < len(flat):
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"expected an axis of the mesh for one dimension of output {index}; the inputs "
-                    f"divide it over {', '.join(map(_listed, filter(None, entries)))}",
-                    "Replicate one of the inputs by jax.sharding.reshard.",
-                )
+            raise ArgumentValueError.explained(
+                who,
+                f"expected an axis of the mesh for one dimension of output {index}; the inputs "
+                f"divide it over {', '.join(map(_listed, filter(None, entries)))}",
+                "Replicate one of the inputs by jax.sharding.reshard.",
             )
     return outputs, gathered
 

@@ -169,15 +169,13 @@ class DividedCall:
             said, cause = [], error
         if said != list(shapes):
             parts = _listed([array.shape for array in arrays])
-            raise InferenceValueError(
-                explain(
-                    self.operator.who,
-                    f"its rule {self.operator.definition.options.sharding} expected outputs of "
-                    f"shape {_listed(shapes)} for parts of shape {parts} of the inputs; out_shape "
-                    "says otherwise",
-                    "Make out_shape a function of the inputs' shapes, or name alike only what may "
-                    "be divided.",
-                )
+            raise InferenceValueError.explained(
+                self.operator.who,
+                f"its rule {self.operator.definition.options.sharding} expected outputs of "
+                f"shape {_listed(shapes)} for parts of shape {parts} of the inputs; out_shape "
+                "says otherwise",
+                "Make out_shape a function of the inputs' shapes, or name alike only what may "
+                "be divided.",
             ) from cause
         return self.operator.bind(part, arrays)
 
@@ -322,12 +320,10 @@ def _register() -> None:
 def _divide(key: str, found: Sequence[Tiling], inputs: int) -> Part:
     divided = _calls.get(key) or _looks.get(key)
     if divided is None:
-        raise KernelError(
-            explain(
-                key,
-                "the program was lowered in another process, which knows how to divide this call",
-                "Compile it where it was lowered, or export it (jax.export).",
-            )
+        raise KernelError.explained(
+            key,
+            "the program was lowered in another process, which knows how to divide this call",
+            "Compile it where it was lowered, or export it (jax.export).",
         )
     return divided.divide(found, inputs)
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from msops._base import config
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 
 
 def check_allowed(path: str | os.PathLike[str], who: str) -> Path:
@@ -39,11 +39,9 @@ def check_allowed(path: str | os.PathLike[str], who: str) -> Path:
     if real.is_relative_to(folder):
         return real
     link = "" if real == Path(path) else f", which is {real}"
-    raise ArgumentTypeError(
-        explain(
-            who,
-            f"expected a file in {folder}, the folder MS_CUSTOM_AOT_WHITE_LIST allows; "
-            f"got {os.fspath(path)}{link}",
-            "Move the file there, or change the variable.",
-        )
+    raise ArgumentTypeError.explained(
+        who,
+        f"expected a file in {folder}, the folder MS_CUSTOM_AOT_WHITE_LIST allows; "
+        f"got {os.fspath(path)}{link}",
+        "Move the file there, or change the variable.",
     )

@@ -50,7 +50,7 @@ from msops._toolchain.options import (
 )
 from msops._toolchain.stamps import Stamp, take_stamp
 from msops._toolchain.store import Built, ObjectStore, open_store, retried
-from msops.errors import ArgumentValueError, BuildError, explain
+from msops.errors import ArgumentValueError, BuildError
 
 # Part of every key: raise it when the same key would name something built differently.
 _KEY_FORMAT = 1
@@ -187,22 +187,18 @@ def make_plan(
     )
     source = source.absolute()
     if "\n" in source.name:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected a source whose name is one line; got {source.name!r}",
-                "Rename the file: compilers write names into lists of one per line.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected a source whose name is one line; got {source.name!r}",
+            "Rename the file: compilers write names into lists of one per line.",
         )
     language = LANGUAGES.get(source.suffix)
     if language is None:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected a source ending in {', '.join(LANGUAGES)} or a library ending "
-                f"in .so; got {source.name}",
-                "Rename the file after the language it is written in.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected a source ending in {', '.join(LANGUAGES)} or a library ending "
+            f"in .so; got {source.name}",
+            "Rename the file after the language it is written in.",
         )
     stamp = read_input(source, who)[1]
     flags = compiler_words(options, language)
@@ -286,12 +282,10 @@ def _compile(
             record_result(store, plan.key, result)
             return result, data
         known.update(stamps)
-    raise BuildError(
-        explain(
-            store.who,
-            f"{plan.source.path}, or a header it includes, changed while it was being compiled",
-            "Build it again when nothing writes to these files.",
-        )
+    raise BuildError.explained(
+        store.who,
+        f"{plan.source.path}, or a header it includes, changed while it was being compiled",
+        "Build it again when nothing writes to these files.",
     )
 
 
@@ -377,13 +371,10 @@ def _run_step(
             raise store.vanished()
         raise compile_error(store, source, command, done.stdout)
     if not depfile.exists():
-        raise BuildError(
-            explain(
-                store.who,
-                f"{Path(command[0]).name} built {source.path}, but did not write which headers it "
-                "read",
-                "Name a compiler that has gcc's options -MD and -MF with CC or CXX.",
-            )
+        raise BuildError.explained(
+            store.who,
+            f"{Path(command[0]).name} built {source.path}, but did not write which headers it read",
+            "Name a compiler that has gcc's options -MD and -MF with CC or CXX.",
         )
     paths = list(_read_depfile(depfile))
     if assembled.exists():

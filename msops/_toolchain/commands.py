@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from msops.errors import BuildError, explain
+from msops.errors import BuildError
 
 # How often a command that writes nothing is asked whether it has ended, and how long its output may
 # stay open afterwards.
@@ -150,13 +150,11 @@ def _read_lines(process: subprocess.Popen[bytes], program: str) -> Iterator[byte
         if latest_s is None and process.poll() is not None:
             latest_s = time.monotonic() + _HELD_OPEN_S
         if latest_s is not None and time.monotonic() > latest_s:
-            raise BuildError(
-                explain(
-                    program,
-                    "the command ended, but a process that it left behind holds its output open",
-                    "Let it wait for what it starts, or name another compiler with CC, CXX or "
-                    "CUDA_HOME.",
-                )
+            raise BuildError.explained(
+                program,
+                "the command ended, but a process that it left behind holds its output open",
+                "Let it wait for what it starts, or name another compiler with CC, CXX or "
+                "CUDA_HOME.",
             )
     if rest:
         yield rest

@@ -10,7 +10,7 @@ from pathlib import Path
 from msops._toolchain.options import versions_of
 from msops._toolchain.stamps import Stamp
 from msops._toolchain.store import ObjectStore
-from msops.errors import BuildError, explain
+from msops.errors import BuildError
 
 # Of the first error, and of the lines before it that lead from the user's source to a header.
 _SHOWN_LINES = 5
@@ -64,14 +64,12 @@ def failed_command(
     lines: Sequence[str],
 ) -> BuildError:
     """Returns the error for a command that failed, with the command and its whole output."""
-    error = BuildError(
-        explain(
-            who,
-            problem,
-            f"{advice} The command was, in {folder}:\n  {shlex.join(command)}\n"
-            "All that the compiler said is in the attribute 'output' of this error.",
-            lines,
-        )
+    error = BuildError.explained(
+        who,
+        problem,
+        f"{advice} The command was, in {folder}:\n  {shlex.join(command)}\n"
+        "All that the compiler said is in the attribute 'output' of this error.",
+        lines,
     )
     error.output = output
     return error

@@ -16,7 +16,7 @@ from msops._base import config
 from msops._toolchain.commands import run_command
 from msops._toolchain.cuda import device_architectures
 from msops._toolchain.languages import CUDA, LANGUAGES, SourceLanguage
-from msops.errors import BuildError, explain
+from msops.errors import BuildError
 
 OLDEST_GCC = 11
 _HEADER_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
@@ -65,13 +65,11 @@ def find_compiler(
     command = _chosen_command(language)
     program = shutil.which(command[0])
     if program is None:
-        raise BuildError(
-            explain(
-                who,
-                f"building {source} needs the {language.title} compiler {command[0]}, which is "
-                "not installed or not on PATH",
-                language.remedy,
-            )
+        raise BuildError.explained(
+            who,
+            f"building {source} needs the {language.title} compiler {command[0]}, which is "
+            "not installed or not on PATH",
+            language.remedy,
         )
     command = (program, *command[1:])
     identity = _version_text(command, who)
@@ -191,12 +189,10 @@ def _chosen_command(language: SourceLanguage) -> tuple[str, ...]:
         try:
             return tuple(shlex.split(chosen)) or (language.program,)
         except ValueError as error:
-            raise BuildError(
-                explain(
-                    language.variable,
-                    f"expected a command in words of a shell; got {chosen!r}: {error}",
-                    f"Close its quotes, or unset it to use {language.program}.",
-                )
+            raise BuildError.explained(
+                language.variable,
+                f"expected a command in words of a shell; got {chosen!r}: {error}",
+                f"Close its quotes, or unset it to use {language.program}.",
             ) from error
     bundled = os.path.join(chosen, "bin", language.program)
     return (bundled,) if chosen and os.access(bundled, os.X_OK) else (language.program,)
@@ -213,13 +209,11 @@ def _version_text(command: tuple[str, ...], who: str) -> str:
         except OSError as error:
             failure = str(error)
         if failure is not None:
-            raise BuildError(
-                explain(
-                    who,
-                    f"the compiler {shlex.join(command)} does not run",
-                    "Repair it, or name another with CC, CXX or CUDA_HOME.",
-                    [failure],
-                )
+            raise BuildError.explained(
+                who,
+                f"the compiler {shlex.join(command)} does not run",
+                "Repair it, or name another with CC, CXX or CUDA_HOME.",
+                [failure],
             )
         _versions[memo_key] = done.stdout
     return _versions[memo_key]
@@ -232,14 +226,12 @@ def _check_gcc_is_new_enough(
     version = re.search(r"\)\s+((\d+)\.\d\S*)", identity)
     if version is None or int(version[2]) >= OLDEST_GCC:
         return
-    raise BuildError(
-        explain(
-            who,
-            f"building {source} needs {language.program} {OLDEST_GCC} or newer; "
-            f"{command[0]} is {version[1]}",
-            f"Install a newer one, or name it with {language.variable}, for example "
-            f"{language.variable}={language.program}-12.",
-        )
+    raise BuildError.explained(
+        who,
+        f"building {source} needs {language.program} {OLDEST_GCC} or newer; "
+        f"{command[0]} is {version[1]}",
+        f"Install a newer one, or name it with {language.variable}, for example "
+        f"{language.variable}={language.program}-12.",
     )
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from msops._toolchain.elf import ElfInfo, read_elf
 from msops._toolchain.stamps import Stamp, take_stamp
-from msops.errors import BuildError, explain
+from msops.errors import BuildError
 
 _GET_LINK_MAP = 2  # RTLD_DI_LINKMAP of <dlfcn.h>
 _NO_LOAD = os.RTLD_LAZY | os.RTLD_NOLOAD
@@ -91,18 +91,16 @@ def check_dependencies(dependencies: Sequence[Dependency], library: str, who: st
             was_rebuilt = known.refreshed() is None
             is_other = known.path != needed.path and not _are_equal(known.path, needed.path)
             if was_rebuilt or is_other:
-                raise BuildError(
-                    explain(
-                        who,
-                        f"{library} needs {needed.name}, and this process has loaded another "
-                        "library of that name",
-                        "Start Python again to use a rebuilt one. For two at once, give them "
-                        "different names (-Wl,-soname) or link them statically.",
-                        [
-                            f"needed: {needed.path}",
-                            f"loaded: {known.path}" + ", as it was before" * was_rebuilt,
-                        ],
-                    )
+                raise BuildError.explained(
+                    who,
+                    f"{library} needs {needed.name}, and this process has loaded another "
+                    "library of that name",
+                    "Start Python again to use a rebuilt one. For two at once, give them "
+                    "different names (-Wl,-soname) or link them statically.",
+                    [
+                        f"needed: {needed.path}",
+                        f"loaded: {known.path}" + ", as it was before" * was_rebuilt,
+                    ],
                 )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msops._toolchain.inputs import read_input
-from msops.errors import BuildError, explain
+from msops.errors import BuildError
 
 _MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64le"}
 _KINDS = {1: "an object file", 2: "a program", 4: "a core dump"}
@@ -105,12 +105,10 @@ def parse_elf(data: bytes, path: str | os.PathLike[str], who: str) -> ElfInfo:
         reason = str(error)
     except (struct.error, IndexError, ValueError, OverflowError):
         reason = "a damaged or truncated library"
-    raise BuildError(
-        explain(
-            who,
-            f"expected a shared library for {os.uname().machine}; {os.fspath(path)} is {reason}",
-            "Build it again for this machine with -shared -fPIC, or name its source instead.",
-        )
+    raise BuildError.explained(
+        who,
+        f"expected a shared library for {os.uname().machine}; {os.fspath(path)} is {reason}",
+        "Build it again for this machine with -shared -fPIC, or name its source instead.",
     )
 
 

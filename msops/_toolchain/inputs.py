@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from msops._toolchain.stamps import Stamp, read_stamped
-from msops.errors import ArgumentValueError, BuildError, explain
+from msops.errors import ArgumentValueError, BuildError
 
 
 def read_path(text: str, who: str) -> Path:
@@ -18,22 +18,18 @@ def read_path(text: str, who: str) -> Path:
       ArgumentValueError: no file can have that path, or nobody knows the home folder.
     """
     if "\0" in text:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected the path of a file; got {text!r}, which has a null character",
-                "Name a file that can be.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected the path of a file; got {text!r}, which has a null character",
+            "Name a file that can be.",
         )
     try:
         return Path(text).expanduser().absolute()
     except RuntimeError as error:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected the path of a file; got {text!r}, whose home folder is not known",
-                "Write the path from / on, or begin it with ./ if ~ is in the file's name.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected the path of a file; got {text!r}, whose home folder is not known",
+            "Write the path from / on, or begin it with ./ if ~ is in the file's name.",
         ) from error
 
 
@@ -47,12 +43,8 @@ def read_input(path: Path, who: str) -> tuple[bytes, Stamp]:
     try:
         return read_stamped(path)
     except OSError as error:
-        raise BuildError(
-            explain(
-                who,
-                f"{path} cannot be read ({error.strerror})",
-                "Name a file that can be read.",
-            )
+        raise BuildError.explained(
+            who, f"{path} cannot be read ({error.strerror})", "Name a file that can be read."
         ) from error
 
 
@@ -61,12 +53,12 @@ def require_file(path: Path, who: str) -> None:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        raise BuildError(
-            explain(who, f"there is no file {path}", _remedy_for_missing(path))
+        raise BuildError.explained(
+            who, f"there is no file {path}", _remedy_for_missing(path)
         ) from error
     if not stat.S_ISREG(mode):
-        raise BuildError(
-            explain(who, f"{path} is no regular file", "Name a source or a shared library.")
+        raise BuildError.explained(
+            who, f"{path} is no regular file", "Name a source or a shared library."
         )
 
 

@@ -22,7 +22,7 @@ from msops._toolchain.stamps import Stamp, take_stamp
 from msops._toolchain.store import STORE_VARIABLES, Built, retried
 from msops._toolchain.symbols import uses_old_strings
 from msops._toolchain.texts import kept, store_source
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 OTHER_ABI = ".other-string-abi"
 """Suffix of a library's hash if opened with a std::string ABI that its imports do not show."""
@@ -178,12 +178,10 @@ def _resolve_file(
     """Builds a source or copies a library, and says what that depended on."""
     if _LIBRARY_NAME.fullmatch(origin.name):
         if options != NO_OPTIONS:
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"expected a source with {options}; got the library {origin}",
-                    "Leave build out, or name the source instead of the library.",
-                )
+            raise ArgumentValueError.explained(
+                who,
+                f"expected a source with {options}; got the library {origin}",
+                "Leave build out, or name the source instead of the library.",
             )
         built, info, stamp = copy_library(origin, who)
         return _Memo(_library(built, info, origin, cxx11_abi), (stamp,), (), frozenset())

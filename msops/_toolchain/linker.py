@@ -16,7 +16,7 @@ from pathlib import Path
 from msops._base.logging import warn_once
 from msops._toolchain import compilers
 from msops._toolchain.options import named_folders
-from msops.errors import BuildError, explain
+from msops.errors import BuildError
 
 # Of an archive, as in <ar.h>: each member has a header of 60 bytes, which ends with its size and
 # two characters. A thin archive holds the content of these alone: the symbols and the long names.
@@ -150,12 +150,10 @@ def _members_of_thin(path: str, who: str) -> list[str]:
             for name in names
         ]
     except ValueError as error:
-        raise BuildError(
-            explain(
-                who,
-                f"expected a thin archive, as ar makes it; got {path}, which is damaged: {error}",
-                "Make the archive again.",
-            )
+        raise BuildError.explained(
+            who,
+            f"expected a thin archive, as ar makes it; got {path}, which is damaged: {error}",
+            "Make the archive again.",
         ) from error
     return [os.path.join(os.path.dirname(path), os.fsdecode(member)) for member in members]
 

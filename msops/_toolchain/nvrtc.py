@@ -25,7 +25,7 @@ from msops._base.logging import log_build, log_hit
 from msops._toolchain.cuda import device_architectures, driver_major
 from msops._toolchain.manifest import Result, find_result, record_result
 from msops._toolchain.store import ObjectStore, open_store
-from msops.errors import ArgumentValueError, BuildError, explain
+from msops.errors import ArgumentValueError, BuildError
 
 # Contraction is left out: a * b + c rounds twice, as on the CPU.
 _FLAGS = ("--std=c++17", "--fmad=false")
@@ -80,21 +80,17 @@ def architectures(who: str) -> tuple[str, ...]:
         found = device_architectures()
         if found:
             return found
-        raise BuildError(
-            explain(
-                who,
-                "compiling for CUDA needs a GPU's architecture, and this machine has no GPU",
-                "Set MSOPS_CUDA_ARCH to the architecture of the GPU that will run it, for example "
-                "sm_90.",
-            )
+        raise BuildError.explained(
+            who,
+            "compiling for CUDA needs a GPU's architecture, and this machine has no GPU",
+            "Set MSOPS_CUDA_ARCH to the architecture of the GPU that will run it, for example "
+            "sm_90.",
         )
     if not re.fullmatch(r"sm_\d+[af]?", chosen):
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected MSOPS_CUDA_ARCH to be an architecture like sm_90; got {chosen!r}",
-                "Name the GPU's own architecture: generated code is compiled for it alone.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected MSOPS_CUDA_ARCH to be an architecture like sm_90; got {chosen!r}",
+            "Name the GPU's own architecture: generated code is compiled for it alone.",
         )
     return (chosen,)
 
@@ -214,15 +210,13 @@ class NvrtcCompiler:
     def _refused(self, status: int, log: str, name: str, architecture: str, who: str) -> BuildError:
         describe = self._library.nvrtcGetErrorString
         describe.restype = ctypes.c_char_p
-        error = BuildError(
-            explain(
-                who,
-                f"NVRTC {'.'.join(map(str, self.version))} could not compile {name} for "
-                f"{architecture} ({describe(status).decode()})",
-                "Please report it: msops wrote this code. All that the compiler said is in the "
-                "attribute 'output' of this error.",
-                log.splitlines()[:_SHOWN_LINES],
-            )
+        error = BuildError.explained(
+            who,
+            f"NVRTC {'.'.join(map(str, self.version))} could not compile {name} for "
+            f"{architecture} ({describe(status).decode()})",
+            "Please report it: msops wrote this code. All that the compiler said is in the "
+            "attribute 'output' of this error.",
+            log.splitlines()[:_SHOWN_LINES],
         )
         error.output = log
         return error
@@ -245,10 +239,8 @@ def find_compiler(architecture: str, who: str) -> NvrtcCompiler:
             passed.append(f"{compiler.path} is {version} and does not know {architecture}")
         else:
             return compiler
-    raise BuildError(
-        explain(
-            who, "compiling for CUDA needs NVRTC, and none that fits was found", _INSTALL, passed
-        )
+    raise BuildError.explained(
+        who, "compiling for CUDA needs NVRTC, and none that fits was found", _INSTALL, passed
     )
 
 

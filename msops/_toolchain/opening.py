@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msops._toolchain.dependencies import check_dependencies
 from msops._toolchain.libraries import Library
-from msops.errors import BuildError, explain
+from msops.errors import BuildError
 
 _LIMIT_S = 60
 _CAME_BACK = 86
@@ -81,13 +81,11 @@ def open_in_child(path: Path, name: str, who: str) -> None:
         if done.returncode == _CAME_BACK:
             return
         problem, lines = "terminates the process", done.stderr.splitlines()[-_SHOWN_LINES:]
-    raise BuildError(
-        explain(
-            who,
-            f"opening {name} runs the constructors of its global objects, which {problem}",
-            "Do what may fail in the kernel or in its Init instead, or catch the exception.",
-            lines,
-        )
+    raise BuildError.explained(
+        who,
+        f"opening {name} runs the constructors of its global objects, which {problem}",
+        "Do what may fail in the kernel or in its Init instead, or catch the exception.",
+        lines,
     )
 
 

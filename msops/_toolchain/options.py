@@ -12,7 +12,7 @@ from msops._base.building import Build
 from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.inputs import require_file
 from msops._toolchain.languages import CUDA, LANGUAGES, C, SourceLanguage
-from msops.errors import ArgumentValueError, BuildError, explain
+from msops.errors import ArgumentValueError, BuildError
 
 NO_OPTIONS = Build()
 
@@ -36,13 +36,11 @@ def check_build(build: Build, who: str) -> None:
     """
     for source in build.sources:
         if source.suffix not in LANGUAGES:
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"expected Build(sources=) ending in {', '.join(LANGUAGES)}; got {source}",
-                    "Name libraries with Build(libraries=), and folders of headers with "
-                    "Build(include_dirs=).",
-                )
+            raise ArgumentValueError.explained(
+                who,
+                f"expected Build(sources=) ending in {', '.join(LANGUAGES)}; got {source}",
+                "Name libraries with Build(libraries=), and folders of headers with "
+                "Build(include_dirs=).",
             )
     for file in (*build.sources, *library_files(build)):
         check_allowed(file, who)
@@ -50,12 +48,10 @@ def check_build(build: Build, who: str) -> None:
     for option in ("include_dirs", "library_dirs"):
         for folder in getattr(build, option):
             if not folder.is_dir():
-                raise BuildError(
-                    explain(
-                        who,
-                        f"there is no folder {folder}, which Build({option}=) names",
-                        f"Correct the path; relative paths start at {Path.cwd()}.",
-                    )
+                raise BuildError.explained(
+                    who,
+                    f"there is no folder {folder}, which Build({option}=) names",
+                    f"Correct the path; relative paths start at {Path.cwd()}.",
                 )
 
 

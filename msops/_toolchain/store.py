@@ -221,14 +221,12 @@ def _check_owner(store: ObjectStore) -> None:
     else:
         return
     if not config.trusts_cache():
-        raise BuildError(
-            explain(
-                store.who,
-                f"the cache folder {store.root} {problem}, who could put libraries into it that "
-                "then run in this process",
-                "Set MSOPS_CACHE_DIR to a folder of your own (chmod o-w), or MSOPS_CACHE_TRUST=1 "
-                "if you trust those users.",
-            )
+        raise BuildError.explained(
+            store.who,
+            f"the cache folder {store.root} {problem}, who could put libraries into it that "
+            "then run in this process",
+            "Set MSOPS_CACHE_DIR to a folder of your own (chmod o-w), or MSOPS_CACHE_TRUST=1 "
+            "if you trust those users.",
         )
 
 

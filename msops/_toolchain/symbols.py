@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Protocol
 
-from msops.errors import BuildError, explain
+from msops.errors import BuildError
 
 # One step of a linear reading of a mangled name: a counted identifier (whose letters mean nothing),
 # the two-letter standard substitution, a numbered one, or any other letter.
@@ -108,7 +108,7 @@ def require_symbol(library: Exporting, symbol: str, who: str) -> None:
     problem = f"{library.name} exports no function {symbol}"
     if details:
         problem += ", but does export"
-    raise BuildError(explain(who, problem, remedy, details))
+    raise BuildError.explained(who, problem, remedy, details)
 
 
 def is_mangled_from(symbol: str, name: str) -> bool:

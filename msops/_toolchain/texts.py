@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msops._toolchain.store import open_store, read_verified
-from msops.errors import ArgumentValueError, BuildError, explain
+from msops.errors import ArgumentValueError, BuildError
 
 
 def store_source(text: str, name: str, who: str) -> Path:
@@ -27,12 +27,10 @@ def store_source(text: str, name: str, who: str) -> Path:
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected the text of a source; got {error.object[error.start]!r} in it",
-                "Take it out: UTF-8 cannot write it.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected the text of a source; got {error.object[error.start]!r} in it",
+            "Take it out: UTF-8 cannot write it.",
         ) from error
     digest = hashlib.sha256(data).hexdigest()
     store = open_store(who)

@@ -34,7 +34,7 @@ from msops._toolchain.cuda import device_architectures
 from msops._toolchain.languages import CUDA, CXX, C, SourceLanguage
 from msops._toolchain.nvrtc import find_compiler as find_nvrtc
 from msops._tools import cache
-from msops.errors import BuildError, MsopsError, explain
+from msops.errors import BuildError, MsopsError
 
 _AOT = """
 extern "C" int Negate(int nparam, void **params, int *ndims, long **shapes, const char **dtypes,
@@ -217,14 +217,12 @@ def _compiler(language: SourceLanguage) -> str:
 def _library(path: Path) -> str:
     taken = taken_names(read_elf(path).preemptible)
     if taken:
-        raise BuildError(
-            explain(
-                str(path),
-                "the program, libc or libm define names of the library, which uses theirs instead "
-                "of its own",
-                BIND_OWN_SYMBOLS,
-                taken,
-            )
+        raise BuildError.explained(
+            str(path),
+            "the program, libc or libm define names of the library, which uses theirs instead "
+            "of its own",
+            BIND_OWN_SYMBOLS,
+            taken,
         )
     return f"{path}: uses its own functions and variables"
 

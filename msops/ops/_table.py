@@ -20,7 +20,7 @@ from msops._base.dtypes import as_dtype
 from msops._face import array_math as m
 from msops._face.parameter import assign
 from msops._face.tensor import Tensor, lift
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 
 _REQUIRED = object()
 
@@ -50,13 +50,11 @@ class Primitive:
         self._settings = dict(self._defaults) | by_position | named
         missing = [name for name, value in self._settings.items() if value is _REQUIRED]
         if len(settings) > len(names) or wrong or missing:
-            raise ArgumentTypeError(
-                explain(
-                    f"ops.{type(self).__name__}",
-                    f"expected settings ({', '.join(names)}); got {len(settings)} by position and "
-                    f"({', '.join(named)}) by name",
-                    "Inputs go to the call of the operator, not to its constructor.",
-                )
+            raise ArgumentTypeError.explained(
+                f"ops.{type(self).__name__}",
+                f"expected settings ({', '.join(names)}); got {len(settings)} by position and "
+                f"({', '.join(named)}) by name",
+                "Inputs go to the call of the operator, not to its constructor.",
             )
         self.attrs: dict[str, Any] = {}
 

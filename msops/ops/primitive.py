@@ -9,7 +9,7 @@ from typing import Any
 
 from msops._base.missing_names import missing_names
 from msops._custom.custom import Custom
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 from msops.ops._table import Primitive
 
 
@@ -46,13 +46,11 @@ class PrimitiveWithInfer:
         Raises:
           ArgumentTypeError: the subclass does not define ``__call__``.
         """
-        raise ArgumentTypeError(
-            explain(
-                f"{type(self).__name__}('{self.name}')",
-                "expected a method __call__ that computes it; MindSpore has a kernel of that name, "
-                "and msops has none",
-                "Make an ops.Custom in __init__, and call it in __call__.",
-            )
+        raise ArgumentTypeError.explained(
+            f"{type(self).__name__}('{self.name}')",
+            "expected a method __call__ that computes it; MindSpore has a kernel of that name, "
+            "and msops has none",
+            "Make an ops.Custom in __init__, and call it in __call__.",
         )
 
     def __repr__(self) -> str:
@@ -110,13 +108,11 @@ class PyFunc:
             ("out", out_types, out_shapes),
         ):
             if len(types) != len(shapes):
-                raise ArgumentTypeError(
-                    explain(
-                        "ops.PyFunc",
-                        f"expected as many {what}_types as {what}_shapes; got {len(types)} and "
-                        f"{len(shapes)}",
-                        "Give one dtype and one shape for each array.",
-                    )
+                raise ArgumentTypeError.explained(
+                    "ops.PyFunc",
+                    f"expected as many {what}_types as {what}_shapes; got {len(types)} and "
+                    f"{len(shapes)}",
+                    "Give one dtype and one shape for each array.",
                 )
         shapes = tuple(tuple(shape) for shape in out_shapes)
         self._op = Custom(fn, shapes, tuple(out_types), "pyfunc", stateful=stateful)

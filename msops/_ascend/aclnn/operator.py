@@ -24,7 +24,6 @@ from msops.errors import (
     InferenceTypeError,
     InferenceValueError,
     MsopsError,
-    explain,
 )
 
 
@@ -133,30 +132,26 @@ class AclnnOp:
         """Raises what the function raised, with who asked and what for."""
         match error:
             case Refused():
-                raise ArgumentValueError(
-                    explain(self._place, error.problem, error.remedy)
+                raise ArgumentValueError.explained(
+                    self._place, error.problem, error.remedy
                 ) from error
             case WrongShape():
                 self._refuse_shape(error.shape, outputs[0].shape, 0)
             case MemoryError() | jax.errors.JaxRuntimeError():
-                raise BackendError(
-                    explain(
-                        self._place,
-                        f"it failed for the inputs {_describe_all(values)}",
-                        "Make smaller tensors, if it is memory that was lacking.",
-                        [_first_line(error)],
-                    )
+                raise BackendError.explained(
+                    self._place,
+                    f"it failed for the inputs {_describe_all(values)}",
+                    "Make smaller tensors, if it is memory that was lacking.",
+                    [_first_line(error)],
                 ) from error
             case ArithmeticError() | LookupError() | TypeError() | ValueError() if not isinstance(
                 error, MsopsError
             ):
-                raise ArgumentValueError(
-                    explain(
-                        self._place,
-                        f"it cannot serve the inputs {_describe_all(values)}",
-                        "Pass what the operator takes, in aclnn's order.",
-                        [_first_line(error)],
-                    )
+                raise ArgumentValueError.explained(
+                    self._place,
+                    f"it cannot serve the inputs {_describe_all(values)}",
+                    "Pass what the operator takes, in aclnn's order.",
+                    [_first_line(error)],
                 ) from error
         raise error
 
@@ -171,12 +166,10 @@ class AclnnOp:
         least = sum(not parameter.has_default for parameter in parameters)
         if not least <= len(inputs) <= len(parameters):
             names = ", ".join(parameter.name for parameter in parameters)
-            raise ArgumentTypeError(
-                explain(
-                    self._place,
-                    f"expected {len(parameters)} input(s) ({names}); got {len(inputs)}",
-                    "Pass all inputs in that order, None for an optional tensor that is absent.",
-                )
+            raise ArgumentTypeError.explained(
+                self._place,
+                f"expected {len(parameters)} input(s) ({names}); got {len(inputs)}",
+                "Pass all inputs in that order, None for an optional tensor that is absent.",
             )
         values = []
         for value, parameter in zip(inputs, parameters, strict=False):
@@ -184,13 +177,10 @@ class AclnnOp:
                 absent = value is None and parameter.is_optional
                 values.append(None if absent else parameter.kind.read(value))
             except TypeError:
-                raise ArgumentTypeError(
-                    explain(
-                        self._place,
-                        f"expected {parameter.kind.name} for {parameter.name}; "
-                        f"got {_describe(value)}",
-                        "Pass the inputs in aclnn's order, without the outputs.",
-                    )
+                raise ArgumentTypeError.explained(
+                    self._place,
+                    f"expected {parameter.kind.name} for {parameter.name}; got {_describe(value)}",
+                    "Pass the inputs in aclnn's order, without the outputs.",
                 ) from None
         return values
 
@@ -204,22 +194,18 @@ class AclnnOp:
 
     def refuse_count(self, expected: int, got: int) -> NoReturn:
         """Raises because a caller declared another number of outputs."""
-        raise InferenceValueError(
-            explain(
-                self._place,
-                f"expected {expected} output tensor(s); got {got}",
-                "Make one tensor per output, in aclnn's order.",
-            )
+        raise InferenceValueError.explained(
+            self._place,
+            f"expected {expected} output tensor(s); got {got}",
+            "Make one tensor per output, in aclnn's order.",
         )
 
     def _refuse_shape(self, expected: Sequence[int], got: Sequence[int], index: int) -> NoReturn:
-        raise InferenceValueError(
-            explain(
-                self._place,
-                f"expected an output {index} of shape {tuple(expected)}; "
-                f"got a tensor of shape {tuple(got)}",
-                "Make the output tensor with the shape of the result.",
-            )
+        raise InferenceValueError.explained(
+            self._place,
+            f"expected an output {index} of shape {tuple(expected)}; "
+            f"got a tensor of shape {tuple(got)}",
+            "Make the output tensor with the shape of the result.",
         )
 
     def fit(self, result: jax.Array, struct: jax.ShapeDtypeStruct | None, index: int) -> jax.Array:
@@ -237,20 +223,16 @@ class AclnnOp:
             self._refuse_shape(result.shape, struct.shape, index)
         dtype = np.dtype(struct.dtype)
         if not can_cast(result.dtype, dtype):
-            raise InferenceTypeError(
-                explain(
-                    self._place,
-                    f"expected an output {index} that holds {result.dtype}; got {dtype}",
-                    "Make the output tensor with such a dtype, or cast with aclnnCast.",
-                )
+            raise InferenceTypeError.explained(
+                self._place,
+                f"expected an output {index} that holds {result.dtype}; got {dtype}",
+                "Make the output tensor with such a dtype, or cast with aclnnCast.",
             )
         if jax.dtypes.canonicalize_dtype(dtype) != dtype:
-            raise InferenceTypeError(
-                explain(
-                    self._place,
-                    f"output {index} has dtype {dtype}, and 64-bit types are off in JAX",
-                    "Call it with msops.Tensors, or set jax.config.update('jax_enable_x64', True).",
-                )
+            raise InferenceTypeError.explained(
+                self._place,
+                f"output {index} has dtype {dtype}, and 64-bit types are off in JAX",
+                "Call it with msops.Tensors, or set jax.config.update('jax_enable_x64', True).",
             )
         return result.astype(dtype)
 

@@ -10,7 +10,7 @@ from typing import Any
 from msops._ascend.aclnn.kinds import AclnnSignature, UpdatedTensor, read_signature
 from msops._ascend.aclnn.operator import AclnnOp
 from msops._ascend.aclnn.table import OPERATORS
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 PREFIX = "aclnn"
 _INPLACE = "Inplace"
@@ -48,25 +48,21 @@ def register_aclnn(name: str, function: Callable[..., Any]) -> None:
     Source: MindSpore 2.7.2, ``CustomLaunchAclnn`` looks names up in the libraries of CANN.
     """
     if not isinstance(name, str) or not callable(function):
-        raise ArgumentTypeError(
-            explain(
-                "register_aclnn",
-                f"expected a name and a function; got {name!r} and {type(function).__name__}",
-                "Pass e.g. ('aclnnTwice', lambda x: 2 * x).",
-            )
+        raise ArgumentTypeError.explained(
+            "register_aclnn",
+            f"expected a name and a function; got {name!r} and {type(function).__name__}",
+            "Pass e.g. ('aclnnTwice', lambda x: 2 * x).",
         )
     short = name.removeprefix(PREFIX)
     if not short.isidentifier():
-        raise ArgumentValueError(
-            explain("register_aclnn", f"expected an identifier; got {name!r}", "Rename it.")
+        raise ArgumentValueError.explained(
+            "register_aclnn", f"expected an identifier; got {name!r}", "Rename it."
         )
     if short in _operators():
-        raise ArgumentValueError(
-            explain(
-                "register_aclnn",
-                f"msops has {PREFIX}{short}, which other extensions may rely on",
-                "Choose another name and launch that one.",
-            )
+        raise ArgumentValueError.explained(
+            "register_aclnn",
+            f"msops has {PREFIX}{short}, which other extensions may rely on",
+            "Choose another name and launch that one.",
         )
     _registered[short] = function
 
@@ -88,12 +84,8 @@ def lookup(name: str, who: str, remedy: str = _REMEDY) -> AclnnOp:
     short = name.removeprefix(PREFIX)
     function = _operators().get(short) or _registered.get(short) or _in_place(short)
     if function is None:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"msops has no aclnn operator {name!r}{_near(short)}",
-                remedy,
-            )
+        raise ArgumentValueError.explained(
+            who, f"msops has no aclnn operator {name!r}{_near(short)}", remedy
         )
     return AclnnOp(PREFIX + short, function, _signature(function), who)
 

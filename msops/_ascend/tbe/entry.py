@@ -21,7 +21,7 @@ from msops._ascend.tbe.program import Program
 from msops._ascend.tbe.session import Session, running
 from msops._base.kernel_errors import describe_exception
 from msops._loops.frontends.tvm.tensor import PlaceholderOp, Tensor
-from msops.errors import BuildError, MsopsError, explain
+from msops.errors import BuildError, MsopsError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,13 +110,11 @@ def run_entry(
         except MsopsError:
             raise
         except (Exception, SystemExit) as error:
-            raise BuildError(
-                explain(
-                    who,
-                    f"its kernel raised {describe_exception(error)}",
-                    "The kernel refuses these shapes, dtypes, formats or attributes, or is wrong.",
-                    _places(error),
-                )
+            raise BuildError.explained(
+                who,
+                f"its kernel raised {describe_exception(error)}",
+                "The kernel refuses these shapes, dtypes, formats or attributes, or is wrong.",
+                _places(error),
             ) from error
     return _program(function.__name__, session, _flat(inputs), _flat(outputs), who)
 
@@ -149,14 +147,12 @@ def _arguments(
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise BuildError(
-            explain(
-                who,
-                f"its kernel {function.__name__}{signature} cannot take what the op info lists "
-                f"({error})",
-                "An entry function has one parameter per input, then one per output, then one per "
-                "attribute, then kernel_name.",
-            )
+        raise BuildError.explained(
+            who,
+            f"its kernel {function.__name__}{signature} cannot take what the op info lists "
+            f"({error})",
+            "An entry function has one parameter per input, then one per output, then one per "
+            "attribute, then kernel_name.",
         ) from None
     return args, kwargs
 
@@ -173,12 +169,10 @@ def _values(
             parameters[position].default if position < len(parameters) else inspect.Parameter.empty
         )
         if value is None and default is inspect.Parameter.empty:
-            raise BuildError(
-                explain(
-                    who,
-                    f"attribute {name!r} has no value, and its kernel no default for it",
-                    "Pass it to the call, or give it a default with .attr(..., default_value=...).",
-                )
+            raise BuildError.explained(
+                who,
+                f"attribute {name!r} has no value, and its kernel no default for it",
+                "Pass it to the call, or give it a default with .attr(..., default_value=...).",
             )
         values.append(default if value is None else _listed(value))
     return values
@@ -205,23 +199,19 @@ def _program(
 ) -> Program:
     """Returns what the kernel built, checked against the op."""
     if len(session.built) != 1:
-        raise BuildError(
-            explain(
-                who,
-                f"expected its kernel to call build once; it did so {len(session.built)} times",
-                "End it by te.lang.cce.cce_build_code(sch, config) or tbe.dsl.build(sch, config).",
-            )
+        raise BuildError.explained(
+            who,
+            f"expected its kernel to call build once; it did so {len(session.built)} times",
+            "End it by te.lang.cce.cce_build_code(sch, config) or tbe.dsl.build(sch, config).",
         )
     (tensors,) = session.built
     if len(tensors) != len(inputs) + len(outputs):
-        raise BuildError(
-            explain(
-                who,
-                f"expected a tensor_list of {len(inputs)} input(s) and {len(outputs)} result(s); "
-                f"its kernel gave {len(tensors)} tensors",
-                "List the placeholders of all inputs in the order of the op info, then the "
-                "results in the order of the outputs.",
-            )
+        raise BuildError.explained(
+            who,
+            f"expected a tensor_list of {len(inputs)} input(s) and {len(outputs)} result(s); "
+            f"its kernel gave {len(tensors)} tensors",
+            "List the placeholders of all inputs in the order of the op info, then the "
+            "results in the order of the outputs.",
         )
     placed = [_placed(x, p, who) for x, p in zip(tensors, inputs, strict=False)]
     results = [
@@ -302,11 +292,9 @@ def _check_size(x: Tensor, port: EntryPort, who: str) -> None:
 
 
 def _disagrees(who: str, port: EntryPort, expected: str, got: str) -> BuildError:
-    return BuildError(
-        explain(
-            who,
-            f"expected for {port.name!r} {expected}; its kernel has {got}",
-            "Make placeholders from the shapes and dtypes the kernel is given; order tensor_list "
-            "as the op info does; correct out_shape and out_dtype.",
-        )
+    return BuildError.explained(
+        who,
+        f"expected for {port.name!r} {expected}; its kernel has {got}",
+        "Make placeholders from the shapes and dtypes the kernel is given; order tensor_list "
+        "as the op info does; correct out_shape and out_dtype.",
     )

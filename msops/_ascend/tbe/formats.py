@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops._base.dtypes import as_dtype
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 Shape = tuple[int, ...]
 
@@ -138,13 +138,10 @@ def from_format(y: jax.Array, format: str, shape: Sequence[int]) -> jax.Array:
     _require_array(y, "from_format")
     plan = _Plan(shape, format, y.dtype, "from_format")
     if tuple(y.shape) != plan.result:
-        raise ArgumentValueError(
-            explain(
-                "from_format",
-                f"expected shape {plan.result}, that of {plan.own} in {format}; "
-                f"got {tuple(y.shape)}",
-                "Pass the tensor's own shape.",
-            )
+        raise ArgumentValueError.explained(
+            "from_format",
+            f"expected shape {plan.result}, that of {plan.own} in {format}; got {tuple(y.shape)}",
+            "Pass the tensor's own shape.",
         )
     if format == "C1HWNCoC0":
         return _from_diagonal(y, plan)
@@ -163,12 +160,10 @@ class _Plan:
             return
         layout = _LAYOUTS["NC1HWC0"] if format == "C1HWNCoC0" else _LAYOUTS.get(str(format))
         if layout is None:
-            raise ArgumentValueError(
-                explain(
-                    "data format",
-                    f"expected one of {', '.join((*PLAIN[1:], *FORMATS))}; got {format!r}",
-                    "Write the op info's rows with one of these.",
-                )
+            raise ArgumentValueError.explained(
+                "data format",
+                f"expected one of {', '.join((*PLAIN[1:], *FORMATS))}; got {format!r}",
+                "Write the op info's rows with one of these.",
             )
         self.full = _with_all_axes(self.own, layout.rank, format)
         self.lead = 0 if layout.rank else len(self.full) - 2
@@ -212,12 +207,10 @@ class _Plan:
 
 def _require_array(value: Any, who: str) -> None:
     if not isinstance(value, (jax.Array, np.ndarray)):
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected an array; got {type(value).__name__}",
-                "Pass a Tensor, a jax.Array or a numpy array, e.g. jnp.asarray(x).",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected an array; got {type(value).__name__}",
+            "Pass a Tensor, a jax.Array or a numpy array, e.g. jnp.asarray(x).",
         )
 
 
@@ -225,16 +218,14 @@ def _extents(shape: Any, who: str) -> Shape:
     try:
         extents = tuple(map(operator.index, shape))
     except TypeError:
-        raise ArgumentTypeError(
-            explain(who, f"expected a shape; got {shape!r}", "Pass a tuple of ints.")
+        raise ArgumentTypeError.explained(
+            who, f"expected a shape; got {shape!r}", "Pass a tuple of ints."
         ) from None
     if any(extent < 0 for extent in extents):
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected extents of 0 or more; got shape {extents}",
-                "Pass the shape the tensor has.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected extents of 0 or more; got shape {extents}",
+            "Pass the shape the tensor has.",
         )
     return extents
 
@@ -252,12 +243,10 @@ def _with_all_axes(shape: Shape, rank: int | None, format: str) -> Shape:
         ]
     else:
         needed = f"{rank} dimensions" + (" at most" if rank == 4 else "")
-    raise ArgumentValueError(
-        explain(
-            f"data format {format}",
-            f"expected a tensor of {needed}; got shape {shape}",
-            "Give the op info a row with DefaultFormat for this tensor.",
-        )
+    raise ArgumentValueError.explained(
+        f"data format {format}",
+        f"expected a tensor of {needed}; got shape {shape}",
+        "Give the op info a row with DefaultFormat for this tensor.",
     )
 
 

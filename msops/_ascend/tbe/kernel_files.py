@@ -25,7 +25,7 @@ from msops._base.kernel_errors import describe_exception
 from msops._loops.frontends.tvm.modules import KernelModule
 from msops._loops.frontends.tvm.rebinding import ModuleScope
 from msops._toolchain import check_allowed, read_path
-from msops.errors import ArgumentValueError, BuildError, MsopsError, explain
+from msops.errors import ArgumentValueError, BuildError, MsopsError
 
 FACE = "mindspore"
 """What kernel files know msops as."""
@@ -181,38 +181,30 @@ def load_kernel(source: str, who: str) -> types.FunctionType:
     path = read_path(text, who)
     if not text.endswith(".py") or not name.isidentifier() or not path.is_file():
         problem = "there is no such file" if text.endswith(".py") else "it names no file"
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected a function, or 'file.py:function', for func_type 'tbe'; got {source!r}, "
-                f"and {problem}",
-                "Pass the kernel function, or the path of its file and its name. Paths are "
-                "relative to the working directory.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected a function, or 'file.py:function', for func_type 'tbe'; got {source!r}, "
+            f"and {problem}",
+            "Pass the kernel function, or the path of its file and its name. Paths are "
+            "relative to the working directory.",
         )
     with _loading:
         module = _execute(path.resolve(), who)
     function = vars(module).get(name)
     if not isinstance(function, types.FunctionType):
         names = [n for n, v in vars(module).items() if isinstance(v, types.FunctionType)]
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"{path.name} has no function {name!r}",
-                f"It has {', '.join(names) or 'none'}.",
-            )
+        raise ArgumentValueError.explained(
+            who, f"{path.name} has no function {name!r}", f"It has {', '.join(names) or 'none'}."
         )
     return function
 
 
 def _execute(path: Path, who: str) -> types.ModuleType:
     if path in _executing:
-        raise BuildError(
-            explain(
-                who,
-                f"{path.name} makes an op of itself while it is imported",
-                "Make the op in a function, or in the file that uses the kernel.",
-            )
+        raise BuildError.explained(
+            who,
+            f"{path.name} makes an op of itself while it is imported",
+            "Make the op in a function, or in the file that uses the kernel.",
         )
     scope = _loaded.get(path)
     if scope is None or not scope.is_current():
@@ -225,13 +217,11 @@ def _execute(path: Path, who: str) -> types.ModuleType:
         raise
     except (Exception, SystemExit) as error:
         del _loaded[path]
-        raise BuildError(
-            explain(
-                who,
-                f"{path.name} could not be imported: {describe_exception(error)}",
-                "A kernel file may import te, tbe, topi, impl, mindspore, what Python can import, "
-                "and files beside it.",
-            )
+        raise BuildError.explained(
+            who,
+            f"{path.name} could not be imported: {describe_exception(error)}",
+            "A kernel file may import te, tbe, topi, impl, mindspore, what Python can import, "
+            "and files beside it.",
         ) from error
     finally:
         _executing.discard(path)

@@ -37,7 +37,6 @@ from msops.errors import (
     ArgumentValueError,
     MsopsError,
     OpInfoValueError,
-    explain,
 )
 
 _SOURCES = (".cc", ".cpp", ".cxx")
@@ -75,12 +74,10 @@ class AicpuKernel(Renewable):
             return self.library
         name = dict(request.attributes).get(ATTRIBUTE)
         if not isinstance(name, str) or not name:
-            raise OpInfoValueError(
-                explain(
-                    request.who,
-                    f"expected the name of a library as attribute {ATTRIBUTE}; got {name!r}",
-                    "Pass it in the call, at its position in the op info, or give it a default.",
-                )
+            raise OpInfoValueError.explained(
+                request.who,
+                f"expected the name of a library as attribute {ATTRIBUTE}; got {name!r}",
+                "Pass it in the call, at its position in the op info, or give it a default.",
             )
         library = self.found[name] = find_library(name, self.folder, request.who)
         return library
@@ -128,15 +125,13 @@ class AicpuBackend(OpaqueBackend):
             return AicpuSource(())  # a name alone: op info names the library
         names = func if isinstance(func, (list, tuple)) else [func]
         if not names or not all(map(_is_source, names)):
-            raise ArgumentTypeError(
-                explain(
-                    who,
-                    "expected a function, a name, or C++ sources of kernels, for func_type "
-                    f"'aicpu'; got {func!r}",
-                    "Pass 'kernel.cc' or a list of such files, or msops.source(text, name); or a "
-                    "function that does nothing or the op's name, and name the library by "
-                    f"{ATTRIBUTE} in its op info.",
-                )
+            raise ArgumentTypeError.explained(
+                who,
+                "expected a function, a name, or C++ sources of kernels, for func_type "
+                f"'aicpu'; got {func!r}",
+                "Pass 'kernel.cc' or a list of such files, or msops.source(text, name); or a "
+                "function that does nothing or the op's name, and name the library by "
+                f"{ATTRIBUTE} in its op info.",
             )
         sources = tuple(read_path(os.fspath(name), who) for name in names)
         for source in sources:
@@ -151,13 +146,11 @@ class AicpuBackend(OpaqueBackend):
         info = next(info for info in infos if info.target == "Ascend")
         attributes = {attribute.name: attribute for attribute in info.attributes}
         if not source.sources and ATTRIBUTE not in attributes:
-            raise OpInfoValueError(
-                explain(
-                    who,
-                    f"nothing names its library: the op info has no attribute {ATTRIBUTE}",
-                    f"Add .attr('{ATTRIBUTE}', 'required', 'str', 'name') for libname.so, or give "
-                    "C++ sources as func.",
-                )
+            raise OpInfoValueError.explained(
+                who,
+                f"nothing names its library: the op info has no attribute {ATTRIBUTE}",
+                f"Add .attr('{ATTRIBUTE}', 'required', 'str', 'name') for libname.so, or give "
+                "C++ sources as func.",
             )
         seed = attributes.get(SEEDS.get(info.op_name, ""))
         is_seeded = seed is not None and (
@@ -176,12 +169,10 @@ class AicpuBackend(OpaqueBackend):
         self, kernel: AicpuKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> NoReturn:
         """Refuses: a kernel computes, and infers nothing."""
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"out_{half} is required for func_type 'aicpu'; got None",
-                f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"out_{half} is required for func_type 'aicpu'; got None",
+            f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x.",
         )
 
     def call(self, kernel: AicpuKernel, request: Request) -> AicpuCall:
@@ -226,13 +217,11 @@ def make_backend(func_type: str) -> Backend:
 
 def _check_vmap(options: Options, who: str) -> None:
     if options.dynamic_outputs and options.vmap in ("expand_dims", "broadcast_all"):
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"dynamic_outputs does not go with vmap={options.vmap!r}: the elements of a batch "
-                "differ in shape",
-                "Leave vmap out, so that the kernel runs once per element.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"dynamic_outputs does not go with vmap={options.vmap!r}: the elements of a batch "
+            "differ in shape",
+            "Leave vmap out, so that the kernel runs once per element.",
         )
 
 

@@ -12,7 +12,7 @@ from msops._base import config
 from msops._base.building import Build, SourceText
 from msops._base.paths import bundled_kernels, get_include
 from msops._toolchain import LANGUAGES, Library, read_path, require_file, resolve
-from msops.errors import ArgumentValueError, BuildError, explain
+from msops.errors import ArgumentValueError, BuildError
 
 ATTRIBUTE = "cust_aicpu"
 """The attribute that names the library, as MindSpore has it."""
@@ -64,14 +64,11 @@ def find_library(name: str, folder: Path | None, who: str) -> Library:
       BuildError: there is no such library, or it cannot be used.
     """
     if name.endswith(tuple(LANGUAGES)):
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected the name or the path of a library as {ATTRIBUTE}; got the source "
-                f"{name!r}",
-                "Give C++ sources as func, Custom('kernel.cc', ...), or name the library built "
-                "from them.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected the name or the path of a library as {ATTRIBUTE}; got the source {name!r}",
+            "Give C++ sources as func, Custom('kernel.cc', ...), or name the library built "
+            "from them.",
         )
     if "/" in name or "\0" in name:
         path = read_path(name, who)
@@ -84,14 +81,12 @@ def find_library(name: str, folder: Path | None, who: str) -> Library:
             return resolve(candidate, who)
     if name == BUNDLED:
         return _build(tuple(bundled_kernels()), who, Build(), is_named=False)
-    raise BuildError(
-        explain(
-            who,
-            f"there is no library {file_name}, which {ATTRIBUTE}={name!r} names",
-            "Put the library into one of these folders, add its own to MSOPS_AICPU_PATH, or give "
-            f"the path of the file as {ATTRIBUTE}.",
-            [f"looked in {each}" for each in folders] or ["MSOPS_AICPU_PATH names no folder"],
-        )
+    raise BuildError.explained(
+        who,
+        f"there is no library {file_name}, which {ATTRIBUTE}={name!r} names",
+        "Put the library into one of these folders, add its own to MSOPS_AICPU_PATH, or give "
+        f"the path of the file as {ATTRIBUTE}.",
+        [f"looked in {each}" for each in folders] or ["MSOPS_AICPU_PATH names no folder"],
     )
 
 
@@ -137,8 +132,8 @@ def _without_eigen(
     files = (sources,) if isinstance(sources, SourceText) else sources
     names = ", ".join(source.name for source in files)
     lines = [line for line in error.output.splitlines() if "Eigen" in line]
-    failed = BuildError(
-        explain(who, f"{names} needs Eigen, which is not installed", _INSTALL_EIGEN, lines[:3])
+    failed = BuildError.explained(
+        who, f"{names} needs Eigen, which is not installed", _INSTALL_EIGEN, lines[:3]
     )
     failed.output = error.output
     return failed
@@ -151,8 +146,8 @@ def find_eigen(who: str) -> Path | None:
         for folder in (named, named / "eigen3", named / "include" / "eigen3"):
             if (folder / "Eigen" / "Core").is_file():
                 return folder
-        raise BuildError(
-            explain(who, f"there is no Eigen/Core in MSOPS_EIGEN, {named}", _INSTALL_EIGEN)
+        raise BuildError.explained(
+            who, f"there is no Eigen/Core in MSOPS_EIGEN, {named}", _INSTALL_EIGEN
         )
     packaged = _packaged_eigen()
     return packaged if packaged is not None and (packaged / "Eigen" / "Core").is_file() else None

@@ -42,7 +42,6 @@ from msops.errors import (
     BackendError,
     BuildError,
     InferenceValueError,
-    explain,
 )
 
 _SOURCES = (".c", ".cc", ".cpp", ".cxx", ".cu")
@@ -88,14 +87,12 @@ def _found_again(path: Path, digest: str, text: str | None, symbol: str) -> AotS
         found = index(folder).get(digest)
         if found is not None:
             return AotSource(found, symbol)
-    raise BuildError(
-        explain(
-            f"Custom '{symbol}'",
-            f"it was pickled with the library {path} of SHA-256 {digest[:16]}, and there is no "
-            "such file, nor one of this content",
-            "Copy the library to a folder, and set MSOPS_LIBRARY_PATH to that folder.",
-            [f"looked in {folder}" for folder in (*config.library_path(), objects)],
-        )
+    raise BuildError.explained(
+        f"Custom '{symbol}'",
+        f"it was pickled with the library {path} of SHA-256 {digest[:16]}, and there is no "
+        "such file, nor one of this content",
+        "Copy the library to a folder, and set MSOPS_LIBRARY_PATH to that folder.",
+        [f"looked in {folder}" for folder in (*config.library_path(), objects)],
     )
 
 
@@ -136,12 +133,10 @@ class AotBackend(OpaqueBackend):
             return AotSource(func, func.name)
         if isinstance(func, str) and func.isidentifier():
             if options.build is not None:
-                raise ArgumentValueError(
-                    explain(
-                        who,
-                        f"expected a source with build; got the operator {func}",
-                        "Leave build out, or name a source: Custom('file.cc:Name', ...).",
-                    )
+                raise ArgumentValueError.explained(
+                    who,
+                    f"expected a source with build; got the operator {func}",
+                    "Leave build out, or name a source: Custom('file.cc:Name', ...).",
                 )
             return BACKEND.read(func, options, who)
         path, symbol = split_func(func, who)
@@ -173,13 +168,11 @@ class AotBackend(OpaqueBackend):
         infer_functions = InferFunctions(kernel.library, kernel.symbol)
         if not infer_functions.has(half):
             name = infer_functions.name(half)
-            raise InferenceValueError(
-                explain(
-                    who,
-                    f"neither out nor out_{half} is given, and {kernel.library.name} has no {name}",
-                    "Pass out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), or "
-                    f'out_{half}=lambda x: x; or define extern "C" {name} in the library.',
-                )
+            raise InferenceValueError.explained(
+                who,
+                f"neither out nor out_{half} is given, and {kernel.library.name} has no {name}",
+                "Pass out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), or "
+                f'out_{half}=lambda x: x; or define extern "C" {name} in the library.',
             )
         return infer_functions.ask(half, _call_of(kernel, request), request.inputs, infos, who)
 
@@ -201,23 +194,19 @@ class AotBackend(OpaqueBackend):
         if on_gpu and request.options.host:
             warn_once(_log, f"{request.who}: runs on the host, with a copy of its arrays each way")
         elif on_gpu and not _runs(kernel, request):
-            raise BackendError(
-                explain(
-                    request.who,
-                    f"{kernel.library.name} holds no GPU code",
-                    "Pass Custom(..., host=True) to run it on the host with a copy each way, "
-                    "give a .cu kernel, or register op info for target 'GPU' if the library does "
-                    "launch on the GPU.",
-                )
+            raise BackendError.explained(
+                request.who,
+                f"{kernel.library.name} holds no GPU code",
+                "Pass Custom(..., host=True) to run it on the host with a copy each way, "
+                "give a .cu kernel, or register op info for target 'GPU' if the library does "
+                "launch on the GPU.",
             )
         elif not _runs(kernel, request):
-            raise BackendError(
-                explain(
-                    request.who,
-                    f"{kernel.library.name} holds GPU code, and the program runs on the CPU",
-                    "Place the arrays on a GPU, or register op info for target 'CPU' if "
-                    f"{kernel.symbol} is a host function of that library.",
-                )
+            raise BackendError.explained(
+                request.who,
+                f"{kernel.library.name} holds GPU code, and the program runs on the CPU",
+                "Place the arrays on a GPU, or register op info for target 'CPU' if "
+                f"{kernel.symbol} is a host function of that library.",
             )
         return super().lower(kernel, request, lowering, operands)
 
@@ -259,39 +248,31 @@ def split_func(func: Any, who: str) -> tuple[Path, str]:
     """Returns the absolute path and the symbol of ``"path:Symbol"``."""
     text = os.fspath(func) if isinstance(func, os.PathLike) else func
     if isinstance(text, str) and "\n" in text:
-        raise ArgumentTypeError(
-            explain(
-                who,
-                "expected func 'library.so:Symbol' or 'source.cc:Symbol'; got a text of "
-                f"{len(text.splitlines())} lines",
-                'Pass a source itself as msops.source(text, "Symbol").',
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            "expected func 'library.so:Symbol' or 'source.cc:Symbol'; got a text of "
+            f"{len(text.splitlines())} lines",
+            'Pass a source itself as msops.source(text, "Symbol").',
         )
     path, colon, symbol = text.rpartition(":") if isinstance(text, str) else ("", "", "")
     if not colon or not path or "\0" in path:
-        raise ArgumentTypeError(
-            explain(
-                who,
-                f"expected func 'library.so:Symbol' or 'source.cc:Symbol' for func_type 'aot'; "
-                f"got {func!r}",
-                "Name the file and the function, with a colon between them.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected func 'library.so:Symbol' or 'source.cc:Symbol' for func_type 'aot'; "
+            f"got {func!r}",
+            "Name the file and the function, with a colon between them.",
         )
     if not (symbol.isascii() and symbol.isidentifier()):
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected the name of a C function after the colon of func; got {symbol!r}",
-                "Name a function that is exported with extern \"C\", e.g. './add.cc:Add'.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected the name of a C function after the colon of func; got {symbol!r}",
+            "Name a function that is exported with extern \"C\", e.g. './add.cc:Add'.",
         )
     if not (path.endswith(_SOURCES) or ".so" in Path(path).name):
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected a library (.so) or a source ({', '.join(_SOURCES)}); got {path!r}",
-                "Rename the file, or build it to a shared library first.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected a library (.so) or a source ({', '.join(_SOURCES)}); got {path!r}",
+            "Rename the file, or build it to a shared library first.",
         )
     return read_path(path, who), symbol
 

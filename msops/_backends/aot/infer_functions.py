@@ -13,7 +13,7 @@ from msops._calls.library_call import AotCall, infer_shapes, infer_type_ids
 from msops._op.arrays import require_numbers
 from msops._op_info import OpInfo
 from msops._toolchain import Library
-from msops.errors import InferenceValueError, explain
+from msops.errors import InferenceValueError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,14 +78,12 @@ class InferFunctions:
         type_ids = infer_type_ids(call, inputs, multiple, who)
         unknown = [number for number in type_ids if number not in BY_TYPE_ID]
         if unknown:
-            raise InferenceValueError(
-                explain(
-                    who,
-                    f"expected TypeId numbers of dtypes from {self.name('dtype')}; got {unknown}",
-                    "Return one of the numbers: "
-                    + ", ".join(f"{row.type_id} {row.name}" for row in BY_TYPE_ID.values())
-                    + ".",
-                )
+            raise InferenceValueError.explained(
+                who,
+                f"expected TypeId numbers of dtypes from {self.name('dtype')}; got {unknown}",
+                "Return one of the numbers: "
+                + ", ".join(f"{row.type_id} {row.name}" for row in BY_TYPE_ID.values())
+                + ".",
             )
         dtypes = tuple(BY_TYPE_ID[number] for number in type_ids)
         return dtypes if multiple else dtypes[0]

@@ -31,7 +31,7 @@ from msops._op.traced import Function, Traced
 from msops._op_info import Attribute, OpInfo, decode_text
 from msops._primitive.batching import over_batch
 from msops._toolchain import Library, is_mangled_from
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 _log = logging.getLogger("msops.aot")
 
@@ -88,13 +88,11 @@ class NamedOperator(Redefining):
         values = [(one.name, _value_of(one, given)) for one in info.attributes]
         surplus = list(given)
         if surplus:
-            raise ArgumentValueError(
-                explain(
-                    self.operator.who,
-                    f"expected {ports} input(s) and {called} attribute(s) as op info lists; got "
-                    f"{len(arguments)} arguments",
-                    "Pass the inputs, then the attributes, in that order.",
-                )
+            raise ArgumentValueError.explained(
+                self.operator.who,
+                f"expected {ports} input(s) and {called} attribute(s) as op info lists; got "
+                f"{len(arguments)} arguments",
+                "Pass the inputs, then the attributes, in that order.",
             )
         inputs = [*arguments[:count], *[None] * (ports - count)]
         return [*inputs, *(value for _, value in values)], values

@@ -50,7 +50,6 @@ from msops.errors import (
     ArgumentValueError,
     BuildError,
     InferenceValueError,
-    explain,
 )
 
 if TYPE_CHECKING:
@@ -210,13 +209,11 @@ def _depth_reported(who: str) -> Iterator[None]:
     try:
         yield
     except RecursionError:
-        raise BuildError(
-            explain(
-                who,
-                f"expected expressions that Python can walk within {sys.getrecursionlimit()} "
-                "calls; got one nested deeper, of several hundred operations",
-                "Split it over several statements, or write a loop.",
-            )
+        raise BuildError.explained(
+            who,
+            f"expected expressions that Python can walk within {sys.getrecursionlimit()} "
+            "calls; got one nested deeper, of several hundred operations",
+            "Split it over several statements, or write a loop.",
         ) from None
 
 
@@ -270,13 +267,11 @@ def _aliases(compiled: Specialisation, request: Request) -> Aliases:
     for index, output in pairs:
         parameter, result = kernel.parameters[index].name, kernel.results[output]
         if parameter != result:
-            raise ArgumentValueError(
-                explain(
-                    request.who,
-                    f"inplace names output {output} and parameter {parameter!r}; the kernel "
-                    f"returns {result!r} there, an array of its own",
-                    f"Have the loops write to {parameter!r} and return it.",
-                )
+            raise ArgumentValueError.explained(
+                request.who,
+                f"inplace names output {output} and parameter {parameter!r}; the kernel "
+                f"returns {result!r} there, an array of its own",
+                f"Have the loops write to {parameter!r} and return it.",
             )
     return pairs
 
@@ -319,12 +314,10 @@ def _read_lower(func: Any, options: Options, who: str) -> Form | None:
     decorated = _decorated_attrs(func, who)
     lower = dict(options.compile_attrs).get("lower", decorated.get("lower"))
     if lower is not None and lower not in _LOWERINGS:
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"expected compile_attrs['lower'] to be 'xla' or 'native'; got {lower!r}",
-                "Leave it out to let the estimate of costs choose.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"expected compile_attrs['lower'] to be 'xla' or 'native'; got {lower!r}",
+            "Leave it out to let the estimate of costs choose.",
         )
     return lower
 
@@ -339,13 +332,11 @@ def _decorated_attrs(func: Any, who: str) -> Mapping[str, Any]:
     except (TypeError, ValueError):
         attrs = None
     if not isinstance(attrs, dict):
-        raise ArgumentTypeError(
-            explain(
-                who,
-                "expected the attribute compile_attrs of the kernel to be JSON text of a dict, as "
-                f"the decorator writes it; got {text!r}",
-                "Pass it to the decorator: @ops.kernel(compile_attrs={'lower': 'native'}).",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            "expected the attribute compile_attrs of the kernel to be JSON text of a dict, as "
+            f"the decorator writes it; got {text!r}",
+            "Pass it to the decorator: @ops.kernel(compile_attrs={'lower': 'native'}).",
         )
     return attrs
 
@@ -357,13 +348,11 @@ def _checked(kernel: Kernels, request: Request) -> Specialisation:
     depth = len(request.call.batch)
     said = [(tuple(s.shape[depth:]), s.dtype.name) for s in request.outputs.structs]
     if own != said:
-        raise InferenceValueError(
-            explain(
-                request.who,
-                f"expected the outputs that out_shape and out_dtype describe, {_listed(said)}; "
-                f"the kernel returns {_listed(own)}",
-                "Fix the infer functions, or leave both out: the loops then decide.",
-            )
+        raise InferenceValueError.explained(
+            request.who,
+            f"expected the outputs that out_shape and out_dtype describe, {_listed(said)}; "
+            f"the kernel returns {_listed(own)}",
+            "Fix the infer functions, or leave both out: the loops then decide.",
         )
     return compiled
 

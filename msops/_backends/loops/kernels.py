@@ -14,7 +14,7 @@ from msops._op.arrays import require_numbers
 from msops._op.definition import Renewable
 from msops._op.identity import ByIdentity, ByValue, RunPerShape, as_travelling
 from msops._op.request import Request
-from msops.errors import InferenceTypeError, explain
+from msops.errors import InferenceTypeError
 
 if TYPE_CHECKING:
     from msops._loops.choice import Form
@@ -159,13 +159,11 @@ def _check(spec: Spec, what: str, who: str) -> None:
     from msops._loops.ir.operators import DTYPES
 
     if spec.dtype not in DTYPES:
-        raise InferenceTypeError(
-            explain(
-                who,
-                f"expected for {what} a dtype that loops compute in, one of {', '.join(DTYPES)}; "
-                f"got {spec.dtype}",
-                "Pass real and imaginary parts as two inputs.",
-            )
+        raise InferenceTypeError.explained(
+            who,
+            f"expected for {what} a dtype that loops compute in, one of {', '.join(DTYPES)}; "
+            f"got {spec.dtype}",
+            "Pass real and imaginary parts as two inputs.",
         )
     require_numbers(
         spec.shape,

@@ -21,7 +21,7 @@ from msops._op.backend import Backend, Division
 from msops._op.identity import LiveFunction
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -44,23 +44,19 @@ class PyfuncBackend(OpaqueBackend):
     def read(self, func: Any, options: Options, who: str) -> LiveFunction:
         """Accepts any callable."""
         if not callable(func):
-            raise ArgumentTypeError(
-                explain(
-                    who,
-                    f"expected a function for func_type 'pyfunc'; got {type(func).__name__}",
-                    "Pass a Python function over numpy arrays; a str such as './add.cc:Add' is "
-                    "func_type='aot'.",
-                )
+            raise ArgumentTypeError.explained(
+                who,
+                f"expected a function for func_type 'pyfunc'; got {type(func).__name__}",
+                "Pass a Python function over numpy arrays; a str such as './add.cc:Add' is "
+                "func_type='aot'.",
             )
         lower = dict(options.compile_attrs).get("lower", "callback")
         if lower != "callback":
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"expected compile_attrs['lower'] to be 'callback' for func_type 'pyfunc'; got "
-                    f"{lower!r}",
-                    "Leave it out for the fastest call there is on the platform.",
-                )
+            raise ArgumentValueError.explained(
+                who,
+                f"expected compile_attrs['lower'] to be 'callback' for func_type 'pyfunc'; got "
+                f"{lower!r}",
+                "Leave it out for the fastest call there is on the platform.",
             )
         # The decorators that carry op info change nothing of the function.
         func = inspect.unwrap(func, stop=lambda wrapper: not hasattr(wrapper, "reg_info"))
@@ -96,14 +92,11 @@ class PyfuncBackend(OpaqueBackend):
         """Refuses: a Python function is not asked before it runs."""
         code = getattr(kernel.function, "__code__", None)
         loops = " A loop kernel infers it: pass func_type='akg'."
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"out_{half} is required for func_type 'pyfunc'; got None",
-                f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x; or "
-                "both in one by out=."
-                + (loops if code and "output_tensor" in code.co_names else ""),
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"out_{half} is required for func_type 'pyfunc'; got None",
+            f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x; or "
+            "both in one by out=." + (loops if code and "output_tensor" in code.co_names else ""),
         )
 
     def call(self, kernel: LiveFunction, request: Request) -> PythonCall:

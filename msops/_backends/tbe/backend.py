@@ -27,7 +27,7 @@ from msops._op.traced import Function, Traced
 from msops._op_info import OpInfo, Row, group_outputs, matching_rows
 from msops._op_info import Port as OpInfoPort
 from msops._primitive.batching import over_batch
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from msops._ascend.tbe.entry import EntryPort, Slot
@@ -83,12 +83,10 @@ class TbeBackend:
 
         function = load_kernel(func, who) if isinstance(func, str) else func
         if not isinstance(function, types.FunctionType):
-            raise ArgumentTypeError(
-                explain(
-                    who,
-                    f"expected a function for func_type 'tbe'; got {type(func).__name__}",
-                    "Pass the entry function, or 'file.py:entry'.",
-                )
+            raise ArgumentTypeError.explained(
+                who,
+                f"expected a function for func_type 'tbe'; got {type(func).__name__}",
+                "Pass the entry function, or 'file.py:entry'.",
             )
         return TbeKernel(RunPerShape(function), carried_op_info(function))
 
@@ -110,12 +108,10 @@ class TbeBackend:
         self, kernel: TbeKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> NoReturn:
         """Refuses: a kernel gets its outputs' shapes and does not compute them."""
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"out_{half} is required for func_type 'tbe'; got None",
-                f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x.",
-            )
+        raise ArgumentValueError.explained(
+            who,
+            f"out_{half} is required for func_type 'tbe'; got None",
+            f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x.",
         )
 
     def trace(self, kernel: TbeKernel, request: Request) -> Traced:

@@ -14,7 +14,7 @@ from msops._loops.frontends.recognise import Kind, recognise
 from msops._loops.frontends.source import Source, unwrap
 from msops._loops.frontends.spec import Spec
 from msops._loops.ir.nodes import Kernel, Location
-from msops.errors import ArgumentTypeError, explain
+from msops.errors import ArgumentTypeError
 
 Dialect: TypeAlias = Literal["akg", "hybrid"]
 
@@ -81,12 +81,10 @@ def read_kernel(func: Any, dialect: Dialect, who: str) -> LoopProgram:
       ArgumentTypeError, ArgumentValueError: it is no kernel, or not in the language.
     """
     if dialect == "hybrid" and not hasattr(func, "ms_kernel_flag"):
-        raise ArgumentTypeError(
-            explain(
-                who,
-                "'func' must be a function decorated by kernel",
-                "Decorate it with @ops.kernel, or pass func_type='akg' and out_shape, out_dtype.",
-            )
+        raise ArgumentTypeError.explained(
+            who,
+            "'func' must be a function decorated by kernel",
+            "Decorate it with @ops.kernel, or pass func_type='akg' and out_shape, out_dtype.",
         )
     function = unwrap(func, who)
     source = read_with_own_names(function, who)

@@ -19,7 +19,7 @@ from typing import Any
 
 from msops._loops.frontends.history import history_candidates
 from msops._loops.ir.nodes import Location
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +58,10 @@ def unwrap(func: Any, who: str) -> types.FunctionType:
     if what is None:
         assert isinstance(inner, types.FunctionType)
         return inner
-    raise ArgumentTypeError(
-        explain(
-            who,
-            f"expected a kernel that is a function made by def; got {what}",
-            "Kernels are compiled from the source of a def: write one.",
-        )
+    raise ArgumentTypeError.explained(
+        who,
+        f"expected a kernel that is a function made by def; got {what}",
+        "Kernels are compiled from the source of a def: write one.",
     )
 
 
@@ -94,22 +92,18 @@ def read_source(function: types.FunctionType, who: str) -> Source:
         if definition is not None:
             return Source(definition, _shown_name(code.co_filename), tuple(text))
     if linecache.getlines(code.co_filename, function.__globals__):
-        raise ArgumentValueError(
-            explain(
-                who,
-                f"{code.co_filename}:{code.co_firstlineno} no longer holds the function that "
-                "was defined there",
-                "The file was edited after its import, or the function was changed by a tool: "
-                "import the module again, or restart Python.",
-            )
-        )
-    raise ArgumentValueError(
-        explain(
+        raise ArgumentValueError.explained(
             who,
-            f"the source of the function cannot be read; it was defined in {code.co_filename}",
-            "Kernels are compiled from their source: define it in a file, a notebook cell, or an "
-            "interactive session whose history Python keeps (readline).",
+            f"{code.co_filename}:{code.co_firstlineno} no longer holds the function that "
+            "was defined there",
+            "The file was edited after its import, or the function was changed by a tool: "
+            "import the module again, or restart Python.",
         )
+    raise ArgumentValueError.explained(
+        who,
+        f"the source of the function cannot be read; it was defined in {code.co_filename}",
+        "Kernels are compiled from their source: define it in a file, a notebook cell, or an "
+        "interactive session whose history Python keeps (readline).",
     )
 
 

@@ -10,7 +10,7 @@ from msops._base.dtypes import as_dtype
 from msops._loops.diagnostics import point
 from msops._loops.ir.nodes import Buffer, Kernel, Local, Location
 from msops._loops.ir.walk import statements
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 _MOST_BYTES = 2**47
 """What a process can address. XLA terminates the process on shapes whose sizes overflow 64 bits."""
@@ -31,15 +31,13 @@ def check_sizes(kernel: Kernel, who: str) -> None:
     """Raises ArgumentValueError if no process can hold an array of the kernel."""
     for buffer, location in _arrays(kernel):
         if size_bytes(buffer) > _MOST_BYTES:
-            raise ArgumentValueError(
-                explain(
-                    who,
-                    f"expected arrays of at most {_MOST_BYTES} bytes, all that a process can "
-                    f"address; got {size_bytes(buffer)} bytes for {buffer.name}, "
-                    f"{buffer.dtype}{list(buffer.shape)}",
-                    "Make it smaller.",
-                    point(location),
-                )
+            raise ArgumentValueError.explained(
+                who,
+                f"expected arrays of at most {_MOST_BYTES} bytes, all that a process can "
+                f"address; got {size_bytes(buffer)} bytes for {buffer.name}, "
+                f"{buffer.dtype}{list(buffer.shape)}",
+                "Make it smaller.",
+                point(location),
             )
 
 

@@ -36,7 +36,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
-from msops.errors import ArgumentValueError, KernelError, explain
+from msops.errors import ArgumentValueError, KernelError
 
 Evaluate: TypeAlias = Callable[[], Any]
 Run: TypeAlias = Callable[[], None]
@@ -81,12 +81,10 @@ def _check_inputs(kernel: Kernel, inputs: Sequence[np.ndarray]) -> None:
     wanted = [(buffer.shape, buffer.dtype) for buffer in kernel.parameters]
     got = [(np.shape(array), np.asarray(array).dtype.name) for array in inputs]
     if wanted != got:
-        raise ArgumentValueError(
-            explain(
-                f"kernel '{kernel.name}'",
-                f"expected inputs of shapes and dtypes {wanted}; got {got}",
-                "Pass one array per parameter, of its shape and dtype.",
-            )
+        raise ArgumentValueError.explained(
+            f"kernel '{kernel.name}'",
+            f"expected inputs of shapes and dtypes {wanted}; got {got}",
+            "Pass one array per parameter, of its shape and dtype.",
         )
 
 
@@ -216,14 +214,12 @@ class _Machine:
     def _out_of_range(
         self, buffer: Buffer, indices: tuple[int, ...], location: Location | None
     ) -> KernelError:
-        return KernelError(
-            explain(
-                self._who,
-                f"index {list(indices)} of {buffer.name!r} is out of range for its shape "
-                f"{list(buffer.shape)}",
-                "Guard the access with a condition, or correct the index.",
-                point(location),
-            )
+        return KernelError.explained(
+            self._who,
+            f"index {list(indices)} of {buffer.name!r} is out of range for its shape "
+            f"{list(buffer.shape)}",
+            "Guard the access with a condition, or correct the index.",
+            point(location),
         )
 
     # Expressions.

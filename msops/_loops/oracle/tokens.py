@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from msops._loops.diagnostics import point
 from msops._loops.ir.nodes import Location
 from msops._loops.ir.operators import DTYPES
-from msops.errors import MsopsError, explain
+from msops.errors import MsopsError
 
 FILE = "<kernel text>"
 """The file that locations of parsed nodes name."""
@@ -68,13 +68,11 @@ def tokens(text: str) -> list[Token]:
 
 def unexpected(location: Location, problem: str) -> TextError:
     """Returns the error for a location in a text."""
-    return TextError(
-        explain(
-            f"text of a kernel, line {location.line}, column {location.column + 1}",
-            problem,
-            "The form is described at the top of msops/_loops/ir/text.py.",
-            point(location),
-        )
+    return TextError.explained(
+        f"text of a kernel, line {location.line}, column {location.column + 1}",
+        problem,
+        "The form is described at the top of msops/_loops/ir/text.py.",
+        point(location),
     )
 
 

@@ -13,7 +13,7 @@ from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Local, Store
 from msops._loops.ir.text import body_text, buffer_text, expr_text
 from msops._loops.ir.walk import Scope, operands, own_expressions, visit
 from msops._loops.oracle.rules import RULES, Rule
-from msops.errors import MsopsError, explain
+from msops.errors import MsopsError
 
 
 class IRError(MsopsError, ValueError):
@@ -39,13 +39,11 @@ def verify(kernel: Kernel) -> None:
                 _check(stmt.buffer, inside)
             _check(stmt, inside)
     except _BrokenRule as broken:
-        raise IRError(
-            explain(
-                f"loop IR of kernel '{kernel.name}'",
-                f"a rule is broken: {broken.rule.text}",
-                "This is a fault in msops: in the front end or pass that made the kernel.",
-                [_node_text(broken.node), *point(getattr(broken.node, "location", None))],
-            )
+        raise IRError.explained(
+            f"loop IR of kernel '{kernel.name}'",
+            f"a rule is broken: {broken.rule.text}",
+            "This is a fault in msops: in the front end or pass that made the kernel.",
+            [_node_text(broken.node), *point(getattr(broken.node, "location", None))],
         ) from None
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from msops._base.building import Build
 from msops._base.dtypes import as_dtype
 from msops._custom.custom import Custom
-from msops.errors import GradientTypeError, explain
+from msops.errors import GradientTypeError
 
 
 def kernel_as_bprop(func: str, build: Build | None = None) -> Callable[..., tuple[Any, ...]]:
@@ -20,13 +20,11 @@ def kernel_as_bprop(func: str, build: Build | None = None) -> Callable[..., tupl
     def bprop(*args: Any) -> tuple[Any, ...]:
         *inputs, out, dout = args
         if not all(hasattr(value, "dtype") for value in inputs):
-            raise GradientTypeError(
-                explain(
-                    f"bprop {func.rpartition(':')[2]} of %%aot",
-                    "a kernel as bprop takes tensors only; this op has attributes or lists of "
-                    "tensors among its inputs",
-                    "Write it in Python: --bprop 'lambda x, attribute, out, dout: (dx, None)'.",
-                )
+            raise GradientTypeError.explained(
+                f"bprop {func.rpartition(':')[2]} of %%aot",
+                "a kernel as bprop takes tensors only; this op has attributes or lists of "
+                "tensors among its inputs",
+                "Write it in Python: --bprop 'lambda x, attribute, out, dout: (dx, None)'.",
             )
         wanted = tuple(
             index

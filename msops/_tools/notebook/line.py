@@ -6,7 +6,7 @@ import keyword
 import re
 from collections.abc import Mapping, Sequence
 
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 WHO = "%%aot"
 # No expression starts with a name and a single "=".
@@ -19,13 +19,11 @@ def read_names(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         name, _, symbol = word.rpartition("=")
         if not (symbol.isascii() and symbol.isidentifier()):
-            raise ArgumentValueError(
-                explain(
-                    WHO,
-                    f"expected the name of a C function; got {word!r}",
-                    "Name functions of the cell, e.g. %%aot Add Mul, or NAME=FUNCTION to call one "
-                    "otherwise in Python; put option values with spaces in quotes.",
-                )
+            raise ArgumentValueError.explained(
+                WHO,
+                f"expected the name of a C function; got {word!r}",
+                "Name functions of the cell, e.g. %%aot Add Mul, or NAME=FUNCTION to call one "
+                "otherwise in Python; put option values with spaces in quotes.",
             )
         symbols[check_python_name(name or symbol)] = symbol
     return symbols
@@ -34,12 +32,10 @@ def read_names(words: Sequence[str]) -> dict[str, str]:
 def check_python_name(name: str) -> str:
     if name.isidentifier() and not keyword.iskeyword(name):
         return name
-    raise ArgumentValueError(
-        explain(
-            WHO,
-            f"expected a name that Python can bind; got {name!r}",
-            "Give it another one in Python: %%aot NAME=FUNCTION.",
-        )
+    raise ArgumentValueError.explained(
+        WHO,
+        f"expected a name that Python can bind; got {name!r}",
+        "Give it another one in Python: %%aot NAME=FUNCTION.",
     )
 
 
@@ -54,22 +50,17 @@ def per_op(option: str, texts: Sequence[str], symbols: Mapping[str, str]) -> dic
         elif match[1] in symbols:
             for_one[match[1]] = match[2]
         else:
-            raise ArgumentValueError(
-                explain(
-                    WHO,
-                    f"{option} is for {match[1]!r}, which is no kernel of the line",
-                    f"Its kernels are {', '.join(symbols)}: write {option} "
-                    f"{next(iter(symbols))}=EXPR.",
-                )
+            raise ArgumentValueError.explained(
+                WHO,
+                f"{option} is for {match[1]!r}, which is no kernel of the line",
+                f"Its kernels are {', '.join(symbols)}: write {option} {next(iter(symbols))}=EXPR.",
             )
     if option == "--bprop" and for_all and len(symbols) > 1:
-        raise ArgumentValueError(
-            explain(
-                WHO,
-                f"expected the kernel that {texts[-1]!r} is the gradient of; the line makes "
-                f"operators of {', '.join(symbols)}",
-                f"Write --bprop {next(iter(symbols))}={texts[-1]}.",
-            )
+        raise ArgumentValueError.explained(
+            WHO,
+            f"expected the kernel that {texts[-1]!r} is the gradient of; the line makes "
+            f"operators of {', '.join(symbols)}",
+            f"Write --bprop {next(iter(symbols))}={texts[-1]}.",
         )
     return for_all | for_one
 

@@ -22,7 +22,7 @@ from msops._toolchain.store import open_store
 from msops._tools.notebook.gradient import kernel_as_bprop
 from msops._tools.notebook.kernel_text import KERNEL_PARAMETERS, find_kernels, other_parameters
 from msops._tools.notebook.line import WHO, check_python_name, expression_of, per_op, read_names
-from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, MsopsError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, MsopsError
 
 # It replaces the magic's own line, so that the compiler counts lines as the cell does.
 _FIRST_LINE = "// The cell below %%aot.\n"
@@ -182,13 +182,11 @@ class AotMagics(Magics):
         try:
             return eval(compile(text, f"<{WHO} {option}>", "eval"), self.shell.user_ns)
         except Exception as error:
-            raise ArgumentValueError(
-                explain(
-                    WHO,
-                    f"{option} {text!r} raised {type(error).__name__}: {error}",
-                    "It is evaluated as a Python expression when the cell runs; quote it if it "
-                    "has spaces or quotes, and define the names it uses in an earlier cell.",
-                )
+            raise ArgumentValueError.explained(
+                WHO,
+                f"{option} {text!r} raised {type(error).__name__}: {error}",
+                "It is evaluated as a Python expression when the cell runs; quote it if it "
+                "has spaces or quotes, and define the names it uses in an earlier cell.",
             ) from error
 
 
@@ -206,12 +204,10 @@ def _errors_without_traceback() -> Iterator[None]:
 def _build(path: Path, build: Build | None) -> Library:
     """Builds the stored cell, exactly as `Custom` will ask for it."""
     if build is not None and not isinstance(build, Build):
-        raise ArgumentTypeError(
-            explain(
-                WHO,
-                f"expected a msops.Build for --build; got {build!r}",
-                "Write --build \"msops.Build(libraries=['openblas'])\", say.",
-            )
+        raise ArgumentTypeError.explained(
+            WHO,
+            f"expected a msops.Build for --build; got {build!r}",
+            "Write --build \"msops.Build(libraries=['openblas'])\", say.",
         )
     options = build or Build()
     check_build(options, WHO)
@@ -233,14 +229,12 @@ def _all_kernels(cell: str, library: Library, gradients: Set[str]) -> dict[str, 
         for name in found:
             require_symbol(library, name, WHO)
         exported = [name for name in sorted(library.functions) if not name.startswith("_")]
-        raise ArgumentValueError(
-            explain(
-                WHO,
-                "found no kernel in the cell" + (", which exports" if exported else ""),
-                f'Define extern "C" int Name({KERNEL_PARAMETERS}), or name the functions to bind: '
-                "%%aot Name.",
-                exported,
-            )
+        raise ArgumentValueError.explained(
+            WHO,
+            "found no kernel in the cell" + (", which exports" if exported else ""),
+            f'Define extern "C" int Name({KERNEL_PARAMETERS}), or name the functions to bind: '
+            "%%aot Name.",
+            exported,
         )
     return {check_python_name(name): name for name in kernels}
 
@@ -250,12 +244,10 @@ def _check_kernel(cell: str, library: Library, symbol: str) -> None:
     require_symbol(library, symbol, WHO)
     parameters = other_parameters(cell, symbol)
     if parameters is not None:
-        raise ArgumentTypeError(
-            explain(
-                WHO,
-                f"expected {symbol} to take the parameters of a kernel; got ({parameters})",
-                f'Define it as extern "C" int {symbol}({KERNEL_PARAMETERS}).',
-            )
+        raise ArgumentTypeError.explained(
+            WHO,
+            f"expected {symbol} to take the parameters of a kernel; got ({parameters})",
+            f'Define it as extern "C" int {symbol}({KERNEL_PARAMETERS}).',
         )
 
 

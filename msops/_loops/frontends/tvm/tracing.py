@@ -20,7 +20,6 @@ from msops.errors import (
     BackendError,
     BuildError,
     MsopsError,
-    explain,
 )
 
 # contextlib is between the author's line and ours where the author opens a with-block.
@@ -84,7 +83,7 @@ def call_error(
     """
     who = current_op()
     lines = point(location or author_location())
-    return kind(explain(f"{who}: {name}" if who else name, problem, remedy, lines))
+    return kind.explained(f"{who}: {name}" if who else name, problem, remedy, lines)
 
 
 value_error = functools.partial(call_error, ArgumentValueError)
