@@ -4,7 +4,8 @@ The constants are those of ``benchmarks/loops_choice.py`` on two processors, rou
 within a factor of about two, which is enough where the alternatives differ by more. XLA runs an
 elementwise operation in vector registers, also where it is masked or writes a part of a buffer; in
 a kernel with a loop it runs such ones element by element. What it fuses with all that reads it is
-never an array in memory. An order-bound loop pays for the hull of a triangle in each iteration.
+never an array in memory. An order-bound loop pays for the hull of a triangle in each iteration, and
+for a copy of the whole array where a part of it is written under a condition.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from msops._loops.to_jax.raising.steps import (
 )
 
 SECONDS_PER_OPERATION = 1e-11
-"""One operation on one element in vector registers."""
+"""One operation on one element in vector registers, or one byte copied."""
 SECONDS_PER_ROW_ADDED = 3e-11
 """One operation on one element of a reduction over rows, whose sums go through memory."""
 SECONDS_PER_STREAMED = 2.5e-11
@@ -128,9 +129,10 @@ class _Costs:
 
     def __init__(self, kernel: Kernel, is_order_bound: bool):
         self._is_order_bound = is_order_bound
-        buffers = (*kernel.parameters, *kernel.buffers)
-        self._sizes = {buffer.name: math.prod(buffer.shape) for buffer in buffers}
-        self._large = {b.name: size_bytes(b) for b in buffers if size_bytes(b) > CACHE_BYTES}
+        self._buffers = {b.name: b for b in (*kernel.parameters, *kernel.buffers)}
+        self._sizes = {name: math.prod(b.shape) for name, b in self._buffers.items()}
+        sizes = {name: size_bytes(b) for name, b in self._buffers.items()}
+        self._large = {name: size for name, size in sizes.items() if size > CACHE_BYTES}
         self._results = frozenset(kernel.results)
         self._fused: dict[str, _Fused] = {}
 
@@ -154,7 +156,16 @@ class _Costs:
                 # In this order: what an element costs depends on what stays fused.
                 again = self._fuse(step)
                 element = again + self._element(step)
-                return start + step.nest.iterations * element + _factors_seconds(step)
+                seconds = start + step.nest.iterations * element + _factors_seconds(step)
+                return seconds + self._copying(step)
+
+    def _copying(self, step: VectorStep) -> float:
+        """Returns the seconds of the copy that XLA makes of an array before a masked update."""
+        nest = step.nest
+        buffer = self._buffers[nest.store.buffer]
+        if not (nest.outer and nest.mask) or nest.iterations >= math.prod(buffer.shape):
+            return 0.0
+        return SECONDS_PER_OPERATION * size_bytes(buffer)
 
     def _fuse(self, step: VectorStep) -> float:
         """Returns the seconds, per element, of operands that XLA computes for each of their reads.
