@@ -45,6 +45,15 @@ def test_a_loop_in_a_block_runs_there() -> None:
     assert op("Nested", [])(x) == np.outer(np.arange(40), np.arange(40)).sum()
 
 
+@pytest.mark.parametrize("size", [2, 5, 97])
+def test_a_loop_ends_before_the_next_one_begins(size: int) -> None:
+    x = np.zeros(size, np.float32)
+    rows = op("InARow", first, np.int32)
+    with ThreadPoolExecutor(4) as pool:
+        for counted in pool.map(lambda _: np.asarray(rows(x)), range(40)):
+            np.testing.assert_array_equal(counted, 400)
+
+
 def test_ops_at_the_same_time_share_the_threads() -> None:
     x = np.zeros(40, np.float32)
     sqrt, nested = op("ParallelSqrt"), op("Nested", [])

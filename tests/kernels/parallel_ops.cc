@@ -70,6 +70,27 @@ KERNEL(Nested) {
   return 0;
 }
 
+// Loops in a row, each over what the one before wrote, turned round: y[i] counts them. Before some,
+// helpers of the one before have had the time to leave; some blocks take long.
+KERNEL(InARow) {
+  const int64_t n = shapes[0][0];
+  auto* const y = Out<int32_t>(params, nparam);
+  std::vector<int32_t> other(n, 0);
+  for (int64_t i = 0; i < n; ++i) y[i] = 0;
+  for (int round = 0; round < 400; ++round) {
+    const int32_t* const from = round % 2 ? other.data() : y;
+    int32_t* const to = round % 2 ? y : other.data();
+    if (round % 10 == 0) std::this_thread::sleep_for(std::chrono::microseconds(20 * (round % 50)));
+    msops::ParallelFor(extra, n, 1 + round % 3, [=](int64_t begin, int64_t end) {
+      if (begin > 0 && round % 8 == 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(10 * (round % 50)));
+      }
+      for (int64_t i = begin; i < end; ++i) to[i] = from[n - 1 - i] + 1;
+    });
+  }
+  return 0;
+}
+
 KERNEL(Throws) {
   msops::ParallelFor(extra, 100, 1, [&](int64_t begin, int64_t) {
     if (begin == 50 || begin == 0) throw std::domain_error("no block may be round");

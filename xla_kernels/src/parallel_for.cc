@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -13,10 +14,29 @@
 namespace msops {
 namespace {
 
+// How long a thread that has nothing to do looks for work before it sleeps or leaves. Waking it
+// takes about as long.
+constexpr std::chrono::microseconds kPatience{50};
+
 // A thread takes about so many blocks, so that none is left with a long one at the end.
 constexpr int64_t kBlocksPerThread = 4;
 
-thread_local ThreadPool* current_pool = nullptr;
+thread_local PoolScope* current_scope = nullptr;
+
+// Waits until something holds, for a while. Returns whether it does.
+template <typename Condition>
+bool WaitBriefly(const Condition& holds) {
+  const auto last = std::chrono::steady_clock::now() + kPatience;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (holds()) return true;
+#if defined(__x86_64__) || defined(__i386__)
+      __builtin_ia32_pause();
+#endif
+    }
+  } while (std::chrono::steady_clock::now() < last);
+  return holds();
+}
 
 // One loop. Helpers hold it, too: one may start long after the loop has ended.
 //
@@ -64,9 +84,14 @@ class Loop {
 
   // Waits for the helpers that have started, and returns the loop's code.
   int Close() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      is_closed_ = true;
+    }
+    const auto is_done = [this] { return helpers_ == 0; };
+    WaitBriefly(is_done);
     std::unique_lock<std::mutex> lock(mutex_);
-    is_closed_ = true;
-    done_.wait(lock, [this] { return helpers_ == 0; });
+    done_.wait(lock, is_done);
     if (exception_) std::rethrow_exception(exception_);
     return code_;
   }
@@ -101,46 +126,121 @@ class Loop {
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
   std::condition_variable done_;
-  int helpers_ = 0;
+  std::atomic<int> helpers_{0};
   bool is_closed_ = false;
   int code_ = 0;
   std::exception_ptr exception_;
 };
 
-struct Helper {
-  std::shared_ptr<Loop> loop;
-  size_t own;
-};
-
-void HelpAndRelease(void* argument) {
-  const std::unique_ptr<Helper> helper(static_cast<Helper*>(argument));
-  helper->loop->Help(helper->own);
-}
-
 }  // namespace
 
-PoolScope::PoolScope(ThreadPool* pool) : outer_(std::exchange(current_pool, pool)) {}
+// The helpers of one scope. They hold it, too: one may start long after the scope has ended.
+class Team : public std::enable_shared_from_this<Team> {
+ public:
+  explicit Team(ThreadPool* pool) : pool_(pool), num_threads_(pool->num_threads()) {}
 
-PoolScope::~PoolScope() { current_pool = outer_; }
+  int64_t num_threads() const { return num_threads_; }
+
+  // Has up to so many helpers take part in a loop: those that are still there, and new ones.
+  void Share(std::shared_ptr<Loop> loop, int64_t helpers) {
+    int64_t first, last;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      loop_ = std::move(loop);
+      ++loops_;
+      first = present_;
+      last = present_ = std::max(first, helpers);
+    }
+    for (int64_t i = first; i < last; ++i) {
+      std::unique_ptr<Helper> helper;
+      try {
+        helper = std::make_unique<Helper>(Helper{shared_from_this(), static_cast<size_t>(i + 1)});
+        pool_->Schedule(&Team::Serve, helper.get());
+      } catch (...) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        present_ -= last - i;
+        throw;
+      }
+      static_cast<void>(helper.release());
+    }
+  }
+
+  // Sends the helpers away.
+  void Dismiss() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    loop_ = nullptr;
+    loops_ = kDismissed;
+  }
+
+ private:
+  struct Helper {
+    std::shared_ptr<Team> team;
+    size_t own;
+  };
+
+  static constexpr uint64_t kDismissed = ~uint64_t{0};
+
+  static void Serve(void* argument) {
+    const std::unique_ptr<Helper> helper(static_cast<Helper*>(argument));
+    helper->team->HelpWithLoops(helper->own);
+  }
+
+  // Takes part in one loop after the other, until there is none for a while. Whether this helper
+  // is there is decided under the lock, so a new loop has this one or another.
+  void HelpWithLoops(size_t own) {
+    uint64_t seen = 0;
+    while (true) {
+      WaitBriefly([&] { return loops_.load(std::memory_order_relaxed) != seen; });
+      std::shared_ptr<Loop> loop;
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (loops_ == seen || loops_ == kDismissed) {
+          --present_;
+          return;
+        }
+        seen = loops_;
+        loop = loop_;
+      }
+      loop->Help(own);
+    }
+  }
+
+  // Of the scope: helpers that are not dismissed have no use for it.
+  ThreadPool* const pool_;
+  const int64_t num_threads_;
+  std::atomic<uint64_t> loops_{0};
+  std::mutex mutex_;
+  std::shared_ptr<Loop> loop_;
+  int64_t present_ = 0;
+};
+
+PoolScope::PoolScope(ThreadPool* pool) : pool_(pool), outer_(std::exchange(current_scope, this)) {}
+
+PoolScope::~PoolScope() {
+  current_scope = outer_;
+  if (team_) team_->Dismiss();
+}
+
+Team* PoolScope::team() {
+  if (!team_ && pool_ && pool_->num_threads() > 1) team_ = std::make_shared<Team>(pool_);
+  return team_.get();
+}
 
 int ParallelFor(int64_t begin, int64_t end, int64_t grain, LoopBody body, void* argument) {
   if (begin >= end) return 0;
-  ThreadPool* const pool = current_pool;
-  const int64_t threads = pool ? pool->num_threads() : 1;
   const int64_t count = end - begin;
-  const int64_t share = count / (threads * kBlocksPerThread) + 1;
-  const int64_t block = std::max({grain, share, int64_t{1}});
-  const int64_t blocks = (count - 1) / block + 1;
-  if (threads <= 1 || blocks <= 1) return body(argument, begin, end);
-
-  const int64_t segments = std::min(threads, blocks);
+  if (count <= grain || !current_scope) return body(argument, begin, end);
   std::shared_ptr<Loop> loop;
   try {
-    loop = std::make_shared<Loop>(begin, end, block, segments, body, argument);
-    for (int64_t i = 1; i < segments; ++i) {
-      auto helper = std::make_unique<Helper>(Helper{loop, static_cast<size_t>(i)});
-      pool->Schedule(HelpAndRelease, helper.get());
-      static_cast<void>(helper.release());
+    Team* const team = current_scope->team();
+    const int64_t threads = team ? team->num_threads() : 1;
+    const int64_t share = count / (threads * kBlocksPerThread) + 1;
+    const int64_t block = std::max({grain, share, int64_t{1}});
+    const int64_t blocks = (count - 1) / block + 1;
+    if (threads > 1 && blocks > 1) {
+      const int64_t segments = std::min(threads, blocks);
+      loop = std::make_shared<Loop>(begin, end, block, segments, body, argument);
+      team->Share(loop, segments - 1);
     }
   } catch (const std::bad_alloc&) {
     // This thread runs what no helper does. Those that there are must not outlive the loop.

@@ -3,6 +3,7 @@
 #define MSOPS_PARALLEL_FOR_H_
 
 #include <cstdint>
+#include <memory>
 
 namespace msops {
 
@@ -17,7 +18,10 @@ class ThreadPool {
   virtual void Schedule(void (*task)(void*), void* argument) = 0;
 };
 
-// Makes a pool that of the calling thread, for as long as the object lives.
+class Team;
+
+// Makes a pool that of the calling thread, for as long as the object lives. The threads that help
+// with a loop stay for a moment, to help with the next one of the same scope.
 class PoolScope {
  public:
   explicit PoolScope(ThreadPool* pool);
@@ -25,8 +29,13 @@ class PoolScope {
   PoolScope(const PoolScope&) = delete;
   PoolScope& operator=(const PoolScope&) = delete;
 
+  // The pool's threads that help this one; null without a pool of more than one thread.
+  Team* team();
+
  private:
-  ThreadPool* const outer_;
+  ThreadPool* const pool_;
+  PoolScope* const outer_;
+  std::shared_ptr<Team> team_;
 };
 
 // Runs iterations [begin, end) of a loop and returns 0, or the code other than 0 that ended it.
