@@ -221,11 +221,3 @@ def _packed_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
             "Use mode='bool', or pad the last axis.",
         )
     return (*shape[:-1], shape[-1] // 8)
-
-
-NAMES: dict[str, Callable[..., Any]] = {
-    "vcmp": vcmp,
-    "vcmpsel": vcmpsel,
-    "vlogic": vlogic,
-    "vsel": vsel,
-}

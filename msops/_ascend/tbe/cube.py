@@ -6,7 +6,7 @@ Operands are plain (ND matrices, NCHW images) or in Ascend's blocks, as the kern
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -310,10 +310,3 @@ def check_conv_shape(
 
 def _refused(problem: str, remedy: str, name: str = "matmul") -> BuildError:
     return call_error(KernelTypeError, name, problem, remedy or "Correct the call.")
-
-
-NAMES: dict[str, Callable[..., Any]] = {
-    "check_conv_shape": check_conv_shape,
-    "conv": conv,
-    "matmul": matmul,
-}

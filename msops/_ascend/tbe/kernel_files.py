@@ -22,7 +22,7 @@ from typing import Any
 
 from msops._ascend.tbe.modules import MODULES
 from msops._base.kernel_errors import describe_exception
-from msops._loops.frontends.tvm.modules import KernelModule
+from msops._loops.frontends.tvm.kernel_module import KernelModule
 from msops._loops.frontends.tvm.rebinding import ModuleScope
 from msops._toolchain import check_allowed, read_path
 from msops.errors import ArgumentValueError, BuildError, MsopsError

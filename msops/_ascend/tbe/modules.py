@@ -19,15 +19,16 @@ from msops._ascend.tbe import (
     shaping,
     util,
 )
-from msops._loops.frontends.tvm.modules import TOPI, TVM, KernelModule, new_module
+from msops._loops.frontends.tvm.kernel_module import KernelModule, functions_of, new_module
+from msops._loops.frontends.tvm.modules import TOPI, TVM
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **casting.NAMES,
-    **comparison.NAMES,
-    **cube.NAMES,
+    **functions_of(comparison),
+    **functions_of(cube),
     **elementwise.NAMES,
     **reduction.NAMES,
-    **shaping.NAMES,
+    **functions_of(shaping),
     "auto_schedule": build.auto_schedule,
     "build": build.build,
     "cce_build_code": build.build,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from msops._ascend.tbe.session import current_kernel
-from msops._loops.frontends.tvm.modules import KernelModule
+from msops._loops.frontends.tvm.kernel_module import KernelModule
 from msops._loops.frontends.tvm.tracing import backend_error, current_op
 from msops.errors import BackendError
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -105,6 +104,3 @@ def concat(raw_tensors: Any, axis: Any) -> Tensor:
     shape[axis] = sum(one[axis] for one in shapes)
     rule = lambda *arrays: jnp.concatenate(arrays, axis)  # noqa: E731
     return apply("concat", rule, tensors, shape, tensors[0].dtype, f"axis={axis}")
-
-
-NAMES: dict[str, Callable[..., Any]] = {"broadcast": broadcast, "concat": concat}

@@ -6,8 +6,8 @@ results into one kernel. Nodes name buffers and variables by keys that are uniqu
 nothing here has state; lowering replaces them by readable names.
 
 Modules: akg_hints, akg_utils, arithmetic, assign, buffer, compute, differentiate, dtypes, expr,
-expr_kinds, extern, functions, intrin, ir_builder, lower, marks, modules, rebinding, reduce, script,
-specialise, tensor, topi, tracing.
+expr_kinds, extern, functions, intrin, ir_builder, kernel_module, lower, marks, modules, rebinding,
+reduce, script, specialise, tensor, topi, tracing.
 """
 
 from msops._loops.frontends.tvm.lower import lower as lower

@@ -286,32 +286,12 @@ FORMAT_TRANSFORM: dict[str, Any] = {
 }
 """What `akg.utils.format_transform` holds."""
 
-NAMES: dict[str, Any] = {
+CONSTANTS: dict[str, Any] = {
     # The key under which a kernel's attributes say that results share the memory of inputs.
     "BINDS": "binds",
     "CCE": CCE,
     "CPU": CPU,
     "CUDA": CUDA,
     "LLVM": LLVM,
-    "DtypeForDavinci": DtypeForDavinci,
-    **KERNEL_EXEC,
-    "auto_broadcast_check": auto_broadcast_check,
-    "axis_check": axis_check,
-    "broadcast_check": broadcast_check,
-    "check_equal": check_equal,
-    "check_greater": check_greater,
-    "check_input_type": check_input_type,
-    "check_int_list": check_int_list,
-    "check_shape": check_shape,
-    "check_shape_length_equal": check_shape_length_equal,
-    "check_supported_target": check_supported_target,
-    "check_value_on_integer": check_value_on_integer,
-    "elemwise_dtype_check": elemwise_dtype_check,
-    "elemwise_shape_check": elemwise_shape_check,
-    "get_backend": get_backend,
-    "get_shape": get_shape,
-    "is_valid_reduce_axis": is_valid_reduce_axis,
-    "ops_dtype_check": ops_dtype_check,
-    "reduce_axis_check": reduce_axis_check,
 }
-"""What `akg.utils` holds."""
+"""What `akg.utils` holds beside the functions and classes of this module."""

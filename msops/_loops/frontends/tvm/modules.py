@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Mapping
-from typing import Any
-
 from msops._loops.frontends.tvm import (
     akg_hints,
     akg_utils,
@@ -25,36 +21,7 @@ from msops._loops.frontends.tvm import (
     tensor,
     topi,
 )
-from msops._loops.frontends.tvm.tracing import UnknownNameError, call_error
-
-
-class KernelModule(types.ModuleType):
-    """A module of which unknown names are explained."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        names = sorted(known for known in vars(self) if not known.startswith("_"))
-        raise call_error(
-            UnknownNameError,
-            f"{self.__name__}.{name}",
-            "there is no such name",
-            f"{self.__name__} has {', '.join(names)}.",
-        )
-
-
-def new_module(name: str, names: Mapping[str, Any]) -> KernelModule:
-    """Returns a module of which unknown names are explained.
-
-    Args:
-      name: its dotted name.
-      names: what it holds; modules among these are its parts.
-    """
-    module = KernelModule(name)
-    # A path is what makes `import name.part` look for parts.
-    module.__dict__.update(names, __path__=[])
-    return module
-
+from msops._loops.frontends.tvm.kernel_module import KernelModule, functions_of, new_module
 
 _EXPR = {
     **expr_kinds.KINDS,
@@ -168,6 +135,8 @@ TVM = new_module(
 )
 """What kernels know as `tvm`."""
 
+_UTILS = {**akg_utils.CONSTANTS, **akg_utils.KERNEL_EXEC, **functions_of(akg_utils)}
+
 AKG = new_module(
     "akg",
     {
@@ -179,14 +148,14 @@ AKG = new_module(
         "utils": new_module(
             "akg.utils",
             {
-                **akg_utils.NAMES,
+                **_UTILS,
                 "custom_tiling": new_module("akg.utils.custom_tiling", akg_hints.CUSTOM_TILING),
                 "dynamic_shape": new_module("akg.utils.dynamic_shape", akg_hints.DYNAMIC_SHAPE),
                 "format_transform": new_module(
                     "akg.utils.format_transform", akg_utils.FORMAT_TRANSFORM
                 ),
                 "kernel_exec": new_module("akg.utils.kernel_exec", akg_utils.KERNEL_EXEC),
-                "validation_check": new_module("akg.utils.validation_check", akg_utils.NAMES),
+                "validation_check": new_module("akg.utils.validation_check", _UTILS),
             },
         ),
     },

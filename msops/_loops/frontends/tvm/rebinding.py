@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from msops._loops.frontends.references import global_names, is_filled, reachable, references
-from msops._loops.frontends.tvm.modules import MODULES, KernelModule
+from msops._loops.frontends.tvm.kernel_module import KernelModule
+from msops._loops.frontends.tvm.modules import MODULES
 
 
 def rebound(function: types.FunctionType) -> types.FunctionType:

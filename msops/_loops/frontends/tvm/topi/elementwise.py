@@ -16,31 +16,9 @@ from msops._loops.frontends.tvm.topi.shapes import (
     as_tensor,
     broadcast_element,
     broadcast_shapes,
+    elementwise,
 )
 from msops._loops.frontends.tvm.tracing import value_error
-
-
-def elementwise(name: str, function: Callable[..., Any], *operands: Any) -> Any:
-    """Returns a function of the elements of operands that are broadcast together.
-
-    Args:
-      name: for messages and in the loop IR.
-      function: from one element of each operand to the element of the result.
-      *operands: tensors, and scalars, which belong to every element; of scalars alone the result
-        is a scalar expression.
-    """
-    tensors = [operand for operand in operands if isinstance(operand, Tensor)]
-    if not tensors:
-        return function(*operands)
-    shape = broadcast_shapes(f"topi.{name}", *(tensor.shape for tensor in tensors))
-
-    def element(*indices: ScalarExpr) -> Any:
-        return function(
-            *(broadcast_element(x, indices) if isinstance(x, Tensor) else x for x in operands)
-        )
-
-    return compute(shape, element, name=f"T_{name}")
-
 
 _SCALAR_UNARY: dict[str, Callable[[Any], ScalarExpr]] = {
     **intrin.UNARY,

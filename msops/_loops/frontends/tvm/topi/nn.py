@@ -12,9 +12,9 @@ from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr, cast, const
 from msops._loops.frontends.tvm.intrin import all_of, maximum, unary
 from msops._loops.frontends.tvm.reduce import lowest, max_of, reduce_axis, sum_of
 from msops._loops.frontends.tvm.tensor import Extent, Tensor
-from msops._loops.frontends.tvm.topi.elementwise import BINARY, UNARY, elementwise
+from msops._loops.frontends.tvm.topi.elementwise import BINARY, UNARY
 from msops._loops.frontends.tvm.topi.reduction import max_over, sum_over
-from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
+from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor, elementwise
 from msops._loops.frontends.tvm.topi.transform import reshape
 from msops._loops.frontends.tvm.tracing import value_error
 

@@ -14,7 +14,7 @@ from msops._loops.frontends.tvm.topi.shapes import as_axes, as_tensor
 from msops._loops.frontends.tvm.tracing import value_error
 
 
-def reduced(
+def _reduced(
     name: str,
     data: Any,
     axis: Any,
@@ -63,7 +63,7 @@ def _plain(
         def formula(value: ScalarExpr, ranges: Sequence[IterVar]) -> Any:
             return reducer(prepare(value) if prepare else value, axis=list(ranges))
 
-        return reduced(name, data, axis, keepdims, formula)
+        return _reduced(name, data, axis, keepdims, formula)
 
     apply.__name__ = name
     apply.__doc__ = f"Returns the {name} over axes; None is over all, giving shape (1,)."
@@ -86,7 +86,7 @@ def _positions(name: str, reducer: Callable[..., Any]) -> Callable[..., Any]:
         def formula(value: ScalarExpr, ranges: Sequence[IterVar]) -> Any:
             return reducer((_row_major(ranges), value), axis=list(ranges))
 
-        return reduced(name, tensor, axis, keepdims, formula)[0]
+        return _reduced(name, tensor, axis, keepdims, formula)[0]
 
     apply.__name__ = name
     apply.__doc__ = f"Returns the int32 {name} over axes, the first of equals, in row-major order."

@@ -1,10 +1,11 @@
-"""Axes and broadcasting, as numpy has them."""
+"""Axes and broadcasting, as numpy has them, and functions of each element."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.expr import ScalarExpr
 from msops._loops.frontends.tvm.tensor import Extent, Shape, Tensor
 from msops._loops.frontends.tvm.tracing import type_error, value_error
@@ -77,3 +78,25 @@ def broadcast_element(tensor: Tensor, indices: Sequence[ScalarExpr]) -> ScalarEx
     return tensor(
         *(0 if extent == 1 else index for extent, index in zip(tensor.shape, own, strict=True))
     )
+
+
+def elementwise(name: str, function: Callable[..., Any], *operands: Any) -> Any:
+    """Returns a function of the elements of operands that are broadcast together.
+
+    Args:
+      name: for messages and in the loop IR.
+      function: from one element of each operand to the element of the result.
+      *operands: tensors, and scalars, which belong to every element; of scalars alone the result
+        is a scalar expression.
+    """
+    tensors = [operand for operand in operands if isinstance(operand, Tensor)]
+    if not tensors:
+        return function(*operands)
+    shape = broadcast_shapes(f"topi.{name}", *(tensor.shape for tensor in tensors))
+
+    def element(*indices: ScalarExpr) -> Any:
+        return function(
+            *(broadcast_element(x, indices) if isinstance(x, Tensor) else x for x in operands)
+        )
+
+    return compute(shape, element, name=f"T_{name}")

@@ -252,7 +252,7 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ConcatenateOp(Operation):
+class _ConcatenateOp(Operation):
     """Tensors one after another along an axis: a nest per tensor, without conditions.
 
     Attributes:
@@ -304,7 +304,7 @@ def concatenate(a_tuple: Any, axis: Any = 0) -> Any:
             )
     extent = sum(part.shape[position] for part in parts)
     shape = (*first.shape[:position], Extent(extent), *first.shape[position + 1 :])
-    op = ConcatenateOp(
+    op = _ConcatenateOp(
         "T_concat",
         (shape,),
         (first.dtype,),

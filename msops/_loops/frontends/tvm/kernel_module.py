@@ -1,0 +1,50 @@
+"""Modules as kernels see them, made from tables of names."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from msops._loops.frontends.tvm.tracing import UnknownNameError, call_error
+
+
+class KernelModule(types.ModuleType):
+    """A module of which unknown names are explained."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        names = sorted(known for known in vars(self) if not known.startswith("_"))
+        raise call_error(
+            UnknownNameError,
+            f"{self.__name__}.{name}",
+            "there is no such name",
+            f"{self.__name__} has {', '.join(names)}.",
+        )
+
+
+def new_module(name: str, names: Mapping[str, Any]) -> KernelModule:
+    """Returns a module of which unknown names are explained.
+
+    Args:
+      name: its dotted name.
+      names: what it holds; modules among these are its parts.
+    """
+    module = KernelModule(name)
+    # A path is what makes `import name.part` look for parts.
+    module.__dict__.update(names, __path__=[])
+    return module
+
+
+def functions_of(module: types.ModuleType) -> dict[str, Any]:
+    """Returns the public functions and classes that a module defines, by their own names.
+
+    A name such as `sum_over` is that of a function whose own name, "sum", is Python's, too.
+    """
+    return {
+        value.__name__: value
+        for name, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", "") == module.__name__
+        if not name.startswith("_")
+    }
