@@ -1,6 +1,6 @@
 """Code of this process as custom calls of XLA: libraries, AICPU kernels, CUDA, Python functions.
 
-May import: `_base`, `_jax_seam`, `_loops`, `_op`, `_op_info`, `_toolchain`.
+May import: `_base`, `_jax_seam`, `_loops`, `_op`, `_toolchain`.
 Modules: cuda_call, exported_function, exporting, function_digest, handlers, host_callback,
 host_function, library_call, lowering, opaque, process_objects, python_call.
 """

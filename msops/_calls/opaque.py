@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 import abc
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msops import _jax_seam as seam
 from msops._calls.lowering import lower_call, lower_through_host
-from msops._op.backend import Division
+from msops._op.backend import Backend, Division
 from msops._op.process_call import ProcessCall
-from msops._op.request import Options, Request
+from msops._op.request import Request
 from msops._op.traced import Traced
-from msops._op_info import OpInfo
 
 
-class OpaqueBackend(abc.ABC):
+class OpaqueBackend(Backend):
     """A backend whose kernels are called as they are; a func_type adds how it reads them."""
 
-    guard = ""
-    imply_type = ""
-    requires_op_info = False
     vmap = "sequential"
-    compile_attrs: tuple[str, ...] = ()
-    takes_trees = False
-    takes_low_precision = False
-    takes_values = False
-    has_attributes_by_default = False
-    compiles_per_shape = False
     runs_once = False
     """Whether XLA must not call a kernel on each device of a program that it partitions."""
-
-    def settle(self, source: Any, options: Options, infos: Sequence[OpInfo], who: str) -> Options:
-        """Returns the options: the op info neither needs nor implies any."""
-        return options
-
-    def signature(self, source: Any) -> inspect.Signature | None:
-        """Returns None: the kernel is no Python function."""
-        return None
 
     def trace(self, kernel: Any, request: Request) -> Traced | None:
         """Returns None: the kernel is no JAX code."""
@@ -68,7 +49,3 @@ class OpaqueBackend(abc.ABC):
     def explain(self, kernel: Any, request: Request) -> str:
         """Says that the kernel runs as it is."""
         return f"{request.who}: the kernel runs as it is; XLA sees one call."
-
-    def stages(self, kernel: Any, request: Request) -> Mapping[str, Callable[[], str]]:
-        """Returns none."""
-        return {}

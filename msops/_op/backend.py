@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msops import _jax_seam as seam
 from msops._op.process_call import ProcessCall
@@ -18,7 +18,11 @@ Division = Literal["operations", "parts", "whole"]
 or not at all."""
 
 
-class Backend(Protocol):
+Trial: TypeAlias = Callable[[Sequence[Any]], None]
+"""Runs a call's forms on its arrays, to find out which one to compile."""
+
+
+class Backend(abc.ABC):
     """What a func_type answers, in this order, for its kernels.
 
     Attributes:
@@ -39,75 +43,100 @@ class Backend(Protocol):
       vmap: how its kernels batch unless ``Custom(vmap=)`` says otherwise.
       compile_attrs: the keys it takes in ``Custom(compile_attrs=)``.
       compiles_per_shape: whether a call of other shapes runs other code.
+      has_trials: whether it may ask the clock what a call shall become.
     """
 
     func_type: str
-    platforms: tuple[str, ...]
-    may_have_no_outputs: bool
-    runs_on_host: bool
-    own_options: tuple[str, ...]
-    guard: str
-    imply_type: str
-    requires_op_info: bool
-    takes_trees: bool
-    takes_low_precision: bool
-    takes_values: bool
-    has_attributes_by_default: bool
-    vmap: str
-    compile_attrs: tuple[str, ...]
-    compiles_per_shape: bool
+    platforms: tuple[str, ...] = seam.PLATFORMS
+    may_have_no_outputs = False
+    runs_on_host = False
+    own_options: tuple[str, ...] = ()
+    guard = ""
+    imply_type = ""
+    requires_op_info = False
+    takes_trees = False
+    takes_low_precision = False
+    takes_values = False
+    has_attributes_by_default = False
+    vmap = "expand_dims"
+    compile_attrs: tuple[str, ...] = ()
+    compiles_per_shape = False
+    has_trials = False
 
+    @abc.abstractmethod
     def read(self, func: Any, options: Options, who: str) -> Any:
         """Checks what `Custom` was given as kernel; returns it, source or library unread."""
 
     def settle(self, source: Any, options: Options, infos: Sequence[OpInfo], who: str) -> Options:
         """Checks the op info against what was read; returns the options with what it implies."""
+        return options
 
     def signature(self, source: Any) -> inspect.Signature | None:
         """Returns how the kernel is called, if it is a Python function, but for what msops adds."""
+        return None
 
     def resolve(self, source: Any, options: Options, who: str) -> Hashable:
         """Returns the kernel ready to run, equal for equal kernels; builds it where needed."""
+        kernel: Hashable = source
+        return kernel
 
+    @abc.abstractmethod
     def infer(
         self, kernel: Any, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> Any:
         """Returns the kernel's own answer for "shape" or "dtype"."""
 
+    @abc.abstractmethod
     def trace(self, kernel: Any, request: Request) -> Traced | None:
         """Returns one call as JAX code, for derivatives; None if the kernel is opaque."""
 
     def call(self, kernel: Any, request: Request) -> ProcessCall | None:
         """Returns what of this process one call calls; None if XLA's operations run, or nothing."""
+        return None
 
+    @abc.abstractmethod
     def lower(
         self, kernel: Any, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
     ) -> Sequence[Any]:
         """Lowers one call for one platform."""
 
+    @abc.abstractmethod
     def division(self, kernel: Any, request: Request) -> Division:
         """Returns how one call may be divided over devices."""
 
+    def trial(self, kernel: Any, request: Request) -> Trial | None:
+        """Returns the trial that a call needs before it is compiled; None once it needs none."""
+        return None
+
     def cost(self, kernel: Any, request: Request) -> Mapping[str, float] | None:
         """Returns the operations of one call that are known; None where XLA counts them."""
+        return None
 
+    @abc.abstractmethod
     def explain(self, kernel: Any, request: Request) -> str:
         """Returns what becomes of one call, and why: lines, the first of which is the outcome."""
 
     def stages(self, kernel: Any, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns the texts a call goes through on its way, by name, in order."""
+        return {}
 
 
-Trial: TypeAlias = Callable[[Sequence[Any]], None]
-"""Runs a call's forms on its arrays, to find out which one to compile."""
-
-
-class Experimental(abc.ABC):
-    """A backend that may ask the clock what a call shall become."""
+class TracedBackend(Backend):
+    """A backend whose kernels are JAX code; a func_type adds how it reads and traces them."""
 
     @abc.abstractmethod
-    def trial(self, kernel: Any, request: Request) -> Trial | None:
-        """Returns the trial that a call needs before it is compiled; None once it needs none."""
+    def trace(self, kernel: Any, request: Request) -> Traced:
+        """Returns one call as JAX code."""
+
+    def lower(
+        self, kernel: Any, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Lowers to XLA operations."""
+        return seam.lower_as(lowering, self.trace(kernel, request).function, operands)
+
+    def division(self, kernel: Any, request: Request) -> Division:
+        """Returns "operations"."""
+        return "operations"
 
 
 class TrialNeeded(Exception):

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
 from msops._op.arrays import refuse_64_bit, refuse_low_precision
-from msops._op.backend import Experimental, Trial
+from msops._op.backend import Trial
 from msops._op.call import Call
 from msops._op.definition import TARGETS, Definition
 from msops._op.inference import infer
@@ -47,7 +47,7 @@ class Operator:
         self.has_effect = definition.options.stateful or not definition.inference.has_outputs
         self.effects = {_effect_of(self)} if self.has_effect else set()
         self.runs_on_host = definition.backend.runs_on_host or definition.options.host
-        self.has_trials = isinstance(definition.backend, Experimental) and not self.has_effect
+        self.has_trials = definition.backend.has_trials and not self.has_effect
         self.primitive = seam.new_primitive(
             self.primitive_name,
             abstract_eval=_abstract_eval,
@@ -190,7 +190,7 @@ class Operator:
         """Returns what to run before a call by itself is compiled; mostly nothing."""
         definition = self.definition
         backend = definition.backend
-        if not isinstance(backend, Experimental):
+        if not backend.has_trials:
             return None
         platform, outputs = jax.default_backend(), self.outputs(call, avals)
         # A kernel is compiled for a trial, which op info may not allow for these dtypes.

@@ -97,7 +97,6 @@ class AicpuBackend(OpaqueBackend):
     """Runs natively on the CPU and through it elsewhere; guarded by the "Ascend" rows."""
 
     func_type = "aicpu"
-    platforms: tuple[str, ...] = seam.PLATFORMS
     own_options: tuple[str, ...] = (
         "stateful",
         "reentrant",
@@ -107,7 +106,6 @@ class AicpuBackend(OpaqueBackend):
         "build",
     )
     guard = "Ascend"
-    may_have_no_outputs = False
     # Only off the CPU, but a primitive is one for all platforms.
     runs_on_host = True
     requires_op_info = True

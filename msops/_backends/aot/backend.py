@@ -118,8 +118,6 @@ class AotBackend(OpaqueBackend):
         "cxx11_abi",
         "build",
     )
-    may_have_no_outputs = False
-    runs_on_host = False
     takes_low_precision = True
 
     def read(self, func: Any, options: Options, who: str) -> AotSource | NamedOperator:
@@ -152,7 +150,7 @@ class AotBackend(OpaqueBackend):
         A library that only has infer functions for it is about an operator of Ascend.
         """
         if isinstance(source, NamedOperator):
-            return BACKEND.resolve(source, options, who)
+            return source
         library = build_library(source, options, who)
         infer_functions = infer_functions_of(library, source.symbol)
         if infer_functions is not None:

@@ -16,14 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops import _jax_seam as seam
 from msops._ascend.aclnn import PREFIX, AclnnOp, lookup
 from msops._backends.aot.infer_functions import InferFunctions
 from msops._base.dtypes import DType
 from msops._base.logging import warn_once
 from msops._calls.library_call import AotCall
-from msops._calls.opaque import OpaqueBackend
-from msops._op.backend import Division
+from msops._op.backend import TracedBackend
 from msops._op.call import Call
 from msops._op.definition import Definition, Redefining
 from msops._op.request import Options, Request
@@ -173,16 +171,11 @@ def _value_of(attribute: Attribute, given: Iterator[Any]) -> Any:
     return value
 
 
-class OperatorBackend(OpaqueBackend):
+class OperatorBackend(TracedBackend):
     """Runs wherever XLA does, as operations of XLA."""
 
     func_type = "aot"
-    platforms: tuple[str, ...] = seam.PLATFORMS
-    own_options: tuple[str, ...] = ()
-    may_have_no_outputs = False
-    runs_on_host = False
     takes_values = True
-    vmap = "expand_dims"
 
     def read(self, func: Any, options: Options, who: str) -> NamedOperator:
         """Finds an operator by name, with or without the prefix ``aclnn``."""
@@ -194,10 +187,6 @@ class OperatorBackend(OpaqueBackend):
                 "kernel of your own as 'library.so:Symbol' or 'source.cc:Symbol'.",
             )
         )
-
-    def resolve(self, source: NamedOperator, options: Options, who: str) -> NamedOperator:
-        """Returns the operator: there is nothing to build."""
-        return source
 
     def infer(
         self, kernel: NamedOperator, half: str, request: Request, infos: Sequence[OpInfo], who: str
@@ -222,26 +211,6 @@ class OperatorBackend(OpaqueBackend):
     def trace(self, kernel: NamedOperator, request: Request) -> Traced:
         """Returns the operator as JAX code, which has derivatives."""
         return Traced(_function(kernel, request))
-
-    def call(self, kernel: NamedOperator, request: Request) -> None:
-        """Returns None: XLA operations run."""
-
-    def lower(
-        self,
-        kernel: NamedOperator,
-        request: Request,
-        lowering: seam.Lowering,
-        operands: Sequence[Any],
-    ) -> Sequence[Any]:
-        """Lowers to XLA operations."""
-        return seam.lower_as(lowering, _function(kernel, request), operands)
-
-    def division(self, kernel: NamedOperator, request: Request) -> Division:
-        """Returns "operations"."""
-        return "operations"
-
-    def cost(self, kernel: NamedOperator, request: Request) -> None:
-        """Returns None: XLA counts them."""
 
     def explain(self, kernel: NamedOperator, request: Request) -> str:
         """Says which operator it is."""

@@ -34,7 +34,7 @@ from msops._base.dtypes import as_dtype
 from msops._base.logging import warn_once
 from msops._calls.library_call import AotCall
 from msops._calls.lowering import lower_call
-from msops._op.backend import Backend, Division, Experimental, Trial
+from msops._op.backend import Backend, Division, Trial
 from msops._op.call import Call
 from msops._op.definition import Definition
 from msops._op.identity import ByIdentity
@@ -64,23 +64,14 @@ _LOWERINGS: tuple[Form, ...] = ("xla", "native")
 _log = logging.getLogger("msops.loops")
 
 
-class LoopBackend(Experimental):
+class LoopBackend(Backend):
     """Runs wherever XLA does; guarded by the rows of the platform lowered for."""
 
-    platforms: tuple[str, ...] = seam.PLATFORMS
     own_options: tuple[str, ...] = ("inplace",)
-    guard = ""
-    imply_type = ""
-    may_have_no_outputs = False
-    runs_on_host = False
-    requires_op_info = False
-    takes_trees = False
-    takes_low_precision = False
-    takes_values = False
     has_attributes_by_default = True
-    vmap = "expand_dims"
     compile_attrs: tuple[str, ...] = ("lower",)
     compiles_per_shape = True
+    has_trials = True
 
     def __init__(self, func_type: Literal["akg", "hybrid"]):
         self.func_type: str = func_type
@@ -95,20 +86,10 @@ class LoopBackend(Experimental):
             program = read_kernel(func, self._dialect, who)
         return make_kernel(self.func_type, _read_lower(func, options, who), program)
 
-    def settle(
-        self, source: LoopKernel, options: Options, infos: Sequence[OpInfo], who: str
-    ) -> Options:
-        """Returns the options: nothing is implied by the op info."""
-        return options
-
     def signature(self, source: LoopKernel) -> inspect.Signature | None:
         """Returns the function's own; None if it takes all inputs as one list."""
         program = source.program
         return None if program.kind == "ir_builder" else inspect.signature(program.func)
-
-    def resolve(self, source: LoopKernel, options: Options, who: str) -> LoopKernel:
-        """Returns the kernel; it is compiled per call."""
-        return source
 
     def infer(
         self, kernel: LoopKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str

@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from msops import _jax_seam as seam
 from msops._calls.host_function import HostFunction, takes_out
 from msops._calls.opaque import OpaqueBackend
 from msops._calls.python_call import PythonCall
@@ -30,7 +29,6 @@ class PyfuncBackend(OpaqueBackend):
     """Runs on the host whatever the platform; guarded by the "CPU" rows."""
 
     func_type = "pyfunc"
-    platforms: tuple[str, ...] = seam.PLATFORMS
     own_options: tuple[str, ...] = ("stateful", "inplace", "writable")
     guard = "CPU"
     imply_type = "CPU"

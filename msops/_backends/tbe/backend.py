@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import jax
 import jax.numpy as jnp
 
-from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
 from msops._op.arrays import require_numbers
-from msops._op.backend import Backend, Division
+from msops._op.backend import Backend, TracedBackend
 from msops._op.definition import Renewable
 from msops._op.identity import ByIdentity, ByValue, RunPerShape
 from msops._op.request import Options, Request
@@ -57,23 +56,13 @@ class TbeKernel(Renewable):
         return dataclasses.replace(self, function=self.function.read_again())
 
 
-class TbeBackend:
+class TbeBackend(TracedBackend):
     """Runs wherever XLA does; guarded by the "Ascend" rows everywhere."""
 
     func_type = "tbe"
-    platforms: tuple[str, ...] = seam.PLATFORMS
-    own_options: tuple[str, ...] = ()
     guard = "Ascend"
     imply_type = "TBE"
-    may_have_no_outputs = False
-    runs_on_host = False
     requires_op_info = True
-    takes_trees = False
-    takes_low_precision = False
-    takes_values = False
-    has_attributes_by_default = False
-    vmap = "expand_dims"
-    compile_attrs: tuple[str, ...] = ()
     compiles_per_shape = True
 
     def read(self, func: Any, options: Options, who: str) -> TbeKernel:
@@ -90,20 +79,6 @@ class TbeBackend:
             )
         return TbeKernel(RunPerShape(function), carried_op_info(function))
 
-    def settle(
-        self, source: TbeKernel, options: Options, infos: Sequence[OpInfo], who: str
-    ) -> Options:
-        """Returns the options: nothing is implied by the op info."""
-        return options
-
-    def signature(self, source: TbeKernel) -> None:
-        """Returns None: inputs and attributes have the names that op info gives them."""
-        return None
-
-    def resolve(self, source: TbeKernel, options: Options, who: str) -> TbeKernel:
-        """Returns the kernel; it is run per call."""
-        return source
-
     def infer(
         self, kernel: TbeKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> NoReturn:
@@ -117,22 +92,6 @@ class TbeBackend:
     def trace(self, kernel: TbeKernel, request: Request) -> Traced:
         """Returns the kernel as JAX code."""
         return Traced(_function(kernel, request))
-
-    def call(self, kernel: TbeKernel, request: Request) -> None:
-        """Returns None: XLA operations run."""
-
-    def lower(
-        self, kernel: TbeKernel, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
-    ) -> Sequence[Any]:
-        """Lowers to XLA operations."""
-        return seam.lower_as(lowering, _function(kernel, request), operands)
-
-    def division(self, kernel: TbeKernel, request: Request) -> Division:
-        """Returns "operations"."""
-        return "operations"
-
-    def cost(self, kernel: TbeKernel, request: Request) -> None:
-        """Returns None: XLA counts them."""
 
     def explain(self, kernel: TbeKernel, request: Request) -> str:
         """Returns the row that matched, and what the kernel described."""
