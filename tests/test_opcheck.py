@@ -41,7 +41,7 @@ from custom_ops import (
 from msops import Custom, Tensor, ops
 from msops.errors import ArgumentTypeError, ArgumentValueError
 from msops.ops import CustomRegOp, DataType
-from msops.testing import Finding, Report, opcheck
+from msops.testing import Finding, Report, child_processes, opcheck
 from msops.testing.guarded import run_jobs
 from msops.testing.subject import Subject
 from msops.testing.transformations import check_inputs
@@ -1036,20 +1036,28 @@ def test_a_check_leaves_the_umask_alone(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("symbol", ["SkipsLast", "Aborts", "Spins"])
 def test_processes_are_killed_before_their_number_is_free(
-    symbol: str, monkeypatch: pytest.MonkeyPatch
+    symbol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A group has the number of its first process, which the system keeps until that is reaped.
-    kept: list[bool] = []
-    kill = os.killpg
-
-    def look(number: int, what: int) -> None:
-        kept.append(Path(f"/proc/{number}").exists())
-        kill(number, what)
-
-    monkeypatch.setattr("os.killpg", look)
+    order = tmp_path / "order"
+    spy = f"""
+import os, runpy
+def noted(name, function):
+    def wrapped(*arguments):
+        with open({str(order)!r}, "a") as file:
+            print(name, arguments[0], os.path.exists(f"/proc/{{arguments[0]}}"), file=file)
+        return function(*arguments)
+    return wrapped
+os.killpg, os.waitpid = noted("killpg", os.killpg), noted("waitpid", os.waitpid)
+runpy.run_path({str(child_processes.CHILD)!r}, run_name="__main__")
+"""
+    (tmp_path / "spy.py").write_text(spy)
+    monkeypatch.setattr(child_processes, "CHILD", tmp_path / "spy.py")
     opcheck(faulty(symbol), X, skip=only("return code"), limit_s=0.5)
-    assert kept
-    assert all(kept)
+    calls = [line.split() for line in order.read_text().splitlines()]
+    assert calls
+    for (kill, group, kept), (wait, number, _) in zip(calls[::2], calls[1::2], strict=True):
+        assert (kill, wait, group, kept) == ("killpg", "waitpid", number, "True")
 
 
 @contextlib.contextmanager

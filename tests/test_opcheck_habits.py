@@ -23,6 +23,7 @@ HABITS = {
     "IndexesByValue": ("values", "SIGSEGV"),
     "RemembersTheFirstInput": ("repeatable", "was called with before"),
     "RemembersTheFirstSize": ("repeatable", "was called with before"),
+    "DependsOnAddresses": ("repeatable", "was called with before"),
     "BorrowsItsInput": ("inputs unchanged", "write of input 0"),
     "OverrunsItsScratch": ("many calls", "SIGABRT"),
     "FreesTwice": ("memory bounds", "FreesTwice damages the heap (SIGABRT)"),

@@ -6,7 +6,8 @@ subject.py          the op with its arguments, and ways to run it
 memory.py           what a kernel does to memory, from runs between guard pages
 bounds.py           accesses outside of its buffers, to the byte
 guarded.py          these runs, in a process of their own
-guarded_child.py    that process
+child_processes.py  how that process is started
+guarded_child.py    what it runs
 python_calls.py     Python functions, stopped in time
 sizes.py            other sizes and other dtypes
 symbols.py          whose functions a library uses

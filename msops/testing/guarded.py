@@ -1,22 +1,18 @@
 """Kernels run in a child process on guarded memory, and what came of it.
 
-The child is `guarded_child.py`. A crash ends it, so the jobs behind the one that crashed run in a
+The child runs `guarded_child.py`. A crash ends it, so the jobs behind the one that crashed run in a
 further child.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import marshal
 import os
 import re
 import signal
 import struct
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,8 +26,8 @@ from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
 from msops._calls.handlers import native_module
 from msops._calls.library_call import AicpuCall, AotCall, LibraryCall
+from msops.testing.child_processes import ForkServer, server_for
 
-_CHILD = Path(__file__).with_name("guarded_child.py")
 _FAULT = struct.Struct("=iiQi")
 _ACCESS = {0: "read", 1: "write", -1: "access"}
 # The kernel's codes for a fault without an address, and for one of alignment.
@@ -43,8 +39,8 @@ _HEAP = re.compile(
     r"|(?:free|[mc]alloc|realloc|malloc_consolidate)\(\):).*$",
     re.MULTILINE,
 )
-# How often a running child is looked at, and how long it may take to start.
-_POLL_S, _START_S = 0.1, 60.0
+# How long a child may take to start.
+_START_S = 60.0
 # Two threads have one machine.
 _THREADS = 2
 
@@ -150,7 +146,10 @@ class Run:
 
 
 def run_jobs(
-    jobs: Sequence[Job], environment: Mapping[str, str] | None = None, watched: bool = True
+    jobs: Sequence[Job],
+    environment: Mapping[str, str] | None = None,
+    watched: bool = True,
+    moved: bool = False,
 ) -> list[Run]:
     """Runs kernels, each on fresh memory.
 
@@ -158,26 +157,27 @@ def run_jobs(
       jobs: what to run.
       environment: variables added to the child's environment.
       watched: whether the child notes the address of a fault; a sanitizer does so itself.
+      moved: whether libc, the heap and the stack must lie at other addresses than in other runs.
 
     Raises:
       HangError: a call did not end in time; what is behind it has not run.
     """
     runs: list[Run] = []
-    while len(runs) < len(jobs):
-        runs += _run_until_crash(jobs[len(runs) :], environment or {}, watched)
+    with server_for(environment or {}, moved) as server:
+        while len(runs) < len(jobs):
+            runs += _run_until_crash(server, jobs[len(runs) :], watched)
     return runs
 
 
-def _run_until_crash(
-    jobs: Sequence[Job], environment: Mapping[str, str], watched: bool
-) -> list[Run]:
+def _run_until_crash(server: ForkServer, jobs: Sequence[Job], watched: bool) -> list[Run]:
     """Runs jobs in one child; returns those it came to, the last of which may have crashed."""
     with tempfile.TemporaryDirectory(prefix="msops-opcheck-") as name:
         folder = Path(name)
         content = (native_module().__file__, watched, [_described(job) for job in jobs])
         (folder / "jobs").write_bytes(marshal.dumps(content))
-        (folder / "events").touch()
-        ended, text = _start_child(folder, environment, jobs)
+        for file in ("events", "errors"):
+            (folder / file).touch()
+        ended, text = _run_in_fork(server, folder, jobs)
         runs: list[Run] = []
         layout: Sequence[tuple[int, int]] = ()
         started = 0
@@ -208,60 +208,26 @@ def _run_until_crash(
         return [*runs, Run(crash=crash, text=text)]
 
 
-def _start_child(
-    folder: Path, environment: Mapping[str, str], jobs: Sequence[Job]
-) -> tuple[str, str]:
-    """Runs the child to its end; returns how it ended and what it wrote to standard error.
+def _run_in_fork(server: ForkServer, folder: Path, jobs: Sequence[Job]) -> tuple[str, str]:
+    """Runs the jobs of a folder; returns how that process ended and its standard error.
 
     Raises:
       HangError: a job did not end in time.
     """
-    command = [sys.executable, "-I", "-S", os.fspath(_CHILD), os.fspath(folder)]
-    errors = folder / "errors"
-    with (
-        errors.open("wb") as stderr,
-        subprocess.Popen(
-            command,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=stderr,
-            start_new_session=True,
-        ) as process,
-    ):
-        ended = threading.Thread(target=_wait_for_end, args=(process.pid,), daemon=True)
-        ended.start()
-        try:
-            _wait(ended, folder / "events", jobs)
-        finally:
-            with contextlib.suppress(ChildProcessError, ProcessLookupError):
-                # Once the child is reaped, its number may be that of another group.
-                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-                os.killpg(process.pid, signal.SIGKILL)  # processes of the kernel's, too
-            ended.join()
-    code = process.returncode
-    how = signal.Signals(-code).name if code < 0 else f"exited with status {code}"
-    return how, errors.read_text(errors="replace")
-
-
-def _wait_for_end(pid: int) -> None:
-    """Waits until a child has ended, and leaves it to be reaped."""
-    with contextlib.suppress(ChildProcessError):  # the program reaps its children itself
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-
-
-def _wait(ended: threading.Thread, events: Path, jobs: Sequence[Job]) -> None:
-    """Waits for the child's end as long as jobs end in time."""
+    events = folder / "events"
     size, since_s = 0, time.monotonic()
-    while True:
-        ended.join(_POLL_S)
-        if not ended.is_alive():
-            return
+
+    def check() -> None:
+        nonlocal size, since_s
         if events.stat().st_size != size:
             size, since_s = events.stat().st_size, time.monotonic()
         waited_s = time.monotonic() - since_s
         if waited_s > jobs[0].limit_s:
             _check_progress(events, jobs, waited_s)
+
+    code = server.run(folder, check)
+    how = signal.Signals(-code).name if code < 0 else f"exited with status {code}"
+    return how, (folder / "errors").read_text(errors="replace")
 
 
 def _check_progress(events: Path, jobs: Sequence[Job], waited_s: float) -> None:

@@ -1,9 +1,10 @@
 """Runs kernels on guarded memory; a process of its own, since a wrong kernel crashes it.
 
-Run as ``python -I -S guarded_child.py FOLDER`` by `msops.testing.guarded`, which writes ``jobs``
-into the folder and reads back ``events`` (marshalled one after the other) and ``fault`` (what
-fault_report.h writes). It imports neither JAX nor msops nor numpy: it starts in some 40 ms, and
-runs under the sanitizers.
+Run as ``python -I -S guarded_child.py`` by `msops.testing.child_processes`, which names folders on
+its standard input, a line each. For each folder it forks, and writes to standard output how the
+fork ended. `msops.testing.guarded` has written ``jobs`` into the folder, and reads back ``events``
+(marshalled one after the other), ``fault`` (what fault_report.h writes) and ``errors`` (what came
+to standard error). This file imports neither JAX nor msops nor numpy: it runs under the sanitizers.
 
 A buffer lies so, the guards being pages that can be neither read nor written:
 
@@ -33,7 +34,7 @@ import time
 TYPE_CHECKING = False  # as type checkers know it, without the import of typing
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, BinaryIO
+    from typing import Any, BinaryIO, NoReturn
 
 _PAGE = mmap.PAGESIZE
 # Wide enough for an index that is off by a row of a large array; address space costs nothing.
@@ -64,6 +65,9 @@ _PAGES = "pages of address space"
 _HEAP = "bytes of the heap"
 # By one call. glibc's smallest chunk has 32 bytes; Python itself keeps some bytes now and then.
 _LEAST_GROWTH = {_HEAP: 16}
+
+# What the process that forks waits for: the end of a fork, and to be asked to end it.
+_WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM)
 
 # Names of settings.
 _CHILDREN = "the child processes"
@@ -471,9 +475,8 @@ def bind(native: Any, job: Mapping[str, Any]) -> Any:
     return getattr(native, job["kind"])(**job["call"])
 
 
-def main(arguments: Sequence[str]) -> None:
+def run_jobs(folder: str) -> None:
     """Runs the jobs of a folder."""
-    (folder,) = arguments
     with open(os.path.join(folder, "jobs"), "rb") as file:
         native_path, watched, jobs = marshal.load(file)
     native = load_native(native_path)
@@ -501,8 +504,54 @@ def main(arguments: Sequence[str]) -> None:
             elif job["in_a_row"]:
                 run = functools.partial(run_in_a_row, settings)
             emit(events, "done", run(kernel, job, events))
+
+
+def run_fork(folder: str) -> NoReturn:
+    """Runs the jobs of a folder in a process that has just been forked, and ends it."""
+    os.setsid()
+    for number, path, flags in (
+        (0, os.devnull, os.O_RDONLY),
+        (1, os.devnull, os.O_WRONLY),
+        (2, os.path.join(folder, "errors"), os.O_WRONLY | os.O_CREAT),
+    ):
+        file = os.open(path, flags)
+        os.dup2(file, number)
+        os.close(file)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED_FOR)
+    try:
+        run_jobs(folder)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        os._exit(1)
     os._exit(0)  # what the kernel's library does at exit is not checked, and may hang
 
 
+def wait_for_end(pid: int) -> int:
+    """Waits until a fork has ended, or until SIGTERM asks to end it; returns its exit status."""
+    signal_number = 0
+    while signal_number != signal.SIGTERM:
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+            break
+        signal_number = signal.sigwait(_WAITED_FOR)
+    # Before it is reaped: then its number may be that of another process, or of a group.
+    for end in (os.kill, os.killpg):  # processes of the kernel's, too
+        with contextlib.suppress(ProcessLookupError):
+            end(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def main() -> None:
+    """Forks for each folder that standard input names, and answers with its exit status."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent that ignores it leaves it ignored
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
+    for line in sys.stdin.buffer:
+        while signal.SIGTERM in signal.sigpending():  # meant for the fork before, which had ended
+            signal.sigwait(_WAITED_FOR)
+        pid = os.fork()
+        if not pid:
+            run_fork(os.fsdecode(line.rstrip(b"\n")))
+        os.write(1, b"%d\n" % wait_for_end(pid))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -154,7 +154,9 @@ class GuardedRuns(Runs):
         before = None if first is None else self.subject.job(first)
         if before is None:
             return self.again
-        *_, run = run_jobs([dataclasses.replace(before, poison=POISONS[1]), self.job])
+        # What depends on addresses differs here from `back`, too.
+        before = dataclasses.replace(before, poison=POISONS[1])
+        *_, run = run_jobs([before, self.job], moved=True)
         return run
 
     @functools.cached_property

@@ -11,6 +11,7 @@ from typing import Any
 
 from msops.errors import ArgumentTypeError, ArgumentValueError, explain
 from msops.testing import gradients, memory, sanitizers, sizes, symbols, transformations
+from msops.testing.child_processes import shared_server
 from msops.testing.guarded import HangError
 from msops.testing.memory import GuardedRuns, Runs
 from msops.testing.report import Finding, Report, failed, passed, skipped
@@ -171,7 +172,7 @@ def opcheck(
     if not sanitize:
         wanted.remove("sanitizers")
     subject = Subject(op, args, limit_s, attributes)
-    with subject.face():
+    with subject.face(), shared_server():
         return Report(str(subject), tuple(_findings(subject, wanted)))
 
 

@@ -90,6 +90,13 @@ KERNEL(RemembersTheFirstSize) {
   return 0;
 }
 
+KERNEL(DependsOnAddresses) {
+  const uintptr_t page = reinterpret_cast<uintptr_t>(&std::malloc) / 4096 % 65536;
+  call.AddOne();
+  for (int64_t i = 0; i < call.size; ++i) call.y[i] += static_cast<float>(page);
+  return 0;
+}
+
 KERNEL(BorrowsItsInput) {
   for (int64_t i = 0; i < call.size; ++i) {
     const float old = call.x[i];
