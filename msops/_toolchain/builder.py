@@ -8,9 +8,7 @@ hash, are the same wherever the folder lies.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
-import json
 import os
 import time
 from collections.abc import Callable
@@ -18,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msops._base.building import Build
-from msops._base.logging import log_build, log_hit
+from msops._base.logging import log_build
 from msops._toolchain import compilers, nvcc_paths
 from msops._toolchain.commands import map_in_threads
 from msops._toolchain.compile_errors import compile_error
@@ -34,11 +32,12 @@ from msops._toolchain.linker import (
 )
 from msops._toolchain.manifest import (
     Result,
-    find_result,
+    add_object,
+    found_or_made,
     header_names,
+    key_of,
     list_folders,
     parse_depfile,
-    record_result,
 )
 from msops._toolchain.options import (
     NO_OPTIONS,
@@ -138,11 +137,7 @@ def build_recorded(
     """Does what `build` does; returns also the library's content and what the build read."""
     store = open_store(who)
     plan = make_plan(source, options, include_dirs, who)
-    found = _find(store, plan)
-    if found is None:
-        with store.lock(plan.key):
-            found = _find(store, plan) or _compile(store, plan)
-    result, data = found
+    result, data = found_or_made(store, plan.key, plan.library_name, lambda: _compile(store, plan))
     path = store.object_path(result.library, plan.library_name)
     return Built(path, result.library, source.name), data, plan.source, result
 
@@ -166,14 +161,12 @@ def build_object(
     """
     store = open_store(who)
     plan = make_plan(source, options, include_dirs, who, suffix=".o")
-    found = _find(store, plan)
-    if found is None:
-        with store.lock(plan.key):
-            found = _find(store, plan)
-            if found is None:
-                report.begin(f"compiling {source.name}")
-                found = _compile(store, plan, report.echo)
-    digest = found[0].library
+
+    def make() -> tuple[Result, bytes]:
+        report.begin(f"compiling {source.name}")
+        return _compile(store, plan, report.echo)
+
+    digest = found_or_made(store, plan.key, plan.library_name, make)[0].library
     return store.object_path(digest, plan.library_name), digest
 
 
@@ -220,7 +213,6 @@ def make_plan(
         [os.environ.get(variable) for variable in compilers.SEARCH_VARIABLES],
         *(unit.key for unit in units),
     )
-    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
     words = (*compiler.command[1:], *compilers.words_of_environment(language), *flags, *link_words)
     folders = (
         os.fspath(source.parent),
@@ -235,7 +227,7 @@ def make_plan(
         stamp,
         command,
         folders,
-        key,
+        key_of(identity),
         language is CUDA,
         compiler.is_gcc,
         (*named_files(words, source.parent), *map(os.fspath, library_files(options))),
@@ -243,18 +235,6 @@ def make_plan(
         link_words,
         suffix,
     )
-
-
-def _find(store: ObjectStore, plan: BuildPlan) -> tuple[Result, bytes] | None:
-    """Returns a recorded result that holds and whose library is undamaged, with its content."""
-    result = find_result(store, plan.key)
-    if result is None:
-        return None
-    data = store.load(result.library, plan.library_name)
-    if data is None:
-        return None
-    log_hit(store.who, plan.library_name)
-    return result, data
 
 
 def _compile(
@@ -276,11 +256,8 @@ def _compile(
         )
         if at_rest and plan.source.refreshed():
             inputs = tuple(stamps.values())
-            digest = hashlib.sha256(data).hexdigest()
-            result = Result(digest, inputs, list_folders(plan.folders, header_names(inputs)))
-            store.add(data, plan.library_name)
-            record_result(store, plan.key, result)
-            return result, data
+            listing = list_folders(plan.folders, header_names(inputs))
+            return add_object(store, plan.key, plan.library_name, data, inputs, listing)
         known.update(stamps)
     raise BuildError.explained(
         store.who,

@@ -10,13 +10,16 @@ covered, as in ccache: a header that appears where ``__has_include`` found none.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from msops._base.logging import log_hit
 from msops._toolchain.stamps import Stamp
 from msops._toolchain.store import ObjectStore
 from msops.errors import BuildError
@@ -90,6 +93,53 @@ def find_result(store: ObjectStore, key: str) -> Result | None:
                 record_result(store, key, fresh)
             return fresh
     return None
+
+
+def find_object(store: ObjectStore, key: str, name: str) -> tuple[Result, bytes] | None:
+    """Returns the recorded result of the build `key` and what it made, if that is undamaged.
+
+    Args:
+      store: the cache folder.
+      key: of the build.
+      name: of what it makes.
+    """
+    result = find_result(store, key)
+    data = None if result is None else store.load(result.library, name)
+    if result is None or data is None:
+        return None
+    log_hit(store.who, name)
+    return result, data
+
+
+def found_or_made(
+    store: ObjectStore, key: str, name: str, make: Callable[[], tuple[Result, bytes]]
+) -> tuple[Result, bytes]:
+    """Returns what `find_object` finds, else what `make` makes while others wait for it."""
+    found = find_object(store, key, name)
+    if found is None:
+        with store.lock(key):
+            found = find_object(store, key, name) or make()
+    return found
+
+
+def add_object(
+    store: ObjectStore,
+    key: str,
+    name: str,
+    data: bytes,
+    inputs: tuple[Stamp, ...] = (),
+    listing: Listing = (),
+) -> tuple[Result, bytes]:
+    """Puts what a build made into the cache, and records what it read; see `Result`."""
+    store.add(data, name)
+    result = Result(hashlib.sha256(data).hexdigest(), inputs, listing)
+    record_result(store, key, result)
+    return result, data
+
+
+def key_of(identity: tuple[object, ...]) -> str:
+    """Returns the key of a build from all that is known before it: what JSON can write."""
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
 
 def record_result(store: ObjectStore, key: str, result: Result) -> None:

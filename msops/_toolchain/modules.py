@@ -6,15 +6,13 @@ different folders do not meet, and after a change only what changed is compiled 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from msops._base.building import Build
-from msops._base.logging import log_build, log_hit
+from msops._base.logging import log_build
 from msops._toolchain import compilers, nvcc_paths
 from msops._toolchain.allow_list import check_allowed
 from msops._toolchain.builder import BuildReport, build_object
@@ -31,10 +29,11 @@ from msops._toolchain.linker import (
 )
 from msops._toolchain.manifest import (
     Result,
-    find_result,
+    add_object,
+    found_or_made,
     header_names,
+    key_of,
     list_folders,
-    record_result,
 )
 from msops._toolchain.stamps import take_stamp
 from msops._toolchain.store import Built, ObjectStore, open_store, retried
@@ -91,16 +90,14 @@ def build_module(module: ModuleSources, who: str, report: BuildReport) -> Built:
         os.fspath(module.sources[0].parent),
         [os.environ.get(variable) for variable in compilers.SEARCH_VARIABLES],
     )
-    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
-    name = f"{module.name}.so"
-    digest = _find(store, key, name)
-    if digest is None:
-        with store.lock(key):
-            digest = _find(store, key, name)
-            if digest is None:
-                report.begin(f"linking {name}")
-                words = (*compiler.command[1:], *module.link_flags)
-                digest = _run_linker(store, command, module, words, key, report.echo)
+    key, name = key_of(identity), f"{module.name}.so"
+
+    def make() -> tuple[Result, bytes]:
+        report.begin(f"linking {name}")
+        words = (*compiler.command[1:], *module.link_flags)
+        return _run_linker(store, command, module, words, key, report.echo)
+
+    digest = found_or_made(store, key, name, make)[0].library
     return Built(store.object_path(digest, name), digest, name)
 
 
@@ -129,15 +126,6 @@ def _compile_all(module: ModuleSources, who: str, report: BuildReport) -> list[t
     return map_in_threads(compile_one, module.sources)
 
 
-def _find(store: ObjectStore, key: str, name: str) -> str | None:
-    """Returns the content hash of a recorded library that is there and undamaged."""
-    result = find_result(store, key)
-    if result is None or store.load(result.library, name) is None:
-        return None
-    log_hit(store.who, name)
-    return result.library
-
-
 def _run_linker(
     store: ObjectStore,
     command: tuple[str, ...],
@@ -145,8 +133,8 @@ def _run_linker(
     words: tuple[str, ...],
     key: str,
     echo: Callable[[str], None] | None,
-) -> str:
-    """Links, records the result, and returns its content hash."""
+) -> tuple[Result, bytes]:
+    """Links, and records the result."""
     name = f"{module.name}.so"
     folder = module.sources[0].parent
     with store.scratch() as scratch, nvcc_paths.plain_folder(scratch) as plain:
@@ -163,10 +151,7 @@ def _run_linker(
         parse_elf(data, name, store.who)
         # Objects are in the key.
         read = [path for path in read_report(report, folder, command[0]) if path not in command]
-    store.add(data, name)
-    digest = hashlib.sha256(data).hexdigest()
     inputs = with_members((*read, *named_files(words, folder)), store.who)
     stamps = tuple(map(take_stamp, inputs))
     listing = list_folders(search_folders(words, folder), header_names(stamps))
-    record_result(store, key, Result(digest, stamps, listing))
-    return digest
+    return add_object(store, key, name, data, stamps, listing)

@@ -13,7 +13,6 @@ import ctypes
 import functools
 import hashlib
 import importlib.util
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -21,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msops._base import config
-from msops._base.logging import log_build, log_hit
+from msops._base.logging import log_build
 from msops._toolchain.cuda import device_architectures, driver_major
-from msops._toolchain.manifest import Result, find_result, record_result
-from msops._toolchain.store import ObjectStore, open_store
+from msops._toolchain.manifest import Result, add_object, found_or_made, key_of
+from msops._toolchain.store import open_store
 from msops.errors import ArgumentValueError, BuildError
 
 # Contraction is left out: a * b + c rounds twice, as on the CPU.
@@ -112,36 +111,15 @@ def _build(text: str, name: str, architecture: str, who: str) -> Cubin:
     compiler = find_compiler(architecture, who)
     store = open_store(who)
     identity = (_KEY_FORMAT, "nvrtc", compiler.version, architecture, _FLAGS, name, text)
-    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
-    file_name = f"{name}.{architecture}.cubin"
-    cubin = _find(store, key, file_name)
-    if cubin is None:
-        with store.lock(key):
-            cubin = _find(store, key, file_name)
-            if cubin is None:
-                command = (compiler.path, *compile_flags(architecture))
-                with log_build(who, file_name, command):
-                    content = compiler.compile(text, name, architecture, who)
-                cubin = _add(store, key, file_name, content)
-    return cubin
+    key, file_name = key_of(identity), f"{name}.{architecture}.cubin"
 
+    def make() -> tuple[Result, bytes]:
+        with log_build(who, file_name, (compiler.path, *compile_flags(architecture))):
+            content = compiler.compile(text, name, architecture, who)
+        return add_object(store, key, file_name, content)
 
-def _find(store: ObjectStore, key: str, file_name: str) -> Cubin | None:
-    result = find_result(store, key)
-    if result is None:
-        return None
-    content = store.load(result.library, file_name)
-    if content is None:
-        return None
-    log_hit(store.who, file_name)
+    result, content = found_or_made(store, key, file_name, make)
     return Cubin(result.library, content, store.object_path(result.library, file_name))
-
-
-def _add(store: ObjectStore, key: str, file_name: str, content: bytes) -> Cubin:
-    path = store.add(content, file_name)
-    digest = hashlib.sha256(content).hexdigest()
-    record_result(store, key, Result(digest, inputs=(), listing=()))
-    return Cubin(digest, content, path)
 
 
 def compile_flags(architecture: str) -> tuple[str, ...]:
