@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +17,43 @@ from msops._ascend.aclnn.outputs import Outputs, declared
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
 
+F = TypeVar("F", bound=Callable[..., jax.Array])
+
 
 def beside(tensor: jax.Array, scalar: Scalar) -> tuple[jax.Array, jax.Array]:
     """Returns a tensor and a number in the dtype they are computed in."""
     dtype = dtype_beside(tensor, scalar)
     return tensor.astype(dtype), jnp.asarray(number(scalar, dtype, "other"))
+
+
+def two_operands(tensors: str, number: str = "", of_number: str = "") -> Callable[[F], F]:
+    """Returns a decorator that enters a function of two arrays of one dtype, and what follows.
+
+    Args:
+      tensors: aclnn's name for it where both operands are tensors.
+      number: where the second one is a number; empty if there is none.
+      of_number: where the first one is.
+    """
+
+    def enter(function: F) -> F:
+        first, second = list(inspect.signature(function).parameters)[:2]
+
+        def form(as_arrays: Callable[[Any, Any], Sequence[jax.Array]], one: Any, other: Any) -> Any:
+            @functools.wraps(function)
+            def call(x: Any, y: Any, *rest: Any) -> Any:
+                return function(*as_arrays(x, y), *rest)
+
+            call.__annotations__ = {**function.__annotations__, first: one, second: other}
+            return call
+
+        aclnn(tensors)(form(promote, Tensor, Tensor))
+        if number:
+            aclnn(number)(form(beside, Tensor, Scalar))
+        if of_number:
+            aclnn(of_number)(form(lambda x, y: beside(y, x)[::-1], Scalar, Tensor))
+        return function
+
+    return enter
 
 
 @aclnn("Add")
@@ -87,91 +121,48 @@ def muls(self: Tensor, other: Scalar) -> Tensor:
     return x * y
 
 
-@aclnn("Div")
+@two_operands("Div", "Divs")
 def div(self: Tensor, other: Tensor) -> Tensor:
     """``self / other``, Float32 for integers."""
-    x, y = promote(self, other)
-    return floating(x) / floating(y)
+    return floating(self) / floating(other)
 
 
-@aclnn("Divs")
-def divs(self: Tensor, other: Scalar) -> Tensor:
-    """``self / other`` with a number."""
-    x, y = beside(self, other)
-    return floating(x) / floating(y)
-
-
-@aclnn("DivMod")
+@two_operands("DivMod", "DivMods")
 def div_mod(self: Tensor, other: Tensor, mode: Int) -> Tensor:
     """``self / other``: exact (mode 0), towards zero (1), or towards minus infinity (2)."""
-    x, y = promote(self, other)
-    return _divide(x, y, mode)
-
-
-@aclnn("DivMods")
-def div_mods(self: Tensor, other: Scalar, mode: Int) -> Tensor:
-    """``self / other`` with a number: exact (mode 0), towards zero (1), minus infinity (2)."""
-    x, y = beside(self, other)
-    return _divide(x, y, mode)
-
-
-def _divide(x: jax.Array, y: jax.Array, mode: int) -> jax.Array:
     if mode == 0:
-        return floating(x) / floating(y)
+        return div(self, other)
     if mode == 2:
-        return jnp.floor_divide(x, y)
+        return jnp.floor_divide(self, other)
     if mode != 1:
         raise Refused(f"expected mode 0, 1 or 2; got {mode}", "0 is exact, 1 truncates, 2 floors.")
-    return jax.lax.div(*jnp.broadcast_arrays(x, y)) if kind_of(x.dtype) < 2 else jnp.trunc(x / y)
+    if kind_of(self.dtype) < 2:
+        return jax.lax.div(*jnp.broadcast_arrays(self, other))
+    return jnp.trunc(self / other)
 
 
-@aclnn("FloorDivide")
+@two_operands("FloorDivide", "FloorDivides")
 def floor_divide(self: Tensor, other: Tensor) -> Tensor:
     """``self / other`` towards minus infinity."""
-    return jnp.floor_divide(*promote(self, other))
+    return jnp.floor_divide(self, other)
 
 
-@aclnn("FloorDivides")
-def floor_divides(self: Tensor, other: Scalar) -> Tensor:
-    """``self / other`` towards minus infinity, with a number."""
-    return jnp.floor_divide(*beside(self, other))
-
-
-@aclnn("RemainderTensorTensor")
+@two_operands("RemainderTensorTensor", "RemainderTensorScalar", "RemainderScalarTensor")
 def remainder(self: Tensor, other: Tensor) -> Tensor:
     """The remainder with the sign of `other`, as Python's."""
-    return jnp.remainder(*promote(self, other))
+    return jnp.remainder(self, other)
 
 
-@aclnn("RemainderTensorScalar")
-def remainder_scalar(self: Tensor, other: Scalar) -> Tensor:
-    """The remainder by a number, with its sign."""
-    return jnp.remainder(*beside(self, other))
-
-
-@aclnn("RemainderScalarTensor")
-def remainder_of_scalar(self: Scalar, other: Tensor) -> Tensor:
-    """The remainder of a number, with the sign of `other`."""
-    y, x = beside(other, self)
-    return jnp.remainder(x, y)
-
-
-@aclnn("FmodTensor")
+@two_operands("FmodTensor", "FmodScalar")
 def fmod(self: Tensor, other: Tensor) -> Tensor:
     """The remainder with the sign of `self`, as C's."""
-    return jnp.fmod(*promote(self, other))
+    return jnp.fmod(self, other)
 
 
-@aclnn("FmodScalar")
-def fmod_scalar(self: Tensor, other: Scalar) -> Tensor:
-    """The remainder by a number with the sign of `self`."""
-    return jnp.fmod(*beside(self, other))
-
-
-@aclnn("PowTensorTensor")
-def pow_tensor_tensor(self: Tensor, exponent: Tensor) -> Tensor:
+@two_operands("PowTensorTensor", of_number="PowScalarTensor")
+def power(self: Tensor, exponent: Tensor) -> Tensor:
     """``self ** exponent``."""
-    return jnp.power(*promote(self, exponent))
+    return jnp.power(self, exponent)
 
 
 @aclnn("PowTensorScalar")
@@ -187,30 +178,22 @@ def pow_tensor_scalar(self: Tensor, exponent: Scalar) -> Tensor:
     return jnp.power(*beside(self, exponent))
 
 
-@aclnn("PowScalarTensor")
-def pow_scalar_tensor(self: Scalar, exponent: Tensor) -> Tensor:
-    """``self ** exponent`` of a number."""
-    y, x = beside(exponent, self)
-    return jnp.power(x, y)
+@two_operands("Maximum")
+def maximum(self: Tensor, other: Tensor) -> Tensor:
+    """The greater of two, NaN if one is."""
+    return jnp.maximum(self, other)
 
 
-def _enter(name: str, function: Callable[..., jax.Array], text: str) -> None:
-    def binary(self: Tensor, other: Tensor) -> Tensor:
-        return function(*promote(self, other))
-
-    binary.__doc__ = text
-    aclnn(name)(binary)
+@two_operands("Minimum")
+def minimum(self: Tensor, other: Tensor) -> Tensor:
+    """The smaller of two, NaN if one is."""
+    return jnp.minimum(self, other)
 
 
-_enter("Maximum", jnp.maximum, "The greater of two, NaN if one is.")
-_enter("Minimum", jnp.minimum, "The smaller of two, NaN if one is.")
-
-
-@aclnn("Atan2")
+@two_operands("Atan2")
 def atan2(self: Tensor, other: Tensor) -> Tensor:
     """The angle of the point ``(other, self)``."""
-    x, y = promote(self, other)
-    return jnp.arctan2(floating(x), floating(y))
+    return jnp.arctan2(floating(self), floating(other))
 
 
 @aclnn("Addcmul")

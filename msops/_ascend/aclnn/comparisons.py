@@ -7,9 +7,9 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from msops._ascend.aclnn.arithmetic import beside
+from msops._ascend.aclnn.arithmetic import two_operands
 from msops._ascend.aclnn.dtypes import kind_of, promote
-from msops._ascend.aclnn.kinds import Scalar, SomeTensors, Tensor
+from msops._ascend.aclnn.kinds import SomeTensors, Tensor
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
 
@@ -33,33 +33,23 @@ _LOGIC: dict[str, Callable[..., jax.Array]] = {
 }
 
 
-def _enter_pair(name: str, function: Callable[..., jax.Array]) -> None:
-    """Enters ``nameTensor(self, other)`` and ``nameScalar(self, other)``."""
-
-    def with_tensor(self: Tensor, other: Tensor) -> Tensor:
-        return function(*promote(self, other))
-
-    def with_scalar(self: Tensor, other: Scalar) -> Tensor:
-        return function(*beside(self, other))
-
-    aclnn(f"{name}Tensor")(with_tensor)
-    aclnn(f"{name}Scalar")(with_scalar)
+def _require_integers(x: jax.Array) -> None:
+    if kind_of(x.dtype) > 1:
+        raise Refused(f"expected integers or booleans; got {x.dtype}", "Cast them.")
 
 
-def _integers_only(name: str, function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    def checked(x: jax.Array, y: jax.Array) -> jax.Array:
-        if kind_of(x.dtype) > 1:
-            raise Refused(f"expected integers or booleans; got {x.dtype}", "Cast them.")
-        return function(x, y)
-
-    checked.__name__ = name
-    return checked
+def _enter(name: str, function: Callable[..., jax.Array], takes_floats: bool) -> None:
+    @two_operands(f"{name}Tensor", f"{name}Scalar")
+    def apply(self: Tensor, other: Tensor) -> Tensor:
+        if not takes_floats:
+            _require_integers(self)
+        return function(self, other)
 
 
 for _name, _function in _COMPARISONS.items():
-    _enter_pair(_name, _function)
+    _enter(_name, _function, takes_floats=True)
 for _name, _function in _BITS.items():
-    _enter_pair(_name, _integers_only(_name, _function))
+    _enter(_name, _function, takes_floats=False)
 
 
 def _enter_logic(name: str, function: Callable[..., jax.Array]) -> None:
@@ -82,15 +72,15 @@ def logical_not(self: Tensor) -> Tensor:
 @aclnn("BitwiseNot")
 def bitwise_not(self: Tensor) -> Tensor:
     """The bits inverted."""
-    if kind_of(self.dtype) > 1:
-        raise Refused(f"expected integers or booleans; got {self.dtype}", "Cast them.")
+    _require_integers(self)
     return jnp.bitwise_not(self)
 
 
-@aclnn("RightShift")
+@two_operands("RightShift")
 def right_shift(input: Tensor, shift_bits: Tensor) -> Tensor:
     """``input >> shift_bits``, which keeps the sign."""
-    return _integers_only("RightShift", jnp.right_shift)(*promote(input, shift_bits))
+    _require_integers(input)
+    return jnp.right_shift(input, shift_bits)
 
 
 @aclnn("SWhere")
