@@ -108,51 +108,20 @@ def _invert(x: Array) -> Array:
     return jnp.logical_not(x)
 
 
+# Methods that are the functions of `array_math` with the same name.
+_OF_ARRAYS = """
+    abs add argmax argmin cast ceil clip cos div erf exp expand_dims expm1 floor isfinite isnan
+    log log1p logical_and logical_not logical_or matmul maximum minimum mul neg pow reciprocal
+    rsqrt sigmoid sign sin split sqrt square squeeze sub tan tanh
+"""
+
 METHODS: dict[str, Callable[..., Any]] = {
-    "abs": m.abs,
-    "add": m.add,
-    "argmax": m.argmax,
-    "argmin": m.argmin,
-    "ceil": m.ceil,
-    "clip": m.clip,
-    "cos": m.cos,
-    "div": m.div,
-    "erf": m.erf,
-    "exp": m.exp,
-    "expand_dims": m.expand_dims,
-    "expm1": m.expm1,
-    "floor": m.floor,
-    "isfinite": m.isfinite,
-    "isnan": m.isnan,
-    "log": m.log,
-    "log1p": m.log1p,
-    "logical_and": m.logical_and,
-    "logical_not": m.logical_not,
-    "logical_or": m.logical_or,
-    "matmul": m.matmul,
-    "maximum": m.maximum,
-    "minimum": m.minimum,
-    "mul": m.mul,
-    "neg": m.neg,
-    "pow": m.pow,
-    "reciprocal": m.reciprocal,
-    "rsqrt": m.rsqrt,
-    "sigmoid": m.sigmoid,
-    "sign": m.sign,
-    "sin": m.sin,
-    "sqrt": m.sqrt,
-    "square": m.square,
-    "squeeze": m.squeeze,
-    "sub": m.sub,
-    "tan": m.tan,
-    "tanh": m.tanh,
-    "split": m.split,
+    **{name: getattr(m, name) for name in _OF_ARRAYS.split()},
     "all": _reduced(m.all),
     "any": _reduced(m.any),
     "astype": _astype,
     "bool": _to_dtype("bool"),
     "broadcast_to": _broadcast_to,
-    "cast": m.cast,
     "clamp": m.clip,
     "contiguous": jnp.asarray,
     "cumsum": jnp.cumsum,
