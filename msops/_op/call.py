@@ -206,6 +206,19 @@ def noting(note: str) -> Iterator[None]:
         raise
 
 
+def refusing_signature(rule: Callable[..., Any], count: int) -> inspect.Signature | None:
+    """Returns the signature of a rule that cannot take so many arguments; None if it can."""
+    try:
+        signature = inspect.signature(rule)
+    except (TypeError, ValueError):  # builtins without a signature
+        return None
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return signature
+    return None
+
+
 def fit_arguments(
     function: Callable[..., Any],
     call: Call,

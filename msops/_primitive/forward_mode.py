@@ -16,7 +16,6 @@ mode transposes it, and so runs bprop alone. Without a bprop there is no L: JAX 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,7 +26,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from msops import _jax_seam as seam
 from msops._face.tensor import unwrap, wrap
-from msops._op.call import Call, noting, width
+from msops._op.call import Call, noting, refusing_signature, width
 from msops._op.protocols import BoundOp
 from msops._primitive.reverse_mode import apply_bprop, check_entry
 from msops._primitive.traced import is_inexact
@@ -135,7 +134,14 @@ def ask_rule(
     directions = tuple(call.spread(call.group(flat), [None] * len(call.given)))
     given = arguments, directions, outputs.pack(results)
     rule_name = f"jvp of {operator.who}"
-    _check_arity(rule, rule_name)
+    signature = refusing_signature(rule, 3)
+    if signature is not None:
+        raise GradientTypeError.explained(
+            rule_name,
+            f"{signature} cannot take the primals, the tangents and out",
+            "Write it as jvp(primals, tangents, out): two tuples with one entry per argument "
+            "of the call, and what the op returned.",
+        )
     with noting(f"{operator.who}: raised by its jvp function"):
         answer = rule(*(wrap(given) if call.tensors else given))
     answer = unwrap(answer)
@@ -160,22 +166,6 @@ def ask_rule(
         for index, (tangent, result) in enumerate(zip(answers, results, strict=True))
         if is_inexact(result)
     ]
-
-
-def _check_arity(rule: Callable[..., Any], rule_name: str) -> None:
-    try:
-        signature = inspect.signature(rule)
-    except (TypeError, ValueError):  # builtins without a signature
-        return
-    try:
-        signature.bind((), (), None)
-    except TypeError:
-        raise GradientTypeError.explained(
-            rule_name,
-            f"{signature} cannot take the primals, the tangents and out",
-            "Write it as jvp(primals, tangents, out): two tuples with one entry per argument "
-            "of the call, and what the op returned.",
-        ) from None
 
 
 def _transpose_bprop(

@@ -21,7 +21,7 @@ from jax.tree_util import PyTreeDef
 
 from msops import _jax_seam as seam
 from msops._face.tensor import unwrap, wrap
-from msops._op.call import Call, fit_arguments, noting
+from msops._op.call import Call, fit_arguments, noting, refusing_signature
 from msops._op.outputs import Outputs
 from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError
 
@@ -123,19 +123,14 @@ def check_bwd(bwd: Callable[..., Any], who: str) -> None:
     Raises:
       ArgumentTypeError: it takes other than two arguments.
     """
-    try:
-        signature = inspect.signature(bwd)
-    except (TypeError, ValueError):  # builtins without a signature
-        return
-    try:
-        signature.bind((), None)
-    except TypeError:
+    signature = refusing_signature(bwd, 2)
+    if signature is not None:
         raise ArgumentTypeError.explained(
             who,
             f"expected bwd(residuals, dout), a function of two arguments; got {signature}",
             "Have fwd return what bwd needs of the inputs as residuals: return out, (x, y) in "
             "fwd, then x, y = residuals in bwd.",
-        ) from None
+        )
 
 
 def _run_fwd(
