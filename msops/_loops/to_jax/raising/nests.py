@@ -76,7 +76,8 @@ class Nest(AxesNamed):
       mask: the conditions under which, beside the box.
       reduced: axes of kind "reduction".
       outer: the serial loops around, hulls of their ranges.
-      ordered_axes: the axes in the order in which arrays have them; see `orders`.
+      ordered_axes: the axes in the order in which arrays have them, once `orders` has found it;
+        that of the loops before.
     """
 
     axes: tuple[Axis, ...]
@@ -84,7 +85,7 @@ class Nest(AxesNamed):
     mask: tuple[Expr, ...]
     reduced: frozenset[str]
     outer: tuple[Axis, ...]
-    ordered_axes: tuple[Axis, ...] = ()
+    ordered_axes: tuple[Axis, ...]
 
     @cached_property
     def ranges(self) -> dict[str, Range]:
@@ -166,6 +167,7 @@ def nest(parts: Chain, outer: Sequence[Axis]) -> Nest | None:
         tuple(substitute(condition, values) for condition in left),
         frozenset(loop.var for loop in parts.loops if loop.kind == "reduction") - set(values),
         tuple(outer),
+        axes,
     )
 
 
