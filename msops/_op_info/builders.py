@@ -1,6 +1,6 @@
 """Builders of op info dicts: one chainable setter call per fact about an op.
 
-A setter passes `RegOp._entry` the values under their keys in the dict; `_TYPES` has the type of
+A setter passes `RegOp._add` the values under their keys in the dict; `_TYPES` has the type of
 each key. The values of texts (a param_type, a value_type, a target) are not checked here, as in
 MindSpore, where op infos for other back ends use the same classes: `parse` checks them when an op
 is made.
@@ -38,9 +38,8 @@ class RegOp:
                 f"Name the op, e.g. {type(self).__name__}('Add').",
             )
         self._op_name = op_name
-        self._inputs: list[dict[str, Any]] = []
-        self._outputs: list[dict[str, Any]] = []
-        self._attributes: list[dict[str, Any]] = []
+        # By the method that adds them.
+        self._entries: dict[str, list[dict[str, Any]]] = {"input": [], "output": [], "attr": []}
         self._fusion_type = ""
         self._rows: list[tuple[tuple[str, ...], ...]] = []
 
@@ -62,13 +61,14 @@ class RegOp:
           OpInfoTypeError: an element of a tuple is no str.
         """
         who = self._who("dtype_format")
-        expected = len(self._inputs) + len(self._outputs)
+        inputs, outputs = len(self._entries["input"]), len(self._entries["output"])
+        expected = inputs + outputs
         if len(args) != expected:
             entries = "entry" if expected == 1 else "entries"
             raise OpInfoValueError.explained(
                 who,
-                f"expected {expected} {entries}, one per input ({len(self._inputs)}) and "
-                f"output ({len(self._outputs)}); got {len(args)}",
+                f"expected {expected} {entries}, one per input ({inputs}) and "
+                f"output ({outputs}); got {len(args)}",
                 "Call .dtype_format after all of .input and .output, with one entry for each.",
             )
         for position, entry in enumerate(args):
@@ -93,21 +93,22 @@ class RegOp:
         """
         return {
             "op_name": self._op_name,
-            "inputs": [dict(entry) for entry in self._inputs],
-            "outputs": [dict(entry) for entry in self._outputs],
-            "attr": [dict(entry) for entry in self._attributes],
+            "inputs": list(map(dict, self._entries["input"])),
+            "outputs": list(map(dict, self._entries["output"])),
+            "attr": list(map(dict, self._entries["attr"])),
             "fusion_type": self._fusion_type,
             "dtype_format": list(self._rows),
         }
 
-    def _entry(self, method: str, values: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-        """Returns the dict of one input, output or attribute: what is not None, then `extra`."""
+    def _add(self, method: str, values: dict[str, Any], extra: dict[str, Any]) -> Self:
+        """Adds the dict of one input, output or attribute: what is not None, then `extra`."""
         given = {
             key: self._checked(method, key, value, _TYPES.get(key, str))
             for key, value in values.items()
             if value is not None
         }
-        return given | extra
+        self._entries[method].append(given | extra)
+        return self
 
     def _checked(self, method: str, what: str, value: Any, expected: type) -> Any:
         """Returns `value`, which must be an `expected`; a bool passes for an int, as there."""
@@ -170,9 +171,7 @@ class CustomRegOp(RegOp):
         Raises:
           OpInfoTypeError: an argument has another type; so for all setters.
         """
-        values = {"index": index, "name": name, "paramType": param_type}
-        self._inputs.append(self._entry("input", values, kwargs))
-        return self
+        return self._add("input", {"index": index, "name": name, "paramType": param_type}, kwargs)
 
     def output(
         self,
@@ -182,9 +181,7 @@ class CustomRegOp(RegOp):
         **kwargs: Any,
     ) -> Self:
         """Adds an output; arguments as those of `input`."""
-        values = {"index": index, "name": name, "paramType": param_type}
-        self._outputs.append(self._entry("output", values, kwargs))
-        return self
+        return self._add("output", {"index": index, "name": name, "paramType": param_type}, kwargs)
 
     def attr(
         self,
@@ -213,8 +210,7 @@ class CustomRegOp(RegOp):
             "type": value_type,
             "defaultValue": default_value,
         }
-        self._attributes.append(self._entry("attr", values, kwargs))
-        return self
+        return self._add("attr", values, kwargs)
 
     def target(self, target: str | None = None) -> Self:
         """Sets the target, ``"CPU"``, ``"GPU"`` or ``"Ascend"``; None: as the func_type implies."""

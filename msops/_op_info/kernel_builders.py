@@ -30,9 +30,7 @@ class _KernelRegOp(RegOp):
           param_type: str, ``"required"``, ``"dynamic"`` (a list) or ``"optional"``.
           **kwargs: further keys of the input's dict.
         """
-        values = {"index": index, "name": name, "paramType": param_type}
-        self._inputs.append(self._entry("input", values, kwargs))
-        return self
+        return self._add("input", {"index": index, "name": name, "paramType": param_type}, kwargs)
 
     def get_op_info(self) -> dict[str, Any]:
         """Returns the op info as a plain dict."""
@@ -60,9 +58,7 @@ class CpuRegOp(_KernelRegOp):
         **kwargs: Any,
     ) -> Self:
         """Adds an output; arguments as those of `input`."""
-        values = {"index": index, "name": name, "paramType": param_type}
-        self._outputs.append(self._entry("output", values, kwargs))
-        return self
+        return self._add("output", {"index": index, "name": name, "paramType": param_type}, kwargs)
 
     def attr(
         self,
@@ -79,9 +75,7 @@ class CpuRegOp(_KernelRegOp):
           value: str, its fixed value as text.
           **kwargs: further keys of the attribute's dict.
         """
-        values = {"name": name, "type": value_type, "value": value}
-        self._attributes.append(self._entry("attr", values, kwargs))
-        return self
+        return self._add("attr", {"name": name, "type": value_type, "value": value}, kwargs)
 
 
 class AiCPURegOp(CpuRegOp):
@@ -133,8 +127,7 @@ class AkgRegOp(_KernelRegOp):
           name: str, its name.
           **kwargs: further keys of the output's dict.
         """
-        self._outputs.append(self._entry("output", {"index": index, "name": name}, kwargs))
-        return self
+        return self._add("output", {"index": index, "name": name}, kwargs)
 
     def attr(
         self,
@@ -151,9 +144,9 @@ class AkgRegOp(_KernelRegOp):
           value_type: str, its type, e.g. ``"listInt"``.
           **kwargs: further keys of the attribute's dict.
         """
-        values = {"name": name, "paramType": param_type, "type": value_type}
-        self._attributes.append(self._entry("attr", values, kwargs))
-        return self
+        return self._add(
+            "attr", {"name": name, "paramType": param_type, "type": value_type}, kwargs
+        )
 
     def get_op_info(self) -> dict[str, Any]:
         """Returns the op info as a plain dict."""

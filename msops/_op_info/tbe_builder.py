@@ -91,7 +91,7 @@ class TBERegOp(RegOp):
             "shape": shape,
             "valueDepend": value_depend,
         }
-        entry = self._entry("input", values, kwargs)
+        self._checked("input", "valueDepend", value_depend or "", str)
         if value_depend and value_depend.lower() not in _VALUE_DEPENDS:
             raise OpInfoValueError.explained(
                 self._who("input"),
@@ -99,8 +99,7 @@ class TBERegOp(RegOp):
                 f"got {value_depend!r}",
                 "Pass one of these, or leave it out.",
             )
-        self._inputs.append(entry)
-        return self
+        return self._add("input", values, kwargs)
 
     def output(
         self,
@@ -120,8 +119,7 @@ class TBERegOp(RegOp):
             "paramType": param_type,
             "shape": shape,
         }
-        self._outputs.append(self._entry("output", values, kwargs))
-        return self
+        return self._add("output", values, kwargs)
 
     def attr(
         self,
@@ -149,8 +147,7 @@ class TBERegOp(RegOp):
             "value": value,
             "defaultValue": default_value,
         }
-        self._attributes.append(self._entry("attr", values, kwargs))
-        return self
+        return self._add("attr", values, kwargs)
 
     def async_flag(self, async_flag: bool = False) -> Self:
         """Sets whether the kernel may run asynchronously."""
