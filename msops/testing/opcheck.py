@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError
 from msops.testing import gradients, memory, sanitizers, sizes, symbols, transformations
 from msops.testing.child_processes import shared_server
 from msops.testing.guarded import HangError
@@ -160,12 +160,10 @@ def opcheck(
     """
     _check_skip(skip)
     if not isinstance(sanitize, bool):
-        raise ArgumentTypeError(
-            explain(
-                "opcheck",
-                f"expected a bool for sanitize; got {sanitize!r}",
-                "Pass sanitize=True to build the kernel's source with the sanitizers.",
-            )
+        raise ArgumentTypeError.explained(
+            "opcheck",
+            f"expected a bool for sanitize; got {sanitize!r}",
+            "Pass sanitize=True to build the kernel's source with the sanitizers.",
         )
     _check_limit(limit_s)
     wanted = [check for check in _CHECKS if check not in skip]
@@ -303,30 +301,24 @@ def _check_limit(limit_s: Any) -> None:
         error = ArgumentValueError
     else:
         return
-    raise error(
-        explain(
-            "msops.testing.opcheck",
-            f"expected a positive number of seconds for limit_s; got {limit_s!r}",
-            "Pass how long one call of the kernel may take, as in limit_s=60.",
-        )
+    raise error.explained(
+        "msops.testing.opcheck",
+        f"expected a positive number of seconds for limit_s; got {limit_s!r}",
+        "Pass how long one call of the kernel may take, as in limit_s=60.",
     )
 
 
 def _check_skip(skip: Sequence[str]) -> None:
     if isinstance(skip, str):
-        raise ArgumentTypeError(
-            explain(
-                "msops.testing.opcheck",
-                f"expected a list of names for skip; got {skip!r}",
-                f"Pass skip=[{skip!r}].",
-            )
+        raise ArgumentTypeError.explained(
+            "msops.testing.opcheck",
+            f"expected a list of names for skip; got {skip!r}",
+            f"Pass skip=[{skip!r}].",
         )
     unknown = [name for name in skip if name not in _CHECKS]
     if unknown:
-        raise ArgumentValueError(
-            explain(
-                "msops.testing.opcheck",
-                f"expected names of checks for skip; got {', '.join(map(repr, unknown))}",
-                f"There are {', '.join(map(repr, _CHECKS))}.",
-            )
+        raise ArgumentValueError.explained(
+            "msops.testing.opcheck",
+            f"expected names of checks for skip; got {', '.join(map(repr, unknown))}",
+            f"There are {', '.join(map(repr, _CHECKS))}.",
         )

@@ -27,7 +27,7 @@ from msops._jax_seam.division import Dimensions
 from msops._op.outputs import NO_OUTPUTS, Outputs
 from msops._op.process_call import ProcessCall
 from msops._toolchain import Library
-from msops.errors import ArgumentTypeError, MsopsError, explain
+from msops.errors import ArgumentTypeError, MsopsError
 from msops.testing.guarded import HangError, Job, Run, run_jobs, show, title_of
 from msops.testing.python_calls import SettingsWatch, call_function, call_in_a_row
 
@@ -56,12 +56,10 @@ class Subject:
         attributes: Mapping[str, Any] | None = None,
     ):
         if not isinstance(op, Custom):
-            raise ArgumentTypeError(
-                explain(
-                    "msops.testing.opcheck",
-                    f"expected an op made by msops.Custom; got {type(op).__name__}",
-                    "Pass the op itself, and its inputs behind it: opcheck(op, x, y).",
-                )
+            raise ArgumentTypeError.explained(
+                "msops.testing.opcheck",
+                f"expected an op made by msops.Custom; got {type(op).__name__}",
+                "Pass the op itself, and its inputs behind it: opcheck(op, x, y).",
             )
         self.op, self._limit_s = op, limit_s
         # Whether it did not end on values in another order: it is not tried on such again.
@@ -71,12 +69,10 @@ class Subject:
         with self.face():
             found = op._find_call(args, dict(attributes or {})) if args else None
             if found is None:
-                raise ArgumentTypeError(
-                    explain(
-                        "msops.testing.opcheck",
-                        f"expected inputs to check {op.name!r} on; got none",
-                        "Pass what the op is called with: opcheck(op, x, y).",
-                    )
+                raise ArgumentTypeError.explained(
+                    "msops.testing.opcheck",
+                    f"expected inputs to check {op.name!r} on; got none",
+                    "Pass what the op is called with: opcheck(op, x, y).",
                 )
             self.call, flat = found
             self.flat = tuple(np.asarray(value, jax.typeof(value).dtype) for value in flat)

@@ -24,7 +24,7 @@ from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Kernel, Load
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import loads
-from msops.errors import ArgumentValueError, explain
+from msops.errors import ArgumentValueError
 
 _RESULT = "<result>"
 
@@ -50,13 +50,11 @@ def reverse(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
     inputs = [buffer for buffer, is_wanted in zip(kernel.parameters, chosen, strict=True)
               if is_wanted and is_float(buffer.dtype)]  # fmt: skip
     if not inputs or not any(is_float(buffer.dtype) for buffer in kernel.outputs):
-        raise ArgumentValueError(
-            explain(
-                f"the adjoint of kernel '{kernel.name}'",
-                "expected a float result and a float parameter whose gradient is wanted; got "
-                f"({_dtypes(inputs)}) -> ({_dtypes(kernel.outputs)})",
-                "Ask for gradients of float parameters only.",
-            )
+        raise ArgumentValueError.explained(
+            f"the adjoint of kernel '{kernel.name}'",
+            "expected a float result and a float parameter whose gradient is wanted; got "
+            f"({_dtypes(inputs)}) -> ({_dtypes(kernel.outputs)})",
+            "Ask for gradients of float parameters only.",
         )
     tree = tree_of(kernel)
     names = Names(kernel)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from msops.errors import BackendError, explain
+from msops.errors import BackendError
 
 try:
     import islpy as isl
 except ImportError as error:
-    raise BackendError(
-        explain(
-            "Loop kernels",
-            "the dependences of loops are computed with islpy, which is not installed",
-            "Install it: pip install islpy.",
-        )
+    raise BackendError.explained(
+        "Loop kernels",
+        "the dependences of loops are computed with islpy, which is not installed",
+        "Install it: pip install islpy.",
     ) from error
 
 OPERATION_LIMIT = 1_000_000
