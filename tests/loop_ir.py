@@ -116,7 +116,6 @@ from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
-from msops._loops.to_c.placing import localise_temporaries, place_locals
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
@@ -126,6 +125,7 @@ from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
+from msops._loops.to_c.workspaces import localise_temporaries, place_locals
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
 from msops._loops.to_cuda.grid import mark_grids

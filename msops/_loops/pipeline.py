@@ -49,7 +49,6 @@ from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
-from msops._loops.to_c.placing import LOCAL_BYTES, localise_temporaries, place_locals
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
@@ -60,6 +59,7 @@ from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
+from msops._loops.to_c.workspaces import LOCAL_BYTES, localise_temporaries, place_locals
 from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
 from msops._loops.to_cuda.thread_code import THREAD_BYTES

@@ -47,7 +47,7 @@ class LoopKernel(Renewable):
 
     def is_current(self) -> bool:
         """Returns whether its specialisations are those of an equal kernel made now."""
-        # The Hybrid DSL reads its globals once, with the source.
+        # The loop language reads its globals once, with the source.
         return self.program.hybrid is not None or self.function.is_current()
 
     def read_again(self) -> LoopKernel:

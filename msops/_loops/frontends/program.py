@@ -28,7 +28,7 @@ class LoopProgram:
       func: the function, without its decorators.
       parameters: its parameters.
       source: the author's text, and where it is.
-      hybrid: its checked form, if it is written in the Hybrid DSL.
+      hybrid: its checked form, if it is written in the loop language.
     """
 
     kind: Kind
@@ -55,7 +55,7 @@ class LoopProgram:
         Args:
           inputs: shape and dtype of each tensor; a tuple where an input is a list of tensors.
           attributes: constants, by the names of the op info; they come after the tensors in the
-            Hybrid DSL, by the names of the parameters.
+            loop language, by the names of the parameters.
           who: names the op in messages.
 
         Raises:

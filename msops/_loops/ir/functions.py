@@ -48,9 +48,9 @@ class Function:
       cuda_integer: its form on integers in CUDA C, if not `c_integer`.
       is_instruction: processors have an instruction for it.
       is_transcendental: XLA's cost analysis counts it among the transcendentals.
-      hybrid: who may call it by its name in the Hybrid DSL: kernels of func_type "akg" only, or
+      hybrid: who may call it by its name in the loop language: kernels of func_type "akg" only, or
         those of `@kernel` too; None if nobody.
-      in_hybrid: the function that its name means in the Hybrid DSL, if another.
+      in_hybrid: the function that its name means in the loop language, if another.
       tvm_aliases: further names in `tvm.call_pure_intrin`. All functions are in `tvm`, and those of
         one argument in `topi`.
       tvm_of_integer: what `tvm` makes of an integer where the function takes floats: the integer
@@ -255,7 +255,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     # Halves to even.
     "nearbyint": _rounding(np.rint, jax="numpy.rint", c="rint", is_instruction=True),
-    # Halves away from zero, as C's and TVM's; Python rounds them to even, and so the Hybrid DSL.
+    # Halves away from zero, as C's and TVM's; Python rounds them to even, and so the loop language.
     "round": _rounding(_round_half_away, hybrid="kernel", in_hybrid="nearbyint"),
     "abs": Function(
         numpy=np.abs,

@@ -211,7 +211,7 @@ class Local:
       buffer: the buffer.
       body: what is run.
       storage: "workspace" if the function that runs the body takes the array from a workspace; ""
-        if it is on the stack. A pass to C or to CUDA sets it, see `to_c.placing`.
+        if it is on the stack. A pass to C or to CUDA sets it, see `to_c.workspaces`.
     """
 
     buffer: Buffer

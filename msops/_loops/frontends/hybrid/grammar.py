@@ -1,4 +1,4 @@
-"""The syntax of the Hybrid DSL, whatever the names mean.
+"""The syntax of the loop language, whatever the names mean.
 
 Where MindSpore's checker of `@kernel` functions raises an error, that here is of the same builtin
 type; what it accepts and AKG then rejects is an error here, too.

@@ -1,4 +1,4 @@
-"""A kernel in the Hybrid DSL: checked once, translated for each set of arguments."""
+"""A kernel in the loop language: checked once, translated for each set of arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of the Hybrid DSL: one row each; those of functions come from the table of the IR.
+"""The names of the loop language: one row each; those of functions come from the table of the IR.
 
 MindSpore checks a `@kernel` function against a shorter list than AKG accepts under func_type
 "akg"; rows marked `akg_only` are what it rejects there. New here are `atan2` with its two

@@ -1,4 +1,4 @@
-"""What an expression of the Hybrid DSL can denote while a kernel is translated."""
+"""What an expression of the loop language can denote while a kernel is translated."""
 
 from __future__ import annotations
 

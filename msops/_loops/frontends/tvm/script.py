@@ -1,4 +1,4 @@
-"""`tvm.hybrid.script`: a stage written in the Hybrid DSL."""
+"""`tvm.hybrid.script`: a stage written in the loop language."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from msops._loops.ir.walk import statements
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScriptOp(Operation):
-    """Tensors by a kernel in the Hybrid DSL.
+    """Tensors by a kernel in the loop language.
 
     Attributes:
       kernel: the kernel; each of its results is made once.
@@ -68,7 +68,7 @@ def _copied(tensor: Tensor, target: Buffer, location: Location | None) -> tuple[
 def script(
     pyfunc: Callable[..., Any] | None = None, capture: Mapping[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """Returns a function of tensors, then numbers, that a function in the Hybrid DSL describes.
+    """Returns a function of tensors, then numbers, that a function in the loop language describes.
 
     Args:
       pyfunc: the function; None when the decorator is written with arguments.
