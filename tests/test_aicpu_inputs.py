@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from aicpu_cases import UNOPTIMISED
 from aicpu_harness import info
 
 import msops
@@ -35,8 +36,7 @@ SORT = "std::sort(x, x + n); std::copy(x, x + n, y);"
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "cache"))
+def no_eigen_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MSOPS_EIGEN", raising=False)
 
 
@@ -47,7 +47,7 @@ def kernel(body: str, head: str = "", inputs: int = 1, **options: object) -> mso
         lambda x, *_: x,
         lambda x, *_: x,
         "aicpu",
-        **{"reg_info": info("Mine", inputs=inputs), **options},
+        **{"reg_info": info("Mine", inputs=inputs), "build": UNOPTIMISED, **options},
     )
 
 
@@ -169,17 +169,8 @@ REGISTER_MS_CPU_KERNEL(kGrid, Grid);
 """
 
 
-@pytest.fixture(scope="module")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A cache for the tests that run one source with other attributes."""
-    return str(tmp_path_factory.mktemp("cache"))
-
-
 @pytest.mark.parametrize("indexing", ["ij", "xy"])
-def test_a_kernel_of_as_many_outputs_as_inputs_runs(
-    indexing: str, shared_cache: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSOPS_CACHE_DIR", shared_cache)
+def test_a_kernel_of_as_many_outputs_as_inputs_runs(indexing: str) -> None:
     # As meshgrid and unpack do: lists on both sides, Eigen's maps, shapes set on the outputs.
     arrays = [np.arange(size, dtype=np.float32) for size in (2, 3, 4)]
     expected = np.meshgrid(*arrays, indexing=indexing)
@@ -192,16 +183,14 @@ def test_a_kernel_of_as_many_outputs_as_inputs_runs(
         (np.float32,) * 3,
         "aicpu",
         reg_info=made.attr("indexing", "required", "str").get_op_info(),
+        build=UNOPTIMISED,
     )
     for got, wanted in zip(op(arrays, indexing), expected, strict=True):
         np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("data_format", ["NCHW", "NHWC"])
-def test_a_kernel_reads_the_format_of_a_call_from_an_attribute(
-    data_format: str, shared_cache: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSOPS_CACHE_DIR", shared_cache)
+def test_a_kernel_reads_the_format_of_a_call_from_an_attribute(data_format: str) -> None:
     # As resizing and pooling do: tensors of a call have the format 0, NCHW, and no other.
     body = """
     auto shape = ctx.Input(0)->GetTensorShape();
