@@ -189,27 +189,79 @@ def test_a_while_may_include_the_last_number_of_a_dtype(dtype: str) -> None:
     assert everywhere(down_to, np.array([limits.min], dtype)).tolist() == [count, 5 - 2 * count]
 
 
-def test_a_while_may_include_the_last_int32() -> None:
-    def until_the_end(x, limit):
-        y = output_tensor((1,), "int32")
-        i = 0
-        while i <= limit[0]:
-            if i >= x.shape[0]:
-                break
-            y[0] += x[i]
-            i += 1
-        return y
+def from_zero_up(x, limit):
+    y = output_tensor((1,), "int32")
+    i = 0
+    while i <= limit[0]:
+        if i >= x.shape[0]:
+            break
+        y[0] += x[i]
+        i += 1
+    return y
 
-    def until_the_start(x, limit):
-        y = output_tensor((1,), "int32")
-        i = x.shape[0] - 1
-        while i >= limit[0]:
-            if i < 0:
-                break
-            y[0] += x[i]
-            i -= 1
-        return y
 
+def from_the_last_down(x, limit):
+    y = output_tensor((1,), "int32")
+    i = x.shape[0] - 1
+    while i >= limit[0]:
+        if i < 0:
+            break
+        y[0] += x[i]
+        i -= 1
+    return y
+
+
+def to_the_end(x, limit):
+    y = output_tensor((1,), "int32")
+    i = 2147483643
+    while i <= limit[0]:
+        if i < 2147483643:
+            break
+        y[0] += x[i - 2147483643]
+        i += 1
+    return y
+
+
+def to_the_start(x, limit):
+    y = output_tensor((1,), "int32")
+    i = -2147483644
+    while i >= limit[0]:
+        if i > -2147483644:
+            break
+        y[0] += x[-2147483644 - i]
+        i -= 1
+    return y
+
+
+LAST = np.iinfo(np.int32)
+
+
+@pytest.mark.parametrize(
+    ("func", "limit", "form"),
+    [
+        (from_zero_up, LAST.max, "native"),
+        (from_the_last_down, LAST.min, "native"),
+        # XLA's form runs all of the 2**31 iterations that follow a break, for half a minute.
+        pytest.param(from_zero_up, LAST.max, "xla", marks=pytest.mark.slow),
+        pytest.param(from_the_last_down, LAST.min, "xla", marks=pytest.mark.slow),
+        *(
+            (func, limit, form)
+            for form in ("xla", "native")
+            for func, limit in ((to_the_end, LAST.max), (to_the_start, LAST.min))
+        ),
+    ],
+)
+def test_a_while_may_include_the_last_int32(
+    func: Callable[..., Any], limit: int, form: str
+) -> None:
+    x = np.arange(1, 6, dtype=np.int32)
+    limits = np.array([limit], np.int32)
+    assert kernel(func)(x.copy(), limits).tolist() == [15]
+    op = Custom(func, func_type="akg", compile_attrs={"lower": form})
+    assert op(x, limits).tolist() == [15]
+
+
+def test_a_while_between_data_may_include_the_last_int32() -> None:
     def from_data(start, limit):
         y = output_tensor((3,), "int32")
         i = start[0]
@@ -226,10 +278,7 @@ def test_a_while_may_include_the_last_int32() -> None:
             k += 1
         return y
 
-    x = np.arange(1, 6, dtype=np.int32)
-    least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
-    assert everywhere(until_the_end, x, np.array([most], np.int32)).tolist() == [15]
-    assert everywhere(until_the_start, x, np.array([least], np.int32)).tolist() == [15]
+    most = LAST.max
     starts = np.array([most - 2, most - 6, most - 2], np.int32)
     for form in ("xla", "native"):
         op = Custom(from_data, func_type="akg", compile_attrs={"lower": form})
