@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
+from aicpu_cases import UNOPTIMISED
 from aicpu_harness import DOUBLE, info
 
 from msops import Custom
@@ -47,7 +48,12 @@ def test_an_aot_kernels_text(tmp_path: Path, body: str, jit: bool) -> None:
 def test_an_aicpu_kernels_text(tmp_path: Path, body: str) -> None:
     source = tmp_path / "times.cc"
     source.write_text(DOUBLE.replace("    return 0;", f"    {body};").replace("FACTOR", "2"))
-    op = Custom(str(source), lambda x: x, lambda x: x, "aicpu", reg_info=info("Times"))
+    op = Custom(
+        str(source),
+        *(lambda x: x, lambda x: x, "aicpu"),
+        reg_info=info("Times"),
+        build=UNOPTIMISED,
+    )
     with pytest.raises(KernelError) as caught:
         op(jnp.zeros(1))
     assert HEARD in str(caught.value)
