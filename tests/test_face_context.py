@@ -67,12 +67,14 @@ def test_sets_and_gives_back():
         ({"device_id": "0"}, ArgumentTypeError, "got '0'"),
         ({"device_id": -1}, ArgumentValueError, "got -1"),
         ({"mode": 0, "device_target": "TPU"}, ArgumentValueError, "got 'TPU'"),
+        ({"host_memory_pool": True, "implicit_gather": "no"}, ArgumentValueError, "got 'no'"),
     ],
 )
 def test_a_bad_keyword_is_explained_and_changes_nothing(keywords, error, text):
     with pytest.raises(error, match=text):
         ms.set_context(**keywords)
     assert ms.get_context("mode") == ms.PYNATIVE_MODE
+    assert ms.get_context("host_memory_pool") is False
 
 
 @pytest.mark.parametrize("name", ["jit_level", "save_graphs", "compile_cache_path", "infer_boost"])

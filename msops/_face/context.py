@@ -9,7 +9,7 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msops._base import config
@@ -25,8 +25,6 @@ TARGETS = ("CPU", "GPU", "Ascend")
 GATHER_POLICIES = ("warn", "raise", "allow")
 
 _log = logging.getLogger("msops.context")
-
-_WITH_EFFECT = ("mode", "device_target", "device_id", "host_memory_pool", "implicit_gather")
 
 
 class _State:
@@ -48,10 +46,10 @@ class _State:
 _state = _State()
 
 
-def _check_mode(mode: Any) -> int:
+def _check_mode(who: str, mode: Any) -> int:
     if isinstance(mode, bool) or mode not in (GRAPH_MODE, PYNATIVE_MODE):
         raise ArgumentValueError.explained(
-            "set_context",
+            who,
             f"expected mode GRAPH_MODE (0) or PYNATIVE_MODE (1); got {mode!r}",
             "Pass msops.GRAPH_MODE or msops.PYNATIVE_MODE.",
         )
@@ -80,25 +78,35 @@ def _check_device_id(who: str, device_id: Any) -> int:
     return device_id
 
 
-def _check_pool(value: Any) -> bool:
+def _check_pool(who: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise ArgumentTypeError.explained(
-            "set_context",
+            who,
             f"expected host_memory_pool bool; got {value!r}",
             "Pass True to keep the memory of large results, False to return it.",
         )
     return value
 
 
-def _check_policy(value: Any) -> str:
+def _check_policy(who: str, value: Any) -> str:
     if value not in GATHER_POLICIES:
         raise ArgumentValueError.explained(
-            "set_context",
+            who,
             f"expected implicit_gather {', '.join(map(repr, GATHER_POLICIES))}; got {value!r}",
             "Pass 'raise' to have an error where an op would gather an array that is divided "
             "over devices.",
         )
     return str(value)
+
+
+# The keywords with an effect, and what checks their values.
+_WITH_EFFECT: dict[str, Callable[[str, Any], Any]] = {
+    "mode": _check_mode,
+    "device_target": _check_target,
+    "device_id": _check_device_id,
+    "host_memory_pool": _check_pool,
+    "implicit_gather": _check_policy,
+}
 
 
 def _keep_large_blocks(who: str, is_kept: bool) -> None:
@@ -158,21 +166,16 @@ def set_context(**keywords: Any) -> None:
         if name not in _WITH_EFFECT and name not in WITHOUT_EFFECT:
             raise _unknown("set_context", name)
     # All values are checked before the first one is set: a failed call changes nothing.
-    checked: dict[str, Any] = {}
-    if "mode" in keywords:
-        checked["mode"] = _check_mode(keywords.pop("mode"))
-    if "device_target" in keywords:
-        checked["device_target"] = _check_target("set_context", keywords.pop("device_target"))
-    if "device_id" in keywords:
-        checked["device_id"] = _check_device_id("set_context", keywords.pop("device_id"))
-    if "host_memory_pool" in keywords:
-        is_kept = _check_pool(keywords.pop("host_memory_pool"))
-        if is_kept != _state.host_memory_pool:
-            _keep_large_blocks("set_context", is_kept)
-    if "implicit_gather" in keywords:
-        _state.implicit_gather = _check_policy(keywords.pop("implicit_gather"))
+    checked = {
+        name: check("set_context", keywords.pop(name))
+        for name, check in _WITH_EFFECT.items()
+        if name in keywords
+    }
+    is_kept = checked.pop("host_memory_pool", _state.host_memory_pool)
+    if is_kept != _state.host_memory_pool:
+        _keep_large_blocks("set_context", is_kept)
     for name, value in checked.items():
-        if name == "mode" or not _state.device_is_fixed:
+        if not (name.startswith("device_") and _state.device_is_fixed):
             setattr(_state, name, value)
     _state.without_effect.update(keywords)
     for name in keywords:
