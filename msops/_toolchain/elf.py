@@ -35,7 +35,7 @@ _FUNCTION, _INDIRECT_FUNCTION = 2, 10
 
 # Tags of the dynamic segment, as in <elf.h>.
 _NEEDED, _HASH, _STRTAB, _SYMTAB, _RELA, _RELASZ = 1, 4, 5, 6, 7, 8
-_STRSZ, _SONAME, _RPATH, _JMPREL, _PLTRELSZ, _RUNPATH = 10, 14, 15, 23, 2, 29
+_STRSZ, _RPATH, _JMPREL, _PLTRELSZ, _RUNPATH = 10, 15, 23, 2, 29
 _SYMBOLIC, _FLAGS, _FLAG_SYMBOLIC, _INIT_ARRAYSZ = 16, 30, 2, 27
 _GNU_HASH, _FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFFB
 _FLAG_PIE = 0x08000000
@@ -65,7 +65,6 @@ class ElfInfo:
       needed: libraries it is linked with, in order.
       runpath: folders its own needs are searched in (DT_RUNPATH).
       rpath: folders its own needs, and theirs, are searched in (DT_RPATH, the older form).
-      soname: the name it was linked to be found by, or None.
       has_device_code: it carries GPU code, or is linked with a GPU runtime.
       has_constructors: it, or a library it needs, runs code of its author's when it is opened.
     """
@@ -79,7 +78,6 @@ class ElfInfo:
     needed: tuple[str, ...]
     runpath: tuple[str, ...]
     rpath: tuple[str, ...]
-    soname: str | None
     has_device_code: bool
     has_constructors: bool
 
@@ -145,7 +143,6 @@ class _Reader:
                     preemptible.add(name)
                 if info >> 4 == _GNU_UNIQUE:
                     unique.add(name)
-        sonames = self._texts(_SONAME)
         needed = self._texts(_NEEDED)
         # Section names are looked for as bytes: they stand once, in the table of names.
         has_device_code = any(name in self.data for name in _DEVICE_SECTIONS) or any(
@@ -161,7 +158,6 @@ class _Reader:
             needed=needed,
             runpath=tuple(part for text in self._texts(_RUNPATH) for part in text.split(":")),
             rpath=tuple(part for text in self._texts(_RPATH) for part in text.split(":")),
-            soname=sonames[0] if sonames else None,
             has_device_code=has_device_code,
             has_constructors=self.dynamic.get(_INIT_ARRAYSZ, [0])[0] > _COMPILERS_OWN_BYTES
             or not all(map(_SYSTEM_LIBRARY.match, needed)),
