@@ -48,14 +48,7 @@ def attach_operators(
         return operator
 
     def reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        def operator(self: Any, other: Any) -> Any:
-            left = operand(other)
-            if left is NotImplemented:
-                return left
-            with jax.enable_x64(True):
-                return wrap(function(left, self.value))
-
-        return operator
+        return binary(lambda own, other: function(other, own))
 
     def unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def operator(self: Any) -> Any:
