@@ -18,12 +18,7 @@ import numpy as np
 from msops._base.dtypes import is_low_precision
 from msops._base.kernel_errors import Failures, describe_exception
 from msops._op.request import Request
-from msops.errors import (
-    InferenceTypeError,
-    InferenceValueError,
-    KernelError,
-    MsopsError,
-)
+from msops.errors import InferenceTypeError, InferenceValueError, KernelError, MsopsError
 
 _log = logging.getLogger("msops.pyfunc")
 

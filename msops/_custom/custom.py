@@ -46,12 +46,7 @@ from msops._op.inference import read_inference
 from msops._op.sorting import freeze_attribute, sort_arguments
 from msops._op_info import call_attribute_names
 from msops._primitive.programs import Programs, share_programs
-from msops.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    MsopsError,
-    OpInfoValueError,
-)
+from msops.errors import ArgumentTypeError, ArgumentValueError, MsopsError, OpInfoValueError
 
 if TYPE_CHECKING:
     import inspect

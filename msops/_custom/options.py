@@ -15,12 +15,7 @@ from msops._op.backend import Backend
 from msops._op.identity import ByValue
 from msops._op.request import Options
 from msops._op_info import OpInfo
-from msops.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    BackendError,
-    OpInfoValueError,
-)
+from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, OpInfoValueError
 
 if TYPE_CHECKING:
     from msops._op.sharding_rule import ShardingRule

@@ -29,12 +29,7 @@ from msops._extension.handles import Handle, layout, type_id_of
 from msops._op.process_call import Bound, ProcessCall
 from msops._sharding.explicit_mesh import call_with_whole_results
 from msops._sharding.partitioning import Callee, look_at_inputs
-from msops.errors import (
-    ArgumentValueError,
-    BackendError,
-    GradientTypeError,
-    KernelError,
-)
+from msops.errors import ArgumentValueError, BackendError, GradientTypeError, KernelError
 
 _NO_OUTPUT = -1
 

@@ -31,13 +31,7 @@ from msops._op.call import Call
 from msops._op.protocols import BoundOp
 from msops._op.request import Request
 from msops._sharding.tiling import Gathered, find_gathered, plan
-from msops.errors import (
-    ArgumentValueError,
-    BackendError,
-    InferenceValueError,
-    KernelError,
-    explain,
-)
+from msops.errors import ArgumentValueError, BackendError, InferenceValueError, KernelError, explain
 
 _TARGET = "msops_divided"
 

@@ -32,12 +32,7 @@ from msops._op.definition import Renewable
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
 from msops._toolchain import Library, check_allowed, check_build, read_path, require_file
-from msops.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    MsopsError,
-    OpInfoValueError,
-)
+from msops.errors import ArgumentTypeError, ArgumentValueError, MsopsError, OpInfoValueError
 
 _SOURCES = (".cc", ".cpp", ".cxx")
 

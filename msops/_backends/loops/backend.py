@@ -45,12 +45,7 @@ from msops._op.traced import Function, Traced
 from msops._op_info import OpInfo
 from msops._primitive.batching import batch_sequentially, over_batch
 from msops._primitive.programs import Programs, share_programs
-from msops.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    BuildError,
-    InferenceValueError,
-)
+from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, InferenceValueError
 
 if TYPE_CHECKING:
     from msops._loops.choice import Form

@@ -14,13 +14,7 @@ from typing import TypeVar
 
 from msops._loops.diagnostics import point
 from msops._loops.ir.nodes import Location
-from msops.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    BackendError,
-    BuildError,
-    MsopsError,
-)
+from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, BuildError, MsopsError
 
 # contextlib is between the author's line and ours where the author opens a with-block.
 _PASSED = ("msops.", "contextlib")
