@@ -12,6 +12,7 @@ from msops._op.process_call import ProcessCall
 from msops._op.request import Options, Request
 from msops._op.traced import Traced
 from msops._op_info import OpInfo
+from msops.errors import ArgumentValueError
 
 Division = Literal["operations", "parts", "whole"]
 """How a call is divided over devices: as operations of XLA's are; by a call on each device's part;
@@ -80,11 +81,15 @@ class Backend(abc.ABC):
         kernel: Hashable = source
         return kernel
 
-    @abc.abstractmethod
     def infer(
         self, kernel: Any, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> Any:
-        """Returns the kernel's own answer for "shape" or "dtype"."""
+        """Returns the kernel's own answer for "shape" or "dtype"; refuses where it has none."""
+        raise ArgumentValueError.explained(
+            who,
+            f"out_{half} is required for func_type {self.func_type!r}; got None",
+            f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x.",
+        )
 
     @abc.abstractmethod
     def trace(self, kernel: Any, request: Request) -> Traced | None:

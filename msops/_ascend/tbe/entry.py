@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import re
 import types
 from collections.abc import Callable, Sequence
@@ -263,30 +264,23 @@ def _converts(have: str, wanted: str, first: str | None) -> bool:
 
 def holds(count: int, port: EntryPort) -> str | None:
     """Returns what a tensor of so many elements is: the port "laid out", "as it is", or None."""
-    if count == _count(port.shape):
+    if count == math.prod(port.shape):
         return "laid out"
     # On Ascend a tensor of one dimension stands in order at the start of its blocks.
-    if len(port.own_shape) <= 1 and count == _count(port.own_shape):
+    if len(port.own_shape) <= 1 and count == math.prod(port.own_shape):
         return "as it is"
     return None
 
 
-def _count(shape: Sequence[int]) -> int:
-    count = 1
-    for extent in shape:
-        count *= int(extent)
-    return count
-
-
 def _check_size(x: Tensor, port: EntryPort, who: str) -> None:
-    if holds(_count(x.shape), port) is None:
+    if holds(math.prod(map(int, x.shape)), port) is None:
         shape = f"{list(port.shape)}" + (
             f" in {port.format}" if port.shape != port.own_shape else ""
         )
         raise _disagrees(
             who,
             port,
-            f"a tensor of {_count(port.shape)} elements, {shape}",
+            f"a tensor of {math.prod(port.shape)} elements, {shape}",
             f"{list(map(int, x.shape))}",
         )
 

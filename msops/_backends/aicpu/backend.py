@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from msops import _jax_seam as seam
 from msops._backends.aicpu.libraries import (
@@ -157,16 +157,6 @@ class AicpuBackend(OpaqueBackend):
         sources = source.sources
         library = build_library(sources, who, options.build) if sources else None
         return AicpuKernel(library, source.folder, source.sources)
-
-    def infer(
-        self, kernel: AicpuKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
-    ) -> NoReturn:
-        """Refuses: a kernel computes, and infers nothing."""
-        raise ArgumentValueError.explained(
-            who,
-            f"out_{half} is required for func_type 'aicpu'; got None",
-            f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x.",
-        )
 
     def call(self, kernel: AicpuKernel, request: Request) -> AicpuCall:
         """Returns the call into the library that holds the kernel, or that the call names."""

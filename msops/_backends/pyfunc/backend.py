@@ -8,7 +8,7 @@ On the CPU a custom call hands it the program's own memory; elsewhere, and by
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -74,10 +74,6 @@ class PyfuncBackend(OpaqueBackend):
         if "out" in signature.parameters and takes_out(function, inputs):
             return signature.replace(parameters=others)
         return signature
-
-    def resolve(self, source: LiveFunction, options: Options, who: str) -> Hashable:
-        """Returns the kernel: a function is ready as it is."""
-        return source
 
     def infer(
         self,

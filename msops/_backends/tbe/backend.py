@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,7 @@ from msops._op.traced import Function, Traced
 from msops._op_info import OpInfo, Row, group_outputs, matching_rows
 from msops._op_info import Port as OpInfoPort
 from msops._primitive.batching import over_batch
-from msops.errors import ArgumentTypeError, ArgumentValueError
+from msops.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from msops._ascend.tbe.entry import EntryPort, Slot
@@ -78,16 +79,6 @@ class TbeBackend(TracedBackend):
                 "Pass the entry function, or 'file.py:entry'.",
             )
         return TbeKernel(RunPerShape(function), carried_op_info(function))
-
-    def infer(
-        self, kernel: TbeKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
-    ) -> NoReturn:
-        """Refuses: a kernel gets its outputs' shapes and does not compute them."""
-        raise ArgumentValueError.explained(
-            who,
-            f"out_{half} is required for func_type 'tbe'; got None",
-            f"Pass out_{half} as a value or as a function of the inputs', e.g. lambda x: x.",
-        )
 
     def trace(self, kernel: TbeKernel, request: Request) -> Traced:
         """Returns the kernel as JAX code."""
@@ -264,8 +255,7 @@ def _enter(array: Any, port: EntryPort, placeholder: Any) -> jax.Array:
 
     shape = tuple(map(int, placeholder.shape))
     array = jnp.asarray(array)
-    size = functools.reduce(lambda product, extent: product * extent, shape, 1)
-    if holds(size, port) == "laid out":
+    if holds(math.prod(shape), port) == "laid out":
         array = to_format(array, port.format)
     return array.reshape(shape).astype(placeholder.dtype)
 
