@@ -12,9 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 import optax
-import scipy.ndimage
-import scipy.signal
-import scipy.special
+import scipy  # which imports its parts when a case asks for them
 from aclnn_cases import Case, integers, normal, positive
 
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 from aclnn_cases import CASES as PLAIN_CASES
 from aclnn_cases import Case
 from aclnn_model_cases import CASES as MODEL_CASES
