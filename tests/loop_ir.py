@@ -108,9 +108,10 @@ from msops._loops.pipeline import (
 )
 from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation
-from msops._loops.to_c import CSource, c_source
+from msops._loops.to_c import CSource, c_source, fusing
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
@@ -227,6 +228,8 @@ __all__ = [
     "find_unwritten",
     "forward_indices",
     "forward_locals",
+    "fuse_rows",
+    "fusing",
     "group_terms",
     "interpret",
     "is_float",

@@ -43,6 +43,7 @@ from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
@@ -111,6 +112,7 @@ PASSES_TO_C: Passes = (
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
     ("version loops over data", version_loops_over_data),
+    ("fuse rows", fuse_rows),
     ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
     ("localise temporaries", localise_temporaries),
     ("share among threads", share_among_threads),

@@ -17,6 +17,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
     carrying.py    elements that one iteration hands to the next
     reductions.py  sums in variables
     versioning.py  loops whose bounds are data
+    fusing.py      loops that hand rows on
     workspaces.py  arrays on the stack or in workspaces
     sharing.py     which loops threads share
     vectors.py     which loops run in vectors, and how C says so

@@ -1,0 +1,389 @@
+"""Parallel loops that hand rows on run together, strip by strip, and keep the last rows only.
+
+    buffer t: float32[1000, 64]               parallel s in 0 .. 32 {
+    parallel i in 0 .. 1000 {                   local t: float32[3, 64] {
+      parallel j in 0 .. 64 {                     serial y in 32 * s - 2 .. min(32 * s + 32, 998) {
+        t[i, j] = a[i, j] + a[i + 1, j]             parallel j in 0 .. 64 {
+      }                                      ->       t[(y + 2) % 3, j] = a[y + 2, j] + a[y + 3, j]
+    }                                               }
+    parallel k in 0 .. 998 {                        if (y - 32 * s) >= 0 {
+      parallel l in 0 .. 64 {                         parallel l in 0 .. 64 {
+        b[k, l] = t[k, l] * t[k + 2, l]                 b[y, l] = t[y % 3, l] * t[(y + 2) % 3, l]
+
+A temporary array is written to memory and read again, which takes longer than stencils compute.
+Here a row of it is read while it is in a cache, and its memory is used again for a later row. Each
+strip computes the rows itself that it shares with the next one. Halide calls this a sliding window
+(``store_at`` the strip, ``compute_at`` the row), and overlapped tiles.
+
+What must hold, so that every strip reads what the loops would have read:
+
+- The iterations of each loop are independent, and its bounds are constants.
+- One loop writes the temporary, in its iteration i row i + w and no other, and does not read it.
+  Later loops of the group read rows i + r, which that loop all writes. Nothing else uses it.
+- The positions of a row that are written are the same in each row, under no condition: so a
+  position that is read holds what its row got, or 0 where no row gets any.
+- What else the group writes only the loop that writes it uses; and that loop, which writes no
+  temporary of the group, runs each iteration once. So what is computed twice reads the same twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from msops._loops.analysis.affine import affine
+from msops._loops.ir.building import binary, integer
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.walk import (
+    A,
+    Scope,
+    accesses_in,
+    bodies,
+    is_innermost,
+    loads,
+    map_accesses,
+    map_bodies_within,
+    statements,
+    stored_in,
+    variables,
+    with_value,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c import cost
+from msops._loops.to_c.blocks import index
+
+_STRIPS, _FEWEST_STRIPS = 8, 4
+LEAST_ROW_SECONDS = 2e-8
+"""Of a row in each loop: what it takes to go from loop to loop is little beside it."""
+LEAST_BYTES = cost.FIRST_CACHE_BYTES
+"""Temporaries of fewer bytes in all stay in a cache as they are."""
+_ROWS_PER_SHARED = 16
+"""The rows of a strip for each one that the next strip computes, too."""
+_FEWEST_ROWS_PER_SHARED = 4
+_MOST_LOOPS = 16
+
+
+def fuse_rows(kernel: Kernel) -> Kernel:
+    """Returns the kernel with the temporaries that parallel loops hand on kept by rows."""
+    fusion = _Fusion(kernel)
+    body = fusion.body(kernel.body, Scope.of(kernel))
+    if not fusion.kept:
+        return kernel
+    buffers = tuple(b for b in kernel.buffers if b.name not in fusion.kept)
+    return simplify(dataclasses.replace(kernel, buffers=buffers, body=body))
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """One loop over rows of a group.
+
+    Attributes:
+      loop: the loop.
+      begin: its first row.
+      end: the one after its last.
+    """
+
+    loop: For
+    begin: int
+    end: int
+
+    def row(self, access: Load | Store) -> int | None:
+        """Returns how far the row of an access is from the variable; None: it is no such row."""
+        function = affine(access.indices[0], {self.loop.var})
+        if function is None or function.terms != {Var(self.loop.var): 1}:
+            return None
+        return function.constant
+
+    def rows(self, name: str, kind: type[Load] | type[Store]) -> set[int | None]:
+        """Returns what `row` does of each load or each store of an array."""
+        return {
+            self.row(access)
+            for access in accesses_in(self.loop.body)
+            if access.buffer == name and isinstance(access, kind)
+        }
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A temporary that is kept by rows.
+
+    Attributes:
+      buffer: the temporary.
+      writer: the number of the stage that writes it.
+      written: how far the row that it writes is from its variable.
+      read: for each stage that reads it, how far the first and last rows are.
+    """
+
+    buffer: Buffer
+    writer: int
+    written: int
+    read: Mapping[int, tuple[int, int]]
+
+
+class _Fusion:
+    """Attributes: kept: the names of the temporaries that are kept by rows."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kept: set[str] = set()
+        self._names = Names(kernel)
+        self._costs = cost.NativeCosts(kernel)
+        self._uses = Counter(access.buffer for access in accesses_in(kernel.body))
+        self._temporaries = {
+            buffer.name: buffer
+            for buffer in kernel.buffers
+            if buffer.name not in kernel.results and len(buffer.shape) > 1
+        }
+
+    def body(self, body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
+        """Returns a body with groups of its loops, and those of serial loops in it, fused."""
+        found: list[Stmt] = []
+        first = 0
+        while first < len(body):
+            stages = list(_stages(body[first : first + _MOST_LOOPS])) if self._temporaries else []
+            for count in range(len(stages), 1, -1):
+                fused = self._fused(stages[:count], scope)
+                if fused is not None:
+                    found.append(fused)
+                    first += count
+                    break
+            else:
+                stmt = body[first]
+                is_serial = not isinstance(stmt, For) or stmt.kind == "serial"
+                found.append(map_bodies_within(stmt, scope, self.body) if is_serial else stmt)
+                first += 1
+        return tuple(found)
+
+    def _fused(self, stages: Sequence[_Stage], scope: Scope) -> Stmt | None:
+        """Returns what a group of loops becomes; None if it stays."""
+        rows = self._rows(stages)
+        producers = {row.writer for row in rows}
+        if 0 not in producers or not _are_apart(stages, rows):
+            return None
+        if sum(size_bytes(row.buffer) for row in rows) <= LEAST_BYTES:
+            return None
+        if any(self._costs.iteration(s.loop, scope) < LEAST_ROW_SECONDS for s in stages):
+            return None
+        lows, highs = _reaches(len(stages), rows)
+        last_stages = [s for n, s in enumerate(stages) if n not in producers]
+        first = min(stage.begin for stage in last_stages)
+        last = max(stage.end for stage in last_stages)
+        shared = max(high - low for low, high in zip(lows, highs, strict=True))
+        rest = -(-(last - first) // _STRIPS)
+        height = max(1, shared * _FEWEST_ROWS_PER_SHARED, min(shared * _ROWS_PER_SHARED, rest))
+        if height * _FEWEST_STRIPS > last - first:
+            return None
+        self.kept |= {row.buffer.name for row in rows}
+        return self._strips(stages, rows, lows, highs, first, last, height)
+
+    def _rows(self, stages: Sequence[_Stage]) -> list[_Row]:
+        """Returns the temporaries of a group of loops that can be kept by rows."""
+        uses = Counter(access.buffer for s in stages for access in accesses_in(s.loop.body))
+        found = {
+            name: row
+            for name, count in uses.items()
+            if name in self._temporaries and count == self._uses[name]
+            for row in [_row(self._temporaries[name], stages)]
+            if row is not None
+        }
+        # A loop that writes something else, too, runs each of its iterations once.
+        while True:
+            kept = {
+                name: row
+                for name, row in found.items()
+                if _outer_stores(stages[row.writer]) <= found.keys()
+            }
+            if len(kept) == len(found):
+                return list(kept.values())
+            found = kept
+
+    def _strips(
+        self,
+        stages: Sequence[_Stage],
+        rows: Sequence[_Row],
+        lows: Sequence[int],
+        highs: Sequence[int],
+        first: int,
+        last: int,
+        height: int,
+    ) -> Stmt:
+        """Returns the loop over strips.
+
+        Beside row y of the results, each stage runs its iteration y + high: so it finds the rows
+        that the stages before have computed, and they are as new as can be.
+        """
+        strip = Var(self._names.fresh("strip"))
+        wave = Var(self._names.fresh("row"))
+        begin = index("mul", strip, integer(height))
+        # The variable counts from 0: a remainder of what is never negative is one instruction.
+        start = min(low - high for low, high in zip(lows, highs, strict=True))
+        waves = last - first - start
+        heights = {row.buffer.name: _kept_rows(row, highs) for row in rows}
+        body: list[Stmt] = []
+        for stage, low, high in zip(stages, lows, highs, strict=True):
+            ahead = first + start + high
+            conditions = []
+            if ahead < stage.begin:
+                conditions.append(binary("ge", wave, integer(stage.begin - ahead)))
+            if waves + ahead > stage.end:
+                conditions.append(binary("lt", wave, integer(stage.end - ahead)))
+            if low - high > start:
+                until = integer(low - high - start)
+                conditions.append(binary("ge", index("sub", wave, begin), until))
+            at = index("add", wave, integer(ahead))
+            inside = with_value(_in_rows(stage.loop.body, heights), stage.loop.var, at)
+            body += _under(conditions, inside)
+        end = index("min", index("add", begin, integer(height - start)), integer(waves))
+        location = stages[0].loop.location
+        whole: Stmt = For(wave.name, begin, end, tuple(body), "serial", location=location)
+        for row in rows:
+            shape = (heights[row.buffer.name], *row.buffer.shape[1:])
+            whole = Local(dataclasses.replace(row.buffer, shape=shape), (whole,), location=location)
+        count = integer(-(-(last - first) // height))
+        return For(strip.name, integer(0), count, (whole,), "parallel", location=location)
+
+
+def _stages(body: Sequence[Stmt]) -> Iterator[_Stage]:
+    """Yields the parallel loops over rows that a body begins with."""
+    for stmt in body:
+        match stmt:
+            case For(kind="parallel", begin=Const(value=begin), end=Const(value=end)) if (
+                begin < end and not is_innermost(stmt)
+            ):
+                yield _Stage(stmt, int(begin), int(end))
+            case _:
+                return
+
+
+def _row(buffer: Buffer, stages: Sequence[_Stage]) -> _Row | None:
+    """Returns how loops hand an array on by rows; None if they may not."""
+    name = buffer.name
+    writers = [n for n, stage in enumerate(stages) if name in stored_in((stage.loop,))]
+    if len(writers) != 1:
+        return None
+    (writer,) = writers
+    source = stages[writer]
+    (written, *others) = source.rows(name, Store)
+    if written is None or others or not _writes_alike(name, source.loop):
+        return None
+    if source.begin + written < 0 or source.end + written > buffer.shape[0]:
+        return None
+    read: dict[int, tuple[int, int]] = {}
+    for number, stage in enumerate(stages):
+        found = stage.rows(name, Load)
+        offsets = [offset for offset in found if offset is not None]
+        if len(offsets) < len(found):
+            return None
+        if not found:
+            continue
+        low, high = min(offsets), max(offsets)
+        if number <= writer or stage.begin + low < source.begin + written:
+            return None
+        if stage.end + high > source.end + written:
+            return None
+        read[number] = (low, high)
+    return _Row(buffer, writer, written, read) if read else None
+
+
+def _writes_alike(name: str, loop: For) -> bool:
+    """Returns whether every iteration of a loop writes the same positions of its row."""
+
+    def is_alike(expr: Expr) -> bool:
+        return loop.var not in variables(expr) and not loads(expr)
+
+    def visit(body: tuple[Stmt, ...]) -> bool:
+        for stmt in body:
+            if name not in stored_in((stmt,)):
+                continue
+            match stmt:
+                case Store(indices=indices) if all(map(is_alike, indices[1:])):
+                    continue
+                case For(begin=begin, end=end) if not (is_alike(begin) and is_alike(end)):
+                    return False
+                case For() | Local():
+                    if not all(map(visit, bodies(stmt))):
+                        return False
+                case _:
+                    return False
+        return True
+
+    return visit(loop.body)
+
+
+def _outer_stores(stage: _Stage) -> set[str]:
+    """Returns the arrays that a stage stores to, without its locals."""
+    own = {s.buffer.name for s in statements(stage.loop.body) if isinstance(s, Local)}
+    return stored_in((stage.loop,)) - own
+
+
+def _are_apart(stages: Sequence[_Stage], rows: Sequence[_Row]) -> bool:
+    """Returns whether only the loop that writes an array uses it, but for what is kept by rows."""
+    kept = {row.buffer.name for row in rows}
+    used = [{access.buffer for access in accesses_in(stage.loop.body)} for stage in stages]
+    return all(
+        name in kept or sum(name in names for names in used) == 1
+        for stage in stages
+        for name in _outer_stores(stage)
+    )
+
+
+def _reaches(count: int, rows: Sequence[_Row]) -> tuple[list[int], list[int]]:
+    """Returns the first and last rows of each stage that the rows of a strip need.
+
+    They are relative to the first and last row of the strip.
+    """
+    lows, highs = [0] * count, [0] * count
+    for number in reversed(range(count)):
+        needed = [
+            (lows[reader] + low - row.written, highs[reader] + high - row.written)
+            for row in rows
+            if row.writer == number
+            for reader, (low, high) in row.read.items()
+        ]
+        if needed:
+            lows[number] = min(low for low, _ in needed)
+            highs[number] = max(high for _, high in needed)
+    return lows, highs
+
+
+def _kept_rows(row: _Row, highs: Sequence[int]) -> int:
+    """Returns how many rows of a temporary are there at once: from the newest to those read."""
+    oldest = min(highs[reader] + low for reader, (low, _) in row.read.items())
+    return highs[row.writer] + row.written - oldest + 1
+
+
+def _in_rows(body: tuple[Stmt, ...], heights: Mapping[str, int]) -> tuple[Stmt, ...]:
+    """Returns a body with the rows of some arrays in the memory of as many as are kept."""
+
+    def change(access: A) -> A:
+        height = heights.get(access.buffer)
+        if height is None:
+            return access
+        row = index("mod", access.indices[0], integer(height)) if height > 1 else integer(0)
+        return dataclasses.replace(access, indices=(row, *access.indices[1:]))
+
+    return map_accesses(body, change)
+
+
+def _under(conditions: Sequence[Expr], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    if not conditions:
+        return body
+    whole = conditions[0]
+    for condition in conditions[1:]:
+        whole = binary("land", whole, condition)
+    return (If(whole, body),)
