@@ -117,6 +117,7 @@ from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
@@ -280,6 +281,7 @@ __all__ = [
     "steps_text",
     "sum_in_variables",
     "tile_crossing_loops",
+    "tile_products",
     "to_raised",
     "verify",
     "version_loops_over_data",

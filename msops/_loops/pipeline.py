@@ -50,6 +50,7 @@ from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
@@ -104,6 +105,7 @@ PASSES_TO_C: Passes = (
     ("move parallel loops out", move_parallel_loops_out),
     ("sink parallel loops", sink_parallel_loops),
     ("tile crossing loops", tile_crossing_loops),
+    ("tile products", tile_products),
     ("separate rows", separate_rows),
     ("split reductions", split_reductions),
     ("put rows in lanes", put_rows_in_lanes),

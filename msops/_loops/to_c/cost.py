@@ -37,6 +37,7 @@ from msops._loops.ir.walk import (
     is_innermost,
     loads,
     operands,
+    statements,
     stored_in,
     variables,
 )
@@ -58,6 +59,8 @@ SECONDS_PER_MISS = 2e-9
 """One element of a larger array, away from the one before."""
 SECONDS_PER_TILED = 1.1e-9
 """One such element in a line of memory that was read shortly before, or in the next cache."""
+VECTOR_BYTES = 32
+"""The size of a vector register."""
 FIRST_CACHE_BYTES = 1 << 15
 """The size of the largest arrays that the first-level cache holds."""
 SECONDS_PER_ITERATION = 3e-10
@@ -129,6 +132,12 @@ class NativeCosts:
     def _beyond_first(self) -> set[str]:
         """The arrays beyond the first-level cache."""
         return {buffer.name for buffer in self._beyond(FIRST_CACHE_BYTES)}
+
+    @functools.cached_property
+    def _in_registers(self) -> set[str]:
+        """The local arrays of one vector: a compiler keeps them in registers."""
+        locals_ = (s.buffer for s in statements(self.kernel.body) if isinstance(s, Local))
+        return {b.name for b in locals_ if b.shape and size_bytes(b) <= VECTOR_BYTES}
 
     def _beyond(self, size: int) -> list[Buffer]:
         buffers = (*self.kernel.parameters, *self.kernel.buffers)
@@ -202,7 +211,7 @@ class NativeCosts:
         if vector is None:
             return SECONDS_PER_SCALAR
         functions = [affine(index, {vector.var}) for index in indices]
-        if not any(f is None or f.along for f in functions):
+        if buffer in self._in_registers or not any(f is None or f.along for f in functions):
             # It stays in a register.
             return 0.0
         *outer, last = functions

@@ -1,4 +1,4 @@
-"""Whether loops of a nest may be interchanged, or run side by side."""
+"""Whether loops of a nest may be interchanged, run side by side, or read in advance."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from msops._loops.analysis.polyhedral.accesses import Access, analysis
 from msops._loops.analysis.polyhedral.dependences import IN, OUT
-from msops._loops.analysis.polyhedral.library import TooComplex
-from msops._loops.ir.nodes import For, Kernel
+from msops._loops.analysis.polyhedral.library import TooComplex, isl
+from msops._loops.ir.nodes import For, Kernel, Load, Store
 
 
 def may_run_side_by_side(kernel: Kernel, outer: For, inner: For) -> bool:
@@ -82,3 +82,51 @@ def _meet(first: Access, second: Access, nest: tuple[str, ...]) -> bool:
         if not (before.is_empty() and after.is_empty()):
             return True
     return False
+
+
+def may_be_read_early(kernel: Kernel, loop: For, store: Store, target: Load) -> bool:
+    """Returns whether what a store in a loop reads is there before several iterations of the loop.
+
+    It is if no iteration writes what the store reads in itself or in a later one, in iterations of
+    the loops inside that both have.
+
+    Args:
+      kernel: the kernel.
+      loop: a loop of it.
+      store: a store in the loop, in loops inside.
+      target: what the store may read all the same.
+    """
+    try:
+        with analysis(kernel) as accesses:
+            read = [
+                a for a in accesses
+                if a.statement is store and not a.is_write and a.node != target
+            ]  # fmt: skip
+            written = [a for a in accesses if a.is_write and _depth(a, loop) is not None]
+            return not any(
+                write.buffer == early.buffer and _is_written_before(write, early, loop)
+                for write, early in itertools.product(written, read)
+            )
+    except TooComplex:
+        return False
+
+
+def _depth(access: Access, loop: For) -> int | None:
+    variables = [outer.var for outer in access.loops]
+    return variables.index(loop.var) if loop.var in variables else None
+
+
+def _is_written_before(write: Access, early: Access, loop: For) -> bool:
+    """Returns whether an iteration of a loop writes what it, or a later one, reads in common."""
+    depth = _depth(early, loop)
+    assert depth is not None
+    points = early.relation.domain()
+    # From each iteration of the read to the same ones of earlier rows: these have it in common.
+    earlier = isl.Map.from_domain_and_range(points, points).order_ge(IN, depth, OUT, depth)
+    for level in range(len(early.loops)):
+        if level != depth:
+            earlier = earlier.equate(IN, level, OUT, level)
+    rows = earlier.project_out(OUT, depth + 1, len(early.loops) - depth - 1)
+    inside = len(write.loops) - depth - 1
+    writes = write.relation.project_out(IN, depth + 1, inside)
+    return not rows.apply_range(writes).intersect(early.relation).is_empty()

@@ -1,0 +1,189 @@
+"""Sums of several iterations in tiles of registers: by text, and by what they compute."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loop_ir import Kernel, sink_parallel_loops, tile_products
+from test_c_arrangement import arranged_apart, body_of, marked
+
+# A product, and what a row does before and after it.
+ROWS = """kernel rows(a: {dtype}[24, 24], b: {dtype}[24, 24], c: {dtype}[24, 24]) -> (b, c) {{
+  serial i in {rows} {{
+    {before}
+    serial k in ({first}) .. ({end}) {{
+      serial j in ({begin}) .. ({columns}) {{
+        {target} = {target} {sign} ({left} * {right})
+      }}
+    }}
+    {after}
+  }}
+}}"""
+DOTS = """kernel dots(a: float64[24, 24], b: float64[24, 24]) -> (b) {{
+  serial i in 0 .. 24 {{
+    serial j in 0 .. i {{
+      serial k in 0 .. ({terms}) {{
+        b[i, j] = b[i, j] - ({left} * {right})
+      }}
+      b[i, j] = b[i, j] * a[j, j]
+    }}
+  }}
+}}"""
+ROW = {
+    "dtype": "float64", "rows": "0 .. 24", "first": "0", "end": "24", "begin": "0",
+    "columns": "24", "target": "c[i, j]", "sign": "+", "left": "a[i, k]", "right": "b[k, j]",
+    "before": "", "after": "",
+}  # fmt: skip
+
+
+LONG_SUM = "msops._loops.to_c.products.LONG_SUM"
+
+
+def rows(**parts: str) -> Kernel:
+    return marked(ROWS.format(**{**ROW, **parts}))
+
+
+def dots(**parts: str) -> Kernel:
+    given = {"terms": "j", "left": "b[i, k]", "right": "b[j, k]"}
+    return marked(DOTS.format(**{**given, **parts}))
+
+
+def is_tiled(kernel: Kernel) -> bool:
+    return arranged_apart(tile_products, kernel) is not kernel
+
+
+def test_sums_of_rows_share_what_they_fetch() -> None:
+    text = body_of(arranged_apart(tile_products, rows(rows="0 .. 16")))
+    assert "local c_parts: float64[4, 24]" in text
+    assert "parallel i_block in 0 .. 4 {" in text
+    assert "parallel j_block in 0 .. 2 {" in text
+    adding = [line for line in text.splitlines() if "tile" in line and " = tile" in line]
+    in_registers = [line for line in adding if "_parts" not in line]
+    assert len(in_registers) == 12
+    assert sum("b[k, (j_block * 12) + lane]" in line for line in in_registers) == 4
+
+
+@pytest.mark.parametrize(("begin", "columns"), [("3", "22"), ("0", "i"), ("23 - i", "24")])
+@pytest.mark.parametrize(
+    ("first", "end"), [("0", "24"), ("i + 1", "24"), ("0", "i"), ("23 - i", "24"), ("0", "23 - i")]
+)
+def test_rows_add_the_terms_of_their_own(first: str, end: str, begin: str, columns: str) -> None:
+    assert is_tiled(
+        rows(rows="1 .. 24", first=first, end=end, begin=begin, columns=columns, sign="-")
+    )
+
+
+def test_rows_whose_terms_have_no_iteration_in_common_add_their_own() -> None:
+    assert is_tiled(rows(rows="0 .. 16", first="i", end="i + 8"))
+
+
+BEFORE = "serial m in 0 .. 24 { b[i, m] = c[i, m] }"
+# Each row needs those below it as they were, or those above it as they are now.
+IN_ORDER = """kernel in_order(a: float64[24, 24], b: float64[24, 24]) -> (b) {{
+  serial i in 0 .. 24 {{
+    serial j in 0 .. 24 {{
+      serial k in {terms} {{
+        b[i, j] = b[i, j] - (a[i, k] * b[k, j])
+      }}
+      b[i, j] = b[i, j] * 2.0:float64
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("terms", ["(i + 1) .. 24", "0 .. i"])
+def test_an_order_that_terms_in_common_do_not_need_is_kept(terms: str) -> None:
+    kernel = sink_parallel_loops(marked(IN_ORDER.format(terms=terms)))
+    text = body_of(arranged_apart(tile_products, kernel))
+    assert "serial i_block in 0 .. 6 {" in text
+
+
+def test_terms_of_an_order_that_the_rows_before_write_are_not_read_early() -> None:
+    assert is_tiled(rows(before=BEFORE, end="i"))
+    kernel = sink_parallel_loops(marked(IN_ORDER.format(terms="0 .. (i + 1)")))
+    assert tile_products(kernel) is kernel
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"before": BEFORE, "end": "i + 1"},
+        {"before": BEFORE, "first": "i"},
+        {"before": "b[i // 2, 0] = c[i, i]", "end": "i"},
+        {"before": "a[i, 0] = c[i, 0]"},
+        {"after": "b[0, 0] = c[i, i]"},
+        {"after": "b[23 - i, 0] = c[i, i]", "end": "i"},
+    ],
+)
+def test_rows_that_write_what_later_terms_read_stay(parts: dict[str, str]) -> None:
+    assert not is_tiled(rows(**parts))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"dtype": "int32"},
+        {"rows": "0 .. 7"},
+        {"end": "7"},
+        {"columns": "7"},
+        {"right": "b[j, k]"},
+        {"left": "a[k, j]"},
+        {"right": "b[k, i]"},
+        {"target": "c[j, i]"},
+        {"rows": "0 .. 24", "left": "exp(a[i, k])"},
+    ],
+    ids=["integers", "few rows", "few terms", "few columns", "strided", "nothing of a row",
+         "nothing shared", "strided target", "functions"],
+)  # fmt: skip
+def test_sums_that_gain_nothing_in_tiles_stay(parts: dict[str, str]) -> None:
+    assert not is_tiled(rows(**parts))
+
+
+def test_sums_of_one_element_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LONG_SUM, 8)
+    text = body_of(arranged_apart(tile_products, dots()))
+    assert "local b_parts: float64[4]" in text
+    assert text.count("tile_3[] = tile_3[] + ") == 1
+
+
+@pytest.mark.parametrize("terms", ["j", "j + 1", "i"])
+@pytest.mark.parametrize("left", ["b[i, k]", "a[i, k]"])
+def test_sums_that_need_the_ones_before_keep_their_order(
+    left: str, terms: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LONG_SUM, 8)
+    kernel = dots(left=left, right="a[j, k]", terms=terms)
+    assert is_tiled(kernel) is (left == "a[i, k]" or terms == "j")
+
+
+def test_short_sums_of_one_element_stay_alone() -> None:
+    assert tile_products(dots()) == dots()
+
+
+def test_a_local_of_the_loop_is_not_read_before_it() -> None:
+    kernel = marked("""kernel inner(a: float32[24, 24], b: float32[24, 24]) -> (c) {
+      buffer c: float32[24, 24]
+      serial i in 0 .. 24 {
+        local s: float32[24] {
+          serial k in 0 .. 24 { s[k] = a[i, k] * 2.0:float32 }
+          serial k_1 in 0 .. 24 {
+            serial j in 0 .. 24 { c[i, j] = c[i, j] + (s[k_1] * b[k_1, j]) }
+          }
+        }
+      }
+    }""")
+    assert not is_tiled(kernel)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    first=st.sampled_from(["0", "i", "i + 1", "23 - i", "3"]),
+    end=st.sampled_from(["24", "i", "i + 1", "24 - i", "20"]),
+    target=st.sampled_from(["c[i, j]", "b[i, j]", "b[23 - i, j]"]),
+    left=st.sampled_from(["a[i, k]", "a[k, i]", "b[i, k]", "b[k, i]", "c[k, i]"]),
+    before=st.sampled_from(["", "b[i, i] = c[i, 0]", "b[23 - i, 0] = c[i, 0]"]),
+    after=st.sampled_from(["", "c[i, 0] = b[i, i]", "a[23 - i, 0] = b[0, i]"]),
+)
+def test_tiles_mean_the_same(**parts: str) -> None:
+    arranged_apart(tile_products, rows(**parts))
