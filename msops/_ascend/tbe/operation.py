@@ -25,21 +25,14 @@ class DslOperation(Operation):
     """A tensor made from whole tensors.
 
     Attributes:
-      inputs: the tensors it reads.
       rule: what it computes.
       options: its further arguments, as text.
       factor: the product of the numbers that a chain of `vmuls` up to here multiplies by.
     """
 
-    inputs: tuple[Tensor, ...]
     rule: Rule
     options: str = ""
     factor: float = 1.0
-
-    @property
-    def input_tensors(self) -> tuple[Tensor, ...]:
-        """The tensors it reads."""
-        return self.inputs
 
 
 def apply(

@@ -31,12 +31,10 @@ class ExternOp(Operation):
     """Tensors by statements.
 
     Attributes:
-      inputs: the tensors given to it.
       statement: what it runs.
       handles: what it calls the inputs, then the outputs.
     """
 
-    inputs: tuple[Tensor, ...]
     statement: Statement
     handles: tuple[str, ...]
 

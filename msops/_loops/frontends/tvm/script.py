@@ -14,7 +14,7 @@ from msops._loops.frontends.source import unwrap
 from msops._loops.frontends.spec import Spec
 from msops._loops.frontends.tvm.compute import nest
 from msops._loops.frontends.tvm.expr import ConstExpr, IterVar
-from msops._loops.frontends.tvm.tensor import Operation, Tensor, as_shape, by_age
+from msops._loops.frontends.tvm.tensor import Operation, Tensor, as_shape
 from msops._loops.frontends.tvm.tracing import author_location, current_op, fresh_key, type_error
 from msops._loops.ir.nodes import Buffer, Kernel, Load, Local, Location, Stmt, Store
 from msops._loops.ir.walk import statements
@@ -25,17 +25,10 @@ class ScriptOp(Operation):
     """Tensors by a kernel in the loop language.
 
     Attributes:
-      kernel: the kernel; each of its results is made once.
-      inputs: a tensor per parameter.
+      kernel: the kernel; each of its results is made once, and it has a parameter per input.
     """
 
     kernel: Kernel
-    inputs: tuple[Tensor, ...]
-
-    @property
-    def input_tensors(self) -> tuple[Tensor, ...]:
-        """The tensors it reads."""
-        return by_age(set(self.inputs))
 
     @property
     def aliases(self) -> dict[str, str]:

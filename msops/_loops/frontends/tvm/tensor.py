@@ -92,6 +92,7 @@ class Operation:
       tag: TVM's mark for schedules; kept, not used.
       attrs: TVM's attributes; kept, not used.
       location: where it was made.
+      inputs: the tensors it was given.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Operation:
     tag: str = ""
     attrs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     location: Location | None = None
+    inputs: tuple[Tensor, ...] = ()
 
     @property
     def num_outputs(self) -> int:
@@ -110,7 +112,7 @@ class Operation:
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:
         """The tensors it reads."""
-        return ()
+        return by_age(set(self.inputs))
 
     @property
     def aliases(self) -> Mapping[str, str]:

@@ -17,7 +17,6 @@ from msops._loops.frontends.tvm.tensor import (
     Shape,
     Tensor,
     as_tensors,
-    by_age,
     unravelled,
 )
 from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
@@ -256,23 +255,16 @@ class _ConcatenateOp(Operation):
     """Tensors one after another along an axis: a nest per tensor, without conditions.
 
     Attributes:
-      parts: the tensors.
       position: the axis.
     """
 
-    parts: tuple[Tensor, ...]
     position: int
-
-    @property
-    def input_tensors(self) -> tuple[Tensor, ...]:
-        """The tensors."""
-        return by_age(set(self.parts))
 
     def lowered(self) -> tuple[Stmt, ...]:
         """Returns a nest per tensor."""
         body: tuple[Stmt, ...] = ()
         offset = 0
-        for part in self.parts:
+        for part in self.inputs:
             axes = [IterVar(f"i{a}", 0, int(n)) for a, n in enumerate(part.shape)]
             target: list[ScalarExpr] = list(axes)
             if offset:
@@ -310,7 +302,7 @@ def concatenate(a_tuple: Any, axis: Any = 0) -> Any:
         (first.dtype,),
         (fresh_key("T_concat"),),
         location=author_location(),
-        parts=parts,
+        inputs=parts,
         position=position,
     )
     return op.output(0)
