@@ -20,6 +20,9 @@ FLAGS = (
     # changes a result, and neither reaches the linker as -ffast-math would.
     "-fno-math-errno",
     "-fno-trapping-math",
+    # A jump past a comparison whose outcome is known splits a chain of choices into paths: a vector
+    # of max(min(x, 6), 0) takes three times the instructions, and some chains stay scalar.
+    "-fno-thread-jumps",
     # gcc's vectoriser makes a power of 1/2 a square root, which -inf has none of.
     "-fno-builtin-pow",
     "-fno-builtin-powf",

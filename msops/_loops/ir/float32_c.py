@@ -1,24 +1,27 @@
-"""C code of functions on float that compilers vectorise: without branches, within 2 ulp.
+"""C code of functions on float that compilers vectorise: without branches.
 
 A compiler vectorises calls of the C library only if all arithmetic is loosened with it, which would
 change more than these functions. In a large loop gcc would leave some as calls, which keep the loop
 out of vectors: so they are inlined always. The table of functions names the code of a function;
 each `ms_` name in it is another function of this module, which is printed before it.
 
-Coefficients of exp, log and tanh: S. L. Moshier, Cephes Mathematical Library, single/{expf,logf,
-tanhf}.c; of erf: N. Juffa, "erff", both with constants that are exact in few bits where a product
-must be.
+exp and log are within 1 ulp, tanh within 3 and erf within 6 (XLA's tanh within 5, its erf within
+6). Coefficients of log: S. L. Moshier, Cephes Mathematical Library, single/logf.c; the others are
+minimax approximations of the smallest relative error. log(2) is two constants, of which the first
+has few bits: its product with an integer is exact.
 """
 
 from __future__ import annotations
 
-# Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
+# Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. Two factors of 2, as 2^n
+# alone may be subnormal or infinite.
 EXP = """
 static inline __attribute__((always_inline)) float ms_exp_f32(float x) {
-  x = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
-  const float shifted = ms_fma(x, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
-  const float r = ms_fma(n, 2.12194440e-4f, ms_fma(n, -0.693359375f, x));
-  return ms_exp_core(r, ms_bits(shifted) - 0x4b400000);
+  x = x < -104.0f ? -104.0f : x;
+  x = x > 89.0f ? 89.0f : x;
+  const float shifted = ms_fma(x, 1.44269504f, 12582912.0f);
+  const int32_t n = ms_bits(shifted) - 0x4b400000, half = n >> 1;
+  return ms_scaled(ms_exp_rest(x, shifted), half) * ms_scaled(1.0f, n - half);
 }"""
 
 LOG = """
@@ -44,35 +47,35 @@ static inline __attribute__((always_inline)) float ms_log_f32(float x) {
   return x < 0.0f ? __builtin_nanf("") : p;
 }"""
 
+# tanh(x) is e / (e + 2) with e = exp(2x) - 1, which is 2^n - 1 + 2^n * (exp(r) - 1).
 TANH = """
 static inline __attribute__((always_inline)) float ms_tanh_f32(float x) {
-  const float size = fabsf(x), z = x * x;
-  float p = -5.70498872745e-3f;
-  p = ms_fma(p, z, 2.06390887954e-2f);
-  p = ms_fma(p, z, -5.37397155531e-2f);
-  p = ms_fma(p, z, 1.33314422036e-1f);
-  p = ms_fma(p, z, -3.33332819422e-1f);
-  const float small = ms_fma(p * z, x, x);
-  const float large = 1.0f - 2.0f / (ms_exp_f32(2.0f * size) + 1.0f);
-  return copysignf(size < 0.625f ? small : large, x);
+  const float size = fabsf(x), t = size > 9.02f ? 9.02f : size;
+  const float shifted = ms_fma(t, 2.88539008f, 12582912.0f), n = shifted - 12582912.0f;
+  const float r = ms_fma(n, 2.12194440e-4f, ms_fma(n, -0.693359375f, t + t));
+  float p = 1.388248871e-3f;
+  p = ms_fma(p, r, 8.366691880e-3f);
+  p = ms_fma(p, r, 4.166720435e-2f);
+  p = ms_fma(p, r, 1.666654199e-1f);
+  p = ms_fma(p, r, 4.999999702e-1f);
+  p = ms_fma(p, r * r, r);
+  const float power = ms_scaled(1.0f, ms_bits(shifted) - 0x4b400000);
+  const float e = ms_fma(power, p, power - 1.0f);
+  return copysignf(e / (e + 2.0f), x);
 }"""
 
+# A quotient of polynomials, as XLA has it: an exponential would be nearer and take twice as long.
 ERF = """
 static inline __attribute__((always_inline)) float ms_erf_f32(float x) {
-  const float z = x * x, size = fabsf(x), t = size > 4.0f ? 4.0f : size, s = t * t;
-  float p = -5.96761703e-4f;
-  p = ms_fma(p, z, 4.99119423e-3f);
-  p = ms_fma(p, z, -2.67681349e-2f);
-  p = ms_fma(p, z, 1.12819925e-1f);
-  p = ms_fma(p, z, -3.76125336e-1f);
-  p = ms_fma(p, z, 1.28379166e-1f);
-  float q = ms_fma(-1.72853470e-5f, t, 3.83197126e-4f);
-  q = ms_fma(q, s, ms_fma(-3.88396438e-3f, t, 2.42546219e-2f));
-  q = ms_fma(q, t, -1.06777877e-1f);
-  q = ms_fma(q, t, -6.34846687e-1f);
-  q = ms_fma(q, t, -1.28717512e-1f);
-  q = 1.0f - ms_exp_f32(ms_fma(q, t, -t));
-  return size < 0.927734375f ? ms_fma(p, x, x) : copysignf(q, x);
+  const float size = fabsf(x), z = x * x, w = z * z;
+  float p = ms_fma(2.833719691e-06f, z, 3.826386237e-04f);
+  p = ms_fma(p, w, ms_fma(4.902071320e-03f, z, 7.020821422e-02f));
+  p = ms_fma(p, w, ms_fma(2.510888278e-01f, z, 1.510575891e+00f));
+  float q = ms_fma(5.197780411e-05f, z, 1.530576264e-03f);
+  q = ms_fma(q, w, ms_fma(1.976015046e-02f, z, 1.512718052e-01f));
+  q = ms_fma(q, w, ms_fma(6.687587500e-01f, z, 1.338713050e+00f));
+  const float quotient = size * p / q, least = quotient > 1.0f ? 1.0f : quotient;
+  return copysignf(size > 3.84f ? 1.0f : least, x);
 }"""
 
 _BITS = """
@@ -89,6 +92,25 @@ static inline __attribute__((always_inline)) float ms_float(int32_t bits) {
   return u.value;
 }"""
 
+# exp(x) / 2^n, where n is the integer nearest to x / log(2), and shifted is 1.5 * 2^23 + n.
+_EXP_REST = """
+static inline __attribute__((always_inline)) float ms_exp_rest(float x, float shifted) {
+  const float n = shifted - 12582912.0f;
+  const float r = ms_fma(n, 2.12194440e-4f, ms_fma(n, -0.693359375f, x));
+  float p = 1.381422160e-3f;
+  p = ms_fma(p, r, 8.368899114e-3f);
+  p = ms_fma(p, r, 4.166840389e-2f);
+  p = ms_fma(p, r, 1.666651964e-1f);
+  p = ms_fma(p, r, 4.999999404e-1f);
+  return ms_fma(p, r * r, r) + 1.0f;
+}"""
+
+# x * 2^n, if that is a normal number.
+_SCALED = """
+static inline __attribute__((always_inline)) float ms_scaled(float x, int32_t n) {
+  return ms_float(ms_bits(x) + n * 8388608);
+}"""
+
 _FMA = """
 #ifdef __FP_FAST_FMAF
 #define ms_fma(a, b, c) __builtin_fmaf(a, b, c)
@@ -96,25 +118,12 @@ _FMA = """
 #define ms_fma(a, b, c) ((a) * (b) + (c))
 #endif"""
 
-# exp(r) * 2^n for small r, also where 2^n alone would be subnormal or infinite.
-_EXP_CORE = """
-static inline __attribute__((always_inline)) float ms_exp_core(float r, int32_t n) {
-  float p = 1.9875691500e-4f;
-  p = ms_fma(p, r, 1.3981999507e-3f);
-  p = ms_fma(p, r, 8.3334519073e-3f);
-  p = ms_fma(p, r, 4.1665795894e-2f);
-  p = ms_fma(p, r, 1.6666665459e-1f);
-  p = ms_fma(p, r, 5.0000001201e-1f);
-  p = ms_fma(p, r * r, r) + 1.0f;
-  const int32_t half = n >> 1;
-  return p * ms_float((half + 127) << 23) * ms_float((n - half + 127) << 23);
-}"""
-
 PARTS = {
     "ms_bits": _BITS,
     "ms_float": _FLOAT,
     "ms_fma": _FMA,
-    "ms_exp_core": _EXP_CORE,
+    "ms_exp_rest": _EXP_REST,
+    "ms_scaled": _SCALED,
     "ms_exp_f32": EXP,
 }
 """What the functions are made of, by name."""

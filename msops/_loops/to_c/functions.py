@@ -1,7 +1,7 @@
 """Mathematical functions in generated C, in a form that compilers vectorise.
 
-The common ones on float are printed as functions without branches (ir/float32_c.py), within 2 ulp;
-of the others, glibc's vector library has most, within 4 ulp, and a declaration lets gcc use it.
+The common ones on float are printed as functions without branches (ir/float32_c.py); of the
+others, glibc's vector library has most, within 4 ulp, and a declaration lets gcc use it.
 """
 
 from __future__ import annotations
