@@ -645,6 +645,59 @@ def test_rows_that_compute_much_go_into_lanes() -> None:
         }""")  # noqa: E501
 
 
+ESCAPING = """kernel escaping(a: float32[37], b: float32[37]) -> (c) {
+  buffer c: float32[37]
+  parallel i in 0 .. 37 {
+    local z: float32[] {
+      local steps: float32[] {
+        serial t in 0 .. 9 {
+          if (z[] <= 9.0:float32) {
+            local last: float32[] {
+              last[] = z[]
+              z[] = ((z[] * z[]) * a[i]) + b[i]
+              steps[] = (steps[] + 1.0:float32) + last[]
+            }
+          }
+        }
+        c[i] = steps[]
+      }
+    }
+  }
+}"""
+
+
+def test_conditions_in_rows_become_choices_in_lanes() -> None:
+    got = body_of(arranged_apart(put_rows_in_lanes, parse_kernel(ESCAPING)))
+    lanes, left_over = got.split("parallel i in 32 .. 37 {")
+    # The condition is read before the stores change it.
+    choices = """\
+local chosen: bool[] {
+  chosen[] = z[lane] <= 9.0:float32
+  local last: float32[] {
+    last[] = chosen[] ? z[lane] : last[]
+    z[lane] = chosen[] ? (((z[lane] * z[lane]) * a[row]) + b[row]) : z[lane]
+    steps[lane] = chosen[] ? ((steps[lane] + 1.0:float32) + last[]) : steps[lane]
+  }
+}"""
+    found = textwrap.indent(choices, " " * 10).replace("row]", "(i_block * 16) + lane]")
+    assert found in lanes
+    assert "if (" in left_over
+
+
+def test_nested_conditions_in_rows_choose_what_the_branches_do() -> None:
+    nested = ESCAPING.replace(
+        "steps[] = (steps[] + 1.0:float32) + last[]",
+        "if (last[] < z[]) { steps[] = (steps[] + 1.0:float32) + last[] }",
+    )
+    got = body_of(arranged_apart(put_rows_in_lanes, parse_kernel(nested)))
+    assert got.split("parallel i in 32 .. 37 {")[0].count("local chosen") == 2
+
+
+def test_a_branch_that_stores_to_an_array_stays() -> None:
+    kernel = parse_kernel(ESCAPING.replace("steps[] = (steps", "c[i] = z[]\nsteps[] = (steps"))
+    assert put_rows_in_lanes(kernel) is kernel
+
+
 def test_rows_that_fill_no_lanes_are_left_over() -> None:
     kernel = parse_kernel(RUNNING.format(n=37, m=9, element="a[i, j]"))
     got = body_of(arranged(put_rows_in_lanes, kernel))

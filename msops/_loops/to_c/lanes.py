@@ -9,6 +9,14 @@
                                               }
                                               parallel lane_1 in 0 .. 16 { ... }
 
+A condition in a row becomes choices of values, as lanes take no branches of their own:
+
+    if (m[] < 4.0) {                       local chosen: bool[] {
+      m[] = f(m[])                           chosen[] = m[] < 4.0
+      n[] = n[] + 1                 ->       m[] = chosen[] ? f(m[]) : m[]
+    }                                        n[] = chosen[] ? (n[] + 1) : n[]
+                                           }
+
 A small local array of a row gets the lanes as its last axis. Each row keeps its order, so that
 every bit of its results stays; 16 of them take a step at once. An element of each row is fetched by
 itself, so this is for rows that compute more than they fetch. It is the outer-loop vectorisation of
@@ -32,6 +40,7 @@ from msops._loops.ir.nodes import (
     Expr,
     For,
     FunctionCall,
+    If,
     Kernel,
     Load,
     Local,
@@ -50,6 +59,7 @@ from msops._loops.ir.walk import (
     buffers_of,
     map_accesses,
     rewrite_loops,
+    rewrite_statements,
     statements,
     stored_in,
     with_parts,
@@ -87,8 +97,9 @@ class _Lanes:
         trips = fixed_trips(loop)
         if trips is None or trips < 2 * LANES:
             return None
-        rows = self._rows(loop.body, loop, *scope.inside(loop))
-        return self._in_lanes(loop, rows, trips // LANES) if rows else None
+        chosen = with_parts(loop, body=rewrite_statements(loop.body, self._without_branches, For))
+        rows = self._rows(chosen.body, chosen, *scope.inside(chosen))
+        return self._in_lanes(loop, chosen.body, rows, trips // LANES) if rows else None
 
     # Whether.
 
@@ -129,13 +140,47 @@ class _Lanes:
         fetched = sum(step not in (0, 1) for step in steps)
         return _work(inside) >= _LEAST_WORK * fetched
 
+    def _without_branches(self, loop: For) -> tuple[Stmt, ...]:
+        """Returns a loop in order with choices of values in place of its conditions."""
+        if loop.kind != "serial":
+            return (loop,)
+        return (with_parts(loop, body=rewrite_statements(loop.body, self._choices, If)),)
+
+    def _choices(self, stmt: If) -> tuple[Stmt, ...]:
+        """Returns a condition's stores as stores of chosen values, if all are to variables."""
+        stores = [inner for inner in statements(stmt.then) if not isinstance(inner, Local)]
+        if stmt.otherwise or not all(
+            isinstance(inner, Store) and not inner.indices for inner in stores
+        ):
+            return (stmt,)
+        name = self._names.fresh("chosen")
+        # The stores may change what the condition reads.
+        condition = Load(name, (), "bool")
+
+        def choose(store: Store) -> tuple[Stmt, ...]:
+            old = Load(store.buffer, (), store.value.dtype)
+            value = Select(condition, store.value, old, store.value.dtype)
+            return (dataclasses.replace(store, value=value),)
+
+        body = rewrite_statements(stmt.then, choose, Store)
+        return (Local(Buffer(name, (), "bool"), (Store(name, (), stmt.condition), *body)),)
+
     # How.
 
-    def _in_lanes(self, loop: For, rows: list[For], count: int) -> tuple[Stmt, ...]:
-        """Returns the loop over groups of rows, and that over the rows that are left."""
+    def _in_lanes(
+        self, loop: For, chosen: tuple[Stmt, ...], rows: list[For], count: int
+    ) -> tuple[Stmt, ...]:
+        """Returns the loop over groups of rows, and that over the rows that are left.
+
+        Args:
+          loop: the loop.
+          chosen: its body without branches in rows.
+          rows: those that go into lanes.
+          count: of groups.
+        """
         group = self._names.fresh(f"{loop.var}_block")
         first = index("add", loop.begin, index("mul", Var(group), integer(LANES)))
-        body = self._placed(loop.body, loop, first, {id(row) for row in rows}, {})
+        body = self._placed(chosen, loop, first, {id(row) for row in rows}, {})
         groups = For(group, integer(0), integer(count), body, "parallel", location=loop.location)
         if fixed_trips(loop) == count * LANES:
             return (groups,)
