@@ -296,6 +296,31 @@ def test_bounds_read_from_data() -> None:
     assert sum(np.prod(buffer.shape) for buffer in reverse.buffers) < 100
 
 
+def test_local_that_is_saved_may_run_again_for_another_one() -> None:
+    """Insertion: `last` needs the start of `j` only, and the last store needs its end."""
+    kernel = parse_kernel(
+        """kernel insertion(a: float64[4]) -> (a) {
+          local key: float64[] {
+            key[] = a[3]
+            local j: int32[] {
+              j[] = 2
+              local last: int32[] {
+                last[] = j[]
+                serial step in 0 .. (last[] + 1) {
+                  if ((j[] >= 0) && (a[j[]] > key[])) {
+                    a[j[] + 1] = a[j[]]
+                    j[] = j[] - 1
+                  }
+                }
+              }
+              a[j[] + 1] = key[]
+            }
+          }
+        }"""
+    )
+    check_transpose(kernel, [np.array([0.5, 2.0, 3.0, 1.0])])
+
+
 @pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
 def test_corpus(case: CorpusCase) -> None:
     inputs = corpus_inputs(case)

@@ -156,9 +156,11 @@ class Sweeps:
 
     def _local(self, node: Node, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         name = node.local.name
-        stmts = (*self._rerun(node.bodies[0], self._in_home(node)), *inner)
-        if (node, name) in self.tapes:
-            stmts = (self._copy_in(name, self.tapes[node, name]), *stmts)
+        again = self._rerun(node.bodies[0], self._in_home(node))
+        # What runs again starts from 0, and may store to the local: the last values come after it.
+        tape = self.tapes.get((node, name))
+        last = (self._copy_in(name, tape),) if tape else ()
+        stmts = (*again, *last, *inner)
         buffers = [*self.tapes_of(node), node.local]
         if name in self.adjoints:
             buffers.append(self.adjoints[name])
