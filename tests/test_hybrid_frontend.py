@@ -390,6 +390,40 @@ def test_expressions(expression: str) -> None:
     assert body(func, vector(), vector(dtype="int32")) == f"a[0] = {EXPRESSIONS[expression]}"
 
 
+# Of a: float64 and n: int64.
+LITERALS = {
+    "a[0] = 2.0 * (1.0 if n[0] > 0 else 0.0)": (
+        "2.0:float64 * ((n[0] > 0:int64) ? 1.0:float64 : 0.0:float64)"
+    ),
+    "a[0] = max(1 if n[0] > 0 else 2, 3)": (
+        "max((n[0] > 0:int64) ? 1.0:float64 : 2.0:float64, 3.0:float64)"
+    ),
+    "n[0] = 1 - (1 if a[0] > 0.0 else 0)": "1:int64 - ((a[0] > 0.0:float64) ? 1:int64 : 0:int64)",
+    "n[0] = n[0] + -(1 if n[0] == 2 else 4)": "n[0] + -((n[0] == 2:int64) ? 1:int64 : 4:int64)",
+}
+
+
+@pytest.mark.parametrize("statement", LITERALS)
+def test_arithmetic_on_choices_of_constants_takes_a_wider_dtype(statement: str) -> None:
+    func = define(f"def k(a, n):\n    {statement}\n    return a, n")
+    text = body(func, vector(dtype="float64"), vector(dtype="int64"))
+    assert text == f"{statement[:4]} = {LITERALS[statement]}"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "n[0] = 100 * (1 if a[0] > 0.0 else 2)",  # it would wrap
+        "n[0] = 2.0 * (1.0 if a[0] > 0.0 else 2.0)",
+        "a[0] = (1 if a[0] > 0.0 else 2) & 1",
+    ],
+)
+def test_arithmetic_on_choices_of_constants_takes_no_narrower_dtype(statement: str) -> None:
+    func = define(f"def k(a, n):\n    {statement}\n    return a, n")
+    with pytest.raises(BuildError, match="cannot be stored in"):
+        body(func, vector(dtype="float64"), vector(dtype="int8"))
+
+
 @pytest.mark.parametrize("lower", ["xla", "native"])
 def test_halves_are_rounded_as_python_rounds_them(lower: str) -> None:
     """MindSpore 2.0.0 compiles `round` to C's, which rounds halves away from zero."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from msops._loops.frontends.hybrid.typing import Typing, is_literal, wider_literal
+from msops._loops.frontends.hybrid.typing import Typing, can_be, wider_literal
 from msops._loops.frontends.hybrid.values import literal
 from msops._loops.ir import operators, scalars
 from msops._loops.ir.functions import FUNCTIONS
@@ -155,7 +155,7 @@ def function(typing: Typing, node: ast.AST, name: str, args: tuple[Expr, ...]) -
     if row.domain == "float":
         args = tuple(
             typing.constant(node, arg, "float32")
-            if is_literal(arg) and not is_float(arg.dtype)
+            if not is_float(arg.dtype) and can_be(arg, "float32")
             else arg
             for arg in args
         )

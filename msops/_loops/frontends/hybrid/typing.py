@@ -1,7 +1,8 @@
 """The typing rules: which dtypes meet, and what a constant becomes beside another operand.
 
-- A constant, also ``1 if c else 0``, takes the type of the other operand. Two constants compute
-  as in Python; AKG gives the right one the left one's type, so that its ``1 + 0.5`` is 1.
+- A constant, also ``1 if c else 0``, takes the type of the other operand. So does arithmetic on
+  such choices, except that integers become no narrower ones. Two constants compute as in Python;
+  AKG gives the right one the left one's type, so that its ``1 + 0.5`` is 1.
 - Two other operands have equal types, or it is an error. Comparisons and augmented assignments
   convert integers to floats and to wider integers first, as AKG does.
 - A scalar that starts as a constant (``s = 0.0``) gets the type of what it meets; AKG keeps it
@@ -19,10 +20,11 @@ from msops._loops.frontends.hybrid.names import ScopedName
 from msops._loops.frontends.hybrid.values import named
 from msops._loops.frontends.promotion import common_dtype
 from msops._loops.frontends.reporting import Reporter
+from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load, Select, Unary
-from msops._loops.ir.operators import INTEGERS, is_float
+from msops._loops.ir.operators import BINARY, INTEGERS, is_float
 from msops._loops.ir.sizes import itemsize
-from msops._loops.ir.walk import operands
+from msops._loops.ir.walk import map_operands, operands, with_parts
 
 
 class Retype(Exception):
@@ -55,13 +57,12 @@ class Typing:
         """Returns two operands with equal types."""
         if left.dtype == right.dtype:
             return self.fitting(node, left), self.fitting(node, right)
+        dtypes = [left.dtype, right.dtype]
         if is_literal(left) and is_literal(right):
-            dtype = wider_literal(left.dtype, right.dtype)
-            return self.constant(node, left, dtype), self.constant(node, right, dtype)
-        if is_literal(right):
-            return left, self.constant(node, right, left.dtype)
-        if is_literal(left):
-            return self.constant(node, left, right.dtype), right
+            dtypes = [wider_literal(*dtypes)]
+        for dtype in dtypes:
+            if all(one.dtype == dtype or can_be(one, dtype) for one in (left, right)):
+                return self._as(node, left, dtype), self._as(node, right, dtype)
         self.retype(left, right)
         self.retype(right, left)
         raise self._mismatch(node, left.dtype, right.dtype, what)
@@ -78,7 +79,7 @@ class Typing:
         dtype = target.dtype
         if value.dtype == dtype:
             return self.fitting(node, value)
-        if is_literal(value):
+        if can_be(value, dtype):
             return self.constant(node, value, dtype)
         self.retype(value, target)
         self.retype(target, value)
@@ -91,14 +92,20 @@ class Typing:
 
     def fitting(self, node: ast.AST, value: Expr) -> Expr:
         """Returns a value; a constant must be representable in its type."""
-        return self.constant(node, value, value.dtype) if is_literal(value) else value
+        return self._as(node, value, value.dtype)
+
+    def _as(self, node: ast.AST, value: Expr, dtype: str) -> Expr:
+        return self.constant(node, value, dtype) if is_literal(value) else value
 
     def constant(self, node: ast.AST, value: Expr, dtype: str) -> Expr:
-        """Returns a literal in a type, if that has its value."""
+        """Returns a literal in a type that it can be of, if that has its values."""
         if isinstance(value, Select):
             then = self.constant(node, value.then, dtype)
             otherwise = self.constant(node, value.otherwise, dtype)
             return Select(value.condition, then, otherwise, dtype)
+        if isinstance(value, Unary | Binary | FunctionCall):
+            parts = map_operands(value, lambda part: self.constant(node, part, dtype))
+            return with_parts(parts, dtype=dtype)
         assert isinstance(value, Const)
         if not represents(dtype, value.value):
             wide = "int64" if float(value.value).is_integer() else "float32"
@@ -183,10 +190,34 @@ def _operands(node: ast.AST) -> tuple[str, str]:
 
 
 def is_literal(value: Expr) -> bool:
-    """Returns whether a value is a constant, or a choice between constants: ``1 if c else 0``."""
-    if isinstance(value, Select):
-        return is_literal(value.then) and is_literal(value.otherwise)
-    return isinstance(value, Const)
+    """Returns whether a value is a constant, a choice between some, or arithmetic on these."""
+    return can_be(value, value.dtype)
+
+
+def can_be(value: Expr, dtype: str) -> bool:
+    """Returns whether a value is a literal that takes a type: ``2 * (1 if c else 0)`` an int64.
+
+    Constants take any that has their values. Arithmetic does not take a narrower integer, which
+    would wrap.
+    """
+    match value:
+        case Const():
+            return True
+        case Select(then=then, otherwise=otherwise):
+            return can_be(then, dtype) and can_be(otherwise, dtype)
+        case Unary(op="neg"):
+            domain = "number"
+        case Binary(op=op):
+            domain = BINARY[op][1]
+        case FunctionCall(function=name):
+            domain = FUNCTIONS[name].domain
+        case _:
+            return False
+    if value.dtype == "bool" or not all(can_be(part, dtype) for part in operands(value)):
+        return False
+    if is_float(dtype):
+        return domain != "integer" or value.dtype == dtype
+    return value.dtype == dtype or (value.dtype in INTEGERS and dtype == "int64")
 
 
 def _takes(left: Expr, right: Expr) -> bool:
