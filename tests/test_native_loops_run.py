@@ -734,3 +734,36 @@ def test_names_of_c_and_its_headers_are_not_taken(tmp_path):
     a = np.linspace(-1, 1, 9000, dtype="float32")
     (got,) = run(tmp_path, kernel, a, a, np.int32([2]))
     np.testing.assert_allclose(got, np.arctan(a) + 2 * a, 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("condition", "ends_early"),
+    [
+        ("(t[] < 4) && (a[t[]] > 1)", True),  # as a while
+        ("a[i] > t[]", False),  # a later iteration may find more
+        ("a[2] > 1", False),  # the compiler sees that it stays as it is
+    ],
+)
+def test_a_loop_ends_where_its_condition_stays_false(
+    tmp_path, condition: str, ends_early: bool
+) -> None:
+    kernel = parse_kernel(
+        f"""kernel walk(a: int32[6]) -> (t, steps) {{
+          buffer t: int32[]
+          buffer steps: int32[]
+          serial i in 0 .. 6 {{
+            if ({condition}) {{
+              t[] = t[] + 1
+              steps[] = (steps[] * 10) + i
+            }}
+          }}
+        }}"""
+    )
+    source = printed(kernel, 0)
+    assert ("break;" in source.text) == ends_early
+    values = np.int32([2, 0, 3, 2, 0, 9])
+    library = build_together(tmp_path, [source])
+    got = call(library, kernel, source, [values])
+    assert [part.tolist() for part in got] == [
+        part.tolist() for part in interpret(kernel, [values])
+    ]

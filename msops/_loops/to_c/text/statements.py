@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msops._loops.ir.nodes import Buffer, For, If, Local, Stmt, Store
 from msops._loops.ir.ranges import loop_range
-from msops._loops.ir.walk import loads
+from msops._loops.ir.walk import loads, stored_in, variables
 from msops._loops.to_c.text.syntax import bare
 from msops._loops.to_c.text.values import Values
 
@@ -95,7 +95,8 @@ class Statements:
     def loop_body(self, stmt: For) -> list[str]:
         """Returns the lines inside a loop, where the range of its variable is known."""
         self.values.ranges[stmt.var] = loop_range(stmt, self.values.ranges)
-        return self.statements(stmt.body)
+        lines = self.statements(stmt.body)
+        return [*lines[:-1], "} else break;"] if _ends_early(stmt) else lines
 
     def local(self, stmt: Local) -> list[str]:
         """Returns a block with a zeroed variable or array of its own."""
@@ -111,6 +112,18 @@ class Statements:
         size = max(1, math.prod(buffer.shape))
         start = "" if buffer.name in values.overwritten else " = {0}"
         return f"{values.storage_type(buffer.dtype)} {name}[{size}]{start};"
+
+
+def _ends_early(loop: For) -> bool:
+    """Returns whether a loop, as a `while` is one, does nothing after its condition is false once.
+
+    So it is where the condition reads what only the branch changes, and not the loop's variable.
+    """
+    match loop:
+        case For(kind="serial", body=(If(condition=condition, then=then, otherwise=()),)):
+            changed = {load.buffer for load in loads(condition)} & stored_in(then)
+            return bool(changed) and loop.var not in variables(condition)
+    return False
 
 
 def indented(lines: Iterable[str]) -> list[str]:
