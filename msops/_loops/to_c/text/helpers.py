@@ -81,15 +81,16 @@ $inline $T $name($T a, $T b) {
   return a > b ? a : b;
 }""",
         # NaN if one is. In two steps, which compilers vectorise, unlike an or of both conditions.
+        # Not `a` again where it is NaN: gcc takes seconds to simplify a sorting network of those.
         "min__float": """
 $inline $T $name($T a, $T b) {
   const $T least = a < b ? a : b;
-  return a != a ? a : least;
+  return a != a ? $nan : least;
 }""",
         "max__float": """
 $inline $T $name($T a, $T b) {
   const $T greatest = a > b ? a : b;
-  return a != a ? a : greatest;
+  return a != a ? $nan : greatest;
 }""",
         # Evaluates both; vector units and registers prefer that to a branch.
         "select": """

@@ -226,7 +226,8 @@ class Values:
             return f"({left} {SIGNS[op]} {right})"
         if op == "pow":
             return self.math("pow", (left, right), dtype)
-        return f"{self.helper(f'{op}__float', dtype)}({left}, {right})"
+        nan = self._dialect.not_finite(math.nan, dtype)
+        return f"{self.helper(f'{op}__float', dtype, nan=nan)}({left}, {right})"
 
     def _integer_binary(self, expr: Binary, left: str, right: str) -> str:
         op, dtype = expr.op, expr.dtype
