@@ -112,7 +112,7 @@ class Program:
             names[x.key] = f"%{number} {x.name}"
         lines = [f"%{n} = input {line}" for n, line in enumerate(lines)]
         for operation in self.operations:
-            read = ", ".join(names[x.key].split()[0] for x in operation.input_tensors)
+            read = ", ".join(names[x.key].split()[0] for x in operation.inputs)
             options = getattr(operation, "options", "")
             made = []
             for x in _outputs(operation):
