@@ -164,6 +164,32 @@ def test_a_step_of_a_serial_loop_is_fused() -> None:
     assert fused != marked(apart)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("j in 0 .. 6", "j in 0 .. (6 - s)"), ("t[i, j] =", "t[i, (j + s) % 6] =")],
+    ids=["fewer each time", "elsewhere each time"],
+)
+def test_rows_that_keep_what_an_earlier_step_wrote_stay(old: str, new: str) -> None:
+    text = """kernel steps(a: float32[40, 6], f: float32[40, 6]) -> (a) {
+      buffer t: float32[40, 6]
+      serial s in 0 .. 3 {
+        serial i in 0 .. 40 {
+          serial j in 0 .. 6 {
+            t[i, j] = f[i, j] + f[s, j]
+          }
+        }
+        serial k in 0 .. 38 {
+          serial l in 0 .. 6 {
+            a[k, l] = a[k, l] + (t[k, l] * t[k + 2, l])
+          }
+        }
+      }
+    }"""
+    assert arranged_apart(fuse_rows, marked(text)) != marked(text)
+    changing = marked(text.replace(old, new, 1))
+    assert arranged_apart(fuse_rows, changing) == changing
+
+
 @st.composite
 def chains(draw: st.DrawFn) -> str:
     """Draws loops that read rows of those before, with ranges, offsets and axes of their own."""

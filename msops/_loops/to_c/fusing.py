@@ -20,8 +20,9 @@ What must hold, so that every strip reads what the loops would have read:
 - The iterations of each loop are independent, and its bounds are constants.
 - One loop writes the temporary, in its iteration i row i + w and no other, and does not read it.
   Later loops of the group read rows i + r, which that loop all writes. Nothing else uses it.
-- The positions of a row that are written are the same in each row, under no condition: so a
-  position that is read holds what its row got, or 0 where no row gets any.
+- The positions of a row that are written are the same in each row, under no condition, and each
+  time the group runs in a loop around it: so a position that is read holds what its row got, or 0
+  where no row ever gets any.
 - What else the group writes only the loop that writes it uses; and that loop, which writes no
   temporary of the group, runs each iteration once. So what is computed twice reads the same twice.
 """
@@ -301,10 +302,11 @@ def _row(buffer: Buffer, stages: Sequence[_Stage]) -> _Row | None:
 
 
 def _writes_alike(name: str, loop: For) -> bool:
-    """Returns whether every iteration of a loop writes the same positions of its row."""
+    """Returns whether every iteration of a loop, whenever it runs, writes the same positions."""
+    inside = {stmt.var for stmt in statements(loop.body) if isinstance(stmt, For)}
 
     def is_alike(expr: Expr) -> bool:
-        return loop.var not in variables(expr) and not loads(expr)
+        return variables(expr) <= inside and not loads(expr)
 
     def visit(body: tuple[Stmt, ...]) -> bool:
         for stmt in body:
