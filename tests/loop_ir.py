@@ -108,8 +108,9 @@ from msops._loops.pipeline import (
 )
 from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation
-from msops._loops.to_c import CSource, c_source, fusing
+from msops._loops.to_c import CSource, alternating, c_source, fusing
 from msops._loops.to_c import cost as c_cost
+from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
@@ -199,6 +200,8 @@ __all__ = [
     "Unary",
     "Var",
     "adjoint",
+    "alternate_arrays",
+    "alternating",
     "analyse",
     "as_dtype",
     "ascend",

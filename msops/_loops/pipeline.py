@@ -42,6 +42,7 @@ from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.split_at_pivots import split_at_pivots
+from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
@@ -97,6 +98,7 @@ PASSES_TO_JAX: Passes = (
 """From there to the raised form, which XLA operations are printed from."""
 
 PASSES_TO_C: Passes = (
+    ("alternate arrays", alternate_arrays),
     ("merge branches", merge_branches),
     ("split updates", split_updates),
     ("widen sums", widen_sums),

@@ -2,6 +2,7 @@
 
 Passes, which `pipeline.PASSES_TO_C` lists in their order:
 
+    alternating.py  steps that copy their result back
     merging.py     conditions with one store in each branch
     scattering.py  loops that add to neighbours
     widening.py    sums in variables, with an element for each position

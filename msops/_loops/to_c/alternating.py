@@ -1,0 +1,241 @@
+"""Steps that copy what they computed back: every other step computes into the array itself.
+
+    serial s in 0 .. 8 {                       parallel at in 0 .. 100 {
+      parallel i in 1 .. 99 {                    w[at] = a[at]
+        w[i] = a[i - 1] + a[i + 1]             }
+      }                                  ->    serial s in 0 .. 4 {
+      parallel k in 1 .. 99 {                    parallel i in 1 .. 99 {
+        a[k] = w[k]                                w[i] = a[i - 1] + a[i + 1]
+      }                                          }
+    }                                            parallel i_1 in 1 .. 99 {
+                                                   a[i_1] = w[i_1 - 1] + w[i_1 + 1]
+
+A step of a stencil moves little more memory than the copy does. Programmers swap two pointers here;
+loops have no pointers, so two steps are written out, as for the two buffers of a time loop in
+Devito.
+
+What must hold for each array that is copied back, so that both hold what the array would:
+
+- It is of the same shape and dtype as its copy, which is an array of a step alone.
+- Each step writes the same box of the copy, whole and under no condition, and reads none of it; at
+  its end it copies that box back, which is all that it writes to the array.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from msops._loops.ir.building import integer
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import Buffer, Const, Expr, For, Kernel, Load, Local, Stmt, Store, Var
+from msops._loops.ir.walk import (
+    A,
+    Scope,
+    loads_in,
+    map_accesses,
+    rewrite_loops,
+    statements,
+    with_parts,
+    with_value,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c import cost
+from msops._loops.to_c.blocks import index
+
+LEAST_SHARE = 0.05
+"""Of a step that the copy takes, by the estimates: the code of the step doubles for it."""
+_FEWEST_STEPS = 4
+"""The whole array is copied once, and what an odd number of steps leaves once more."""
+
+_Box: TypeAlias = tuple[tuple[int, int], ...]
+"""The first index of each axis, and the one after the last."""
+
+
+def alternate_arrays(kernel: Kernel) -> Kernel:
+    """Returns the kernel with loops that compute into an array and its copy by turns."""
+    changed = rewrite_loops(kernel, _Alternation(kernel).loop, "serial")
+    return kernel if changed is kernel else unique_names(simplify(changed))
+
+
+@dataclass(frozen=True)
+class _WholeStore:
+    """A store that writes each element of a box."""
+
+    store: Store
+    box: _Box
+
+
+class _Alternation:
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    @functools.cached_property
+    def _names(self) -> Names:
+        return Names(self._kernel)
+
+    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns what replaces a loop; None if it stays."""
+        match loop:
+            case For(begin=Const(value=begin), end=Const(value=end)):
+                first, steps = int(begin), int(end) - int(begin)
+            case _:
+                return None
+        if steps < _FEWEST_STEPS:
+            return None
+        own, body, inside = _without_locals(loop, scope)
+        work, back = _split(body)
+        taken = {found.store.buffer: _source(found) for found in _whole_stores(back, {})}
+        buffers = {**scope.buffers, **own}
+        if not _may_alternate(work, back, own, buffers) or not self._is_worth(
+            loop, back, scope, inside
+        ):
+            return None
+
+        def step(body: tuple[Stmt, ...], at: Expr) -> tuple[Stmt, ...]:
+            rest = [buffer for name, buffer in own.items() if name not in taken.values()]
+            return with_value(_with_locals(body, rest, loop), loop.var, at)
+
+        pair = Var(self._names.fresh(loop.var))
+        at = index("add", index("mul", pair, integer(2)), integer(first))
+        swap = {**taken, **{source: target for target, source in taken.items()}}
+        twice = (*step(work, at), *step(_renamed(work, swap), index("add", at, integer(1))))
+        whole: list[Stmt] = [
+            self._copy(target, own[source], loop) for target, source in taken.items()
+        ]
+        whole.append(
+            with_parts(loop, var=pair.name, begin=integer(0), end=integer(steps // 2), body=twice)
+        )
+        if steps % 2:
+            whole += step(body, integer(first + steps - 1))
+        return _with_locals(tuple(whole), [own[source] for source in taken.values()], loop)
+
+    def _is_worth(self, loop: For, back: Sequence[Stmt], scope: Scope, inside: Scope) -> bool:
+        """Returns whether the copies are a good part of a step."""
+        costs = cost.NativeCosts(self._kernel)
+        seconds = sum(costs.loop(copy, inside) for copy in back if isinstance(copy, For))
+        return seconds >= LEAST_SHARE * costs.iteration(loop, scope)
+
+    def _copy(self, source: str, target: Buffer, loop: For) -> Stmt:
+        """Returns a loop nest that copies a whole array."""
+        indices = tuple(Var(self._names.fresh("at")) for _ in target.shape)
+        stmt: Stmt = Store(
+            target.name, indices, Load(source, indices, target.dtype), location=loop.location
+        )
+        for variable, size in zip(reversed(indices), reversed(target.shape), strict=True):
+            stmt = For(
+                variable.name, integer(0), integer(size), (stmt,), "parallel",
+                location=loop.location,
+            )  # fmt: skip
+        return stmt
+
+
+def _without_locals(loop: For, scope: Scope) -> tuple[dict[str, Buffer], tuple[Stmt, ...], Scope]:
+    """Returns the arrays of a loop's body alone, what is inside of them, and the scope there."""
+    own: dict[str, Buffer] = {}
+    body = loop.body
+    (inside,) = scope.inside(loop)
+    while len(body) == 1 and isinstance(body[0], Local):
+        own[body[0].buffer.name] = body[0].buffer
+        (inside,) = inside.inside(body[0])
+        body = body[0].body
+    return own, body, inside
+
+
+def _with_locals(body: tuple[Stmt, ...], buffers: Iterable[Buffer], loop: For) -> tuple[Stmt, ...]:
+    for buffer in buffers:
+        body = (Local(buffer, body, location=loop.location),)
+    return body
+
+
+def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
+    """Returns a body without the copies at its end, and these."""
+    count = len(body)
+    while count and _copies(body[count - 1]):
+        count -= 1
+    return body[:count], body[count:]
+
+
+def _copies(stmt: Stmt) -> bool:
+    """Returns whether a statement does nothing but copy boxes, and runs."""
+    inside = [inner for inner in statements((stmt,)) if not isinstance(inner, For)]
+    found = list(_whole_stores((stmt,), {}))
+    return len(found) == len(inside) > 0 and all(
+        isinstance(one.store.value, Load) and one.store.value.indices == one.store.indices
+        for one in found
+    )
+
+
+def _may_alternate(
+    work: tuple[Stmt, ...],
+    back: tuple[Stmt, ...],
+    own: Mapping[str, Buffer],
+    buffers: Mapping[str, Buffer],
+) -> bool:
+    """Returns whether arrays may take the turns of their copies.
+
+    Args:
+      work: what a step does before it copies back.
+      back: the copies.
+      own: the arrays of a step alone.
+      buffers: all arrays.
+    """
+    copies = list(_whole_stores(back, {}))
+    sources = {_source(copy) for copy in copies}
+    targets = {copy.store.buffer for copy in copies}
+    if not copies or len(sources | targets) < 2 * len(copies) or not sources <= own.keys():
+        return False
+    if targets & own.keys() or any(load.buffer in sources for load in loads_in(work)):
+        return False
+    stored = Counter(stmt.buffer for stmt in statements(work) if isinstance(stmt, Store))
+    whole = {found.store.buffer: found.box for found in _whole_stores(work, {})}
+    return all(
+        stored[_source(copy)] == 1
+        and not stored[copy.store.buffer]
+        and whole.get(_source(copy)) == copy.box
+        and _kind(buffers[_source(copy)]) == _kind(buffers[copy.store.buffer])
+        and _is_inside(copy.box, buffers[copy.store.buffer])
+        for copy in copies
+    )
+
+
+def _is_inside(box: _Box, buffer: Buffer) -> bool:
+    sizes = zip(box, buffer.shape, strict=True)
+    return all(low >= 0 and high <= size for (low, high), size in sizes)
+
+
+def _whole_stores(
+    body: tuple[Stmt, ...], ranges: Mapping[str, tuple[int, int]]
+) -> Iterator[_WholeStore]:
+    """Yields the stores under no condition whose indices are loops of their own."""
+    for stmt in body:
+        match stmt:
+            case For(begin=Const(value=begin), end=Const(value=end)) if begin < end:
+                yield from _whole_stores(stmt.body, {**ranges, stmt.var: (int(begin), int(end))})
+            case Local():
+                yield from _whole_stores(stmt.body, ranges)
+            case Store():
+                names = [part.name for part in stmt.indices if isinstance(part, Var)]
+                is_whole = len(set(names)) == len(stmt.indices) and ranges.keys() >= set(names)
+                if is_whole:
+                    yield _WholeStore(stmt, tuple(ranges[name] for name in names))
+
+
+def _source(copy: _WholeStore) -> str:
+    assert isinstance(copy.store.value, Load)
+    return copy.store.value.buffer
+
+
+def _kind(buffer: Buffer) -> tuple[tuple[int, ...], str]:
+    return buffer.shape, buffer.dtype
+
+
+def _renamed(body: tuple[Stmt, ...], names: Mapping[str, str]) -> tuple[Stmt, ...]:
+    def change(access: A) -> A:
+        return dataclasses.replace(access, buffer=names.get(access.buffer, access.buffer))
+
+    return map_accesses(body, change)
