@@ -74,6 +74,11 @@ def test_rows_add_the_terms_of_their_own(first: str, end: str, begin: str, colum
     )
 
 
+@pytest.mark.parametrize("target", ["c[i, (k % 2) + j]", "c[k // 12, i + j]"])
+def test_terms_of_several_sums_stay(target: str) -> None:
+    assert not is_tiled(rows(rows="0 .. 8", columns="16", target=target))
+
+
 def test_rows_whose_terms_have_no_iteration_in_common_add_their_own() -> None:
     assert is_tiled(rows(rows="0 .. 16", first="i", end="i + 8"))
 

@@ -62,6 +62,7 @@ from msops._loops.ir.walk import (
     rewrite_statements,
     statements,
     substitute,
+    variables,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
@@ -165,7 +166,7 @@ class _Products:
     # Whether.
 
     def _is_worth_it(self, found: _Sum, loop: For, scope: Scope) -> bool:
-        """Returns whether rows share what a sum fetches, and tiles can hold it."""
+        """Returns whether rows share what one sum fetches, and tiles can hold it."""
         if found.store.value.dtype not in _DTYPES or found.update.op != "add":
             return False
         if mean_trips(loop, scope.ranges) < 2 * found.rows or not _is_short(found.update.term):
@@ -182,6 +183,8 @@ class _Products:
         if stride(found.store, last.var, self._buffers) != int(found.is_vector):
             return False
         reductions = found.nest[:-1] if found.is_vector else found.nest
+        if any(variables(at) & {part.var for part in reductions} for at in found.store.indices):
+            return False
         fewest = _FEWEST_TERMS if found.is_vector else LONG_SUM
         if math.prod(mean_trips(part, found.ranges) for part in reductions) < fewest:
             return False
