@@ -113,6 +113,7 @@ from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.fusing import fuse_rows
+from msops._loops.to_c.gathering import gather_updates
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
@@ -234,6 +235,7 @@ __all__ = [
     "forward_locals",
     "fuse_rows",
     "fusing",
+    "gather_updates",
     "group_terms",
     "interpret",
     "is_float",

@@ -45,6 +45,7 @@ from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.fusing import fuse_rows
+from msops._loops.to_c.gathering import gather_updates
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
@@ -107,6 +108,7 @@ PASSES_TO_C: Passes = (
     ("move parallel loops out", move_parallel_loops_out),
     ("sink parallel loops", sink_parallel_loops),
     ("tile crossing loops", tile_crossing_loops),
+    ("gather updates", gather_updates),
     ("tile products", tile_products),
     ("separate rows", separate_rows),
     ("split reductions", split_reductions),

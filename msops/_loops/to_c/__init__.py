@@ -11,6 +11,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
     outwards.py    parallel loops that belong around serial ones
     sinking.py     parallel loops that belong innermost
     tiling.py      pairs of parallel loops that cross through memory
+    gathering.py   sums that each iteration adds a term to
     products.py    sums of several iterations, in tiles of registers
     partial_sums.py  long reductions, for threads
     lanes.py       rows in order, in the lanes of vectors

@@ -93,6 +93,13 @@ def tile_products(kernel: Kernel) -> Kernel:
     return kernel if tiled is kernel else unique_names(simplify(tiled))
 
 
+def is_product(kernel: Kernel, loop: For, scope: Scope) -> bool:
+    """Returns whether a loop, which need not be in the kernel, is rows that tiles are made of."""
+    (inside,) = scope.inside(loop)
+    products = _Products(kernel)
+    return any(products.is_worth_it(found, loop, scope) for found in _sums(loop.body, inside))
+
+
 @dataclass(frozen=True)
 class _Sum:
     """A nest of one sum in the body of a loop.
@@ -157,7 +164,7 @@ class _Products:
         if loads(loop.begin) or loads(loop.end):
             return None
         (inside,) = scope.inside(loop)
-        found = [each for each in _sums(loop.body, inside) if self._is_worth_it(each, loop, scope)]
+        found = [each for each in _sums(loop.body, inside) if self.is_worth_it(each, loop, scope)]
         found = [each for each in found if each.is_vector == found[0].is_vector]
         if not found or not self._are_early(loop, found):
             return None
@@ -165,7 +172,7 @@ class _Products:
 
     # Whether.
 
-    def _is_worth_it(self, found: _Sum, loop: For, scope: Scope) -> bool:
+    def is_worth_it(self, found: _Sum, loop: For, scope: Scope) -> bool:
         """Returns whether rows share what one sum fetches, and tiles can hold it."""
         if found.store.value.dtype not in _DTYPES or found.update.op != "add":
             return False

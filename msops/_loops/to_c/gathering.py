@@ -1,0 +1,221 @@
+"""Sums that each iteration of a loop adds a term to become sums that are added up one by one.
+
+    reduction i in 0 .. 64 {                parallel k in 0 .. 63 {
+      reduction k in 0 .. i {                 reduction i in k + 1 .. 64 {
+        parallel j in 0 .. 96 {                 parallel j in 0 .. 96 {
+          c[k, j] = c[k, j]        ->             c[k, j] = c[k, j] + b[i, j] * a[i, k]
+            + b[i, j] * a[i, k]               }
+        }                                   }
+      }                                     reduction i_1 in 0 .. 64 {
+      ...                                     ...
+
+Then `tile_products` computes them in registers, and what is left of the loop may be parallel.
+
+The nest of such an update leaves the loop around it as far as dependences allow: it runs before all
+iterations of the rest, or after them. Updates of an element by one operation do not order each
+other. This is loop distribution and interchange (R. Allen, K. Kennedy, TOPLAS 9(4), 1987), as in
+`passes.distribute`; but the rest stays together, so that its locals stay small.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+from msops._loops.analysis.updates import update_of
+from msops._loops.ir.building import integer
+from msops._loops.ir.names import unique_names
+from msops._loops.ir.nodes import Expr, For, If, Kernel, Local, LoopKind, Stmt, Store, Var
+from msops._loops.ir.ranges import Ranges, is_known, nested_ranges, range_of
+from msops._loops.ir.walk import (
+    Scope,
+    accesses_of,
+    bodies,
+    loads,
+    rewrite_inner_loops,
+    rewrite_loops,
+    rewrite_statements,
+    substitute,
+    variables,
+    with_parts,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.to_c.blocks import index
+from msops._loops.to_c.products import is_product
+from msops._loops.to_c.strides import coefficient
+
+if TYPE_CHECKING:
+    from msops._loops.analysis.polyhedral.dependences import Dependence
+
+_KINDS: tuple[LoopKind, ...] = ("serial", "reduction")
+
+
+def gather_updates(kernel: Kernel) -> Kernel:
+    """Returns the kernel with such sums in loops of their own, where they are products."""
+    gathered = rewrite_loops(kernel, _Gathering(kernel).loop, *_KINDS)
+    return kernel if gathered.body == kernel.body else unique_names(simplify(gathered))
+
+
+class _Gathering:
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._gone: set[int] = set()
+
+    @functools.cached_property
+    def _dependences(self) -> tuple[Dependence, ...] | None:
+        """The dependences of the kernel; None if they are too complex."""
+        # At the first compile, not with `import msops`.
+        from msops._loops.analysis.polyhedral.dependences import dependences
+        from msops._loops.analysis.polyhedral.library import TooComplex
+
+        try:
+            return dependences(self._kernel)
+        except TooComplex:
+            return None
+
+    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns what replaces a loop; None to look inside of it."""
+        if not _is_free(loop):
+            return None
+        for path, store in _updates(loop.body):
+            nest = _gathered(loop, path, store, scope.ranges)
+            if nest is None or not is_product(self._kernel, nest, scope):
+                continue
+            is_first = self._may_leave(loop, store, scope, first=True)
+            if is_first or self._may_leave(loop, store, scope, first=False):
+                self._gone.add(id(store))
+                rest = self._rest(loop, store, scope)
+                return (nest, *rest) if is_first else (*rest, nest)
+        return None
+
+    def _may_leave(self, loop: For, store: Store, scope: Scope, first: bool) -> bool:
+        """Returns whether a store may run in a loop of its own, first or last."""
+        if self._dependences is None:
+            return False
+        around = {outer.var for outer in scope.loops}
+        for found in self._dependences:
+            early, late = found.source, found.target
+            if found.is_reduction or found.carrier in around or self._is_gone(found):
+                continue
+            own, other = (early, late) if first else (late, early)
+            is_against = other.statement is store and own.statement is not store
+            if is_against and any(outer.var == loop.var for outer in own.loops):
+                return False
+        return True
+
+    def _rest(self, loop: For, store: Store, scope: Scope) -> tuple[Stmt, ...]:
+        """Returns what is left of a loop without a store."""
+        body = _without(loop.body, store)
+        if not body:
+            return ()
+        (rest,) = rewrite_statements((with_parts(loop, body=body),), self._of_its_kind, For)
+        assert isinstance(rest, For)
+        again = self.loop(rest, scope)
+        return (rewrite_inner_loops(rest, scope, self.loop, *_KINDS),) if again is None else again
+
+    def _of_its_kind(self, loop: For) -> tuple[Stmt, ...]:
+        """Returns a loop with the kind that it has without the stores that are gone."""
+        if loop.kind == "parallel" or loop.hint == "serial":
+            return (loop,)
+        carried = [
+            found for found in self._dependences or ()
+            if found.carrier == loop.var and not self._is_gone(found)
+        ]  # fmt: skip
+        if not all(found.is_reduction for found in carried):
+            return (loop,)
+        return (with_parts(loop, kind="reduction" if carried else "parallel"),)
+
+    def _is_gone(self, found: Dependence) -> bool:
+        return any(id(a.statement) in self._gone for a in (found.source, found.target))
+
+
+def _is_free(loop: For) -> bool:
+    """Returns whether a loop is not serial by request, and has bounds that are no data."""
+    return loop.hint != "serial" and not (loads(loop.begin) or loads(loop.end))
+
+
+def _updates(
+    body: tuple[Stmt, ...], path: tuple[For, ...] = (), own: frozenset[str] = frozenset()
+) -> Iterator[tuple[tuple[For, ...], Store]]:
+    """Yields updates in loops inside of a body, with these loops; none that locals are part of."""
+    for stmt in body:
+        match stmt:
+            case Store() if path and update_of(stmt):
+                if not any(access.buffer in own for access in accesses_of(stmt)):
+                    yield path, stmt
+            case Local():
+                yield from _updates(stmt.body, path, own | {stmt.buffer.name})
+            case For() if stmt.kind != "serial" and _is_free(stmt):
+                yield from _updates(stmt.body, (*path, stmt), own)
+
+
+def _gathered(loop: For, path: Sequence[For], store: Store, ranges: Ranges) -> For | None:
+    """Returns the rows of an update, each a sum over a loop; None if they are not apart.
+
+    Args:
+      loop: all iterations of it update the same elements.
+      path: the loops in it around the update. The first one goes over rows.
+      store: the update.
+      ranges: of the variables around the loop.
+    """
+    row, *inner = path
+    moving = {loop.var, *(part.var for part in inner)}
+    if any(loads(at) or loop.var in variables(at) for at in store.indices):
+        return None
+    if not any(coefficient(at, row.var) and not variables(at) & moving for at in store.indices):
+        return None
+    swapped = _swapped(loop, row, ranges)
+    if swapped is None:
+        return None
+    body: tuple[Stmt, ...] = (store,)
+    for part in reversed(inner):
+        body = (with_parts(part, body=body),)
+    outside, inside = swapped
+    terms = with_parts(inside, kind="reduction", body=body)
+    return with_parts(outside, kind="parallel", body=(terms,))
+
+
+def _swapped(outer: For, inner: For, ranges: Ranges) -> tuple[For, For] | None:
+    """Returns the inner one of two loops and the outer one in it, for the same iterations."""
+    factors = coefficient(inner.begin, outer.var), coefficient(inner.end, outer.var)
+    if not {*factors} <= {-1, 0, 1}:
+        return None
+    last = index("sub", outer.end, integer(1))
+
+    def at(bound: Expr, value: Expr) -> Expr:
+        return simplified(substitute(bound, {outer.var: value}), ranges)
+
+    begin = at(inner.begin, last if factors[0] == -1 else outer.begin)
+    end = at(inner.end, outer.begin if factors[1] == -1 else last)
+    rows = with_parts(inner, begin=begin, end=end, body=())
+    inside = nested_ranges((rows,), ranges)
+    begins, ends = [outer.begin], [outer.end]
+    for is_begin, bound, factor in (
+        (True, inner.begin, factors[0]), (False, inner.end, factors[1]),
+    ):  # fmt: skip
+        # Where outer.var + fixed, or fixed - outer.var, is that of the row.
+        fixed = substitute(bound, {outer.var: integer(0)})
+        if factor == 1:
+            past = index("add", index("sub", Var(inner.var), fixed), integer(1))
+            (ends if is_begin else begins).append(past)
+        elif factor == -1:
+            (begins if is_begin else ends).append(index("sub", fixed, Var(inner.var)))
+    bounds = (reduce(partial(index, "max"), begins), reduce(partial(index, "min"), ends))
+    first, past = (simplified(bound, inside) for bound in bounds)
+    terms = with_parts(outer, begin=first, end=past, body=())
+    every = (begin, end, first, past)
+    is_exact = all(is_known(range_of(bound, inside)) for bound in every)
+    return (rows, terms) if is_exact else None
+
+
+def _without(body: tuple[Stmt, ...], store: Store) -> tuple[Stmt, ...]:
+    """Returns a body without a store, and without what is empty then."""
+
+    def kept(stmt: Stmt) -> tuple[Stmt, ...]:
+        has_effect = stmt is not store if isinstance(stmt, Store) else any(bodies(stmt))
+        return (stmt,) if has_effect else ()
+
+    return rewrite_statements(body, kept, Store, For, If, Local)
