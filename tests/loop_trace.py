@@ -5,6 +5,7 @@ A plain evaluator of its own, so that what the analyses say of accesses can be c
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,11 @@ from loop_ir import (
     Unary,
     Var,
     scalars,
+)
+
+# The functions of operations, each made once: every evaluation asks for them.
+_unary, _binary, _call, _cast = map(
+    functools.cache, (scalars.unary, scalars.binary, scalars.call, scalars.cast)
 )
 
 
@@ -151,7 +157,8 @@ class _Tracer:
         # Kept alive, so that no other memory gets its identity.
         self.alive.append(memory)
         if not is_store:
-            return memory.values.get(nearest, scalars.zero(memory.dtype))
+            found = memory.values.get(nearest)
+            return scalars.zero(memory.dtype) if found is None else found
         if element is not None:
             memory.values[element] = value
         return None
@@ -165,18 +172,18 @@ class _Tracer:
             case Load(indices=indices):
                 return self.touch(expr, tuple(self.value(i, order) for i in indices), order, None)
             case Unary(op=op, operand=operand):
-                return scalars.unary(op, operand.dtype)(self.value(operand, order))
+                return _unary(op, operand.dtype)(self.value(operand, order))
             case Binary(op=("land" | "lor") as op, left=left, right=right):
                 first = self.value(left, order)
                 return first if first == (op == "lor") else self.value(right, order)
             case Binary(op=op, left=left, right=right):
-                function = scalars.binary(op, left.dtype)
+                function = _binary(op, left.dtype)
                 return function(self.value(left, order), self.value(right, order))
             case FunctionCall(function=name, args=args):
-                function = scalars.call(name, args[0].dtype)
+                function = _call(name, args[0].dtype)
                 return function(*(self.value(arg, order) for arg in args))
             case Cast(operand=operand, dtype=dtype):
-                return scalars.cast(operand.dtype, dtype)(self.value(operand, order))
+                return _cast(operand.dtype, dtype)(self.value(operand, order))
             case Select(condition=condition, then=then, otherwise=otherwise):
                 return self.value(then if self.value(condition, order) else otherwise, order)
         raise TypeError(expr)

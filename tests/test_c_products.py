@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_ir import Kernel, sink_parallel_loops, tile_products
+from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of, marked
 
 # A product, and what a row does before and after it.
@@ -181,7 +182,7 @@ def test_a_local_of_the_loop_is_not_read_before_it() -> None:
     assert not is_tiled(kernel)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     first=st.sampled_from(["0", "i", "i + 1", "23 - i", "3"]),
     end=st.sampled_from(["24", "i", "i + 1", "24 - i", "20"]),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_ir import Kernel, fuse_rows, fusing, interpret, mark_loops, parse_kernel
+from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of
 
 from msops import Custom
@@ -224,7 +225,7 @@ def chains(draw: st.DrawFn) -> str:
 
 
 @given(text=chains())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_random_chains_mean_the_same(text: str) -> None:
     arranged_apart(fuse_rows, marked(text))
 
