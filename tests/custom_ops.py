@@ -10,6 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from aicpu_cases import UNOPTIMISED
 from conftest import KERNELS, ROOT
 from tbe_ops import kernel_of, op_info
 
@@ -38,6 +39,7 @@ def aicpu(kernel: str, out_shape: Any = first, out_dtype: Any = first, **options
         out_dtype,
         func_type="aicpu",
         reg_info=info.get_op_info(),
+        build=UNOPTIMISED,
         **options,
     )
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from aicpu_cases import UNOPTIMISED
 from aicpu_harness import PROBE, X, info, probe
 from conftest import ROOT
 from hypothesis import given, settings
@@ -106,7 +107,9 @@ def test_lines_below_the_loggers_level_are_dropped(caplog: pytest.LogCaptureFixt
     "transform", [lambda f: f, jax.jit, jax.vmap], ids=["eager", "jit", "vmap"]
 )
 def test_last_error_lines_are_part_of_the_exception(transform: Any) -> None:
-    op = Custom(PROBE, (), np.float32, func_type="aicpu", reg_info=info("Fail", code=1))
+    op = Custom(
+        PROBE, (), np.float32, func_type="aicpu", reg_info=info("Fail", code=1), build=UNOPTIMISED
+    )
     with pytest.raises(
         (errors.KernelError, jax.errors.JaxRuntimeError, ValueError),
         match=r"(?s)Custom 'probe.cc' on CPU: Compute returned 1 \(KERNEL_STATUS_PARAM_INVALID\), "
@@ -197,6 +200,7 @@ def test_bprop_gets_the_true_shapes_with_the_outputs() -> None:
         func_type="aicpu",
         reg_info=info("Reshape", **attributes),
         dynamic_outputs=True,
+        build=UNOPTIMISED,
         bprop=lambda x, dims, out, dout: (jnp.where(jnp.arange(6) < out[1][0, 0], 7.0, x), None),
     )
     got = jax.jit(jax.grad(lambda x: op(x, (2,))[0].sum()))(X)

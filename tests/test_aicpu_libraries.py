@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from aicpu_cases import TOGETHER, UNOPTIMISED
 from aicpu_harness import (
     DOUBLE,
     PROBE,
@@ -50,7 +51,9 @@ def test_op_info_is_required() -> None:
 def test_rows_for_ascend_guard() -> None:
     row = CustomRegOp("Times").input(0, "x").output(0, "y").target("Ascend")
     row.dtype_format(DataType.F16_Default, DataType.F16_Default)
-    op = Custom(PROBE, (6,), np.float32, func_type="aicpu", reg_info=row.get_op_info())
+    op = Custom(
+        PROBE, (6,), np.float32, func_type="aicpu", reg_info=row.get_op_info(), build=UNOPTIMISED
+    )
     with pytest.raises(errors.OpInfoTypeError, match=r"on Ascend.*match no row"):
         op(X)
 
@@ -209,6 +212,7 @@ def test_edited_sources_and_headers_are_built_anew(tmp_path) -> None:
             lambda x: x,
             func_type="aicpu",
             reg_info=info("Times"),
+            build=UNOPTIMISED,
         )
         return op(X)
 
@@ -244,7 +248,7 @@ importlib.metadata.distribution = find_others
 import numpy as np
 from aicpu_harness import info
 from msops import Custom, errors
-op = Custom({str(source)!r}, (), np.int32, func_type="aicpu", reg_info=info("Log"))
+op = Custom({str(source)!r}, (), np.int32, func_type="aicpu", reg_info=info("Times"))
 try:
     print(op.explain(np.ones(3, np.float32)))
 except errors.BuildError as error:
@@ -261,7 +265,9 @@ except errors.BuildError as error:
 
 
 def test_kernel_without_eigen_compiles_without_it(tmp_path) -> None:
-    assert "the kernel runs as it is" in build_elsewhere(PROBE, tmp_path / "cache")
+    source = write_times(tmp_path, 2)
+    source.write_text('#include "utils/kernel_util.h"\n' + source.read_text())
+    assert "the kernel runs as it is" in build_elsewhere(source, tmp_path / "cache")
 
 
 def test_missing_eigen_is_named_with_its_install_command(tmp_path) -> None:
@@ -273,7 +279,9 @@ def test_missing_eigen_is_named_with_its_install_command(tmp_path) -> None:
 
 def test_msops_eigen_names_the_folder(tmp_path, monkeypatch) -> None:
     def build() -> None:
-        Custom(PROBE, (), np.int32, func_type="aicpu", reg_info=info("Log")).explain(X)
+        Custom(
+            PROBE, (), np.int32, func_type="aicpu", reg_info=info("Log"), build=UNOPTIMISED
+        ).explain(X)
 
     monkeypatch.setenv("MSOPS_EIGEN", str(tmp_path))
     with pytest.raises(errors.BuildError, match="no Eigen/Core in MSOPS_EIGEN"):
@@ -289,7 +297,9 @@ def test_eigens_assertions_are_errors(tmp_path) -> None:
     body = "Eigen::VectorXf a(3); a(ctx.Input(0)->NumElements()) = 1; return 0;"
     text = DOUBLE.replace("#include", "#include <Eigen/Dense>\n#include", 1)
     source.write_text(text[: text.index("    auto *x")] + body + text[text.index("  }\n};") :])
-    op = Custom(str(source), (1,), np.float32, func_type="aicpu", reg_info=info("Times"))
+    op = Custom(
+        str(source), (1,), np.float32, func_type="aicpu", reg_info=info("Times"), build=UNOPTIMISED
+    )
     with pytest.raises(errors.KernelError, match="std::logic_error: Eigen expected index >= 0"):
         op(X)
 
@@ -298,7 +308,7 @@ def test_eigens_assertions_are_errors(tmp_path) -> None:
 
 
 def test_program_names_no_path() -> None:
-    op = Custom(PROBE, (), np.int32, func_type="aicpu", reg_info=info("Log"))
+    op = Custom(PROBE, (), np.int32, func_type="aicpu", reg_info=info("Log"), build=UNOPTIMISED)
     text = op.lower_text(X)
     assert "msops_aicpu" in text
     assert str(ROOT) not in text
@@ -318,11 +328,12 @@ def test_library_holds_no_path_of_this_machine() -> None:
 
 def test_calls_overlap_and_have_kernels_of_their_own() -> None:
     op = Custom(
-        str(ROOT / "tests" / "aicpu_kernels" / "random.cc"),
+        TOGETHER,
         (1001,),
         np.float32,
         func_type="aicpu",
         reg_info=info("StandardNormal", seed=1),
+        build=UNOPTIMISED,
     )
     expected = np.asarray(op(X, 7))
     failures: list[int] = []
@@ -346,6 +357,7 @@ def test_bprop_differentiates() -> None:
         func_type="aicpu",
         reg_info=info("Mul", 2),
         bprop=lambda x, y, out, dout: (dout * y, dout * x),
+        build=UNOPTIMISED,
     )
     gradient = jax.jit(jax.grad(lambda x, y: op(x, y).sum(), argnums=(0, 1)))(X, X + 1)
     np.testing.assert_array_equal(gradient[0], X + 1)
