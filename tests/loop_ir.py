@@ -96,6 +96,7 @@ from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.passes.split_at_pivots import split_at_pivots
+from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.pipeline import (
     PASSES_COMMON,
     PASSES_TO_C,
@@ -281,6 +282,7 @@ __all__ = [
     "specialise_tvm",
     "split_at_pivots",
     "split_reductions",
+    "split_running_maxima",
     "split_updates",
     "statements",
     "steps_text",

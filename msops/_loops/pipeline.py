@@ -42,6 +42,7 @@ from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.split_at_pivots import split_at_pivots
+from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.fusing import fuse_rows
@@ -82,6 +83,7 @@ PASSES_COMMON: Passes = (
     ("privatise", privatise),
     ("shrink locals", shrink_locals),
     ("split at pivots", split_at_pivots),
+    ("split running maxima", split_running_maxima),
 )
 """What every kernel goes through first."""
 
