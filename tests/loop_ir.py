@@ -118,6 +118,7 @@ from msops._loops.to_c.gathering import gather_updates
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
+from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.products import tile_products
@@ -220,6 +221,7 @@ __all__ = [
     "count_operations",
     "counts",
     "cuda_source",
+    "defer_nan_tests",
     "dependences",
     "describe",
     "distribute",

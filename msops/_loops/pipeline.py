@@ -51,6 +51,7 @@ from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.merging import merge_branches
+from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.products import tile_products
@@ -107,6 +108,7 @@ PASSES_TO_C: Passes = (
     ("widen sums", widen_sums),
     ("write out windows", write_out_windows),
     ("unroll short loops", unroll_short_loops),
+    ("defer NaN tests", defer_nan_tests),
     ("move parallel loops out", move_parallel_loops_out),
     ("sink parallel loops", sink_parallel_loops),
     ("tile crossing loops", tile_crossing_loops),

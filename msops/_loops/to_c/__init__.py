@@ -8,6 +8,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
     widening.py    sums in variables, with an element for each position
     windows.py     loops over small windows
     unrolling.py   short inner loops
+    networks.py    minima and maxima that sort
     outwards.py    parallel loops that belong around serial ones
     sinking.py     parallel loops that belong innermost
     tiling.py      pairs of parallel loops that cross through memory

@@ -1,0 +1,193 @@
+"""Networks of minima and maxima look for NaN where values leave them, and not at every step.
+
+    low[] = min(w[], w_1[])             entry[] = w[]
+    w_1[] = max(w[], w_1[])             entry_1[] = w_1[]
+    w[] = low[]                         low[] = w[] < w_1[] ? w[] : w_1[]
+    ...                         ->      w_1[] = w[] > w_1[] ? w[] : w_1[]
+                                        w[] = low[]
+                                        ...
+    b[i] = w_2[]                        b[i] = entry[] != entry[] || ... ? nan : w_2[]
+
+What leaves is NaN if one of the numbers that went in is; else no step sees a NaN, and a comparison
+decides. A network that sorts has many more steps than numbers, and takes half the time. Nor do
+compilers try for seconds to simplify a chain of choices between numbers and NaN.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from msops._loops.ir.building import binary
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    Binary,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Local,
+    Select,
+    Stmt,
+    Store,
+)
+from msops._loops.ir.walk import (
+    Scope,
+    loads_in,
+    map_bodies,
+    map_expressions,
+    rewrite,
+    rewrite_loops,
+    statements,
+    with_parts,
+)
+
+_DTYPES = ("float32", "float64")
+_STEPS_PER_TEST = 2
+"""A step takes a comparison less; a test of a number that goes in is one."""
+
+
+def defer_nan_tests(kernel: Kernel) -> Kernel:
+    """Returns the kernel with the networks in bodies without branches and loops rewritten."""
+    names = Names(kernel)
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        network = _network(loop.body)
+        if network is None:
+            return None
+        return (with_parts(loop, body=_Deferring(network, names).whole(loop.body)),)
+
+    return rewrite_loops(kernel, change)
+
+
+@dataclass(frozen=True)
+class _Network:
+    """The steps of a body, in the order of its stores.
+
+    Attributes:
+      steps: positions of the stores of minima and maxima.
+      entries: positions of the stores of what goes in, and the variable of each.
+      leaving: by position of a store that is none of them, the variables that it reads of a step.
+    """
+
+    steps: frozenset[int]
+    entries: dict[int, Buffer]
+    leaving: dict[int, frozenset[str]]
+
+
+def _network(body: tuple[Stmt, ...]) -> _Network | None:
+    """Returns the network in a body; None if it has none, or one that is not worth it."""
+    inner = statements(body)
+    variables = {
+        stmt.buffer.name: stmt.buffer
+        for stmt in inner
+        if isinstance(stmt, Local) and not stmt.buffer.shape and stmt.buffer.dtype in _DTYPES
+    }
+    if not variables or not all(isinstance(stmt, Store | Local) for stmt in inner):
+        return None
+    steps: set[int] = set()
+    leaving: dict[int, frozenset[str]] = {}
+    # What the value of a variable is made of, by the positions of stores; more than its own one
+    # where it comes out of a step.
+    entries_of: dict[str, frozenset[int]] = {}
+    out_of_steps: set[str] = set()
+    leaves: list[frozenset[int]] = []
+    for position, store in enumerate(stmt for stmt in inner if isinstance(stmt, Store)):
+        read = {load.buffer for load in loads_in((store,))} & variables.keys()
+        # A variable is 0 before it is written; that happens to no network.
+        if not read <= entries_of.keys():
+            return None
+        target = store.buffer
+        if target in variables and _is_step(store.value, variables):
+            entries_of[target] = frozenset().union(*map(entries_of.__getitem__, read))
+            out_of_steps.add(target)
+            steps.add(position)
+            continue
+        source = store.value.buffer if isinstance(store.value, Load) else ""
+        if target in variables and source in variables:
+            entries_of[target] = entries_of[source]
+            (out_of_steps.add if source in out_of_steps else out_of_steps.discard)(target)
+            continue
+        if read & out_of_steps:
+            leaving[position] = frozenset(read & out_of_steps)
+            leaves += map(entries_of.__getitem__, read & out_of_steps)
+        if target in variables:
+            entries_of[target] = frozenset({position})
+            out_of_steps.discard(target)
+    if len(set(leaves)) != 1 or len(steps) < _STEPS_PER_TEST * len(leaves[0]) * len(leaves):
+        return None
+    stores = [stmt for stmt in inner if isinstance(stmt, Store)]
+    entries = {position: variables[stores[position].buffer] for position in sorted(leaves[0])}
+    return _Network(frozenset(steps), entries, leaving)
+
+
+def _is_step(value: Expr, variables: dict[str, Buffer]) -> bool:
+    match value:
+        case Binary(op="min" | "max", left=Load(buffer=left), right=Load(buffer=right)):
+            return left in variables and right in variables
+    return False
+
+
+class _Deferring:
+    """Rewrites the body of a network.
+
+    Args:
+      network: what is in it.
+      names: gives names.
+    """
+
+    def __init__(self, network: _Network, names: Names):
+        self._network = network
+        self._copies = {
+            position: Buffer(names.fresh("entry"), (), variable.dtype)
+            for position, variable in network.entries.items()
+        }
+
+    def whole(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Returns the body, in the variables that keep what goes in."""
+        changed = self._body(body, itertools.count())
+        for copy in reversed(self._copies.values()):
+            changed = (Local(copy, changed),)
+        return changed
+
+    def _body(self, body: tuple[Stmt, ...], positions: Iterator[int]) -> tuple[Stmt, ...]:
+        found: list[Stmt] = []
+        for stmt in body:
+            if not isinstance(stmt, Store):
+                found.append(map_bodies(stmt, lambda inner: self._body(inner, positions)))
+                continue
+            position = next(positions)
+            found.append(self._store(stmt, position))
+            copy = self._copies.get(position)
+            if copy is not None:
+                found.append(Store(copy.name, (), Load(stmt.buffer, (), copy.dtype)))
+        return tuple(found)
+
+    def _store(self, store: Store, position: int) -> Store:
+        if position in self._network.steps:
+            value = store.value
+            assert isinstance(value, Binary)
+            decides = binary("lt" if value.op == "min" else "gt", value.left, value.right)
+            return with_parts(store, value=Select(decides, value.left, value.right, value.dtype))
+        leaving = self._network.leaving.get(position, frozenset())
+
+        def tested(part: Expr) -> Expr:
+            if isinstance(part, Load) and part.buffer in leaving:
+                return Select(self._finds_nan, Const(math.nan, part.dtype), part, part.dtype)
+            return part
+
+        return map_expressions(store, lambda expr: rewrite(expr, tested)) if leaving else store
+
+    @functools.cached_property
+    def _finds_nan(self) -> Expr:
+        """Whether anything that went in is NaN."""
+        kept = [Load(copy.name, (), copy.dtype) for copy in self._copies.values()]
+        return functools.reduce(
+            lambda some, test: binary("lor", some, test),
+            [binary("ne", load, load) for load in kept],
+        )

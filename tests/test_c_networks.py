@@ -1,0 +1,124 @@
+"""Networks of minima and maxima: where they look for NaN, and what they compute."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from loop_ir import Kernel, defer_nan_tests, interpret, kernel_text, parse_kernel, verify
+from random_examples import on_random
+
+VARIABLES = ("x", "y", "z")
+ENTRIES = ("x[] = a[i, 0]", "y[] = a[i, 1]", "z[] = a[i, 2]")
+# Sorts x and y, then y and z, then x and y.
+SORT = tuple(
+    line
+    for low, high in (("x", "y"), ("y", "z"), ("x", "y"))
+    for line in (
+        f"t[] = min({low}[], {high}[])",
+        f"{high}[] = max({low}[], {high}[])",
+        f"{low}[] = t[]",
+    )
+)
+
+
+def network(*lines: str) -> Kernel:
+    body = "\n".join(lines)
+    return parse_kernel(
+        f"""kernel network(a: float32[64, 3]) -> (b) {{
+  buffer b: float32[64, 4]
+  serial i in 0 .. 64 {{
+    local x: float32[] {{
+      local y: float32[] {{
+        local z: float32[] {{
+          local t: float32[] {{
+            {body}
+          }}
+        }}
+      }}
+    }}
+  }}
+}}"""
+    )
+
+
+def check(kernel: Kernel) -> Kernel:
+    """Returns the kernel with tests deferred, which must leave it legal and meaning the same."""
+    after = defer_nan_tests(kernel)
+    verify(after)
+    numbers = [-np.inf, -1.0, -0.0, 0.0, 1.0, 2.0, 3.0, np.inf, np.nan]
+    a = np.random.default_rng(0).choice(numbers, (64, 3)).astype(np.float32)
+    # Infinities meet in sums.
+    with np.errstate(invalid="ignore"):
+        for got, want in zip(interpret(after, [a]), interpret(kernel, [a]), strict=True):
+            np.testing.assert_array_equal(got, want)
+    return after
+
+
+def test_a_network_looks_for_nan_where_its_value_leaves() -> None:
+    text = kernel_text(check(network(*ENTRIES, *SORT, "b[i, 0] = y[]")))
+    lines = textwrap.dedent("\n".join(line for line in text.splitlines() if "[] =" in line))
+    assert lines.startswith(
+        textwrap.dedent("""\
+            x[] = a[i, 0]
+            entry[] = x[]
+            y[] = a[i, 1]
+            entry_1[] = y[]
+            z[] = a[i, 2]
+            entry_2[] = z[]
+            t[] = (x[] < y[]) ? x[] : y[]
+            y[] = (x[] > y[]) ? x[] : y[]
+            x[] = t[]
+            """)
+    )
+    assert "min(" not in text
+    assert (
+        "b[i, 0] = (((entry[] != entry[]) || (entry_1[] != entry_1[])) || (entry_2[] != entry_2[]))"
+        " ? nan:float32 : y[]"
+    ) in text
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param((*ENTRIES, *SORT, "b[i, 0] = x[]", "b[i, 1] = y[]"), id="few steps"),
+        pytest.param(
+            (*ENTRIES, *SORT[:3], "b[i, 1] = y[]", *SORT * 2, "b[i, 0] = y[]"),
+            id="values of other numbers leave",
+        ),
+        pytest.param((*ENTRIES[:2], *SORT, "b[i, 0] = y[]"), id="a variable that is 0"),
+        pytest.param((*ENTRIES, "if (i < 3) {", *SORT, "}", "b[i, 0] = y[]"), id="a condition"),
+    ],
+)
+def test_others_stay(lines: tuple[str, ...]) -> None:
+    kernel = network(*lines)
+    assert defer_nan_tests(kernel) is kernel
+
+
+def test_a_number_that_goes_in_is_kept_before_it_is_replaced() -> None:
+    after = check(network(*ENTRIES, *SORT, "b[i, 0] = x[] + 1.0:float32", "x[] = b[i, 0]"))
+    assert "entry" in kernel_text(after)
+
+
+_names = st.sampled_from((*VARIABLES, "t"))
+_steps = st.builds("{}[] = {}({}[], {}[])".format, _names, st.sampled_from(["min", "max"]), _names,
+                   _names)  # fmt: skip
+_lines = st.one_of(
+    _steps,
+    _steps,
+    _steps,
+    _steps,
+    st.builds("{}[] = {}[]".format, _names, _names),
+    st.builds("{}[] = a[i, {}]".format, _names, st.integers(0, 2)),
+    st.builds("{}[] = {}[] + {}[]".format, _names, _names, _names),
+    st.builds("b[i, {}] = {}[]".format, st.integers(0, 3), _names),
+    st.builds("b[i, {}] = min({}[], 1.0:float32)".format, st.integers(0, 3), _names),
+)
+
+
+@on_random(st.lists(_lines, max_size=8), _names, _names, quick=150, thorough=2000)
+def test_what_a_network_computes_stays(lines: list[str], left: str, right: str) -> None:
+    tail = (*SORT, f"b[i, 3] = {left}[] - {right}[]")
+    check(network(*ENTRIES, "t[] = x[]", *SORT, *lines, *tail))
