@@ -28,7 +28,7 @@ def compile_cpp(*arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("with_eigen", [True, False])
+@pytest.mark.parametrize("with_eigen", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_every_name_of_the_api_compiles_and_does_what_it_says(tmp_path, with_eigen: bool) -> None:
     program = str(tmp_path / "api")
     compile_cpp(str(API), "-o", program, *(eigen_flags() if with_eigen else []))
@@ -49,6 +49,7 @@ def test_every_header_stands_alone(tmp_path: Path, name: str) -> None:
     compile_cpp("-fsyntax-only", str(source), *eigen_flags())
 
 
+@pytest.mark.slow
 def test_headers_compile_as_cpp20(tmp_path: Path) -> None:
     source = tmp_path / "all.cc"
     source.write_text("".join(f'#include "{name}"\n' for name in reversed(NAMES)))

@@ -198,7 +198,11 @@ run.main()
 
 
 @needs_bench_extras
-@pytest.mark.parametrize("python", ["/no/such/python", sys.executable], ids=["missing", "without"])
+@pytest.mark.parametrize(
+    "python",
+    [pytest.param("/no/such/python", marks=pytest.mark.slow), sys.executable],
+    ids=["missing", "without"],
+)
 def test_a_python_without_mindspore_is_named(tmp_path, python):
     result = run_benchmarks(
         tmp_path, "aot_call", "--rounds", "2", "--counts", "20", MSOPS_BENCH_MINDSPORE=python

@@ -285,7 +285,9 @@ def test_an_extension_is_linked_with_a_library(folder: Path) -> None:
         '#include "ms_extension/api.h"\nextern "C" int Answer();\n'
         "PYBIND11_MODULE(MS_EXTENSION_NAME, m) {\n"
         '  m.def("answer", [] { return Answer() + MORE; });\n}',
-        build=msops.Build(libraries="answer", library_dirs="libs", defines=["MORE=1"]),
+        build=msops.Build(
+            libraries="answer", library_dirs="libs", defines=["MORE=1"], flags=["-O0"]
+        ),
         build_dir=folder / "built",
     ).load()
     assert module.answer() == 43

@@ -30,7 +30,7 @@ print(json.dumps(report))
 
 KERNELS = """
 from pathlib import Path
-from msops import Custom
+from msops import Build, Custom
 from msops.ops import CustomOpBuilder, CustomRegOp
 
 HERE = Path(__file__).parent
@@ -56,7 +56,8 @@ def array_operations():
 
 def aicpu():
     info = CustomRegOp("Scale").input(0, "x").output(0, "y").target("Ascend").get_op_info()
-    return Custom(str(HERE / "aicpu.cc"), same, same, func_type="aicpu", reg_info=info)
+    build = Build(flags=["-O0"])
+    return Custom(str(HERE / "aicpu.cc"), same, same, "aicpu", reg_info=info, build=build)
 
 def pyfunc():
     return Custom(lambda x: x * x.dtype.type(FACTOR), same, same)

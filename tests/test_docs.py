@@ -111,7 +111,17 @@ def modules() -> Iterator[str]:
             yield module.name
 
 
-@pytest.mark.parametrize("name", sorted(set(modules())))
+# Compiles an extension, as docs/guides/extension.md does at every run.
+SLOW_MODULES = {"msops._extension.builder"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in SLOW_MODULES else name
+        for name in sorted(set(modules()))
+    ],
+)
 def test_docstring_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = doctest.testmod(

@@ -163,6 +163,7 @@ def test_the_spirals_train_alike_in_cpp_and_in_jax_numpy():
     assert "Accuracy: 100.0% with C++, 100.0% with jax.numpy" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_layer_of_the_spirals_agrees_with_its_twin():
     spec = importlib.util.spec_from_file_location("spirals", ROOT / "examples" / "spirals.py")
     spirals = importlib.util.module_from_spec(spec)

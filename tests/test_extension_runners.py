@@ -445,6 +445,8 @@ def test_a_program_that_names_no_runner_of_this_process_is_refused(ops):
         call(X, **attributes)
 
 
+# The module is compiled anew.
+@pytest.mark.slow
 def test_a_module_for_a_gpu_does_not_run_on_cpu():
     axpy = extension("runners", "GPU").axpy
     with pytest.raises(

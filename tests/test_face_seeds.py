@@ -65,7 +65,9 @@ def test_pyfunc_gradient(tmp_path):
     assert run(SEEDS / "pyfunc_grad.py", tmp_path) == GRADIENT
 
 
-@pytest.mark.parametrize("mode", ["GRAPH_MODE", "PYNATIVE_MODE"])
+@pytest.mark.parametrize(
+    "mode", [pytest.param("GRAPH_MODE", marks=pytest.mark.slow), "PYNATIVE_MODE"]
+)
 def test_pyfunc_gradient_by_grad_operation_with_sens(tmp_path, mode):
     text = (SEEDS / "pyfunc_grad.py").read_text().replace("GRAPH_MODE", mode)
     plain = "    dx = ms.grad(Net())(ms.Tensor(x))\n"
@@ -108,7 +110,14 @@ def test_akg_add(tmp_path):
     assert run(SEEDS / "akg_add.py", tmp_path) == SUM
 
 
-@pytest.mark.parametrize("name", ["akg_grad_16", "akg_grad_22", "akg_grad_23"])
+# The pages of three releases differ in words.
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(f"akg_grad_{n}", marks=pytest.mark.slow) for n in (16, 22)),
+        "akg_grad_23",
+    ],
+)
 def test_akg_gradient(tmp_path, name):
     script = SEEDS / f"{name}.py"
     done = run_whole(script, tmp_path)
@@ -136,6 +145,9 @@ def folder_of_an_extension(tmp_path_factory):
     return folder
 
 
+# An extension takes long to compile; at every run that of docs/guides/extension.md does, which is
+# of the same parts.
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [None, "GRAPH_MODE", "PYNATIVE_MODE"])
 def test_function_of_an_extension(folder_of_an_extension, mode):
     text = (SEEDS / "function_grad.py").read_text()

@@ -53,6 +53,8 @@ def test_a_habit_is_found_by_the_check_that_looks_for_it(symbol: str) -> None:
     assert said in "\n".join([finding.summary, *finding.details]), report
 
 
+# It crashes process after process.
+@pytest.mark.slow
 def test_a_thread_that_writes_after_the_return_is_found_by_what_it_hits() -> None:
     assert not report_of("GoesOnAfterItsReturn").ok
 

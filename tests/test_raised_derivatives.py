@@ -33,7 +33,7 @@ def function_of(text: str) -> Callable[..., Any]:
     return lambda *arrays: function(*arrays)[0]
 
 
-@on_random(kernels(("float64", "float64", "int32"), smooth=True), quick=6, thorough=200)
+@on_random(kernels(("float64", "float64", "int32"), smooth=True), quick=3, thorough=200)
 def test_derivatives_of_random_kernels(case: Random) -> None:
     kernel, inputs = case.kernel, case.inputs
     floats = [i for i, buffer in enumerate(kernel.parameters) if is_float(buffer.dtype)]

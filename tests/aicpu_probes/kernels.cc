@@ -3,7 +3,6 @@
 #include "../aicpu_kernels/elementwise.cc"
 #include "../aicpu_kernels/fourier.cc"
 #include "../aicpu_kernels/gather.cc"
-#include "../aicpu_kernels/linalg.cc"
 #include "../aicpu_kernels/pictures.cc"
 #include "../aicpu_kernels/random.cc"
 #include "../aicpu_kernels/reduce.cc"
