@@ -595,7 +595,15 @@ def test_nvcc_compiles_the_same_text(tmp_path: Path) -> None:
 # Everything together.
 
 
-@pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
+# Each is a program to compile: at every run one of two. C and XLA's operations run all of them.
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.slow if number % 2 else ())
+        for number, case in enumerate(CORPUS)
+    ],
+    ids=lambda case: case.name,
+)
 def test_the_corpus_agrees_with_numpy(case: Case) -> None:
     inputs = case.inputs(np.random.default_rng(0), 36)
     kernel = specialised(case, inputs)

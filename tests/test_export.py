@@ -26,6 +26,11 @@ import msops
 from msops.errors import BackendError, InferenceValueError, MsopsError
 
 PORTABLE = [case for case in CASES if not case.name.startswith("pyfunc")]
+# One op of each func_type, of each lowering of loops, and one with attributes and a workspace.
+QUICK = (
+    *("aot", "aot_attribute_workspace", "aicpu", "akg_raised", "akg_native", "hybrid_two_outputs"),
+    "tbe",
+)
 
 
 def export(
@@ -47,7 +52,11 @@ def decay(x):
     return y
 
 
-@pytest.mark.parametrize("case", PORTABLE, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=() if case.name in QUICK else pytest.mark.slow) for case in PORTABLE],
+    ids=lambda case: case.name,
+)
 def test_one_export_serves_batches_of_every_size(case: Case) -> None:
     op = case.make()
 

@@ -29,11 +29,23 @@ from run_checks import TUTORIAL, TUTORIAL_BUILD, run_check
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 DEVICE_CHECKS = [check for check in CHECKS if check.symbols]
+# nvcc takes long. What lowers and what refuses looks at no other property of a kernel than these.
+QUICK = ("add", "square, aot bprop", "three outputs", "attributes with workspace", "no elements")
 HOST_CHECKS = [check for check in CHECKS if not check.symbols]
 
 
 def named(check: Check) -> str:
     return check.name
+
+
+each_device_check = pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(check, marks=() if check.name in QUICK else pytest.mark.slow)
+        for check in DEVICE_CHECKS
+    ],
+    ids=named,
+)
 
 
 def first(x: Any, *_: Any) -> Any:
@@ -80,7 +92,7 @@ def pretend_cuda_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_nvcc
-@pytest.mark.parametrize("check", DEVICE_CHECKS, ids=named)
+@each_device_check
 def test_a_device_kernel_lowers_to_the_custom_call(check: Check) -> None:
     with jax.enable_x64(True):
         inputs = check.inputs(np.random.default_rng(0))
@@ -114,7 +126,7 @@ def test_a_cuda_program_names_its_library_by_content_alone() -> None:
 
 
 @needs_nvcc
-@pytest.mark.parametrize("check", DEVICE_CHECKS, ids=named)
+@each_device_check
 def test_a_device_kernel_on_the_cpu_is_an_error(check: Check) -> None:
     with (
         jax.enable_x64(True),

@@ -107,7 +107,17 @@ def decoder(source: Path) -> msops.Custom:
     return msops.cpp(f"{source}:Decode", out=floats)
 
 
-@pytest.mark.parametrize("name", [*FLOATS, *INTEGERS])
+# Of the dtypes of one width and kind, one at every run.
+DECODED = ("float8_e4m3fn", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint2")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in DECODED else pytest.mark.slow)
+        for name in (*FLOATS, *INTEGERS)
+    ],
+)
 def test_a_cpp_kernel_gets_each_value_as_ml_dtypes_has_it(source: Path, name: str) -> None:
     op, table, values = decoder(source), meanings(name), all_values(name)
     # An odd count: XLA packs several into a byte.
