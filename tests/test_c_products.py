@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_ir import Kernel, sink_parallel_loops, tile_products
+from loop_ir import (
+    PASSES_TO_C,
+    Kernel,
+    run_passes,
+    sink_parallel_loops,
+    tile_products,
+    write_out_windows,
+)
 from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of, marked
 
@@ -180,6 +187,28 @@ def test_a_local_of_the_loop_is_not_read_before_it() -> None:
       }
     }""")
     assert not is_tiled(kernel)
+
+
+PLAIN = """kernel plain(a: float32[16, {k}], b: float32[{k}, 96]) -> (c) {{
+  buffer c: float32[16, 96]
+  serial i in 0 .. 16 {{
+    serial j in 0 .. 96 {{
+      serial k in 0 .. {k} {{
+        c[i, j] = c[i, j] + (a[i, k] * b[k, j])
+      }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(("terms", "is_large"), [(80, False), (96, True)])
+def test_a_product_whose_factor_is_beyond_the_first_cache_is_no_window(
+    terms: int, is_large: bool
+) -> None:
+    kernel = marked(PLAIN.format(k=terms))
+    assert (write_out_windows(kernel) is kernel) is is_large
+    text = body_of(run_passes(kernel, PASSES_TO_C))
+    assert ("local c_parts" in text) is is_large
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -9,7 +9,7 @@ parallel j in 0 .. 64 {                       parallel j in 0 .. 64 {
 
 Each iteration of the short loops inside becomes statements, and each element of a local array a
 variable: what Halide's schedules call `vectorize(x)` with `unroll` of all that is inside. Sums keep
-their order.
+their order. Large products are no windows: `products` tiles them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ from msops._loops.ir.nodes import (
     Store,
 )
 from msops._loops.ir.ranges import Ranges
+from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     A,
     Scope,
     accesses_in,
     bodies,
+    buffers_of,
     is_innermost,
+    loads_in,
     map_accesses,
     map_bodies,
     map_expressions,
@@ -45,6 +48,9 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.to_c.cost import FIRST_CACHE_BYTES
+from msops._loops.to_c.products import is_product
+from msops._loops.to_c.sinking import is_better_inside, sunk
 from msops._loops.to_c.strides import stride
 
 _MOST_STATEMENTS = 256
@@ -54,7 +60,7 @@ _FEWEST_POSITIONS = 32
 
 def write_out_windows(kernel: Kernel) -> Kernel:
     """Returns the kernel with the loops inside of vectorisable parallel ones written out."""
-    written = rewrite_loops(kernel, _Writing(Names(kernel)).loop, "parallel")
+    written = rewrite_loops(kernel, _Windows(kernel).loop, "parallel")
     return kernel if written.body == kernel.body else unique_names(simplify(written))
 
 
@@ -70,14 +76,42 @@ def in_positions(loop: For, scope: Scope, names: Names, most: int) -> For | None
     return _Writing(names).written(loop, scope, most)
 
 
-class _Writing:
-    def __init__(self, names: Names) -> None:
-        self._names = names
+class _Windows:
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._names = Names(kernel)
+        self._buffers = buffers_of(kernel)
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop, with windows written out; None leaves it."""
-        written = self.written(loop, scope, _MOST_STATEMENTS)
+        if self._is_of_product(loop, scope):
+            return None
+        written = _Writing(self._names).written(loop, scope, _MOST_STATEMENTS)
         return None if written is None else (written,)
+
+    def _is_of_product(self, loop: For, scope: Scope) -> bool:
+        """Returns whether a loop is over the elements of a row of a product that tiles gain from.
+
+        Later passes share what they fetch for several rows, which pays where the first-level cache
+        does not hold what each row would fetch again.
+        """
+        if scope.outer is None or not scope.loops or not is_better_inside(loop, self._buffers):
+            return False
+        around = scope.loops[-1]
+        shared = {
+            access.buffer
+            for access in loads_in(loop.body)
+            if stride(access, around.var, self._buffers) == 0
+        }
+        if all(size_bytes(self._buffers[name]) <= FIRST_CACHE_BYTES for name in shared):
+            return False
+        row = with_parts(around, body=sunk(loop, self._names, self._buffers))
+        return is_product(self._kernel, row, scope.outer)
+
+
+class _Writing:
+    def __init__(self, names: Names) -> None:
+        self._names = names
 
     def written(self, loop: For, scope: Scope, most: int) -> For | None:
         """Returns a loop over positions with the windows in it written out; None: it is none."""
