@@ -313,3 +313,12 @@ def test_axes_follow_what_a_map_stores_and_what_else_reads(
     nest = f"serial i in 0 .. 4 {{ serial j in 0 .. 8 {{ {body} }} }}"
     steps = raise_kernel(to_raised(kernel_of(parameters, buffers, nest)))
     assert steps_text(steps).endswith(f" @axes({axes})")
+
+
+def test_what_a_loop_that_is_written_out_decides_is_not_computed() -> None:
+    body = """serial s in 0 .. 3 {
+      serial k in 0 .. 8 {
+        b[k + (1 << s)] = b[k] * a[k % (1 << s)]
+      }
+    }"""
+    assert "shl" not in repr(steps_of("a: float32[16]", "b: float32[16]", body))

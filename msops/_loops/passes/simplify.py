@@ -31,10 +31,11 @@ def simplify(kernel: Kernel) -> Kernel:
 
     Locals that nothing reads disappear with what is stored to them.
     """
-    return with_body(kernel, _body(kernel.body, {}))
+    return with_body(kernel, simplified_body(kernel.body, {}))
 
 
-def _body(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
+def simplified_body(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
+    """Returns statements simplified, from the ranges of the loops around them."""
     return tuple(part for stmt in body for part in _statement(stmt, ranges))
 
 
@@ -46,7 +47,7 @@ def _statement(stmt: Stmt, ranges: Ranges) -> tuple[Stmt, ...]:
         case If():
             return _if(stmt, ranges)
         case Local():
-            return _local(with_parts(stmt, body=_body(stmt.body, ranges)))
+            return _local(with_parts(stmt, body=simplified_body(stmt.body, ranges)))
     return (stmt,)
 
 
@@ -56,20 +57,20 @@ def _loop(loop: For, ranges: Ranges) -> tuple[Stmt, ...]:
         return ()
     if count == (1, 1) and not loads(loop.begin):
         once = with_value(loop.body, loop.var, loop.begin)
-        return _body(once, ranges)
+        return simplified_body(once, ranges)
     low, high = loop_range(loop, ranges)
     if low > high:
         return ()
-    body = _body(loop.body, {**ranges, loop.var: (low, high)})
+    body = simplified_body(loop.body, {**ranges, loop.var: (low, high)})
     return (with_parts(loop, body=body),) if body else ()
 
 
 def _if(stmt: If, ranges: Ranges) -> tuple[Stmt, ...]:
     condition = stmt.condition
     if isinstance(condition, Const):
-        return _body(stmt.then if condition.value else stmt.otherwise, ranges)
-    then = _body(stmt.then, where(condition, ranges))
-    otherwise = _body(stmt.otherwise, where(condition, ranges, holds=False))
+        return simplified_body(stmt.then if condition.value else stmt.otherwise, ranges)
+    then = simplified_body(stmt.then, where(condition, ranges))
+    otherwise = simplified_body(stmt.otherwise, where(condition, ranges, holds=False))
     if not then and not otherwise:
         return ()
     if not then:

@@ -34,6 +34,7 @@ from msops._loops.ir.walk import (
     variables,
     with_value,
 )
+from msops._loops.passes.simplify import simplified_body
 from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, axes_around, chain, is_known, nest
 from msops._loops.to_jax.raising.orders import order_axes
 from msops._loops.to_jax.raising.pools import find_pool
@@ -111,7 +112,7 @@ def _unroll(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
         return ()
     if _steps_through_arrays(loop):
         return ()
-    copies = (_raise_body(_at(loop, value), scope) for value in range(axis.begin, axis.end))
+    copies = (_raise_body(_at(loop, value, scope), scope) for value in range(axis.begin, axis.end))
     return tuple(step for steps in copies for step in steps)
 
 
@@ -126,7 +127,7 @@ def _scan_after_first(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
         return ()
     rest = without_choices(loop, Axis(axis.var, axis.begin + 1, axis.end))
     found = find_recurrence(rest, axes_around(scope)) if rest else ()
-    return (*_raise_body(_at(loop, axis.begin), scope), *found) if found else ()
+    return (*_raise_body(_at(loop, axis.begin, scope), scope), *found) if found else ()
 
 
 def _keep_loop(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
@@ -232,8 +233,9 @@ def _relative(indices: Sequence[Expr], parts: Chain) -> list[Expr | None]:
     return [substitute(i, names) if variables(i) & loops else None for i in indices]
 
 
-def _at(loop: For, value: int) -> tuple[Stmt, ...]:
-    return with_value(loop.body, loop.var, integer(value))
+def _at(loop: For, value: int, scope: Scope) -> tuple[Stmt, ...]:
+    # Every operation of an index that JAX traces is one to lower, and to compile.
+    return simplified_body(with_value(loop.body, loop.var, integer(value)), scope.ranges)
 
 
 def _can_scatter(op: str, store: Store) -> bool:
