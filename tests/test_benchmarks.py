@@ -139,10 +139,11 @@ PLOTTED = ("aicpu", "aot_call", "pyfunc_call")
 UNPLOTTED = ("tensor_face", "parallel_for", "host_memory")
 
 
+@pytest.mark.slow
 @needs_bench_extras
 @pytest.mark.parametrize(
     "benchmarks",
-    [("aot_call", "tensor_face"), pytest.param((*PLOTTED, *UNPLOTTED), marks=pytest.mark.slow)],
+    [("aot_call", "tensor_face"), (*PLOTTED, *UNPLOTTED)],
     ids=["two", "six"],
 )
 def test_a_run_prints_its_tables_and_writes_them_with_a_plot(tmp_path, benchmarks):
@@ -221,8 +222,9 @@ def test_an_unknown_benchmark_is_answered_with_those_there_are(tmp_path):
     assert "no benchmark 'no_such'; there are creation, aot_call" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest.name)
-@pytest.mark.parametrize("form", ["native", pytest.param("xla", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("form", ["native", "xla"])
 def test_loop_nests_compute_what_jax_numpy_does(nest, form):
     inputs = nest.inputs(40)
     op = msops.Custom(nest.kernel, func_type="akg", compile_attrs={"lower": form})

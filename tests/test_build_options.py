@@ -278,6 +278,7 @@ def test_libraries_of_one_name_are_refused_with_both_paths(folder: Path) -> None
     assert str(folder / "two") in str(caught.value)
 
 
+@pytest.mark.slow
 def test_an_extension_is_linked_with_a_library(folder: Path) -> None:
     shared_library(folder / "libs" / "libanswer.so", "int Answer(void) { return 42; }")
     module = msops.ops.CustomOpBuilder.from_source(

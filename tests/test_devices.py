@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).with_name("on_four_devices.py")
 
 
+@pytest.mark.slow
 def test_ops_on_four_devices() -> None:
     environment = {
         **os.environ,

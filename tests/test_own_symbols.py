@@ -104,6 +104,7 @@ def test_opcheck_names_the_symbols_that_libc_takes_from_a_given_library(tmp_path
     assert own_symbols(given(tmp_path, "libown.so", "-Wl,-Bsymbolic")).verdict == "passed"
 
 
+@pytest.mark.slow
 def test_the_doctor_names_the_symbols_that_libc_takes_from_a_given_library(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

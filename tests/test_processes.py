@@ -65,6 +65,7 @@ def reports() -> list[dict[str, Any]]:
     return [json.loads(stdout.splitlines()[-1]) for stdout, _ in answers]
 
 
+@pytest.mark.slow
 def test_two_processes_train_to_the_losses_of_one(
     reports: list[dict[str, Any]], example: ModuleType
 ) -> None:

@@ -109,6 +109,7 @@ REGISTER_MS_CPU_KERNEL(kLast, Last);
 """
 
 
+@pytest.mark.slow
 def test_copies_of_inputs_for_which_there_is_no_memory_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "last.cc").write_text(AICPU)
     printed = run(
