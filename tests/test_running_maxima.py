@@ -60,11 +60,11 @@ def test_the_first_iteration_stays_and_two_loops_follow() -> None:
         }
         local first: float32[] {
           first[] = top[]
-          serial j in 1 .. 9 {
+          reduction j in 1 .. 9 {
             top[] = max(top[], x[i, j])
           }
           total[] = total[] * exp(first[] - top[])
-          serial j_1 in 1 .. 9 {
+          reduction j_1 in 1 .. 9 {
             total[] = total[] + (exp(x[i, j_1] - top[]) * v[j_1])
           }
         }""") in textwrap.dedent(text.replace("\n  ", "\n").replace("\n    ", "\n"))

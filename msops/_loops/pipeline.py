@@ -84,11 +84,11 @@ PASSES_COMMON: Passes = (
     ("privatise", privatise),
     ("shrink locals", shrink_locals),
     ("split at pivots", split_at_pivots),
-    ("split running maxima", split_running_maxima),
 )
 """What every kernel goes through first."""
 
 PASSES_TO_JAX: Passes = (
+    ("split running maxima", split_running_maxima),
     ("forward locals", forward_locals),
     ("rewrite conditional reductions", rewrite_conditional_reductions),
     ("materialise guards", materialise_guards),
@@ -102,6 +102,7 @@ PASSES_TO_JAX: Passes = (
 """From there to the raised form, which XLA operations are printed from."""
 
 PASSES_TO_C: Passes = (
+    ("split running maxima", split_running_maxima),
     ("alternate arrays", alternate_arrays),
     ("merge branches", merge_branches),
     ("split updates", split_updates),

@@ -73,7 +73,11 @@ _MOST_BYTES = 1 << 16
 
 
 def split_running_maxima(kernel: Kernel) -> Kernel:
-    """Returns the kernel with sums below a running maximum as sums below the last one."""
+    """Returns the kernel with sums below a running maximum as sums below the last one.
+
+    Gradients are of the kernel as it was: that of a running maximum goes back step by step, which
+    is one loop more than that of the sums.
+    """
     stores = [stmt for stmt in statements(kernel.body) if isinstance(stmt, Store)]
     if not any(isinstance(s.value, Binary) and s.value.op == "max" for s in stores):
         return kernel
@@ -119,10 +123,11 @@ class _Step:
     after: tuple[Stmt, ...]
 
     def run(self, body: tuple[Stmt, ...], loop: For) -> For:
-        """Returns the loop over all iterations but the first, with another body."""
+        """Returns a loop over all iterations but the first, which only add to what they update."""
         for name in sorted(stored_in(body) & self.own.keys()):
             body = (Local(self.own[name], body, location=loop.location),)
-        return with_parts(loop, begin=binary("add", loop.begin, integer(1)), body=body)
+        begin = binary("add", loop.begin, integer(1))
+        return with_parts(loop, begin=begin, body=body, kind="reduction")
 
 
 def _split(loop: For, step: _Step, sums: _Sums, names: Names, most: int) -> tuple[Stmt, ...] | None:
