@@ -51,21 +51,28 @@ def as_array(data: Any, dtype: DType | None) -> Any:
             return data
         with jax.enable_x64(True):
             return data.astype(dtype.dtype)
+    array = None
+    # Here only: within the recursion there is no stack left to make an error.
     try:
-        has_arrays = isinstance(data, (list, tuple)) and _holds_arrays(data)
+        if isinstance(data, (list, tuple)) and _holds_arrays(data):
+            array = _stacked(data)
     except RecursionError:
         raise endless("Tensor") from None
-    if has_arrays:
-        with jax.enable_x64(True):
-            array = jnp.stack([as_array(entry, None) for entry in data])
-        return as_array(array, dtype)
-    return _placed(_as_numpy(data, dtype))
+    return _placed(_as_numpy(data, dtype)) if array is None else as_array(array, dtype)
 
 
 def _holds_arrays(data: Any) -> bool:
     if isinstance(data, (list, tuple)):
         return any(_holds_arrays(entry) for entry in data)
     return isinstance(data, jax.Array) or hasattr(data, "__jax_array__")
+
+
+def _stacked(entry: Any) -> Any:
+    """Returns an entry of nested lists that hold arrays as a `jax.Array`."""
+    if not isinstance(entry, (list, tuple)) or not _holds_arrays(entry):
+        return as_array(entry, None)
+    with jax.enable_x64(True):
+        return jnp.stack([_stacked(part) for part in entry])
 
 
 def _as_numpy(data: Any, dtype: DType | None) -> np.ndarray:
