@@ -180,6 +180,7 @@ def test_what_the_maximum_is_of_is_computed_once() -> None:
         (SUM, "top[] = new[]\n " + SUM),
         (SUM, f"{SUM}\n {SUM}"),
         ("x[i, j]", "total[]"),
+        ("0 .. 9", "0 .. 9 @serial"),
         ("0 .. 9", "0 .. i"),
         ("x[i, j]", "e[j % 6]"),
         ("0 .. 9", "0 .. (2 + (int32(top[]) % 2))"),
@@ -191,7 +192,7 @@ def test_what_the_maximum_is_of_is_computed_once() -> None:
         "divided by a weight", "another maximum", "uses the sum", "uses the maximum",
         "writes something else", "added to twice", "a maximum at times", "a sum at times",
         "more than once", "after the new maximum", "scaled twice", "of the sum alone",
-        "may not run", "of what is written", "bounds of data",
+        "asked for", "may not run", "of what is written", "bounds of data",
     ],
 )  # fmt: skip
 def test_other_uses_stay(old: str, new: str) -> None:

@@ -21,7 +21,7 @@ What must hold, where a weight is exp(value - new):
   The old and the new maximum are used in weights and in exp(old - new) only.
 - Each array that outlives an iteration is a sum: it gets s exp(old - new) + t, the same elements
   each time, and nothing else uses it. Each term of t has one weight as a factor.
-- The loop runs at least once.
+- The loop runs at least once, and its author does not ask for its order.
 
 Source: M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", arXiv:1805.02867.
 """
@@ -83,7 +83,7 @@ def split_running_maxima(kernel: Kernel) -> Kernel:
         return kernel
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        step = _step(loop)
+        step = None if loop.hint == "serial" else _step(loop)
         if step is None or loads(loop.begin) or loads(loop.end):
             return None
         if range_of(binary("sub", loop.end, loop.begin), scope.ranges)[0] < 1:
