@@ -23,6 +23,7 @@ from timing import Times, take_turns
 
 import msops
 from msops import _toolchain
+from msops._loops.choice import Costs
 from msops._loops.frontends.program import read_kernel
 from msops._loops.frontends.spec import Spec
 from msops._loops.specialisation import Specialisation
@@ -36,14 +37,15 @@ METHOD = (
     "17 kernels of linear algebra, simulation, image processing and machine learning at three "
     "sizes, float32, written plainly and tuned for nothing. Milliseconds a call under jax.jit, "
     "waiting for the result: medians of {rounds} rounds in which all contenders take turns. The "
-    "other columns are their time over ours. Other form: msops with the form that it did not "
-    "choose; `?` marks a choice whose estimates are close, so that a first call outside jax.jit "
-    "times both. Numba: njit(parallel=True) of the same function, which computes with literals in "
-    "float64. jax.numpy: by hand. C: the loops as written, one thread, -O3 -march=native, called "
-    "as an aot op. Gradient: native code of the gradients of all float inputs, with the forward "
-    "pass that it needs, over native code of the kernel. First call: creating the op, tracing and "
-    "compiling, once, with an empty build "
-    "cache. What takes 40 times as long as the fastest, and over 0.2 s, runs once"
+    "other columns are their time over ours. Form: what the first call chose, which is outside "
+    "jax.jit; `timed` if its estimates were too close, so that it timed both forms. Other form: "
+    "msops with the form that it did not choose. Numba: njit(parallel=True) of the same function, "
+    "which computes with literals in float64. jax.numpy: by hand. C: the loops as written, one "
+    "thread, -O3 -march=native, called as an aot op. Gradient: native code of the gradients of all "
+    "float inputs, with the forward pass that it needs, over native code of the kernel. First "
+    "call: creating the op, tracing, compiling, and timing both forms where that is done, once, "
+    "with an empty build cache. What takes 40 times as long as the fastest, and over 0.2 s, runs "
+    "once"
 )
 _OTHERS = ("Numba", "jax.numpy", "C")
 _C_FLAGS = ("-O3", "-march=native", "-fno-math-errno")
@@ -60,8 +62,8 @@ class Measured:
     Attributes:
       label: name and length.
       chosen: "native" or "xla".
-      is_close: the estimates are too close to choose by.
-      estimated: by what factor the estimates of the two forms differ.
+      is_timed: the clock chose, as the estimates were too close.
+      estimates: of both forms.
       ms: milliseconds of a call, by contender; "native" and "xla" are ours.
       first_ms: milliseconds of our first call.
       gradient: time of the gradients over that of the kernel, both as native code.
@@ -69,8 +71,8 @@ class Measured:
 
     label: str
     chosen: str
-    is_close: bool
-    estimated: float
+    is_timed: bool
+    estimates: Costs
     ms: dict[str, float]
     first_ms: float
     gradient: float
@@ -93,7 +95,26 @@ class Measured:
     @property
     def loss(self) -> float:
         """Our time over that of our faster form."""
-        return self.ours / min(self.ms["native"], self.ms["xla"])
+        return self._over_faster(self.chosen)
+
+    @property
+    def estimated_factor(self) -> float:
+        """By what factor the estimates of the two forms differ."""
+        low, high = sorted((self.estimates.xla, self._estimated_native))
+        return high / low
+
+    @property
+    def loss_by_estimate(self) -> float:
+        """The time of the form that the estimates choose over that of our faster form."""
+        is_native = self._estimated_native < self.estimates.xla
+        return self._over_faster("native" if is_native else "xla")
+
+    @property
+    def _estimated_native(self) -> float:
+        return self.estimates.native + self.estimates.fusion
+
+    def _over_faster(self, form: str) -> float:
+        return self.ms[form] / min(self.ms["native"], self.ms["xla"])
 
 
 def run(settings: Settings) -> Report:
@@ -144,7 +165,7 @@ def _measure(nest: Nest, length: int, rounds: int, library: Path) -> Measured:
     arrays = jax.block_until_ready([jax.numpy.asarray(array) for array in inputs])
     start = time.perf_counter()
     op = msops.Custom(nest.kernel, func_type="akg")
-    expected = jax.tree.leaves(jax.block_until_ready(jax.jit(op.__call__)(*arrays)))
+    expected = jax.tree.leaves(jax.block_until_ready(op(*arrays)))
     first_ms = 1e3 * (time.perf_counter() - start)
     choice = op.explain(*arrays).splitlines()[0]
     functions: dict[str, Callable[[], Any]] = {
@@ -174,8 +195,8 @@ def _measure(nest: Nest, length: int, rounds: int, library: Path) -> Measured:
     return Measured(
         label=f"{nest.name} {length}",
         chosen="native" if "CPU: native" in choice else "xla",
-        is_close="close" in choice,
-        estimated=_estimated(nest, inputs),
+        is_timed="a measured" in choice,
+        estimates=_estimates(nest, inputs),
         ms=ms,
         first_ms=first_ms,
         gradient=ms["gradient"] / ms["native"],
@@ -199,13 +220,10 @@ def _gradient(
     return jax.jit(gradients)
 
 
-def _estimated(nest: Nest, inputs: Sequence[np.ndarray]) -> float:
-    """Returns by what factor the estimates of the two forms differ."""
+def _estimates(nest: Nest, inputs: Sequence[np.ndarray]) -> Costs:
     specs = [Spec(array.shape, array.dtype.name) for array in inputs]
     program = read_kernel(nest.kernel, "akg", nest.name)
-    costs = Specialisation(program.specialise(specs, {}, nest.name), None, nest.name).estimates
-    low, high = sorted((costs.xla, costs.native + costs.fusion))
-    return high / low
+    return Specialisation(program.specialise(specs, {}, nest.name), None, nest.name).estimates
 
 
 def _waiting(function: Callable[..., Any], arrays: Sequence[jax.Array]) -> Callable[[], Any]:
@@ -274,7 +292,7 @@ def _table(measured: Sequence[Measured]) -> Table:
         [
             [
                 m.label,
-                m.chosen + (" ?" if m.is_close else ""),
+                m.chosen + (", timed" if m.is_timed else ""),
                 f"{m.ours:.3g}",
                 over(m, "xla" if m.chosen == "native" else "native"),
                 *(over(m, name) for name in _OTHERS),
@@ -288,16 +306,17 @@ def _table(measured: Sequence[Measured]) -> Table:
 
 
 def _sureness(measured: Sequence[Measured]) -> Table:
-    """Returns what is left to the estimates if closer ones are measured: `choice.SURE_FACTOR`."""
+    """Returns what is left to the estimates if closer ones are timed: `choice.SURE_FACTOR`."""
     rows = []
     for factor in (1.0, 1.5, 2.0, 3.0, 5.0):
-        sure = [m for m in measured if m.estimated >= factor]
-        wrong = [m for m in sure if m.loss > _MOST_LOSS]
-        worst = max(sure, key=lambda m: m.loss)
+        sure = [m for m in measured if m.estimated_factor >= factor]
+        wrong = [m for m in sure if m.loss_by_estimate > _MOST_LOSS]
+        worst = max(sure, key=lambda m: m.loss_by_estimate)
         share = f"{1 - len(sure) / len(measured):.0%}"
-        rows.append([f"{factor:g}", share, str(len(wrong)), f"{worst.loss:.2f} ({worst.label})"])
-    columns = ["estimates within", "are measured", "chosen wrong", "worst beside its other form"]
-    return Table("Choices left to estimates", columns, rows)
+        loss = f"{worst.loss_by_estimate:.2f} ({worst.label})"
+        rows.append([f"{factor:g}", share, str(len(wrong)), loss])
+    columns = ["estimates within", "are timed", "chosen wrong", "worst beside its other form"]
+    return Table("Choices left to estimates; inside a larger program, all of them", columns, rows)
 
 
 def _summary(measured: Sequence[Measured]) -> Table:
