@@ -1,0 +1,229 @@
+"""One sum in tiles of registers: the sums of several rows, side by side in vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from msops._base.dtypes import as_dtype
+from msops._loops.analysis.updates import Update
+from msops._loops.ir.building import integer
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    BinaryOp,
+    Buffer,
+    Expr,
+    For,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.ranges import Ranges, dtype_range
+from msops._loops.ir.walk import substitute, with_parts
+from msops._loops.passes.simplify_expressions import difference
+from msops._loops.to_c.blocks import index
+from msops._loops.to_c.cost import VECTOR_BYTES
+from msops._loops.to_c.strides import coefficient
+
+ROWS = 4
+"""Rows of a tile of vectors."""
+VECTORS = 3
+"""Vectors of each row of a tile. The sums of all rows take 12 of 16 registers."""
+DOTS = 4
+"""Sums of one element that are computed together; each takes a vector, too."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A nest of one sum in the body of a loop.
+
+    Attributes:
+      nest: its loops, outermost first. The last one is parallel if sums are vectors.
+      store: its store.
+      update: what that is.
+      ranges: of the variables of these loops and those around them.
+    """
+
+    nest: tuple[For, ...]
+    store: Store
+    update: Update
+    ranges: Ranges
+
+    @property
+    def is_vector(self) -> bool:
+        return self.nest[-1].kind == "parallel"
+
+    @property
+    def rows(self) -> int:
+        """Rows that go together."""
+        return ROWS if self.is_vector else DOTS
+
+    @property
+    def lanes(self) -> int:
+        """Elements in a register."""
+        return VECTOR_BYTES // self._itemsize if self.is_vector else 1
+
+    @property
+    def width(self) -> int:
+        """Elements of a row in a tile."""
+        return VECTORS * self.lanes if self.is_vector else 1
+
+    @property
+    def columns(self) -> int:
+        """The most elements that the sum of a row may have."""
+        if not self.is_vector:
+            return 1
+        span = difference(self.nest[-1].end, self.nest[-1].begin, self.ranges)
+        return max(0, span[1]) if span else dtype_range(INDEX_DTYPE)[1]
+
+    @property
+    def parts_bytes(self) -> int:
+        """The size of the sums of a block."""
+        return self.rows * self.columns * self._itemsize
+
+    @property
+    def _itemsize(self) -> int:
+        return int(as_dtype(self.store.value.dtype).dtype.itemsize)
+
+
+class Tile:
+    """Makes the statements of one sum in a block of rows.
+
+    Attributes:
+      sum: the sum.
+      parts: of all rows, the sums of the terms that they have in common.
+    """
+
+    def __init__(self, found: Sum, rows: For, names: Names) -> None:
+        self.sum = found
+        self._loop = rows
+        self._names = names
+        shape = (found.rows, found.columns) if found.is_vector else (found.rows,)
+        dtype = found.store.value.dtype
+        self.parts = Buffer(names.fresh(f"{found.store.buffer}_parts"), shape, dtype)
+        self._common = [
+            (self._innermost(p.begin, 1), self._innermost(p.end, 0)) for p in found.nest
+        ]
+
+    def _innermost(self, bound: Expr, is_begin: int) -> Expr:
+        """Returns the bound of the iterations that are common to all rows."""
+        grows = (coefficient(bound, self._loop.var) or 0) > 0
+        return self._of_row(bound, self.sum.rows - 1 if grows == bool(is_begin) else 0)
+
+    def _of_row(self, expr: Expr, row: int) -> Expr:
+        return substitute(expr, {self._loop.var: index("add", self._loop.begin, integer(row))})
+
+    def before_rows(self) -> tuple[Stmt, ...]:
+        """Returns what sums the terms that all rows have in common."""
+        if not self.sum.is_vector:
+            return (self._registers(None),)
+        last = self.sum.nest[-1]
+        begin, end = self._common[-1]
+        width = integer(self.sum.width)
+        span = index("max", index("sub", end, begin), integer(0))
+        count = index("floordiv", span, width)
+        block = self._names.fresh(f"{last.var}_block")
+        first = index("add", begin, index("mul", Var(block), width))
+        rest = index("add", begin, index("mul", count, width))
+        return (
+            For(block, integer(0), count, (self._registers(first),), "parallel"),
+            *(self._columns_left(row, rest, end) for row in range(self.sum.rows)),
+        )
+
+    def _registers(self, first: Expr | None) -> Stmt:
+        """Returns what sums in registers and keeps the sums; of vectors from a first element."""
+        found, dtype = self.sum, self.parts.dtype
+        lane = self._names.fresh("lane")
+        shape, at = ((), ()) if first is None else ((found.lanes,), (Var(lane),))
+        tiles = [
+            (Buffer(self._names.fresh("tile"), shape, dtype), row, column)
+            for row in range(found.rows)
+            for column in self._columns(first, lane)
+        ]
+
+        def lanes(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            if first is None:
+                return body
+            return (For(lane, integer(0), integer(found.lanes), body, "parallel"),)
+
+        adding = tuple(
+            Store(tile.name, at, _sum(Load(tile.name, at, dtype), self._term(row, column)))
+            for tile, row, column in tiles
+        )
+        keeping = tuple(
+            Store(self.parts.name, self._part(integer(row), column), Load(tile.name, at, dtype))
+            for tile, row, column in tiles
+        )
+        loops = found.nest if first is None else found.nest[:-1]
+        body = (*self._in_common(loops, lanes(adding)), *lanes(keeping))
+        for tile, _, _ in reversed(tiles):
+            body = (Local(tile, body),)
+        return body[0]
+
+    def _columns(self, first: Expr | None, lane: str) -> list[Expr | None]:
+        """Returns the columns of a lane: one in each vector from a first element on."""
+        if first is None:
+            return [None]
+        starts = range(0, self.sum.width, self.sum.lanes)
+        return [index("add", index("add", first, integer(start)), Var(lane)) for start in starts]
+
+    def _columns_left(self, row: int, begin: Expr, end: Expr) -> Stmt:
+        """Returns what sums the last elements of a row, which fill no vector."""
+        last = self.sum.nest[-1]
+        at = self._part(integer(row), Var(last.var))
+        value = _sum(Load(self.parts.name, at, self.parts.dtype), self._term(row, None))
+        body = (For(last.var, begin, end, (Store(self.parts.name, at, value),), "parallel"),)
+        (stmt,) = self._in_common(self.sum.nest[:-1], body)
+        return stmt
+
+    def _in_common(self, loops: Sequence[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Returns loops over what rows have in common."""
+        for loop, (begin, end) in reversed([*zip(loops, self._common, strict=False)]):
+            body = (with_parts(loop, begin=begin, end=end, body=body),)
+        return body
+
+    def _term(self, row: int, column: Expr | None) -> Expr:
+        term = self._of_row(self.sum.update.term, row)
+        return term if column is None else substitute(term, {self.sum.nest[-1].var: column})
+
+    def _part(self, row: Expr, column: Expr | None) -> tuple[Expr, ...]:
+        """Returns where a sum is among the parts."""
+        if not self.sum.is_vector:
+            return (row,)
+        assert column is not None
+        return (row, index("sub", column, self._common[-1][0]))
+
+    def in_row(self) -> tuple[Stmt, ...]:
+        """Returns what a row does where the sum was: the terms of its own, and the sum."""
+        found = self.sum
+        row = index("sub", Var(self._loop.var), self._loop.begin)
+        last = found.nest[-1]
+        part = Load(self.parts.name, self._part(row, Var(last.var)), self.parts.dtype)
+        op: BinaryOp = "sub" if found.update.is_negated else "add"
+        value = Binary(op, found.update.target, part, part.dtype)
+        stmt: Stmt = with_parts(found.store, value=value)
+        if found.is_vector:
+            begin, end = self._common[-1]
+            stmt = with_parts(last, begin=begin, end=end, body=(stmt,))
+        return (*self._own_terms(0), stmt)
+
+    def _own_terms(self, depth: int) -> Iterator[Stmt]:
+        """Yields loops over the terms that not all rows have, from a depth of the nest on."""
+        if depth == len(self.sum.nest):
+            return
+        loop, (begin, end) = self.sum.nest[depth], self._common[depth]
+        inside = tuple(self._own_terms(depth + 1))
+        if coefficient(loop.begin, self._loop.var):
+            yield with_parts(loop, end=index("min", loop.end, begin))
+        if inside:
+            yield with_parts(loop, begin=begin, end=end, body=inside)
+        if coefficient(loop.end, self._loop.var):
+            yield with_parts(loop, begin=index("max", begin, end))
+
+
+def _sum(left: Expr, right: Expr) -> Expr:
+    return Binary("add", left, right, left.dtype)
