@@ -72,6 +72,12 @@ def test_sums_of_rows_share_what_they_fetch() -> None:
     assert sum("b[k, (j_block * 12) + lane]" in line for line in in_registers) == 4
 
 
+def test_columns_that_fill_no_tile_are_those_of_another_tile() -> None:
+    text = body_of(arranged_apart(tile_products, rows(begin="3", columns="22")))
+    assert text.count("local tile") == 12 + 8
+    assert "parallel j in" not in text.partition("parallel i in")[0]
+
+
 @pytest.mark.parametrize(("begin", "columns"), [("3", "22"), ("0", "i"), ("23 - i", "24")])
 @pytest.mark.parametrize(
     ("first", "end"), [("0", "24"), ("i + 1", "24"), ("0", "i"), ("23 - i", "24"), ("0", "23 - i")]

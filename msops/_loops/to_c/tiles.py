@@ -23,7 +23,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.ranges import Ranges, dtype_range
-from msops._loops.ir.walk import substitute, with_parts
+from msops._loops.ir.walk import substitute, variables, with_parts
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import index
 from msops._loops.to_c.cost import VECTOR_BYTES
@@ -128,21 +128,38 @@ class Tile:
         count = index("floordiv", span, width)
         block = self._names.fresh(f"{last.var}_block")
         first = index("add", begin, index("mul", Var(block), width))
+        whole = For(block, integer(0), count, (self._registers(first, self.sum.width),), "parallel")
+        fewest, most = self._trips(last)
+        left = fewest % self.sum.width if fewest == most else self.sum.width - 1
+        if left == 0:
+            return (whole,)
+        if fewest >= self.sum.width:
+            # Another tile has the last elements, and again some of those before.
+            last_width = -(-left // self.sum.lanes) * self.sum.lanes
+            return (whole, self._registers(index("sub", end, integer(last_width)), last_width))
         rest = index("add", begin, index("mul", count, width))
-        return (
-            For(block, integer(0), count, (self._registers(first),), "parallel"),
-            *(self._columns_left(row, rest, end) for row in range(self.sum.rows)),
-        )
+        return (whole, *(self._columns_left(row, rest, end) for row in range(self.sum.rows)))
 
-    def _registers(self, first: Expr | None) -> Stmt:
-        """Returns what sums in registers and keeps the sums; of vectors from a first element."""
+    def _trips(self, loop: For) -> tuple[int, int | None]:
+        """Returns the fewest and the most iterations of a loop in common, as far as is known."""
+        if self._loop.var in variables(loop.begin) | variables(loop.end):
+            return 0, None
+        return difference(loop.end, loop.begin, self.sum.ranges) or (0, None)
+
+    def _registers(self, first: Expr | None, width: int = 1) -> Stmt:
+        """Returns what sums in registers and keeps the sums; of vectors from a first element.
+
+        Args:
+          first: the first element, if sums are vectors.
+          width: how many elements of a row.
+        """
         found, dtype = self.sum, self.parts.dtype
         lane = self._names.fresh("lane")
         shape, at = ((), ()) if first is None else ((found.lanes,), (Var(lane),))
         tiles = [
             (Buffer(self._names.fresh("tile"), shape, dtype), row, column)
             for row in range(found.rows)
-            for column in self._columns(first, lane)
+            for column in self._columns(first, lane, width)
         ]
 
         def lanes(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -164,11 +181,11 @@ class Tile:
             body = (Local(tile, body),)
         return body[0]
 
-    def _columns(self, first: Expr | None, lane: str) -> list[Expr | None]:
+    def _columns(self, first: Expr | None, lane: str, width: int) -> list[Expr | None]:
         """Returns the columns of a lane: one in each vector from a first element on."""
         if first is None:
             return [None]
-        starts = range(0, self.sum.width, self.sum.lanes)
+        starts = range(0, width, self.sum.lanes)
         return [index("add", index("add", first, integer(start)), Var(lane)) for start in starts]
 
     def _columns_left(self, row: int, begin: Expr, end: Expr) -> Stmt:
