@@ -151,9 +151,12 @@ def test_rows_that_write_what_later_terms_read_stay(parts: dict[str, str]) -> No
         {"right": "b[k, i]"},
         {"target": "c[j, i]"},
         {"rows": "0 .. 24", "left": "exp(a[i, k])"},
+        {"begin": "k"},
+        {"columns": "24 - k"},
     ],
     ids=["integers", "few rows", "few terms", "few columns", "strided", "nothing of a row",
-         "nothing shared", "strided target", "functions"],
+         "nothing shared", "strided target", "functions", "columns that begin at the term",
+         "columns that end at the term"],
 )  # fmt: skip
 def test_sums_that_gain_nothing_in_tiles_stay(parts: dict[str, str]) -> None:
     assert not is_tiled(rows(**parts))

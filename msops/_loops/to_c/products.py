@@ -122,7 +122,12 @@ class _Products:
         if stride(found.store, last.var, self._buffers) != int(found.is_vector):
             return False
         reductions = found.nest[:-1] if found.is_vector else found.nest
-        if any(variables(at) & {part.var for part in reductions} for at in found.store.indices):
+        over = {part.var for part in reductions}
+        # All terms of a sum have the same columns.
+        same = (
+            (*found.store.indices, last.begin, last.end) if found.is_vector else found.store.indices
+        )
+        if any(variables(expr) & over for expr in same):
             return False
         fewest = _FEWEST_TERMS if found.is_vector else LONG_SUM
         if math.prod(mean_trips(part, found.ranges) for part in reductions) < fewest:
