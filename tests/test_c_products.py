@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -231,3 +233,90 @@ def test_a_product_whose_factor_is_beyond_the_first_cache_is_no_window(
 )
 def test_tiles_mean_the_same(**parts: str) -> None:
     arranged_apart(tile_products, rows(**parts))
+
+
+# Products in a loop whose bounds they may have; d is what the loop changes.
+PACKED = """kernel packed(a: float64[24, 24], b: float64[24, 24], d: float64[24, 24]) -> (c, d) {{
+  buffer c: float64[24, 24]
+  serial m in 0 .. 2 {{
+    serial i in {rows} {{
+      serial k in ({first}) .. ({end}) {{
+        serial j in {columns} {{
+          c[i, j] = c[i, j] {sign} ({row} * {column})
+        }}
+      }}
+      {after}
+    }}
+    d[m, m + 1] = c[11, m]
+  }}
+}}"""
+COPIED = {
+    "rows": "0 .. 12", "first": "0", "end": "12", "columns": "0 .. 24", "sign": "+",
+    "row": "a[i, k]", "column": "b[k, j]", "after": "",
+}  # fmt: skip
+LIMITS = {"_FEWEST_BYTES": 0, "_FEWEST_ROWS": 10, "_FEWEST_TILES": 1}
+
+
+def packed(**parts: str) -> str:
+    """Returns the text of a product that is packed though it is small."""
+    kernel = marked(PACKED.format(**{**COPIED, **parts}))
+    with mock.patch.multiple("msops._loops.to_c.packing", **LIMITS):
+        return body_of(arranged_apart(tile_products, kernel))
+
+
+@pytest.mark.parametrize(
+    ("column", "copy"),
+    [
+        ("b[k, j]", "panels[j_block, k, lane] = b[k, (j_block * 12) + lane]"),
+        ("(b[k, j] - a[m, j])", "b[k, (j_block * 12) + lane] - a[m, (j_block * 12) + lane]"),
+        ("d[k, j]", "panels[j_block, k, lane] = d[k, (j_block * 12) + lane]"),
+    ],
+)
+def test_what_all_rows_fetch_is_copied_in_the_order_of_the_tiles(column: str, copy: str) -> None:
+    text = packed(column=column)
+    assert copy in text.partition("parallel i_block")[0]
+    assert "* panels[" in text.partition("parallel i_block")[2]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"rows": "0 .. 9"},
+        {"rows": "0 .. 10", "first": "i", "end": "(i + i) + 6"},
+        {"columns": "0 .. (24 - m)"},
+        {"column": "d[k, j]", "after": "d[i + 8, 0] = c[i, 0]", "end": "i + 8"},
+        {"row": "a[i, k]", "column": "((k < 11) ? b[k + 13, j] : b[i, j])"},
+    ],
+    ids=["few rows", "terms that no row has", "columns that move", "what rows write", "a choice"],
+)
+def test_what_rows_do_not_share_is_not_copied(parts: dict[str, str]) -> None:
+    assert "panels" not in packed(**parts)
+
+
+def test_the_terms_of_all_rows_are_copied() -> None:
+    text = packed(first="i + 1", end="i + 12")
+    assert "local panels: float64[2, 22, 12]" in text
+    assert "parallel k in 1 .. 23" in text
+
+
+@pytest.mark.parametrize("row", ["a[k, i]", "(a[i, k] - d[m, i])"])
+def test_a_strided_or_computed_factor_of_a_block_is_copied_once(row: str) -> None:
+    text = packed(row=row).replace("k_1", "k")
+    assert "local strip: float64[12, 4]" in text
+    assert f"strip[k, i - (i_block * 4)] = {row.strip('()')}" in text
+    assert "strip" not in packed()
+
+
+@settings(max_examples=examples(45), deadline=None)
+@given(
+    rows=st.sampled_from(["0 .. 12", "m .. 12", "0 .. (11 - m)", "1 .. 12"]),
+    first=st.sampled_from(["0", "i", "m", "12 - i", "i + 1"]),
+    end=st.sampled_from(["12", "i", "12 - i", "13 - m", "i + 12"]),
+    columns=st.sampled_from(["0 .. 24", "2 .. 24", "m .. (m + 20)", "m .. 24"]),
+    sign=st.sampled_from(["+", "-"]),
+    row=st.sampled_from(["a[i, k]", "a[k, i]", "(a[i, k] - d[m, i])", "d[k, i]"]),
+    column=st.sampled_from(["b[k, j]", "(b[k, j] - a[m, j])", "d[k, j]", "(d[k, j] * a[k, k])"]),
+    after=st.sampled_from(["", "d[i, 0] = c[i, 1]", "d[12 - i, i] = c[i, 2]"]),
+)
+def test_packed_products_mean_the_same(**parts: str) -> None:
+    packed(**parts)

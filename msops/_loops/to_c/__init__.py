@@ -14,7 +14,8 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
     tiling.py      pairs of parallel loops that cross through memory
     gathering.py   sums that each iteration adds a term to
     products.py    sums of several iterations, in tiles of registers
-    tiles.py       such a tile: its sums, and what fills it
+    tiles.py, sums.py  such a tile, and its sums
+    packing.py     what tiles read, in their order
     partial_sums.py  long reductions, for threads
     lanes.py       rows in order, in the lanes of vectors
     grouping.py    several terms added to an element at once

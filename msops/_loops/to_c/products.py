@@ -29,6 +29,7 @@ High-Performance Matrix Multiplication", TOMS 34(3), 2008.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -59,8 +60,10 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import index
+from msops._loops.to_c.packing import pack
 from msops._loops.to_c.strides import coefficient, stride
-from msops._loops.to_c.tiles import Sum, Tile
+from msops._loops.to_c.sums import Sum
+from msops._loops.to_c.tiles import Tile
 
 _PARTS_BYTES = 1 << 15
 """Of the sums of a block: they stay in the first-level cache."""
@@ -160,17 +163,21 @@ class _Products:
         block = self._names.fresh(f"{loop.var}_block")
         first = index("add", loop.begin, index("mul", Var(block), integer(rows)))
         own = with_parts(loop, begin=first, end=index("add", first, integer(rows)))
-        tiles = [Tile(each, own, self._names) for each in found]
+        packed = [pack(each, loop, self._buffers, self._names) for each in found]
+        tiles = [
+            Tile(each, own, [panels for panels, _ in filled], self._names)
+            for each, filled in zip(found, packed, strict=True)
+        ]
         instead = {id(tile.sum.nest[0]): tile.in_row() for tile in tiles}
         body = rewrite_statements(loop.body, lambda stmt: instead.get(id(stmt), (stmt,)), For)
         run: tuple[Stmt, ...] = (with_parts(own, body=body),)
         for tile in tiles:
             run = (Local(tile.parts, (*tile.before_rows(), *run), location=loop.location),)
         rest = index("add", loop.begin, index("mul", count, integer(rows)))
-        return (
-            For(block, integer(0), count, run, loop.kind, location=loop.location),
-            with_parts(loop, begin=rest),
-        )
+        run = (For(block, integer(0), count, run, loop.kind, location=loop.location),)
+        for panels, filling in itertools.chain(*packed):
+            run = (Local(panels.buffer, (filling, *run), location=loop.location),)
+        return (*run, with_parts(loop, begin=rest))
 
 
 def _sums(body: tuple[Stmt, ...], scope: Scope) -> Iterator[Sum]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
-from msops._base.dtypes import as_dtype
-from msops._loops.analysis.updates import Update
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
     Binary,
     BinaryOp,
     Buffer,
@@ -22,72 +18,11 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.ranges import Ranges, dtype_range
-from msops._loops.ir.walk import substitute, variables, with_parts
-from msops._loops.passes.simplify_expressions import difference
+from msops._loops.ir.walk import rewrite, substitute, with_parts
 from msops._loops.to_c.blocks import index
-from msops._loops.to_c.cost import VECTOR_BYTES
+from msops._loops.to_c.packing import Panels, Strip, pack_rows
 from msops._loops.to_c.strides import coefficient
-
-ROWS = 4
-"""Rows of a tile of vectors."""
-VECTORS = 3
-"""Vectors of each row of a tile. The sums of all rows take 12 of 16 registers."""
-DOTS = 4
-"""Sums of one element that are computed together; each takes a vector, too."""
-
-
-@dataclass(frozen=True)
-class Sum:
-    """A nest of one sum in the body of a loop.
-
-    Attributes:
-      nest: its loops, outermost first. The last one is parallel if sums are vectors.
-      store: its store.
-      update: what that is.
-      ranges: of the variables of these loops and those around them.
-    """
-
-    nest: tuple[For, ...]
-    store: Store
-    update: Update
-    ranges: Ranges
-
-    @property
-    def is_vector(self) -> bool:
-        return self.nest[-1].kind == "parallel"
-
-    @property
-    def rows(self) -> int:
-        """Rows that go together."""
-        return ROWS if self.is_vector else DOTS
-
-    @property
-    def lanes(self) -> int:
-        """Elements in a register."""
-        return VECTOR_BYTES // self._itemsize if self.is_vector else 1
-
-    @property
-    def width(self) -> int:
-        """Elements of a row in a tile."""
-        return VECTORS * self.lanes if self.is_vector else 1
-
-    @property
-    def columns(self) -> int:
-        """The most elements that the sum of a row may have."""
-        if not self.is_vector:
-            return 1
-        span = difference(self.nest[-1].end, self.nest[-1].begin, self.ranges)
-        return max(0, span[1]) if span else dtype_range(INDEX_DTYPE)[1]
-
-    @property
-    def parts_bytes(self) -> int:
-        """The size of the sums of a block."""
-        return self.rows * self.columns * self._itemsize
-
-    @property
-    def _itemsize(self) -> int:
-        return int(as_dtype(self.store.value.dtype).dtype.itemsize)
+from msops._loops.to_c.sums import Sum
 
 
 class Tile:
@@ -98,8 +33,9 @@ class Tile:
       parts: of all rows, the sums of the terms that they have in common.
     """
 
-    def __init__(self, found: Sum, rows: For, names: Names) -> None:
+    def __init__(self, found: Sum, rows: For, panels: Sequence[Panels], names: Names) -> None:
         self.sum = found
+        self._panels = panels
         self._loop = rows
         self._names = names
         shape = (found.rows, found.columns) if found.is_vector else (found.rows,)
@@ -108,6 +44,7 @@ class Tile:
         self._common = [
             (self._innermost(p.begin, 1), self._innermost(p.end, 0)) for p in found.nest
         ]
+        self._strips = pack_rows(found, rows, names)
 
     def _innermost(self, bound: Expr, is_begin: int) -> Expr:
         """Returns the bound of the iterations that are common to all rows."""
@@ -120,7 +57,21 @@ class Tile:
     def before_rows(self) -> tuple[Stmt, ...]:
         """Returns what sums the terms that all rows have in common."""
         if not self.sum.is_vector:
-            return (self._registers(None),)
+            return (self._registers(self.sum.update.term, None),)
+        body = self._tiles()
+        for strip in self._strips:
+            body = (Local(strip.buffer, (self._filling(strip), *body)),)
+        return body
+
+    def _filling(self, strip: Strip) -> Stmt:
+        """Returns what fills a strip."""
+        store = Store(strip.buffer.name, strip.load.indices, strip.value)
+        rows = with_parts(self._loop, body=(store,), kind="parallel")
+        (stmt,) = self._in_common(self.sum.nest[:-1], (rows,))
+        return stmt
+
+    def _tiles(self) -> tuple[Stmt, ...]:
+        """Returns what sums vectors."""
         last = self.sum.nest[-1]
         begin, end = self._common[-1]
         width = integer(self.sum.width)
@@ -128,28 +79,29 @@ class Tile:
         count = index("floordiv", span, width)
         block = self._names.fresh(f"{last.var}_block")
         first = index("add", begin, index("mul", Var(block), width))
-        whole = For(block, integer(0), count, (self._registers(first, self.sum.width),), "parallel")
-        fewest, most = self._trips(last)
+        term = _replaced(self.sum.update.term, {strip.value: strip.load for strip in self._strips})
+        panels = {each.value: each.load(self.sum.nest, Var(block), first) for each in self._panels}
+        tile = self._registers(_replaced(term, panels), first, self.sum.width)
+        whole = For(block, integer(0), count, (tile,), "parallel")
+        fewest, most = self.sum.trips(last, self._loop)
         left = fewest % self.sum.width if fewest == most else self.sum.width - 1
         if left == 0:
             return (whole,)
         if fewest >= self.sum.width:
             # Another tile has the last elements, and again some of those before.
             last_width = -(-left // self.sum.lanes) * self.sum.lanes
-            return (whole, self._registers(index("sub", end, integer(last_width)), last_width))
+            return (
+                whole,
+                self._registers(term, index("sub", end, integer(last_width)), last_width),
+            )
         rest = index("add", begin, index("mul", count, width))
         return (whole, *(self._columns_left(row, rest, end) for row in range(self.sum.rows)))
 
-    def _trips(self, loop: For) -> tuple[int, int | None]:
-        """Returns the fewest and the most iterations of a loop in common, as far as is known."""
-        if self._loop.var in variables(loop.begin) | variables(loop.end):
-            return 0, None
-        return difference(loop.end, loop.begin, self.sum.ranges) or (0, None)
-
-    def _registers(self, first: Expr | None, width: int = 1) -> Stmt:
+    def _registers(self, term: Expr, first: Expr | None, width: int = 1) -> Stmt:
         """Returns what sums in registers and keeps the sums; of vectors from a first element.
 
         Args:
+          term: what is summed.
           first: the first element, if sums are vectors.
           width: how many elements of a row.
         """
@@ -168,7 +120,7 @@ class Tile:
             return (For(lane, integer(0), integer(found.lanes), body, "parallel"),)
 
         adding = tuple(
-            Store(tile.name, at, _sum(Load(tile.name, at, dtype), self._term(row, column)))
+            Store(tile.name, at, _sum(Load(tile.name, at, dtype), self._term(term, row, column)))
             for tile, row, column in tiles
         )
         keeping = tuple(
@@ -192,7 +144,9 @@ class Tile:
         """Returns what sums the last elements of a row, which fill no vector."""
         last = self.sum.nest[-1]
         at = self._part(integer(row), Var(last.var))
-        value = _sum(Load(self.parts.name, at, self.parts.dtype), self._term(row, None))
+        value = _sum(
+            Load(self.parts.name, at, self.parts.dtype), self._term(self.sum.update.term, row, None)
+        )
         body = (For(last.var, begin, end, (Store(self.parts.name, at, value),), "parallel"),)
         (stmt,) = self._in_common(self.sum.nest[:-1], body)
         return stmt
@@ -203,8 +157,8 @@ class Tile:
             body = (with_parts(loop, begin=begin, end=end, body=body),)
         return body
 
-    def _term(self, row: int, column: Expr | None) -> Expr:
-        term = self._of_row(self.sum.update.term, row)
+    def _term(self, term: Expr, row: int, column: Expr | None) -> Expr:
+        term = self._of_row(term, row)
         return term if column is None else substitute(term, {self.sum.nest[-1].var: column})
 
     def _part(self, row: Expr, column: Expr | None) -> tuple[Expr, ...]:
@@ -244,3 +198,7 @@ class Tile:
 
 def _sum(left: Expr, right: Expr) -> Expr:
     return Binary("add", left, right, left.dtype)
+
+
+def _replaced(expr: Expr, parts: Mapping[Expr, Expr]) -> Expr:
+    return rewrite(expr, lambda part: parts.get(part, part))

@@ -1,0 +1,183 @@
+"""What all rows of a large product fetch, copied once into the order in which its tiles read it.
+
+A tile goes down its columns, so that each of its terms is in another row of the factor, often in
+another page. An array beyond the caches near the processor is fetched so for every block of rows.
+A panel has the columns of one tile, row after row: each block reads it forwards. Panels also keep
+what is computed of the factor, as `x[k, j] - mean[j]`, which is then computed once.
+
+Source: K. Goto, R. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", TOMS 34(3),
+2008.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from msops._loops.analysis.costs import CACHE_BYTES
+from msops._loops.ir.building import integer
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import Binary, Buffer, Cast, Expr, For, Load, Stmt, Store, Unary, Var
+from msops._loops.ir.ranges import Ranges, range_of
+from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.walk import loads, operands, stored_in, substitute, variables, with_parts
+from msops._loops.passes.simplify_expressions import difference
+from msops._loops.to_c.blocks import index
+from msops._loops.to_c.strides import coefficient
+from msops._loops.to_c.sums import Sum
+
+_FEWEST_BYTES = CACHE_BYTES // 2
+"""Of panels: a cache has the other factor and the sums, too."""
+_FEWEST_ROWS = 32
+"""So many rows read a panel that filling it takes little beside."""
+_FEWEST_TILES = 4
+"""So many tiles read a strip."""
+_MOST_STRIP_BYTES = 1 << 14
+"""Half of the first-level cache, where a strip stays."""
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A part of the terms of a sum, in the order in which its tiles read it.
+
+    Attributes:
+      value: the part.
+      buffer: by tile, term and column of the tile.
+      firsts: the first iterations of the loops over terms.
+    """
+
+    value: Expr
+    buffer: Buffer
+    firsts: tuple[int, ...]
+
+    def load(self, nest: Sequence[For], tile: Expr, first: Expr) -> Load:
+        """Returns the part as it is in the panels.
+
+        Args:
+          nest: the loops of the sum.
+          tile: the number of the tile.
+          first: its first column.
+        """
+        *terms, last = nest
+        at = (tile, *_offsets(terms, self.firsts), index("sub", Var(last.var), first))
+        return Load(self.buffer.name, at, self.buffer.dtype)
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A part of the terms of a block's rows, which all their tiles read.
+
+    Attributes:
+      value: the part.
+      buffer: by term and row.
+      load: the part as it is there.
+    """
+
+    value: Expr
+    buffer: Buffer
+    load: Load
+
+
+def pack(
+    found: Sum, rows: For, buffers: Mapping[str, Buffer], names: Names
+) -> tuple[tuple[Panels, Stmt], ...]:
+    """Returns panels for the terms of a sum, and what fills them; none for a small product.
+
+    Args:
+      found: the sum.
+      rows: the loop over its rows.
+      buffers: of the kernel, by name.
+      names: of the kernel.
+    """
+    if not found.is_vector or found.common_tiles(rows) == 0:
+        return ()
+    if (difference(rows.end, rows.begin, found.ranges) or (0, 0))[0] < _FEWEST_ROWS:
+        return ()
+    bounds = [bound for part in found.nest for bound in (part.begin, part.end)]
+    # What is between the first and the last term of any row is then a term of some row.
+    if any(coefficient(bound, rows.var) not in (-1, 0, 1) for bound in bounds):
+        return ()
+    made = []
+    for value in _shared(found.update.term, rows.var, found.nest[-1].var):
+        panels = _panels(value, found, rows, names)
+        read = loads(value)
+        source = max(size_bytes(buffers[load.buffer]) for load in read)
+        is_kept = not {load.buffer for load in read} & stored_in(rows.body)
+        if is_kept and _FEWEST_BYTES < size_bytes(panels.buffer) <= 2 * source:
+            made.append((panels, _filling(panels, found, rows, names)))
+    return tuple(made)
+
+
+def pack_rows(found: Sum, rows: For, names: Names) -> tuple[Strip, ...]:
+    """Returns strips for what is computed of a row, or is in another line of memory for each term.
+
+    Args:
+      found: the sum.
+      rows: the loop over the rows of a block.
+      names: of the kernel.
+    """
+    if not found.is_vector or found.common_tiles(rows) < _FEWEST_TILES:
+        return ()
+    *terms, last = found.nest
+    firsts, shape = _extents(terms, found.ranges)
+    strips = []
+    for value in _shared(found.update.term, last.var, rows.var):
+        buffer = Buffer(names.fresh("strip"), (*shape, found.rows), value.dtype)
+        at = (*_offsets(terms, firsts), index("sub", Var(rows.var), rows.begin))
+        is_forwards = isinstance(value, Load) and value.indices[-1] == Var(terms[-1].var)
+        if not is_forwards and size_bytes(buffer) <= _MOST_STRIP_BYTES:
+            strips.append(Strip(value, buffer, Load(buffer.name, at, buffer.dtype)))
+    return tuple(strips)
+
+
+def _shared(term: Expr, row: str, column: str) -> Iterator[Expr]:
+    """Yields the largest parts of a term that are the same in all rows, but for those of a choice.
+
+    What is not chosen may be out of range.
+    """
+    used = variables(term)
+    if column in used and row not in used and loads(term):
+        yield term
+    elif isinstance(term, Binary | Unary | Cast):
+        for part in operands(term):
+            yield from _shared(part, row, column)
+
+
+def _panels(value: Expr, found: Sum, rows: For, names: Names) -> Panels:
+    firsts, terms = _extents(found.nest[:-1], found.ranges)
+    shape = (found.common_tiles(rows), *terms, found.width)
+    return Panels(value, Buffer(names.fresh("panels"), shape, value.dtype), firsts)
+
+
+def _extents(loops: Sequence[For], ranges: Ranges) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Returns the first iterations of loops, and how many there are at most."""
+    firsts = tuple(range_of(loop.begin, ranges)[0] for loop in loops)
+    lasts = (range_of(loop.end, ranges)[1] for loop in loops)
+    return firsts, tuple(last - first for first, last in zip(firsts, lasts, strict=True))
+
+
+def _offsets(loops: Sequence[For], firsts: Sequence[int]) -> tuple[Expr, ...]:
+    """Returns how many iterations of each loop came before."""
+    pairs = zip(loops, firsts, strict=True)
+    return tuple(index("sub", Var(loop.var), integer(first)) for loop, first in pairs)
+
+
+def _filling(panels: Panels, found: Sum, rows: For, names: Names) -> Stmt:
+    """Returns what copies the terms of all rows."""
+    *reductions, last = found.nest
+    tile, lane = names.fresh(f"{last.var}_block"), names.fresh("lane")
+    first = index("add", last.begin, index("mul", Var(tile), integer(found.width)))
+    column = index("add", first, Var(lane))
+    load = panels.load(found.nest, Var(tile), first)
+    at = tuple(substitute(each, {last.var: column}) for each in load.indices)
+    stmt: Stmt = Store(load.buffer, at, substitute(panels.value, {last.var: column}))
+    stmt = For(lane, integer(0), integer(found.width), (stmt,), "parallel")
+    end_row = index("sub", rows.end, integer(1))
+    for part in reversed(reductions):
+        begins_later = (coefficient(part.begin, rows.var) or 0) > 0
+        ends_later = (coefficient(part.end, rows.var) or 0) > 0
+        begin = substitute(part.begin, {rows.var: rows.begin if begins_later else end_row})
+        end = substitute(part.end, {rows.var: end_row if ends_later else rows.begin})
+        stmt = with_parts(part, begin=begin, end=end, body=(stmt,), kind="parallel")
+    count = integer(found.common_tiles(rows))
+    return For(tile, integer(0), count, (stmt,), "parallel", location=rows.location)

@@ -1,0 +1,89 @@
+"""The sums that are computed in tiles of registers, and how large the tiles are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msops._base.dtypes import as_dtype
+from msops._loops.analysis.updates import Update
+from msops._loops.ir.nodes import INDEX_DTYPE, For, Store
+from msops._loops.ir.ranges import Ranges, dtype_range
+from msops._loops.ir.walk import variables
+from msops._loops.passes.simplify_expressions import difference
+from msops._loops.to_c.cost import VECTOR_BYTES
+
+ROWS = 4
+"""Rows of a tile of vectors."""
+VECTORS = 3
+"""Vectors of each row of a tile. The sums of all rows take 12 of 16 registers."""
+DOTS = 4
+"""Sums of one element that are computed together; each takes a vector, too."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A nest of one sum in the body of a loop.
+
+    Attributes:
+      nest: its loops, outermost first. The last one is parallel if sums are vectors.
+      store: its store.
+      update: what that is.
+      ranges: of the variables of these loops and those around them.
+    """
+
+    nest: tuple[For, ...]
+    store: Store
+    update: Update
+    ranges: Ranges
+
+    @property
+    def is_vector(self) -> bool:
+        return self.nest[-1].kind == "parallel"
+
+    @property
+    def rows(self) -> int:
+        """Rows that go together."""
+        return ROWS if self.is_vector else DOTS
+
+    @property
+    def lanes(self) -> int:
+        """Elements in a register."""
+        return VECTOR_BYTES // self._itemsize if self.is_vector else 1
+
+    @property
+    def width(self) -> int:
+        """Elements of a row in a tile."""
+        return VECTORS * self.lanes if self.is_vector else 1
+
+    @property
+    def columns(self) -> int:
+        """The most elements that the sum of a row may have."""
+        if not self.is_vector:
+            return 1
+        span = difference(self.nest[-1].end, self.nest[-1].begin, self.ranges)
+        return max(0, span[1]) if span else dtype_range(INDEX_DTYPE)[1]
+
+    @property
+    def parts_bytes(self) -> int:
+        """The size of the sums of a block."""
+        return self.rows * self.columns * self._itemsize
+
+    @property
+    def _itemsize(self) -> int:
+        return int(as_dtype(self.store.value.dtype).dtype.itemsize)
+
+    def trips(self, loop: For, rows: For) -> tuple[int, int | None]:
+        """Returns the fewest and the most iterations that all rows have of a loop of the nest.
+
+        Args:
+          loop: the loop.
+          rows: that over the rows. A loop whose bounds move with them is not looked at: 0, None.
+        """
+        if rows.var in variables(loop.begin) | variables(loop.end):
+            return 0, None
+        return difference(loop.end, loop.begin, self.ranges) or (0, None)
+
+    def common_tiles(self, rows: For) -> int:
+        """Returns how many whole tiles each row has, if that is a constant; else 0."""
+        fewest, most = self.trips(self.nest[-1], rows)
+        return fewest // self.width if fewest == most else 0
