@@ -746,7 +746,9 @@ def test_rows_that_gain_nothing_in_lanes_stay(text: str) -> None:
     assert put_rows_in_lanes(kernel) is kernel
 
 
-TERMS = """kernel products(a: float32[{rows}, 40], b: float32[40, 40], c: float32[40, 40]) -> (c) {{
+TERMS = """kernel products(
+  a: float32[{rows}, 40], b: float32[40, 40], c: float32[40, 40], p: uint8[{rows}]
+) -> (c) {{
   serial i in 0 .. {rows} {{
     serial k in ({begin}) .. ({end}) {{
       serial j in 0 .. {columns} {{
@@ -788,9 +790,11 @@ def test_an_element_is_read_and_written_once_for_four_terms() -> None:
         terms("c[i, j] + (c[i, j] * b[k, j])"),
         terms("c[i, j] + c[i, 39 - k]", columns=39),
         terms("b[k, j]"),
+        terms("c[i, j] + b[k, j]", end="int32(p[i])"),
     ],
-    ids=["few terms", "short vectors", "functions", "read twice", "read while summed", "no sum"],
-)
+    ids=["few terms", "short vectors", "functions", "read twice", "read while summed", "no sum",
+         "bounds that are data"],
+)  # fmt: skip
 def test_terms_that_stay_alone(kernel: Kernel) -> None:
     assert group_terms(kernel) is kernel
 

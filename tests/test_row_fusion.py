@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of
 
 from msops import Custom
+from msops.lang import allocate, output_tensor
 
 BLUR = """kernel blur(a: float32[40, 8], c: float32[40, 8]) -> (b, e) {
   buffer t: float32[40, 8]
@@ -230,10 +232,10 @@ def test_random_chains_mean_the_same(text: str) -> None:
     arranged_apart(fuse_rows, marked(text))
 
 
-def blurred(a):  # type: ignore[no-untyped-def]
+def blurred(a: Any) -> Any:
     n, m = a.shape
-    t = allocate((n, m), a.dtype)  # noqa: F821
-    b = output_tensor((n - 2, m), a.dtype)  # noqa: F821
+    t = allocate((n, m), a.dtype)
+    b = output_tensor((n - 2, m), a.dtype)
     for i in range(n):
         for j in range(1, m):
             t[i, j] = a[i, j] + a[i, j - 1]
