@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from unittest import mock
 
 import pytest
@@ -15,6 +16,7 @@ from loop_ir import (
     tile_products,
     write_out_windows,
 )
+from quick_cases import in_turn
 from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of, marked
 
@@ -80,9 +82,13 @@ def test_columns_that_fill_no_tile_are_those_of_another_tile() -> None:
     assert "parallel j in" not in text.partition("parallel i in")[0]
 
 
-@pytest.mark.parametrize(("begin", "columns"), [("3", "22"), ("0", "i"), ("23 - i", "24")])
+TERMS = [("0", "24"), ("i + 1", "24"), ("0", "i"), ("23 - i", "24"), ("0", "23 - i")]
+COLUMNS = [("3", "22"), ("0", "i"), ("23 - i", "24")]
+
+
 @pytest.mark.parametrize(
-    ("first", "end"), [("0", "24"), ("i + 1", "24"), ("0", "i"), ("23 - i", "24"), ("0", "23 - i")]
+    ("first", "end", "begin", "columns"),
+    in_turn(starmap(pytest.param, TERMS), starmap(pytest.param, COLUMNS)),
 )
 def test_rows_add_the_terms_of_their_own(first: str, end: str, begin: str, columns: str) -> None:
     assert is_tiled(

@@ -13,19 +13,28 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from custom_ops import CASES, Case, first
+from quick_cases import one_in
 from test_custom_transformations import weighted_sum
 
 from msops import Custom
 
 # One op of each func_type, and of each lowering of loops; the others are slow.
 QUICK = ("aot", "aicpu", "pyfunc", "akg_raised", "akg_native", "hybrid_two_outputs", "tbe")
-ROWS = [
-    pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow)
+OF_KINDS = [pytest.param(case, id=case.name) for case in CASES if case.name in QUICK]
+OTHERS = [
+    pytest.param(case, id=case.name, marks=pytest.mark.slow)
     for case in CASES
+    if case.name not in QUICK
 ]
-each_case = pytest.mark.parametrize("case", ROWS)
+
+
+def every_second_case(first: int) -> pytest.MarkDecorator:
+    """Parametrizes with all ops; one test runs half of QUICK quickly, the next the other half."""
+    return pytest.mark.parametrize("case", [*one_in(2, OF_KINDS, first), *OTHERS])
+
+
 traced = pytest.mark.parametrize(
-    "case", [row for row, case in zip(ROWS, CASES, strict=True) if not case.has_bprop]
+    "case", [row for row in (*OF_KINDS, *OTHERS) if not row.values[0].has_bprop]
 )
 
 
@@ -47,7 +56,7 @@ def in_numpy(case: Case, scale: float, inputs: list[Any]) -> float:
     return float(flat @ np.linspace(0.5, 1.5, flat.size))
 
 
-@each_case
+@every_second_case(1)
 def test_a_loop_runs_as_often_as_its_traced_bound_says(case: Case) -> None:
     step, inputs = step_of(case)
 
@@ -66,7 +75,7 @@ def test_a_loop_runs_as_often_as_its_traced_bound_says(case: Case) -> None:
     assert_close(many, np.float32(sums))
 
 
-@each_case
+@every_second_case(0)
 def test_reverse_mode_goes_through_a_loop_of_known_length(case: Case) -> None:
     step, (x, *rest) = step_of(case)
 
@@ -95,7 +104,7 @@ def test_forward_mode_goes_through_a_loop_of_traced_length(case: Case) -> None:
     assert_close(both(2, x)[1], expected)
 
 
-@each_case
+@every_second_case(1)
 def test_cond_gives_value_and_gradient_of_the_branch_it_takes(case: Case) -> None:
     step, (x, *rest) = step_of(case)
 
@@ -113,7 +122,7 @@ def test_cond_gives_value_and_gradient_of_the_branch_it_takes(case: Case) -> Non
     assert_close(many(jnp.array([True, False]), x), each)
 
 
-@each_case
+@every_second_case(0)
 @pytest.mark.parametrize(
     "policy",
     ["nothing_saveable", pytest.param("everything_saveable", marks=pytest.mark.slow)],

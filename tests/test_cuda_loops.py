@@ -54,6 +54,7 @@ from loop_ir import (
 )
 from loop_ir import FUNCTION_TYPES as _FUNCTIONS
 from loop_strategies import WIDE_DTYPES, kernels
+from quick_cases import one_in
 from random_examples import examples
 
 from msops.errors import BuildError
@@ -596,14 +597,7 @@ def test_nvcc_compiles_the_same_text(tmp_path: Path) -> None:
 
 
 # Each is a program to compile: at every run one of two. C and XLA's operations run all of them.
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=pytest.mark.slow if number % 2 else ())
-        for number, case in enumerate(CORPUS)
-    ],
-    ids=lambda case: case.name,
-)
+@pytest.mark.parametrize("case", one_in(3, CORPUS), ids=lambda case: case.name)
 def test_the_corpus_agrees_with_numpy(case: Case) -> None:
     inputs = case.inputs(np.random.default_rng(0), 36)
     kernel = specialised(case, inputs)

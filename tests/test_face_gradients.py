@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from face_namespace import ms
+from quick_cases import in_turn
 
 from msops import ops
 from msops.errors import GradientTypeError, GradientValueError, MsopsError
@@ -13,7 +14,13 @@ Tensor = ms.Tensor
 G = ops.GradOperation
 
 
-@pytest.fixture(params=[ms.PYNATIVE_MODE, ms.GRAPH_MODE], ids=["pynative", "graph"], autouse=True)
+MODES = [
+    pytest.param(ms.PYNATIVE_MODE, id="pynative"),
+    pytest.param(ms.GRAPH_MODE, id="graph"),
+]
+
+
+@pytest.fixture(params=MODES, autouse=True)
 def mode(request):
     ms.set_context(mode=request.param)
     yield request.param
@@ -41,7 +48,10 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+NAMES = [pytest.param(name, id=name) for name in FUNCTIONS]
+
+
+@pytest.mark.parametrize(("name", "mode"), in_turn(NAMES, MODES), indirect=["mode"])
 def test_agrees_with_finite_differences(name):
     f = FUNCTIONS[name]
     x = np.array([0.3, 0.8, 1.7, 2.2])

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pytest
 from face_namespace import ms
+from quick_cases import in_turn
 
 ORACLE = Path(__file__).parent / "oracle"
 CASES = runpy.run_path(str(ORACLE / "face_cases.py"))
@@ -29,7 +30,10 @@ def names() -> dict[str, Any]:
     return namespace
 
 
-@pytest.fixture(params=["pynative", "graph"])
+MODES = ("pynative", "graph")
+
+
+@pytest.fixture(params=MODES)
 def mode(request: pytest.FixtureRequest):
     """Runs a test in both execution modes."""
     ms.set_context(mode=ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE)
@@ -83,7 +87,7 @@ def test_computes_the_same(case, names):
     check(eval(case, names), EXPECTED["computed"][case], ROUNDING_OF.get(case, ROUNDING))
 
 
-@pytest.mark.parametrize("case", accepted("gradients"))
+@pytest.mark.parametrize(("case", "mode"), in_turn(accepted("gradients"), MODES), indirect=["mode"])
 def test_differentiates_the_same(case, names, mode):
     check(eval(case, names), EXPECTED["gradients"][case])
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from custom_ops import aot, first, loops, multiply, multiply_bprop
 from jax.sharding import AxisType, PartitionSpec
+from quick_cases import in_turn
 
 from msops import Custom, Tensor, errors, grad
 
@@ -145,8 +146,7 @@ EACH = [
 ]
 
 
-@pytest.mark.parametrize("transformation", TRANSFORMATIONS)
-@each_way
+@pytest.mark.parametrize(("rule", "transformation"), in_turn(RULES, TRANSFORMATIONS))
 @pytest.mark.parametrize("case", EACH)
 def test_compiled_transformation_gives_what_the_twin_gives(
     case: Case, rule: str, transformation: str
@@ -174,18 +174,17 @@ def test_eager_transformation_of_a_pyfunc(rule: str, transformation: str) -> Non
     assert_same(transform(case.make(**RULES[rule](case))), transform(case.twin))
 
 
-@pytest.mark.parametrize(
-    ("case", "vmap"),
-    [
-        (CASES[0], "sequential"),
-        (CASES[0], "broadcast_all"),
-        (CASES[0], batch_rule),
-        # The kernel has to broadcast, as numpy does.
-        (CASES[1], "expand_dims"),
-        (CASES[2], "expand_dims"),
-    ],
-)
-@each_way
+WAYS_TO_BATCH = [
+    pytest.param(CASES[0], "sequential"),
+    pytest.param(CASES[0], "broadcast_all"),
+    pytest.param(CASES[0], batch_rule),
+    # The kernel has to broadcast, as numpy does.
+    pytest.param(CASES[1], "expand_dims"),
+    pytest.param(CASES[2], "expand_dims"),
+]
+
+
+@pytest.mark.parametrize(("case", "vmap", "rule"), in_turn(WAYS_TO_BATCH, RULES))
 def test_every_way_to_batch_has_both_modes(case: Case, rule: str, vmap: Any) -> None:
     op = case.make(vmap=vmap, **RULES[rule](case))
     batch = jnp.stack([X, Y, X + Y, X - Y])

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from custom_ops import first
+from quick_cases import in_turn
 
 from msops import Custom, Tensor, errors
 
@@ -85,10 +86,12 @@ def outcome(function: Callable[[], Any]) -> Any:
         return type(error), str(error)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize(
-    "vmap",
-    [None, "sequential", "expand_dims", pytest.param("broadcast_all", marks=pytest.mark.slow)],
+    ("name", "vmap"),
+    [
+        *((name, None) for name in FUNCTIONS),
+        *in_turn(FUNCTIONS, ["sequential", "expand_dims", "broadcast_all"]),
+    ],
 )
 def test_results_and_errors_are_those_of_the_callback(name: str, vmap: str | None) -> None:
     function, is_pair = FUNCTIONS[name]
@@ -237,8 +240,7 @@ SWAPS: dict[str, tuple[Callable[..., Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("attrs", [None, CALLBACK])
-@pytest.mark.parametrize("name", SWAPS)
+@pytest.mark.parametrize(("name", "attrs"), in_turn(SWAPS, [None, CALLBACK]))
 def test_outputs_may_be_returned_in_the_memory_of_others(name: str, attrs: Any) -> None:
     function, expected = SWAPS[name]
     pair = lambda x: (x, x)  # noqa: E731

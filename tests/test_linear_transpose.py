@@ -10,6 +10,7 @@ import lineax
 import numpy as np
 import pytest
 from custom_ops import CASES, loops
+from quick_cases import case_of, in_turn
 
 from msops import Custom, Tensor
 from msops.errors import GradientTypeError, GradientValueError
@@ -51,16 +52,14 @@ BY = {
     "raised_loops": lambda **given: loops(matvec, "xla", **given),
     "native_loops": lambda **given: loops(matvec, "native", **given),
 }
-each_rule = pytest.mark.parametrize("make", BY.values(), ids=BY)
-# A solver is one more program around the same transpose: at every run one rule and one loop.
-IN_A_SOLVER = ("jvp", "native_loops")
-each_rule_in_a_solver = pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(make, id=name, marks=() if name in IN_A_SOLVER else pytest.mark.slow)
-        for name, make in BY.items()
-    ],
-)
+ROWS = [pytest.param(make, id=name) for name, make in BY.items()]
+each_rule = pytest.mark.parametrize("make", ROWS)
+
+
+def in_a_solver(quick: str) -> Any:
+    """Parametrizes: a solver is one more program around the same transpose, one rule is enough."""
+    rows = [case_of(row, quick=row.id == quick) for row in ROWS]
+    return pytest.mark.parametrize("make", rows)
 
 
 def assert_same_transpose(ours: Any, theirs: Any, at: Any, cotangent: Any) -> None:
@@ -107,9 +106,17 @@ def test_every_kind_of_kernel_is_transposed_as_its_twin_in_jax(name: str) -> Non
     np.testing.assert_allclose(got.ravel(), matrix.T @ cotangent, rtol=1e-4, atol=1e-5)
 
 
-@each_rule
-@pytest.mark.parametrize("vmap", ["sequential", "expand_dims"])
-@pytest.mark.parametrize("axes", [(None, 0), (0, None)])
+@pytest.mark.parametrize(
+    ("make", "vmap", "axes"),
+    in_turn(
+        ROWS,
+        [
+            pytest.param(vmap, axes, id=f"{vmap}-{axes}")
+            for vmap in ("sequential", "expand_dims")
+            for axes in ((None, 0), (0, None))
+        ],
+    ),
+)
 def test_a_transposed_vmap_sums_over_what_was_not_mapped(make: Any, vmap: str, axes: Any) -> None:
     op = make(vmap=vmap)
     a = jnp.stack([A, 2 * A, -A, A.T]) if axes[0] == 0 else jnp.asarray(A)
@@ -136,7 +143,7 @@ def test_an_op_is_solved_for_and_the_solution_differentiated(make: Any) -> None:
     np.testing.assert_allclose(jax.grad(total)(b), np.linalg.solve(A.T, np.arange(3.0)), rtol=1e-4)
 
 
-@each_rule_in_a_solver
+@in_a_solver("native_loops")
 def test_gmres_through_an_op_has_a_gradient(make: Any) -> None:
     op, b = make(), jnp.array([1.0, -2.0, 0.5])
     gmres = jax.scipy.sparse.linalg.gmres
@@ -147,7 +154,7 @@ def test_gmres_through_an_op_has_a_gradient(make: Any) -> None:
     np.testing.assert_allclose(jax.grad(total)(b), np.linalg.solve(A.T, np.ones(3)), rtol=1e-3)
 
 
-@each_rule_in_a_solver
+@in_a_solver("jvp")
 def test_an_op_is_an_operator_of_lineax(make: Any) -> None:
     op, b = make(), jnp.arange(3, dtype=jnp.float32)
     matvec = lineax.FunctionLinearOperator(lambda x: op(A, x), jax.ShapeDtypeStruct((3,), b.dtype))

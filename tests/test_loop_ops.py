@@ -14,6 +14,7 @@ import pytest
 from jax.test_util import check_grads
 from loop_corpus import BY_NAME
 from loop_ir import isl as library
+from quick_cases import in_turn
 
 import msops
 from msops import Custom, ops
@@ -130,8 +131,8 @@ CHOLESKY = [pytest.param("xla", marks=pytest.mark.slow), "native"]
     ("kernel", "lower"),
     [
         (row_softmax, "xla"),
-        (row_softmax, "native"),
-        (running, "xla"),
+        pytest.param(row_softmax, "native", marks=pytest.mark.slow),
+        pytest.param(running, "xla", marks=pytest.mark.slow),
         (running, "native"),
         pytest.param(cholesky, "xla", marks=pytest.mark.slow),
         pytest.param(cholesky, "native", marks=pytest.mark.slow),
@@ -688,9 +689,9 @@ def test_a_gradient_computes_what_a_choice_guards_inside_of_it_alone(lower):
     check_grads(lambda x, w: op(x, w), (x, w), order=1, modes=["rev"], rtol=1e-2)
 
 
-@pytest.mark.parametrize("lower", LOWERINGS)
 @pytest.mark.parametrize(
-    "kernel", [rows_in_order, sums_up_to_a_limit, tanh_in_order, triangle], ids=lambda k: k.__name__
+    ("kernel", "lower"),
+    in_turn([rows_in_order, sums_up_to_a_limit, tanh_in_order, triangle], LOWERINGS),
 )
 def test_a_kernel_in_shard_map_has_its_values_and_derivatives(kernel, lower):
     op = Custom(kernel, func_type="akg", compile_attrs={"lower": lower})

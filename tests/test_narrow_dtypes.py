@@ -147,7 +147,13 @@ def test_the_low_bits_of_what_a_kernel_writes_count(source: Path, name: str) -> 
     same(op(codes), (codes % 2 ** BITS[name]).view(dtype))
 
 
-@pytest.mark.parametrize("name", [*FLOATS, *INTEGERS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in DECODED else ())
+        for name in (*FLOATS, *INTEGERS)
+    ],
+)
 def test_a_python_function_gets_numpy_arrays_of_ml_dtypes(name: str) -> None:
     values, seen = all_values(name), []
     struct = jax.ShapeDtypeStruct((), values.dtype)

@@ -19,6 +19,7 @@ from loop_ir import c_cost as cost
 from loop_native import build_together, call, call_for_code, prepared, printed
 from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, Case, kernels
+from quick_cases import in_turn
 from random_examples import examples
 
 
@@ -59,8 +60,7 @@ def check_all(folder, cases: list[Case]) -> None:
             raise
 
 
-@pytest.mark.parametrize("size", [3, 40])
-@pytest.mark.parametrize("blocks", ["one", "backwards"])
+@pytest.mark.parametrize(("blocks", "size"), in_turn(["one", "backwards"], [3, 40]))
 def test_the_corpus_agrees_with_numpy(tmp_path, monkeypatch, size, blocks):
     if blocks == "backwards":
         monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-12)

@@ -17,6 +17,7 @@ from loop_ir import build_jax as build
 from loop_strategies import Case as Random
 from loop_strategies import kernels
 from loop_tangents import tangents
+from quick_cases import one_in
 from random_examples import on_random
 
 
@@ -109,9 +110,13 @@ SLOW = (
     *("gauss_seidel", "tridiagonal_solve", "forward_substitution", "cholesky"),
     *("lu", "n_body"),
 )
-QUICK = [
-    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in DIFFERENTIABLE
-]
+QUICK = one_in(
+    2,
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+        for name in DIFFERENTIABLE
+    ],
+)
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -19,6 +19,7 @@ from loop_kernels.case import Case
 from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, kernels
 from loop_strategies import Case as Random
+from quick_cases import one_in
 from random_examples import on_random
 from tvm_corpus import TVM_CORPUS, specialised_tvm
 
@@ -38,7 +39,7 @@ def run(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 # Values.
 
 
-@pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", one_in(2, CORPUS), ids=lambda case: case.name)
 def test_kernels_of_the_corpus(case: Case) -> None:
     inputs = case.inputs(np.random.default_rng(0), 8)
     kernel = to_raised(specialised(case, inputs))

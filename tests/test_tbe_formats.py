@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quick_cases import in_turn
 from tbe_ops import op_info
 
 import msops
@@ -74,13 +75,17 @@ def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return (np.arange(np.prod(shape)) % 119 + 1).reshape(shape).astype(dtype)
 
 
-CASES = [
-    *itertools.product(
+OF_NCHW = itertools.starmap(
+    pytest.param,
+    itertools.product(
         ("NC1HWC0", "FRACTAL_Z", "C1HWNCoC0", "NHWC", "HWCN"),
         ((2, 20, 3, 2), (17, 32, 1, 2), (1, 1, 1, 1)),
-        ("float32", "int8"),
     ),
-    *itertools.product(("FRACTAL_NZ",), ((5, 7), (16, 32), (2, 3, 33, 17)), ("float16", "uint8")),
+)
+OF_MATRICES = (pytest.param("FRACTAL_NZ", shape) for shape in ((5, 7), (16, 32), (2, 3, 33, 17)))
+CASES = [
+    *in_turn(OF_NCHW, ("float32", "int8")),
+    *in_turn(OF_MATRICES, ("float16", "uint8")),
     *itertools.product(
         ("NDC1HWC0", "FRACTAL_Z_3D", "NDHWC", "DHWCN"), ((17, 18, 2, 1, 3),), ("float32",)
     ),
@@ -99,8 +104,10 @@ def test_a_format_is_what_its_definition_says_and_leads_back(format, shape, dtyp
     assert back.dtype == dtype
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
-@pytest.mark.parametrize("format", ["NC1HWC0", "FRACTAL_NZ", "C1HWNCoC0", "ND"])
+@pytest.mark.parametrize(
+    ("format", "dtype"),
+    in_turn(["NC1HWC0", "FRACTAL_NZ", "C1HWNCoC0", "ND"], ["float32", "float64", "int8"]),
+)
 def test_a_tensor_gives_a_tensor_and_an_array_an_array(format, dtype):
     x = numbers((2, 20, 3, 2), dtype)
     expected = x if format == "ND" else laid_out(x, format)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from custom_ops import aot, first, loops, multiply, multiply_bprop
 
 from msops import Custom, errors
+
+slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 
 X = jnp.arange(12.0).reshape(3, 4)
 Y = jnp.linspace(1, 2, 4)
@@ -73,7 +76,7 @@ AXES = [(0, None), (None, 0), (None, 1), (0, 0)]
         ("expand_dims", 2, AXES),
         ("expand_dims", 3, AXES[:2]),
         ("sequential", 2, AXES[:2]),
-        ("broadcast_all", 2, AXES[:2]),
+        slow("broadcast_all", 2, AXES[:2]),
         (multiply_rule, 2, AXES[:2]),
     ],
 )
@@ -183,9 +186,9 @@ def test_unknown_way_lists_the_known() -> None:
     ("make", "vmap"),
     [
         (lambda **options: aot("Multiply", **options), "sequential"),
-        (lambda **options: aot("Multiply", **options), "broadcast_all"),
+        slow(lambda **options: aot("Multiply", **options), "broadcast_all"),
         (lambda **options: aot("Multiply", **options), lambda size, batched, x, y: (x * y, True)),
-        (lambda **options: loops(multiply, **options), "sequential"),
+        slow(lambda **options: loops(multiply, **options), "sequential"),
         (lambda **options: loops(multiply, **options), "expand_dims"),
         (lambda **options: loops(multiply, "native", **options), "broadcast_all"),
     ],
