@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 from aicpu_cases import CASES, EACH_SOURCE, OF_LINEAR_ALGEBRA, Case
+from quick_cases import one_in
 
 from msops import errors
 
@@ -52,14 +53,10 @@ def inputs_of(case: Case, seed: int) -> list[np.ndarray]:
 # dtypes, shapes and attributes.
 FIRST = {case.kernel: case for case in reversed(CASES)}.values()
 QUICK = [case for case in FIRST if case.kernel not in OF_LINEAR_ALGEBRA]
-each_kernel = pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=() if case in QUICK else pytest.mark.slow) for case in CASES],
-    ids=str,
-)
+OTHERS = [pytest.param(case, marks=pytest.mark.slow) for case in CASES if case not in QUICK]
 
 
-@each_kernel
+@pytest.mark.parametrize("case", [*QUICK, *OTHERS], ids=str)
 def test_kernel_agrees_with_numpy_eagerly_and_under_jit(case: Case) -> None:
     inputs = inputs_of(case, 0)
     with jax.enable_x64(True):
@@ -80,7 +77,7 @@ def test_kernel_of_a_source_of_its_own_agrees_with_numpy_when_optimised(case: Ca
         check(case, case.op(inputs, EACH_SOURCE, None)(*inputs), inputs)
 
 
-@each_kernel
+@pytest.mark.parametrize("case", [*one_in(3, QUICK), *OTHERS], ids=str)
 def test_kernel_runs_per_element_under_vmap(case: Case) -> None:
     elements = [inputs_of(case, seed) for seed in (2, 3)]
     with jax.enable_x64(True):

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quick_cases import in_turn
 
 from msops import Custom
 
@@ -116,8 +117,13 @@ OF_JITTED_OP = ("grad of vmap of jit", "jvp of jit")
 KEEPS = {"list": (in_list, None), "attribute": (in_attribute, SHORT), "module": (in_module, SHORT)}
 
 
-@pytest.mark.parametrize(("keep", "names"), KEEPS.values(), ids=KEEPS)
-@pytest.mark.parametrize("is_new", [False, True], ids=["same op", "op made anew"])
+@pytest.mark.parametrize(
+    ("keep", "names", "is_new"),
+    in_turn(
+        [pytest.param(*row, id=name) for name, row in KEEPS.items()],
+        [pytest.param(False, id="same op"), pytest.param(True, id="op made anew")],
+    ),
+)
 def test_a_rule_is_as_current_as_a_rule_of_jax(keep: Any, names: Any, is_new: bool) -> None:
     for name in names or REVERSE:
         if name in REVERSE:

@@ -113,6 +113,7 @@ def test_it_is_committed_executed_in_order_small_and_without_traces_of_a_machine
             assert not MACHINE_PATH.search(text), text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("git"), reason="needs git")
 def test_a_second_run_changes_nothing_but_what_was_edited(tmp_path):
     def git(*arguments: str) -> str:

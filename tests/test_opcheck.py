@@ -37,6 +37,7 @@ from custom_ops import (
     sum_and_max,
     tbe,
 )
+from quick_cases import in_turn
 
 from msops import Custom, Tensor, ops
 from msops.errors import ArgumentTypeError, ArgumentValueError
@@ -555,15 +556,17 @@ def test_batches_agree_within_the_tolerance_that_the_page_gives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "count"),
-    [
-        ("bprop", 15),
-        ("bprop", 30_000),
-        ("jvp", 15),
-        pytest.param("jvp", 30_000, marks=pytest.mark.slow),
-    ],
+    ("rule", "count", "factor", "verdict"),
+    in_turn(
+        [
+            pytest.param("bprop", 15),
+            pytest.param("bprop", 30_000),
+            pytest.param("jvp", 30_000, marks=pytest.mark.slow),
+            pytest.param("jvp", 15),
+        ],
+        [pytest.param(1.0, "passed"), pytest.param(1.05, "failed")],
+    ),
 )
-@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "passed"), (1.05, "failed")])
 def test_a_gradient_that_is_off_by_a_twentieth_is_found_in_float32(
     factor: float, verdict: str, rule: str, count: int
 ) -> None:

@@ -107,7 +107,11 @@ def test_an_op_with_attributes_by_name_is_checked_as_any_other(slope: float, ver
         ('const float by = ATTRS->Attr<float>("by");', "passed"),
         ('static const float by = ATTRS->Attr<float>("by");', "failed"),
         ('static const float by = ATTRS->Attr<std::vector<float>>("steps")[1];', "failed"),
-        ('static const float by = ATTRS->Attr<bool>("twice") ? 2 : 1;', "failed"),
+        pytest.param(
+            'static const float by = ATTRS->Attr<bool>("twice") ? 2 : 1;',
+            "failed",
+            marks=pytest.mark.slow,
+        ),
         # It refuses what it does not know, as it may.
         ('if (ATTRS->Attr<int64_t>("axis") != 1) return 2; const float by = 1;', "passed"),
     ],

@@ -242,7 +242,9 @@ def test_edited_source_at_the_same_path_is_another_kernel(tmp_path: Any) -> None
         # The fast test of programs is test_what_nobody_holds_is_freed.
         pytest.param(lambda op: op(X), marks=pytest.mark.slow, id="eager"),
         pytest.param(lambda op: jax.jit(lambda x: op(x) + 1)(X), marks=pytest.mark.slow, id="jit"),
-        pytest.param(lambda op: jax.grad(lambda x: op(x).sum())(X), id="grad"),
+        pytest.param(
+            lambda op: jax.grad(lambda x: op(x).sum())(X), marks=pytest.mark.slow, id="grad"
+        ),
     ],
 )
 def test_ops_that_nobody_holds_are_freed(use: Any) -> None:

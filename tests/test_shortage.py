@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from quick_cases import one_in
 
 START = """
 import os, resource, sys
@@ -292,7 +293,7 @@ OPS_THAT_DOUBLE = {
 }
 
 
-@pytest.mark.parametrize("make", OPS_THAT_DOUBLE.values(), ids=OPS_THAT_DOUBLE)
+@pytest.mark.parametrize("make", one_in(2, OPS_THAT_DOUBLE.values()), ids=OPS_THAT_DOUBLE)
 def test_a_small_allocation_that_fails_is_an_error_of_the_op(tmp_path: Path, make: str) -> None:
     (tmp_path / "new.cc").write_text(FAILING_ONCE)
     (tmp_path / "double.cc").write_text(DOUBLE)
