@@ -108,6 +108,7 @@ def test_an_input_that_was_given_away_is_written_in_place() -> None:
     np.testing.assert_array_equal(result, np.arange(2000) + 1)
 
 
+@pytest.mark.slow
 def test_helpers_of_the_author_come_after_the_headers_of_msops(tmp_path: Path) -> None:
     utils = tmp_path / "theirs" / "utils"
     utils.mkdir(parents=True)

@@ -264,6 +264,7 @@ except errors.BuildError as error:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_kernel_without_eigen_compiles_without_it(tmp_path) -> None:
     source = write_times(tmp_path, 2)
     source.write_text('#include "utils/kernel_util.h"\n' + source.read_text())
@@ -292,6 +293,7 @@ def test_msops_eigen_names_the_folder(tmp_path, monkeypatch) -> None:
         build()
 
 
+@pytest.mark.slow
 def test_eigens_assertions_are_errors(tmp_path) -> None:
     source = tmp_path / "assertion.cc"
     body = "Eigen::VectorXf a(3); a(ctx.Input(0)->NumElements()) = 1; return 0;"

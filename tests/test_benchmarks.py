@@ -198,10 +198,11 @@ run.main()
     assert written == ["creation", "tensor_face"]
 
 
+@pytest.mark.slow
 @needs_bench_extras
 @pytest.mark.parametrize(
     "python",
-    [pytest.param("/no/such/python", marks=pytest.mark.slow), sys.executable],
+    ["/no/such/python", sys.executable],
     ids=["missing", "without"],
 )
 def test_a_python_without_mindspore_is_named(tmp_path, python):

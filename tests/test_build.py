@@ -453,7 +453,11 @@ def sanitizer_is_there() -> bool:
 
 @pytest.mark.skipif(not sanitizer_is_there(), reason="g++ has no address sanitizer")
 @pytest.mark.parametrize(
-    "mark", ['CXX="g++ -g -fsanitize', "g++ -g -O1 -fsanitize"], ids=["source", "library"]
+    "mark",
+    [
+        pytest.param('CXX="g++ -g -fsanitize', id="source", marks=pytest.mark.slow),
+        pytest.param("g++ -g -O1 -fsanitize", id="library"),
+    ],
 )
 def test_the_sanitizer_commands_of_the_guide_find_an_overrun(mark: str, tmp_path: Path) -> None:
     output = run_from_guide(mark, tmp_path)

@@ -152,12 +152,13 @@ def check(folder: Path, *names: str, cached: tuple[str, ...]) -> None:
 
 
 def test_a_second_process_hits_the_cache_and_a_changed_kernel_does_not(tmp_path: Path) -> None:
-    cached = ("aot", "native_loops", "array_operations", "aicpu")
+    cached = ("aot", "native_loops", "array_operations")
     # From 0.12 on JAX keeps programs that call Python, too. They look the function up by the id of
     # its code, so what else it depends on is what the process has.
     check(tmp_path, *cached, "pyfunc", cached=cached)
 
 
 @pytest.mark.slow
-def test_programs_with_runners_are_cached_too(tmp_path: Path) -> None:
-    check(tmp_path, "runner", cached=("runner",))
+@pytest.mark.parametrize("name", ["aicpu", "runner"])
+def test_programs_whose_kernels_build_for_long_are_cached_too(tmp_path: Path, name: str) -> None:
+    check(tmp_path, name, cached=(name,))

@@ -19,6 +19,20 @@ def told(capsys: pytest.CaptureFixture[str], code: int) -> dict[str, str]:
     return {line[:12].strip(): line[13:] for line in lines}
 
 
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A g++ that does not optimise: half of the time would go to that, for what runs once."""
+    path = tmp_path_factory.mktemp("compiler") / "g++"
+    path.write_text('#!/bin/sh\nexec g++ "$@" -O0\n')
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def quick_builds(compiler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", str(compiler))
+
+
 def test_a_machine_that_runs_these_tests_is_well(capsys: pytest.CaptureFixture[str]) -> None:
     lines = told(capsys, 0)
     assert lines["JAX"].startswith(f"{jax.__version__}, jaxlib ")

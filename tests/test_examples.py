@@ -90,6 +90,7 @@ msops.Custom = Wrong
     os.close(terminal)
 
 
+@pytest.mark.slow
 def test_a_missing_package_is_named_with_the_command_that_installs_it():
     # A process for one of them, where the other two were missing before it.
     before = f"""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from face_namespace import ms
+from quick_cases import one_in
 
 from msops import common
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, MsopsError
@@ -138,7 +139,7 @@ print(*[entry.message for entry in caught])
     assert done.stdout.count("no Ascend device") == 1
 
 
-@pytest.mark.parametrize("use", ["ms.Tensor([1.0])", "net(x)", "gradient(x)"])
+@pytest.mark.parametrize("use", one_in(3, ["ms.Tensor([1.0])", "net(x)", "gradient(x)"]))
 def test_the_warning_of_ascend_names_the_line_of_the_script(tmp_path, use):
     script = tmp_path / "script.py"
     script.write_text(f"""

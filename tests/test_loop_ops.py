@@ -14,7 +14,7 @@ import pytest
 from jax.test_util import check_grads
 from loop_corpus import BY_NAME
 from loop_ir import isl as library
-from quick_cases import in_turn
+from quick_cases import in_turn, one_in
 
 import msops
 from msops import Custom, ops
@@ -181,7 +181,7 @@ def scale_rows(a, s):
     return b
 
 
-@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 1))
 def test_gradient_of_vmap_with_an_unmapped_input(lower):
     op = make(scale_rows, lower)
     a = jnp.arange(12.0).reshape(3, 4) / 7
@@ -197,7 +197,7 @@ def test_gradient_of_vmap_with_an_unmapped_input(lower):
     np.testing.assert_allclose(got[1], sum(e[1] for e in each), rtol=1e-5)
 
 
-@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 0))
 def test_inside_control_flow_checkpoint_and_donation(lower):
     op = make(running, lower)
     x = jnp.linspace(-1.0, 1.0, 6)
@@ -282,7 +282,7 @@ def test_empty_arrays(shape, lower):
     assert jax.grad(lambda a: jax.vmap(op)(a).sum())(jnp.ones((0, 2, 2))).shape == (0, 2, 2)
 
 
-@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 1))
 def test_arrays_without_dimensions(lower):
     op = make(product, lower)
     a, b = jnp.float32(3), jnp.float32(4)
@@ -291,7 +291,7 @@ def test_arrays_without_dimensions(lower):
     np.testing.assert_array_equal(jax.vmap(op, (0, None))(jnp.arange(3.0), b), [0, 4, 8])
 
 
-@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 0))
 def test_views_of_numpy_are_read_as_they_look(lower):
     whole = np.arange(24, dtype=np.float32).reshape(4, 6)
     op = make(total, lower)
@@ -299,7 +299,7 @@ def test_views_of_numpy_are_read_as_they_look(lower):
         np.testing.assert_array_equal(op(view), [view.sum()])
 
 
-@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 1))
 def test_an_input_written_in_place_is_a_copy(lower):
     op = make(doubled, lower)
     x, y = jnp.arange(3.0), np.arange(3, dtype=np.float32)
@@ -320,7 +320,7 @@ def test_comparisons_treat_nan_and_inf_as_python_does(values, lower):
     np.testing.assert_array_equal(make(index_of_largest, lower)(jnp.float32(values)), expected)
 
 
-@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 0))
 def test_threads_call_a_new_op_at_once(lower):
     op, start = make(running, lower), threading.Barrier(8)
 
@@ -376,7 +376,7 @@ def scaled(x, factor, times):
     return y
 
 
-@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 1))
 def test_attributes_of_op_info_are_parameters_after_the_tensors(lower):
     op = make(scaled, lower, reg_info=scaled_info())
     x = jnp.array([1.0, 2.0])
@@ -392,7 +392,7 @@ def test_op_info_guards_the_dtypes():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32", "uint8"])
-@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 0))
 def test_dtypes_on_the_jax_face(lower, dtype):
     @ops.kernel
     def double(a):
@@ -407,7 +407,7 @@ def test_dtypes_on_the_jax_face(lower, dtype):
     np.testing.assert_array_equal(got, x + x)
 
 
-@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 1))
 def test_temporaries_of_64_bits_keep_their_width_with_x64_off(lower):
     def narrow(a):
         b = output_tensor(a.shape, a.dtype)
@@ -419,7 +419,7 @@ def test_temporaries_of_64_bits_keep_their_width_with_x64_off(lower):
     np.testing.assert_array_equal(make(narrow, lower)(x), [2**24, 2**22])
 
 
-@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 0))
 def test_tensors_keep_64_bits(lower):
     out = make(row_softmax, lower)(msops.Tensor(np.eye(3)))
     assert isinstance(out, msops.Tensor)
@@ -681,7 +681,7 @@ def triangle(x, w):
     return y
 
 
-@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 1))
 def test_a_gradient_computes_what_a_choice_guards_inside_of_it_alone(lower):
     """Both factors need the hyperbolic tangent, which reads y[i, -1] where j is 0."""
     op = Custom(tanh_in_order, func_type="akg", compile_attrs={"lower": lower})

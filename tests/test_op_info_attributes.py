@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_examples import examples
 
 from msops import Custom, Tensor
 from msops.errors import ArgumentValueError, OpInfoTypeError, OpInfoValueError
@@ -88,6 +89,7 @@ words = st.text(st.characters(exclude_characters=",[]", exclude_categories=("C",
 SCALARS = {"Int": int64s, "Float": floats, "Str": words, "Bool": st.booleans()}
 
 
+@settings(max_examples=examples(100))
 @given(int64s, floats, st.booleans(), st.text())
 def test_scalar_default_means_what_its_text_means(number, real, flag, text):
     texts = (
@@ -101,7 +103,7 @@ def test_scalar_default_means_what_its_text_means(number, real, flag, text):
 
 
 # An op is made and run for each example, so an example has four lists.
-@settings(max_examples=25)
+@settings(max_examples=examples(30))
 @pytest.mark.parametrize("element", SCALARS)
 @given(data=st.data())
 def test_list_default_is_read_from_commas_and_from_json(element, data):
@@ -116,7 +118,7 @@ def test_list_default_is_read_from_commas_and_from_json(element, data):
     assert repr(found) == repr(expected)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(30))
 @pytest.mark.parametrize("element", ["Int", "Float"])
 @given(data=st.data())
 def test_list_of_lists_default_is_read_from_json(element, data):
@@ -127,6 +129,7 @@ def test_list_of_lists_default_is_read_from_json(element, data):
     assert repr(found) == repr(expected)
 
 
+@settings(max_examples=examples(100))
 @pytest.mark.parametrize("element", SCALARS)
 @given(data=st.data())
 def test_given_values_come_out_as_plain_hashable_python(element, data):

@@ -40,13 +40,12 @@ def example() -> ModuleType:
     return module
 
 
-@pytest.fixture(scope="module")
-def reports() -> list[dict[str, Any]]:
-    """What two processes got that ran together."""
+def run_together(steps: int) -> list[dict[str, Any]]:
+    """Returns what two processes got that ran together, and trained for some steps."""
     script, address = str(ROOT / "tests" / "two_processes.py"), free_address()
     children = [
         subprocess.Popen(
-            [sys.executable, script, address, str(number)],
+            [sys.executable, script, address, str(number), str(steps)],
             env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -65,13 +64,16 @@ def reports() -> list[dict[str, Any]]:
     return [json.loads(stdout.splitlines()[-1]) for stdout, _ in answers]
 
 
+@pytest.fixture(scope="module")
+def reports() -> list[dict[str, Any]]:
+    return run_together(steps=0)
+
+
 @pytest.mark.slow
-def test_two_processes_train_to_the_losses_of_one(
-    reports: list[dict[str, Any]], example: ModuleType
-) -> None:
+def test_two_processes_train_to_the_losses_of_one(example: ModuleType) -> None:
     alone = example.train(10)
     assert alone[-1] < alone[0] / 2
-    for report in reports:
+    for report in run_together(steps=10):
         assert report["processes"] == 2
         np.testing.assert_allclose(report["losses"], alone, rtol=1e-4)
 
@@ -165,6 +167,7 @@ def changed_lines() -> tuple[list[str], list[str]]:
     return tuple([line[1:].strip() for line in lines if line.startswith(sign)] for sign in "-+")
 
 
+@pytest.mark.slow
 def test_the_lines_of_the_page_are_those_between_one_process_and_several(
     tmp_path: Path, example: ModuleType
 ) -> None:

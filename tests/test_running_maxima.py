@@ -277,7 +277,7 @@ def flash_attention(q: Any, k: Any, v: Any) -> Any:
     return out
 
 
-@pytest.mark.parametrize("form", ["native", "xla"])
+@pytest.mark.parametrize("form", ["native", pytest.param("xla", marks=pytest.mark.slow)])
 def test_flash_attention_and_its_gradient_agree_with_jax(form: str) -> None:
     rng = np.random.default_rng(0)
     inputs = [rng.normal(size=(n, 5)).astype(np.float32) for n in (7, 9, 9)]

@@ -26,6 +26,15 @@ EVERY = [
     for kind in kinds
     for mesh in ("auto", "explicit")
 ]
+NAMED = re.findall(r'^@check\("(.*)"\)$', SCRIPT.read_text(), re.MULTILINE)
+# They compile for long, and others are of the same rules.
+LONG = {
+    "the gradient of native loops is summed over parts",
+    "raised loops of arrays that are whole in an explicit mesh",
+    "outputs in another order, and several",
+    "devices in any order",
+    "loops, conditions and recomputation",
+}
 QUICK = [
     *(f"forward {kind} auto" for kind in KINDS),
     *(f"forward {kind} explicit" for kind in ("aot", "akg_native", "tbe")),
@@ -36,9 +45,9 @@ QUICK = [
     "mapped_by_hand aot explicit",
     "unruled pyfunc auto",
     "unruled aot explicit",
-    *re.findall(r'^@check\("(.*)"\)$', SCRIPT.read_text(), re.MULTILINE),
+    *(name for name in NAMED if name not in LONG),
 ]
-SLOW = [name for name in EVERY if name not in QUICK]
+SLOW = [name for name in (*EVERY, *NAMED) if name not in QUICK]
 
 
 def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
@@ -87,6 +96,7 @@ def test_more_on_eight_devices(name: str, slow_errors: dict[str, str]) -> None:
     assert not slow_errors[name], slow_errors[name]
 
 
+@pytest.mark.slow
 def test_every_check_is_a_test() -> None:
     listed = run([str(SCRIPT), "--list"]).stdout.splitlines()
     assert sorted(listed) == sorted([*QUICK, *SLOW])

@@ -737,6 +737,7 @@ def test_cuda_sources_compile_unchanged_wherever_they_lie(
     assert len(commands) == 2
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_cuda_libraries_are_reproducible_for_a_chosen_architecture(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch

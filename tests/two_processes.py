@@ -1,6 +1,8 @@
 """One of the two processes of test_processes.py; prints as JSON what it got.
 
-python two_processes.py HOST:PORT NUMBER
+python two_processes.py HOST:PORT NUMBER STEPS
+
+It trains the example for that many steps first.
 """
 
 from __future__ import annotations
@@ -74,14 +76,14 @@ def hurry() -> None:
     time.monotonic = lambda: start + 600 * (clock() - start)
 
 
-def main(address: str, number: int) -> None:
+def main(address: str, number: int, steps: int) -> None:
     jax.distributed.initialize(address, 2, number)
     import data_parallel
 
     axpy = extension("runners").axpy
     report: dict[str, Any] = {
         "processes": jax.process_count(),
-        "losses": data_parallel.train(10),
+        "losses": data_parallel.train(steps),
         "equal functions": together(op(double)),
         "equal runners": together(lambda x: axpy(x, x, 2.0)),
         "different functions": error_of(op((triple, halve)[number])),
@@ -103,4 +105,4 @@ def main(address: str, number: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
