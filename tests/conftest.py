@@ -71,3 +71,9 @@ def run_command(*arguments: object) -> None:
 def kernels() -> Path:
     """The folder of kernel sources that tests share."""
     return KERNELS
+
+
+@pytest.fixture
+def quick_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has kernels built without optimising, for tests that run each of theirs a few times."""
+    monkeypatch.setenv("CXX", str(ROOT / "tests" / "compilers" / "g++"))

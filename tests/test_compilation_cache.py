@@ -151,6 +151,7 @@ def check(folder: Path, *names: str, cached: tuple[str, ...]) -> None:
     assert all(report[name][1] == 0 for name in cached)
 
 
+@pytest.mark.usefixtures("quick_builds")
 def test_a_second_process_hits_the_cache_and_a_changed_kernel_does_not(tmp_path: Path) -> None:
     cached = ("aot", "native_loops", "array_operations")
     # From 0.12 on JAX keeps programs that call Python, too. They look the function up by the id of

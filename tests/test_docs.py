@@ -30,6 +30,7 @@ def promises(text: str) -> int:
     return sum(block.language in ("text", "console") for block in blocks_of(text))
 
 
+@pytest.mark.usefixtures("quick_builds")
 @each_page
 def test_a_page_runs_and_prints_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

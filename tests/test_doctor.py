@@ -9,6 +9,8 @@ import jax
 import pytest
 from conftest import run_command
 
+pytestmark = pytest.mark.usefixtures("quick_builds")
+
 
 def told(capsys: pytest.CaptureFixture[str], code: int) -> dict[str, str]:
     """Runs the doctor; returns what it says of each thing."""
@@ -17,20 +19,6 @@ def told(capsys: pytest.CaptureFixture[str], code: int) -> dict[str, str]:
     assert ended.value.code == code
     lines = re.sub(r"\n {13}", "; ", capsys.readouterr().out).splitlines()
     return {line[:12].strip(): line[13:] for line in lines}
-
-
-@pytest.fixture(scope="module")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A g++ that does not optimise: half of the time would go to that, for what runs once."""
-    path = tmp_path_factory.mktemp("compiler") / "g++"
-    path.write_text('#!/bin/sh\nexec g++ "$@" -O0\n')
-    path.chmod(0o755)
-    return path
-
-
-@pytest.fixture(autouse=True)
-def quick_builds(compiler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CXX", str(compiler))
 
 
 def test_a_machine_that_runs_these_tests_is_well(capsys: pytest.CaptureFixture[str]) -> None:
