@@ -12,6 +12,7 @@ import pytest
 from loop_ir import Kernel, adjoint, interpret, kernel_text, parse_kernel, to_raised
 from loop_ir import build_jax as build
 from loop_native import build_together, call, prepared, printed
+from quick_cases import in_turn
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +44,7 @@ def raised(kernel: Kernel) -> Any:
     return lambda *arrays: function(*arrays)[0]
 
 
-@pytest.mark.parametrize("op", ["max", "min"])
-@pytest.mark.parametrize("name", EXTREMES)
+@pytest.mark.parametrize(("name", "op"), in_turn(EXTREMES, ["max", "min"]))
 def test_equal_extremes_share_their_slope(name: str, op: str) -> None:
     kernel = kernel_of(name, op)
     a = (1 if op == "max" else -1) * np.array([1.0, 3.0, 3.0, 2.0, 3.0, 3.0])

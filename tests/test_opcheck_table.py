@@ -22,7 +22,7 @@ ROWS = {fault.name: fault for fault in (*FAULTS, *HEALTHY)}
 FAST = (
     *("KeepsFirstSize", "WritesShapes", "SixteenBitSizeZeroed", "BoolOfTwo", "UninitialisedHeap"),
     *("LeavesSignalHandler", "IntegersOfFourBytesReadAsFloats", "raises_at_call_fifty"),
-    *("FirstRowZeroRest", "HealthyRowSums", "HealthyHandle", "HealthyTypes"),
+    *("FirstRowZeroRest", "HealthyTypes"),
 )
 PARTS = 6
 

@@ -128,13 +128,11 @@ def test_derivatives_of_the_corpus(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "gelu",
-        "matmul",
         "scatter_add",
         "linear_recurrence",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("softmax_row", "conv2d_3x3", "lu")
+            for name in ("gelu", "matmul", "softmax_row", "conv2d_3x3", "lu")
         ),
     ],
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from quick_cases import in_turn
 
 from msops import Custom
 from msops.errors import BuildError
@@ -87,8 +88,13 @@ subprocess.Popen = Slow
 """
 
 
-@pytest.mark.parametrize("start", ["", SLOW_START], ids=["", "while it starts"])
-@pytest.mark.parametrize("count", [1, 3], ids=["one source", "several"])
+@pytest.mark.parametrize(
+    ("count", "start"),
+    in_turn(
+        [pytest.param(1, id="one source"), pytest.param(3, id="several")],
+        [pytest.param("", id="at once"), pytest.param(SLOW_START, id="while it starts")],
+    ),
+)
 def test_interrupting_python_ends_its_compilers(tmp_path: Path, count: int, start: str) -> None:
     compiler(tmp_path / "cxx", f"echo $$ >> {tmp_path}/started\nsleep 600\nexit 1")
     paths = [source(tmp_path, f"op{index}.cc") for index in range(count)]
