@@ -215,6 +215,42 @@ def test_what_is_not_split(
     assert split_reductions(kernel) == kernel
 
 
+LAYER = """kernel layer(x: float32[67, 5], w: float32[5], d: float32[5]) -> (y, d, top) {{
+  buffer y: float32[71, 5]
+  buffer top: float32[]
+  serial i in 0 .. 67 {{
+    local t: float32[] {{
+      serial j in 0 .. 5 {{
+        t[] = t[] + x[i, j]
+      }}
+      serial k in 0 .. 5 {{
+        {row}
+        d[k] = d[k] + (t[] * x[i, k])
+      }}
+      top[] = max(top[], t[])
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("row", "is_split"),
+    [
+        ("y[66 - i, k] = t[] * w[k]", True),
+        ("y[i // 2, k] = y[i // 2, k] + t[]", False),
+        ("y[i + k, 0] = y[i + k, 0] + t[]", False),
+        ("y[i, k] = y[i, k] + d[k]", False),
+    ],
+    ids=["rows", "shared rows", "rows that meet", "a sum that is read"],
+)
+def test_sums_beside_rows_are_in_parts(
+    monkeypatch: pytest.MonkeyPatch, row: str, is_split: bool
+) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    text = kernel_text(arranged(split_reductions, marked(LAYER.format(row=row))))
+    assert ("d_parts[i_block, " in text, "top_parts[i_block]" in text) == (is_split, is_split)
+
+
 def test_rows_in_order_go_side_by_side() -> None:
     kernel = marked(ROWS.format(neighbour="(b[i, j + 1] + b[i + 1, j])"))
     got = body_of(arranged(jam_serial_loops, kernel))

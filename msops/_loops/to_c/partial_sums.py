@@ -10,7 +10,8 @@
                                             reduction j in 0 .. 16 { s[] = s[] + parts[j] }
 
 The number of parts depends on the kernel alone, so that a sum has the same bits however many
-threads there are.
+threads there are. A loop may have several such sums, and may write rows of its own besides, as the
+gradient of a layer does that adds up what all rows give to a shared weight.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import update_of
@@ -40,12 +41,21 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import dtype_range
-from msops._loops.ir.walk import Scope, accesses_in, buffers_of, rewrite_loops, statements
+from msops._loops.ir.walk import (
+    Scope,
+    accesses_in,
+    buffers_of,
+    loads,
+    rewrite_loops,
+    statements,
+    stored_in,
+    variables,
+)
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import in_blocks, with_buffer
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.strides import step
+from msops._loops.to_c.strides import coefficient, step
 
 _MOST_PARTS = 16
 # Clearing and adding up the parts may take this share of the reduction.
@@ -82,73 +92,106 @@ class _SplittingReductions:
 
     def _loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
-        update = None if scope.is_parallel else self._update(loop)
-        count = self._count(loop, update[0], scope) if update else 0
-        return self._split(loop, *update, count) if update and count >= 2 else None
+        sums = {} if scope.is_parallel else self._sums(loop)
+        count = self._count(loop, list(sums), scope) if sums else 0
+        return self._split(loop, sums, count) if count >= 2 else None
 
     # Whether.
 
-    def _update(self, loop: For) -> tuple[Buffer, BinaryOp] | None:
-        """Returns the buffer that all of a reduction updates, and how; None if that is not all."""
-        stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
-        updates = [update_of(store) for store in stores]
-        buffer = self._shared.get(stores[0].buffer) if stores else None
-        if buffer is None or buffer.dtype in SUMMED_IN_FLOAT32:
-            return None
-        ops = {update.op for update in updates if update}
-        if None in updates or len(ops) != 1 or {store.buffer for store in stores} != {buffer.name}:
-            return None
-        (op,) = ops
-        if op not in ("add", "mul", "min", "max"):
-            return None
-        touched = [access for access in accesses_in(loop.body) if access.buffer == buffer.name]
+    def _sums(self, loop: For) -> dict[Buffer, BinaryOp]:
+        """Returns the buffers that a reduction updates, and how.
+
+        None if it writes anything else, but locals and elements of which no two iterations share
+        one.
+        """
+        own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
+        found: dict[Buffer, BinaryOp] = {}
+        for name in sorted(stored_in(loop.body) - own):
+            touched = [access for access in accesses_in(loop.body) if access.buffer == name]
+            if _are_apart(touched, loop):
+                continue
+            buffer, op = self._shared.get(name), self._operation(name, touched, loop)
+            if buffer is None or buffer.dtype in SUMMED_IN_FLOAT32 or op is None:
+                return {}
+            found[buffer] = op
+        return found
+
+    def _operation(self, name: str, touched: Sequence[Load | Store], loop: For) -> BinaryOp | None:
+        """Returns the operation of all updates of a buffer; None if it has other accesses."""
+        stores = [stmt for stmt in statements(loop.body)
+                  if isinstance(stmt, Store) and stmt.buffer == name]  # fmt: skip
+        ops = {update.op if update else None for update in map(update_of, stores)}
         is_fixed = all(step(access, loop, self._buffers) == 0 for access in touched)
         # A store and a load for each update, and no load beside them.
-        return (buffer, op) if is_fixed and len(touched) == 2 * len(stores) else None
+        if len(ops) != 1 or not is_fixed or len(touched) != 2 * len(stores):
+            return None
+        (op,) = ops
+        return op if op in ("add", "mul", "min", "max") else None
 
-    def _count(self, loop: For, buffer: Buffer, scope: Scope) -> int:
+    def _count(self, loop: For, sums: Sequence[Buffer], scope: Scope) -> int:
         """Returns in how many parts a reduction is worth being split."""
         trips = fixed_trips(loop)
         if trips is None:
             return 0
         seconds = self._costs.loop(loop, scope)
-        per_part = 2 * math.prod(buffer.shape) * cost.SECONDS_PER_SCALAR
+        elements = sum(math.prod(buffer.shape) for buffer in sums)
+        per_part = 2 * elements * cost.SECONDS_PER_SCALAR
         return min(
             _MOST_PARTS, trips, int(seconds / cost.BLOCK_SECONDS), int(_SHARE * seconds / per_part)
         )
 
     # How.
 
-    def _split(self, loop: For, buffer: Buffer, op: BinaryOp, count: int) -> tuple[Stmt, ...]:
-        """Returns the loop over the parts, and the one that adds them up."""
-        shape, dtype = buffer.shape, buffer.dtype
-        part = Buffer(self._names.fresh(f"{buffer.name}_part"), shape, dtype)
+    def _split(self, loop: For, sums: dict[Buffer, BinaryOp], count: int) -> tuple[Stmt, ...]:
+        """Returns the loop over the parts, and the ones that add them up."""
         trips = fixed_trips(loop)
         assert trips is not None
         width = -(-trips // count)
         count = -(-trips // width)
-        parts = Buffer(self._names.fresh(f"{buffer.name}_parts"), (count, *shape), dtype)
-        self._parts.append(parts)
-        neutral = _neutral(op, dtype)
+        part = {
+            buffer: dataclasses.replace(buffer, name=self._names.fresh(f"{buffer.name}_part"))
+            for buffer in sums
+        }
+        parts = {
+            buffer: Buffer(
+                self._names.fresh(f"{buffer.name}_parts"), (count, *buffer.shape), buffer.dtype
+            )
+            for buffer in sums
+        }
+        self._parts += parts.values()
 
         def inside(block: For, number: Var) -> tuple[Stmt, ...]:
-            reduction = dataclasses.replace(
-                block, body=with_buffer(block.body, buffer.name, part.name)
-            )
-            clear = self._nest(shape, lambda at: Store(part.name, at, neutral))
-            keep = self._nest(
-                shape, lambda at: Store(parts.name, (number, *at), Load(part.name, at, dtype))
-            )
-            return (Local(part, (clear, reduction, keep)),)
+            body = block.body
+            for buffer in sums:
+                body = with_buffer(body, buffer.name, part[buffer].name)
+            stmts: tuple[Stmt, ...] = (dataclasses.replace(block, body=body),)
+            for buffer, op in sums.items():
+                stmts = (kept(buffer, op, number, stmts),)
+            return stmts
 
-        def total(at: tuple[Expr, ...]) -> Store:
-            last = Load(parts.name, (Var(block), *at), dtype)
-            return Store(buffer.name, at, Binary(op, Load(buffer.name, at, dtype), last, dtype))
+        def kept(buffer: Buffer, op: BinaryOp, number: Var, stmts: tuple[Stmt, ...]) -> Stmt:
+            neutral = _neutral(op, buffer.dtype)
+            local, all_parts = part[buffer].name, parts[buffer].name
+            clear = self._nest(buffer.shape, lambda at: Store(local, at, neutral))
+            keep = self._nest(
+                buffer.shape,
+                lambda at: Store(all_parts, (number, *at), Load(local, at, buffer.dtype)),
+            )
+            return Local(part[buffer], (clear, *stmts, keep))
+
+        def added(buffer: Buffer, op: BinaryOp) -> Stmt:
+            def total(at: tuple[Expr, ...]) -> Store:
+                last = Load(parts[buffer].name, (Var(block), *at), buffer.dtype)
+                so_far = Load(buffer.name, at, buffer.dtype)
+                return Store(buffer.name, at, Binary(op, so_far, last, buffer.dtype))
+
+            block = self._names.fresh(f"{loop.var}_block")
+            nest = self._nest(buffer.shape, total)
+            return For(block, integer(0), integer(count), (nest,), "reduction")
 
         blocks = in_blocks(loop, width, self._names, inside)
-        block = self._names.fresh(f"{loop.var}_block")
-        adding = For(block, integer(0), integer(count), (self._nest(shape, total),), "reduction")
-        return (dataclasses.replace(blocks, kind="parallel"), adding)
+        adding = (added(buffer, op) for buffer, op in sums.items())
+        return (dataclasses.replace(blocks, kind="parallel"), *adding)
 
     def _nest(self, shape: tuple[int, ...], store: Callable[[tuple[Expr, ...]], Store]) -> Stmt:
         """Returns a store for each element of an array."""
@@ -157,6 +200,18 @@ class _SplittingReductions:
         for axis, extent in zip(reversed(axes), reversed(shape), strict=True):
             stmt = For(axis, integer(0), integer(extent), (stmt,), "parallel")
         return stmt
+
+
+def _are_apart(touched: Sequence[Load | Store], loop: For) -> bool:
+    """Returns whether no two iterations of a loop touch one element: an index is all its own."""
+    first, *rest = touched
+    return any(
+        coefficient(index, loop.var) not in (None, 0)
+        and variables(index) == {loop.var}
+        and not loads(index)
+        and all(other.indices[axis] == index for other in rest)
+        for axis, index in enumerate(first.indices)
+    )
 
 
 def _neutral(op: BinaryOp, dtype: str) -> Const:
