@@ -101,7 +101,7 @@ def test_elementwise_needs_no_forward_sweep() -> None:
   buffer d_a: float32[4]
   buffer d_c: float32[]
   reduction i_1 in 0 .. 4 {
-    d_a[i_1] = d_a[i_1] + ((d_b[i_1] * c[]) * cos(a[i_1]))
+    d_a[i_1] = (d_b[i_1] * c[]) * cos(a[i_1])
     d_c[] = d_c[] + (d_b[i_1] * sin(a[i_1]))
   }
 }"""
@@ -134,7 +134,7 @@ def test_recurrence_runs_backwards_from_its_stored_results() -> None:
         v[] = w_1[] * (1.0:float64 - (h[9 - t_1] * h[9 - t_1]))
         d_w[] = d_w[] + (v[] * h[8 - t_1])
         d_h[8 - t_1] = d_h[8 - t_1] + (v[] * w[])
-        d_x[8 - t_1] = d_x[8 - t_1] + v[]
+        d_x[8 - t_1] = v[]
       }
     }
   }
@@ -180,13 +180,39 @@ def test_locals_are_computed_again_where_their_sources_are_unchanged() -> None:
     local d_t: float32[] {
       local t: float32[] {
         t[] = exp(a[i_1])
-        d_t[] = d_t[] + (d_b[i_1] * cos(t[]))
-        d_a[i_1] = d_a[i_1] + (d_t[] * t[])
+        d_t[] = d_b[i_1] * cos(t[])
+        d_a[i_1] = d_t[] * t[]
       }
     }
   }
 }"""
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "reversed_body"),
+    [
+        (
+            "b[i] = a[i]\n}\nserial j in 0 .. 4 {\nb[j] = b[j] * a[j]",
+            ["d_a[j_1] = d", "d_a[i_1] +"],
+        ),
+        ("b[i] = a[i] - a[i + 1]", ["d_a[i_1] + d", "d_a[i_1 + 1] - d"]),
+        ("b[0] = b[0] - a[at[i]]", ["] - d_b[0]"]),
+        ("if (i > 1) {\nb[i] = -(a[i])\n}", ["d_a[i_1] = -(d_b[i_1])"]),
+    ],
+    ids=["two loops", "neighbours", "anywhere", "conditional"],
+)
+def test_the_first_term_of_an_adjoint_is_stored(body: str, reversed_body: list[str]) -> None:
+    kernel = parse_kernel(
+        f"""kernel f(a: float64[5], at: int32[4]) -> (b) {{
+          buffer b: float64[4]
+          serial i in 0 .. 4 {{
+            {body}
+          }}
+        }}"""
+    )
+    text = kernel_text(check_transpose(kernel, [np.arange(1.0, 6), np.int32([1, 1, 4, 0])]))
+    assert [part for part in reversed_body if part not in text] == []
 
 
 def test_local_whose_source_changes_is_saved_at_its_end() -> None:
@@ -229,7 +255,7 @@ def test_in_place_update_through_an_index_reads_its_adjoint() -> None:
   buffer d_v: float32[6]
   parallel i_1 in 0 .. 6 {
     if ((at[i_1] >= 0) && (at[i_1] < 4)) {
-      d_v[i_1] = d_v[i_1] + d_a[at[i_1]]
+      d_v[i_1] = d_a[at[i_1]]
     }
   }
 }"""

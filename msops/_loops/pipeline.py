@@ -25,6 +25,7 @@ from msops._loops.analysis.unwritten import find_unwritten
 from msops._loops.gradient.ascend import ascend
 from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
 from msops._loops.gradient.reverse import reverse
+from msops._loops.gradient.starts import store_first_terms
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in
@@ -153,6 +154,7 @@ def passes_to_gradient(wanted: tuple[bool, ...] | None) -> Passes:
         ("make indices explicit", make_indices_explicit),
         ("keep decisions", keep_decisions),
         ("reverse", partial(reverse, wanted=wanted)),
+        ("store first terms", store_first_terms),
         ("mark reversed loops", mark_loops),
         ("ascend", ascend),
         ("simplify the gradient", simplify),
