@@ -215,6 +215,32 @@ def test_the_first_term_of_an_adjoint_is_stored(body: str, reversed_body: list[s
     assert [part for part in reversed_body if part not in text] == []
 
 
+def test_what_is_cheap_beside_the_forward_sweep_is_computed_again() -> None:
+    kernel = parse_kernel(
+        """kernel mean(x: float64[6, 5]) -> (y) {
+          buffer y: float64[6]
+          serial i in 0 .. 6 {
+            local total: float64[] {
+              local weights: float64[] {
+                serial j in 0 .. 5 {
+                  local w: float64[] {
+                    w[] = exp(x[i, j])
+                    total[] = total[] + (w[] * x[i, j])
+                    weights[] = weights[] + w[]
+                  }
+                }
+                y[i] = total[] / weights[]
+              }
+            }
+          }
+        }"""
+    )
+    text = kernel_text(check_transpose(kernel, [np.random.default_rng(0).random((6, 5))]))
+    # No forward sweep for the quotient, and one loop for both sums.
+    assert "buffer y:" not in text
+    assert text.count("exp(") == 2
+
+
 def test_local_whose_source_changes_is_saved_at_its_end() -> None:
     kernel = parse_kernel(
         """kernel f(a: float64[4]) -> (a) {

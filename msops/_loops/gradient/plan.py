@@ -13,17 +13,25 @@ The values of the forward sweep come back in three ways:
 
 What runs again in a home is only what some use may see. In the kernel this is the forward sweep,
 which is empty where the derivatives need nothing but unchanged parameters.
+
+Two choices are left, and made one after the other by an estimate of the whole plan (costs.py):
+whether the derivative of a quotient, an exponential and the like uses the value that was stored, or
+computes it again; and whether a local is computed again in its own scope, or together with the one
+around it, as sums that one loop adds up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 
+from msops._loops.gradient.costs import cost
 from msops._loops.gradient.recording import Recording, Saved, homes_around, recording_of
 from msops._loops.gradient.relations import (
     Derivative,
     Relations,
+    Role,
     Use,
     derivative_reads,
     reads,
@@ -44,8 +52,10 @@ class Plan:
       rerun: the stores to run again in each home.
       recording: who records what is saved.
       cleared: the stores whose element's adjoint matters before them.
+      by_result: the stores whose derivative uses what they stored.
     """
 
+    by_result: frozenset[Node] = frozenset()
     homes: dict[str, Node | None] = field(default_factory=dict)
     rerun: dict[Node | None, set[Node]] = field(default_factory=dict)
     recording: Recording = field(default_factory=lambda: Recording({}, {}))
@@ -55,25 +65,66 @@ class Plan:
         """Returns where a buffer's values are computed again."""
         return self.homes.get(buffer)
 
+    def chosen(self, derivatives: Mapping[Node, Derivative]) -> dict[Node, Derivative]:
+        """Returns the derivatives with the stored value where the plan uses it."""
+        return {
+            node: derivative if node in self.by_result else derivative.without_result()
+            for node, derivative in derivatives.items()
+        }
+
 
 def make_plan(tree: Tree, derivatives: Mapping[Node, Derivative]) -> Plan:
     """Returns the plan for the derivatives of a kernel's active stores."""
-    planner = _Planner(tree, derivatives, relations(tree, derivatives))
-    size = None
-    while size != (size := (len(planner.uses), len(planner.saving))):
-        planner.grow()
-    plan = planner.plan
-    plan.cleared = {node for node in derivatives if planner.matters_before(node)}
-    return plan
+    found = relations(tree, derivatives)
+
+    def planned(by_result: frozenset[Node], least: dict[str, Node]) -> tuple[float, Plan]:
+        plan = _Planner(tree, derivatives, found, by_result, least).run()
+        chosen = plan.chosen(derivatives)
+        return cost(tree, plan.rerun.values(), plan.recording, chosen), plan
+
+    by_result = frozenset(node for node, d in derivatives.items() if d.result)
+    best = planned(by_result, {})
+    for node in [node for node in derivatives if node in by_result]:
+        best = min(best, planned(best[1].by_result - {node}, {}), key=itemgetter(0))
+    together: dict[str, Node] = {}
+    for name, node in tree.locals().items():
+        outer = _home_beside(node, best[1])
+        if outer is not None:
+            other = planned(best[1].by_result, together | {name: outer})
+            if other[0] < best[0]:
+                best, together = other, together | {name: outer}
+    return best[1]
+
+
+def _home_beside(node: Node, plan: Plan) -> Node | None:
+    """Returns the home around a local's own that starts as often as that does, if there is one."""
+    if plan.homes.get(node.local.name) is not node:
+        return None
+    for outer in reversed(node.ancestors):
+        if not isinstance(outer.stmt, Local):
+            return None
+        if outer in plan.rerun:
+            return outer
+    return None
 
 
 @dataclass
 class _Planner:
-    """Finds a plan as the least one that implies no more: what is needed only ever grows."""
+    """Finds a plan as the least one that implies no more: what is needed only ever grows.
+
+    Attributes:
+      tree: the kernel.
+      derivatives: of its active stores.
+      relations: of the reads of all these.
+      by_result: the stores whose derivative uses what they stored.
+      least: for some locals, the innermost statement that may be their home.
+    """
 
     tree: Tree
     derivatives: Mapping[Node, Derivative]
     relations: Relations
+    by_result: frozenset[Node]
+    least: Mapping[str, Node]
     plan: Plan = field(default_factory=Plan)
     uses: set[Use] = field(default_factory=set)
     saving: set[Node] = field(default_factory=set)
@@ -81,10 +132,21 @@ class _Planner:
     def __post_init__(self) -> None:
         self.declared = self.tree.locals()
         self.reads = {node: reads(node.stmt) for node in self.tree.nodes()}
-        for node, derivative in self.derivatives.items():
-            self.uses |= {(node, "derivative", name) for name in derivative_reads(derivative)}
+        self.plan.by_result = self.by_result
+        for node, derivative in self.plan.chosen(self.derivatives).items():
+            is_alone = derivative.result is None and self.derivatives[node].result is not None
+            role: Role = "alone" if is_alone else "derivative"
+            self.uses |= {(node, role, name) for name in derivative_reads(derivative)}
             if derivative.result:
                 self.uses.add((node, "result", node.store.buffer))
+
+    def run(self) -> Plan:
+        """Returns the plan."""
+        size = None
+        while size != (size := (len(self.uses), len(self.saving))):
+            self.grow()
+        self.plan.cleared = {node for node in self.derivatives if self.matters_before(node)}
+        return self.plan
 
     def grow(self) -> None:
         """Adds what the present plan implies."""
@@ -157,8 +219,9 @@ class _Planner:
         """Returns the innermost statement whose start has all that a local is computed from."""
         node = self.declared[name]
         uses = [use for use in self.uses if use[2] == name]
-        around = [outer for outer in node.ancestors if isinstance(outer.stmt, Local)]
-        for region in (node, *reversed(around)):
+        around = [outer for outer in (*node.ancestors, node) if isinstance(outer.stmt, Local)]
+        least = self.least.get(name, node)
+        for region in reversed(around[: around.index(least) + 1]):
             outside = {use[2] for use in self._slice(region, uses)[1]}
             if not any(store.store.buffer in outside for store in self.tree.stores(region)):
                 return region

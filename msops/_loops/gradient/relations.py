@@ -27,9 +27,10 @@ from msops._loops.ir.walk import (
     with_body,
 )
 
-Role: TypeAlias = Literal["forward", "derivative", "result"]
+Role: TypeAlias = Literal["forward", "derivative", "alone", "result"]
 Use: TypeAlias = tuple[Node, Role, str]
-"""The reads of one buffer by a statement, by the derivative of a store, or of what it stored."""
+"""The reads of one buffer by a statement, by the derivative of a store, by the same without what it
+stored, or of what it stored."""
 
 _USE = "<use>"
 
@@ -42,11 +43,17 @@ class Derivative:
       seed: the adjoint of the element.
       contributions: what the adjoints of the elements read receive.
       result: the stored value in them, if they use it.
+      alone: the contributions without the stored value: it is computed again in them.
     """
 
     seed: Load
     contributions: tuple[Contribution, ...]
     result: Load | None
+    alone: tuple[Contribution, ...]
+
+    def without_result(self) -> Derivative:
+        """Returns the derivative that computes the stored value again."""
+        return dataclasses.replace(self, contributions=self.alone, result=None)
 
 
 @dataclass(frozen=True)
@@ -97,22 +104,17 @@ def touched(body: tuple[Stmt, ...]) -> set[str]:
 
 def derivative_reads(derivative: Derivative) -> set[str]:
     """Returns the buffers that a derivative reads; adjoints are among them."""
-    return {load.buffer for load in loads_in(_uses(derivative))}
+    return {load.buffer for load in loads_in(_uses(derivative.contributions))}
 
 
-def _uses(derivative: Derivative) -> tuple[Stmt, ...]:
-    """Returns statements that read what the derivative reads, where it does."""
+def _uses(parts: tuple[Contribution, ...]) -> tuple[Stmt, ...]:
+    """Returns statements that read what a derivative reads, where it does."""
     return tuple(
         If(both(part.guards), (_use(part.value), *map(_use, part.element.indices)))
         if part.guards
         else _use(part.value)
-        for part in derivative.contributions
-    ) + tuple(
-        _use(index)
-        for part in derivative.contributions
-        if not part.guards
-        for index in part.element.indices
-    )
+        for part in parts
+    ) + tuple(_use(index) for part in parts if not part.guards for index in part.element.indices)
 
 
 def _use(expr: Expr) -> Stmt:
@@ -133,7 +135,9 @@ def _joined(
         for node in body:
             derivative = derivatives.get(node)
             if derivative:
-                yield from added(node, "derivative", _uses(derivative))
+                yield from added(node, "derivative", _uses(derivative.contributions))
+            if derivative and derivative.result:
+                yield from added(node, "alone", _uses(derivative.alone))
             origins.append((node, "forward"))
             yield rebuilt(node, *(tuple(change(inner)) for inner in node.bodies))
             if derivative and derivative.result:

@@ -62,6 +62,7 @@ def reverse(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
     boundary = make_boundary(tree, inputs, active, names)
     derivatives = _derivatives(tree, boundary.adjoints)
     plan = make_plan(tree, derivatives)
+    derivatives = plan.chosen(derivatives)
     tapes = make_tapes(tree, plan, names.fresh)
     sweeps = Sweeps(tree, plan, derivatives, boundary.adjoints, tapes, names.fresh)
     body = (*sweeps.forward(), *boundary.before, *sweeps.backward(), *boundary.after)
@@ -109,7 +110,9 @@ def _derivatives(tree: Tree, adjoints: Mapping[str, Buffer]) -> dict[Node, Deriv
             load.buffer in written for load in loads(store.value)
         )
         result = Load(_RESULT, (), target.dtype)
-        uses_result = costs_more and operation(store.value) in BY_RESULT
-        parts = contributions(store.value, seed, set(adjoints), result if uses_result else None)
-        found[node] = Derivative(seed, tuple(parts), result if uses_result else None)
+        alone = tuple(contributions(store.value, seed, set(adjoints), None))
+        found[node] = Derivative(seed, alone, None, alone)
+        if costs_more and operation(store.value) in BY_RESULT:
+            parts = contributions(store.value, seed, set(adjoints), result)
+            found[node] = Derivative(seed, tuple(parts), result, alone)
     return found
