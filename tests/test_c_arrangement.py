@@ -251,6 +251,22 @@ def test_sums_beside_rows_are_in_parts(
     assert ("d_parts[i_block, " in text, "top_parts[i_block]" in text) == (is_split, is_split)
 
 
+@pytest.mark.parametrize(("at", "is_split"), [("0", True), ("k", False)])
+def test_long_sums_of_loops_that_may_be_short_are_not_split(
+    monkeypatch: pytest.MonkeyPatch, at: str, is_split: bool
+) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    length = 1 if is_split else 900
+    text = f"""kernel rows(first: int32[201], a: float32[900], s: float32[{length}]) -> (s) {{
+      serial i in 0 .. 200 {{
+        serial k in first[i] .. first[i + 1] {{
+          s[{at}] = s[{at}] + a[k]
+        }}
+      }}
+    }}"""
+    assert ("s_parts" in kernel_text(split_reductions(marked(text)))) == is_split
+
+
 def test_rows_in_order_go_side_by_side() -> None:
     kernel = marked(ROWS.format(neighbour="(b[i, j + 1] + b[i + 1, j])"))
     got = body_of(arranged(jam_serial_loops, kernel))

@@ -134,10 +134,17 @@ class _SplittingReductions:
         if trips is None:
             return 0
         seconds = self._costs.loop(loop, scope)
-        elements = sum(math.prod(buffer.shape) for buffer in sums)
+        elements = max(1, sum(math.prod(buffer.shape) for buffer in sums))
         per_part = 2 * elements * cost.SECONDS_PER_SCALAR
+        # What is estimated of loops whose bounds are data may be far too long: an iteration around
+        # them counts as one update.
+        inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
+        is_open = any(loads(bound) for stmt in inner for bound in (stmt.begin, stmt.end))
         return min(
-            _MOST_PARTS, trips, int(seconds / cost.BLOCK_SECONDS), int(_SHARE * seconds / per_part)
+            _MOST_PARTS,
+            int(_SHARE * trips / elements) if is_open else trips,
+            int(seconds / cost.BLOCK_SECONDS),
+            int(_SHARE * seconds / per_part),
         )
 
     # How.
