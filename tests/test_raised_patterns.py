@@ -164,6 +164,22 @@ def test_a_few_iterations_are_written_out() -> None:
     assert describe(steps) == ("store to c (line 3): elementwise",) * 3
 
 
+@pytest.mark.parametrize(
+    ("body", "lengths"),
+    [
+        ("serial k in 0 .. 7 { if (k > s) { c[k + 1] = sin(c[k]) + c[k + 1] } }", [3]),
+        ("serial k in 0 .. 7 { if (k > s) { c[k + 1] = sin(a[k]) + c[k + 1] } }", []),
+        ("if ((s % 2) == 1) { serial k in 0 .. 7 { c[k + 1] = sin(c[k]) + c[k + 1] } } "
+         "else { serial m in 0 .. 6 { c[m + 1] = cos(c[m]) + c[m + 1] } }", [6, 7, 6]),
+    ],
+    ids=["in order", "in no order", "either one"],
+)  # fmt: skip
+def test_loops_in_order_are_not_copied(body: str, lengths: list[int]) -> None:
+    steps = steps_of("a: float32[9]", "c: float32[9]", loops("s 3", body=body))
+    kept = [step.axis.extent for step in steps if isinstance(step, Loop) and step.axis]
+    assert kept == lengths
+
+
 def test_a_mask_on_a_summed_axis_moves_into_a_factor() -> None:
     body = "serial i in 0 .. 5 { serial j in 0 .. 6 { serial k in 0 .. i { "
     body += "c[i, j] = c[i, j] + (a[i, k] * b[k, j]) } } }"

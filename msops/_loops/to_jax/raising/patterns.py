@@ -112,8 +112,25 @@ def _unroll(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
         return ()
     if _steps_through_arrays(loop):
         return ()
-    copies = (_raise_body(_at(loop, value, scope), scope) for value in range(axis.begin, axis.end))
+    values = range(axis.begin, axis.end)
+    copies = [_raise_body(_at(loop, value, scope), scope) for value in values]
+    inner = list(_loops_in(_keep_loop(loop, axis, scope)))[1:]
+    are_fixed = all(step.axis is not None and not step.is_hull for step in inner)
+    if inner and are_fixed and all(len(list(_loops_in(copy))) >= len(inner) for copy in copies):
+        # Loops in order stay that: copies of them take as long to run, and longer to compile.
+        return ()
     return tuple(step for steps in copies for step in steps)
+
+
+def _loops_in(steps: Sequence[Step]) -> Iterator[Loop]:
+    """Yields the loops that run in order among steps, the outer ones first."""
+    for step in steps:
+        match step:
+            case Loop(body=body):
+                yield step
+                yield from _loops_in(body)
+            case Branch(then=then, otherwise=otherwise):
+                yield from _loops_in((*then, *otherwise))
 
 
 def _scan(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
