@@ -100,6 +100,34 @@ def test_the_first_call_chooses_the_faster_form(
     assert form_in(program.lower(X).as_text()) == form
 
 
+def test_the_clock_decides_without_what_fusing_might_save(monkeypatch: pytest.MonkeyPatch) -> None:
+    op = use(Clock(xla=3e-6, native=2.5e-6), monkeypatch)
+    assert "of which fusing them with others may save" in reason(op)
+    op(X)
+    assert reason(op).endswith("a measured 2.5 us as native code, 3 us as XLA operations")
+
+
+def lower_triangle(a):
+    b = output_tensor(a.shape, a.dtype)  # noqa: F821
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            if j <= i:
+                b[i, j] = a[i, j] * 3.0
+    return b
+
+
+def test_what_is_timed_is_compiled_as_one_program(caplog: pytest.LogCaptureFixture) -> None:
+    op = msops.Custom(lower_triangle, func_type="akg")
+    x = jnp.tril(X) + 0
+    with jax.log_compiles():
+        result = op(x)
+    np.testing.assert_array_equal(result, np.tril(X) * 3)
+    compiled = [text for text in caplog.messages if text.startswith("Compiling ")]
+    # Either form, and the op in the faster one.
+    assert len(compiled) == 3
+    assert all("lower_triangle" in text for text in compiled)
+
+
 def test_a_later_process_finds_the_times_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(xla=3.0, native=1.0)
     use(clock, monkeypatch)(X)

@@ -192,7 +192,8 @@ class Specialisation:
         return self._costs_of(found) if found and {*found} == {"xla", "native"} else None
 
     def _costs_of(self, seconds: Mapping[Any, float]) -> Costs:
-        return dataclasses.replace(self.estimates, **seconds, are_measured=True)
+        # What fusing might save is a guess that the clock does not share.
+        return dataclasses.replace(self.estimates, **seconds, fusion=0.0, are_measured=True)
 
     @functools.cached_property
     def _subject(self) -> str:

@@ -15,6 +15,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
@@ -223,8 +224,16 @@ def _try_forms(
         calls[form] = functools.partial(program, arrays)
     seconds = None
     # The arrays may be constants of a function that is being traced, or jit may be disabled.
-    with jax.ensure_compile_time_eval(), jax.disable_jit(False):
+    # jax.ensure_compile_time_eval would also compute the constants of the programs while these are
+    # lowered, one at a time.
+    with (
+        jax.core.eval_context(),
+        jax.disable_jit(False),
+        ThreadPoolExecutor(max_workers=1) as beside,
+    ):
         if all(len(jnp.asarray(array).devices()) == 1 for array in arrays):
+            # The C compiler runs while XLA compiles; what it fails with, the call raises.
+            beside.submit(lambda: compiled.native)
             try:
                 seconds = time_forms(calls)
             except BuildError as error:
