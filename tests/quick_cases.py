@@ -25,9 +25,11 @@ def case_of(*parts: Any, quick: bool) -> Any:
 def one_in(count: int, cases: Iterable[Any], first: int = 0) -> list[Any]:
     """Returns the cases, slow but for every `count`-th from number `first` on.
 
-    Tests of one table begin at different numbers: together they have every row.
+    Tests of one table begin at different numbers: together they have every row. A case is a value,
+    a tuple of values, or a ``pytest.param``.
     """
-    return [case_of(case, quick=n % count == first) for n, case in enumerate(cases)]
+    parts = (case if type(case) is tuple else (case,) for case in cases)
+    return [case_of(*part, quick=n % count == first) for n, part in enumerate(parts)]
 
 
 def in_turn(rows: Iterable[Any], columns: Iterable[Any]) -> list[Any]:

@@ -197,6 +197,7 @@ def test_rebuilt_library_is_used(tmp_path) -> None:
         np.testing.assert_array_equal(named_op(str(library))(X), factor * X)
 
 
+@pytest.mark.slow
 def test_edited_sources_and_headers_are_built_anew(tmp_path) -> None:
     main = write_times(tmp_path, 2)
     main.write_text('#include "factor.h"\nfloat Factor();\n' + DOUBLE.replace("FACTOR", "Factor()"))
@@ -271,6 +272,7 @@ def test_kernel_without_eigen_compiles_without_it(tmp_path) -> None:
     assert "the kernel runs as it is" in build_elsewhere(source, tmp_path / "cache")
 
 
+@pytest.mark.slow
 def test_missing_eigen_is_named_with_its_install_command(tmp_path) -> None:
     source = tmp_path / "needs_eigen.cc"
     source.write_text('#include "utils/eigen_tensor.h"\nEigen::half x;\n')

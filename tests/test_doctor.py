@@ -21,6 +21,7 @@ def told(capsys: pytest.CaptureFixture[str], code: int) -> dict[str, str]:
     return {line[:12].strip(): line[13:] for line in lines}
 
 
+@pytest.mark.slow
 def test_a_machine_that_runs_these_tests_is_well(capsys: pytest.CaptureFixture[str]) -> None:
     lines = told(capsys, 0)
     assert lines["JAX"].startswith(f"{jax.__version__}, jaxlib ")

@@ -21,6 +21,7 @@ import pytest
 from conftest import KERNELS
 from custom_ops import CASES, Case, aicpu, aot, first, loops, multiply, multiply_bprop
 from extension_modules import extension
+from quick_cases import one_in
 
 import msops
 from msops.errors import BackendError, InferenceValueError, MsopsError
@@ -51,7 +52,13 @@ def decay(x):
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=() if case.name in QUICK else pytest.mark.slow) for case in PORTABLE],
+    one_in(
+        2,
+        [
+            pytest.param(case, marks=() if case.name in QUICK else pytest.mark.slow)
+            for case in PORTABLE
+        ],
+    ),
     ids=lambda case: case.name,
 )
 def test_one_export_serves_batches_of_every_size(case: Case) -> None:

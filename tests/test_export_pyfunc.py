@@ -367,6 +367,7 @@ def test_functions_of_every_place_are_found_in_their_files(
         export(make(function), jnp.ones(3))
 
 
+@pytest.mark.slow
 def test_exporting_keeps_no_calls_of_functions_alive() -> None:
     def count() -> int:
         jax.clear_caches()

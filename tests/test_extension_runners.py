@@ -388,6 +388,7 @@ print("ok")
 """
 
 
+@pytest.mark.slow
 def test_four_devices():
     script = FOUR_DEVICES.format(path=[str(ROOT), str(ROOT / "tests")])
     done = subprocess.run(

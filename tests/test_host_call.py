@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from custom_ops import first
-from quick_cases import in_turn
+from quick_cases import in_turn, one_in
 
 from msops import Custom, Tensor, errors
 
@@ -275,13 +275,16 @@ KEPT: list[Any] = []
 
 @pytest.mark.parametrize(
     ("function", "what"),
-    [
-        (lambda x: (KEPT.append(x), x + 1)[1], "input 0"),
-        (lambda x: (KEPT.append(x[1:]), x + 1)[1], "input 0"),
-        (lambda x: (KEPT.append(x.T[0].reshape(-1)), x + 1)[1], "input 0"),
-        (lambda x: (KEPT.append(memoryview(x)), x + 1)[1], "input 0"),
-        (lambda x, out=None: KEPT.append(out), "output 0"),
-    ],
+    one_in(
+        3,
+        [
+            (lambda x: (KEPT.append(x), x + 1)[1], "input 0"),
+            (lambda x: (KEPT.append(x[1:]), x + 1)[1], "input 0"),
+            (lambda x: (KEPT.append(x.T[0].reshape(-1)), x + 1)[1], "input 0"),
+            (lambda x: (KEPT.append(memoryview(x)), x + 1)[1], "input 0"),
+            (lambda x, out=None: KEPT.append(out), "output 0"),
+        ],
+    ),
 )
 def test_keeping_a_view_is_an_error(function: Callable[..., Any], what: str) -> None:
     with pytest.raises(errors.KernelError) as caught:
@@ -321,12 +324,20 @@ def keep_and_raise_surrogates(x: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("function", "family", "problem", "what"),
-    [
-        (keep_and_raise, errors.KernelError, "raised ValueError: by hand", "input 0"),
-        (keep_out_and_raise, errors.KernelError, "raised ValueError: by hand", "output 0"),
-        (keep_and_raise_surrogates, errors.KernelError, "by hand \\ud800", "input 0"),
-        (keep_and_return_another_shape, errors.InferenceValueError, "returned (1, 3)", "input 0"),
-    ],
+    one_in(
+        2,
+        [
+            (keep_and_raise, errors.KernelError, "raised ValueError: by hand", "input 0"),
+            (keep_out_and_raise, errors.KernelError, "raised ValueError: by hand", "output 0"),
+            (keep_and_raise_surrogates, errors.KernelError, "by hand \\ud800", "input 0"),
+            (
+                keep_and_return_another_shape,
+                errors.InferenceValueError,
+                "returned (1, 3)",
+                "input 0",
+            ),
+        ],
+    ),
 )
 def test_keeping_a_view_is_reported_of_a_function_that_fails_too(
     function: Callable[..., Any], family: type[Exception], problem: str, what: str
@@ -476,6 +487,7 @@ def run_python(script: str, text: str = "", **environment: str) -> subprocess.Co
     )
 
 
+@pytest.mark.slow
 def test_programs_are_equal_in_every_process_and_refused_where_the_function_is_not() -> None:
     one, two = (run_python(LOWER, PYTHONHASHSEED=seed) for seed in ("1", "2"))
     assert one.returncode == 0, one.stderr
@@ -565,6 +577,7 @@ def test_functions_that_wait_on_all_of_xlas_threads_end_in_an_error() -> None:
         )
 
 
+@pytest.mark.slow
 def test_functions_of_a_program_over_several_devices_that_wait_end_in_an_error() -> None:
     done = run_python(
         f"CALLBACK = False\n{WAITS}\n"

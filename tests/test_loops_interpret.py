@@ -421,6 +421,7 @@ def expressions_of(begin: Any, end: Any, kind: str) -> list[Any]:
     return [p for bound in (begin, end) for p in expressions(bound) if type(p).__name__ == kind]
 
 
+@pytest.mark.slow
 def test_random_kernels_have_every_feature() -> None:
     seen: set[str] = set()
 

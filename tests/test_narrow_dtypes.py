@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from custom_ops import aicpu, aot, first, loops, multiply, tbe
+from quick_cases import one_in
 
 import msops
 from msops import ops
@@ -113,10 +114,13 @@ DECODED = ("float8_e4m3fn", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint2")
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=() if name in DECODED else pytest.mark.slow)
-        for name in (*FLOATS, *INTEGERS)
-    ],
+    one_in(
+        2,
+        [
+            pytest.param(name, marks=() if name in DECODED else pytest.mark.slow)
+            for name in (*FLOATS, *INTEGERS)
+        ],
+    ),
 )
 def test_a_cpp_kernel_gets_each_value_as_ml_dtypes_has_it(source: Path, name: str) -> None:
     op, table, values = decoder(source), meanings(name), all_values(name)
@@ -149,10 +153,13 @@ def test_the_low_bits_of_what_a_kernel_writes_count(source: Path, name: str) -> 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name in DECODED else ())
-        for name in (*FLOATS, *INTEGERS)
-    ],
+    one_in(
+        2,
+        [
+            pytest.param(name, marks=pytest.mark.slow if name in DECODED else ())
+            for name in (*FLOATS, *INTEGERS)
+        ],
+    ),
 )
 def test_a_python_function_gets_numpy_arrays_of_ml_dtypes(name: str) -> None:
     values, seen = all_values(name), []
@@ -291,6 +298,7 @@ print("fine")
 """
 
 
+@pytest.mark.slow
 def test_arrays_over_several_devices(source: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CHILD, str(source)],

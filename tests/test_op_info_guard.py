@@ -179,6 +179,7 @@ def calls(draw):
     return info, inputs, outputs
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(calls())
 def test_the_guard_agrees_with_a_brute_force_matcher(call):

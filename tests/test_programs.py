@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from custom_ops import FLOAT_OPS
 
 
@@ -62,6 +63,7 @@ def test_import_and_op_creation_start_no_backend() -> None:
     assert done.stdout.strip() == "False", done.stderr
 
 
+@pytest.mark.slow
 def test_equal_programs_of_two_processes_are_equal_text() -> None:
     script = (
         "import sys, jax, msops, jax.numpy as jnp\n"

@@ -33,6 +33,7 @@ from loop_ir import (
     verify,
 )
 from loop_ir import build_jax as build
+from quick_cases import one_in
 
 DOMAINS = {"number": (*INTEGERS, *FLOATS), "integer": INTEGERS, "float": FLOATS, "bool": ("bool",)}
 
@@ -95,10 +96,13 @@ FAST = ("bool", "uint8", "int64", "float32")
 
 @pytest.mark.parametrize(
     "dtype",
-    [
-        pytest.param(name, marks=() if name in FAST else pytest.mark.slow)
-        for name in ("bool", *INTEGERS, *FLOATS)
-    ],
+    one_in(
+        2,
+        [
+            pytest.param(name, marks=() if name in FAST else pytest.mark.slow)
+            for name in ("bool", *INTEGERS, *FLOATS)
+        ],
+    ),
 )
 def test_operations_at_the_limits_of_dtypes(dtype: str) -> None:
     edge = edge_values(dtype)

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from custom_ops import FLOAT_OPS, aicpu, aot, first, loops
+from quick_cases import one_in
 from tbe_ops import kernel_of, op_info
 
 from msops import Custom, Tensor
@@ -90,6 +91,7 @@ def scale_and_add(factor: float, lower: str) -> Custom:
     return loops(kernel, lower)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lower", ["xla", "native"])
 def test_re_creation_of_loops_compiles_nothing_and_keeps_memory_flat(
     lower: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -353,7 +355,7 @@ def lifetime_cases() -> dict[str, Callable[..., Custom]]:
     }
 
 
-@pytest.mark.parametrize("kind", lifetime_cases())
+@pytest.mark.parametrize("kind", one_in(2, lifetime_cases()))
 def test_what_nobody_holds_is_freed(kind: str) -> None:
     class Held:
         pass

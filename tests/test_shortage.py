@@ -293,6 +293,7 @@ OPS_THAT_DOUBLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", one_in(2, OPS_THAT_DOUBLE.values()), ids=OPS_THAT_DOUBLE)
 def test_a_small_allocation_that_fails_is_an_error_of_the_op(tmp_path: Path, make: str) -> None:
     (tmp_path / "new.cc").write_text(FAILING_ONCE)

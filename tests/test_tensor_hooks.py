@@ -73,6 +73,7 @@ def test_a_hook_on_an_argument():
     np.testing.assert_allclose(ms.grad(lambda x: x * x)(x).asnumpy(), [-1.0, -3.0])
 
 
+@pytest.mark.slow
 def test_a_hook_on_what_a_module_of_c_returns():
     ops = extension("functions")
 

@@ -99,6 +99,7 @@ def test_exports_imports_and_dynamic_entries_are_those_binutils_sees(library: Pa
     assert (*info.runpath, *info.rpath) == ("$ORIGIN/../deps", "/opt/x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choose", [one_of_each_folder, pytest.param(list, marks=pytest.mark.slow)])
 def test_libraries_of_this_process_read_as_binutils_reads_them(
     choose: Callable[[list[Path]], list[Path]],
