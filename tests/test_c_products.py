@@ -313,7 +313,7 @@ def test_a_strided_or_computed_factor_of_a_block_is_copied_once(row: str) -> Non
     assert "strip" not in packed()
 
 
-@settings(max_examples=examples(45), deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(
     rows=st.sampled_from(["0 .. 12", "m .. 12", "0 .. (11 - m)", "1 .. 12"]),
     first=st.sampled_from(["0", "i", "m", "12 - i", "i + 1"]),
