@@ -17,6 +17,7 @@ import msops
 from msops._backends.loops import kernels
 from msops._backends.loops.timing import time_forms
 from msops.errors import ArgumentValueError, BuildError
+from msops.lang import output_tensor
 
 # Whole numbers, which both forms compute exactly.
 X = np.arange(64 * 100, dtype=np.float32).reshape(64, 100)
@@ -24,7 +25,7 @@ CLOSE = "; these are close, so a first call outside jax.jit times both"
 
 
 def scaled(a):
-    b = output_tensor(a.shape, a.dtype)  # noqa: F821
+    b = output_tensor(a.shape, a.dtype)
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
             b[i, j] = a[i, j] * 3.0 + 1.0
@@ -108,7 +109,7 @@ def test_the_clock_decides_without_what_fusing_might_save(monkeypatch: pytest.Mo
 
 
 def lower_triangle(a):
-    b = output_tensor(a.shape, a.dtype)  # noqa: F821
+    b = output_tensor(a.shape, a.dtype)
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
             if j <= i:
