@@ -98,7 +98,7 @@ def pack(
     if any(coefficient(bound, rows.var) not in (-1, 0, 1) for bound in bounds):
         return ()
     made = []
-    for value in _shared(found.update.term, rows.var, found.nest[-1].var):
+    for value in _parts_along(found.update.term, found.nest[-1].var, rows.var):
         panels = _panels(value, found, rows, names)
         read = loads(value)
         source = max(size_bytes(buffers[load.buffer]) for load in read)
@@ -121,7 +121,7 @@ def pack_rows(found: Sum, rows: For, names: Names) -> tuple[Strip, ...]:
     *terms, last = found.nest
     firsts, shape = _extents(terms, found.ranges)
     strips = []
-    for value in _shared(found.update.term, last.var, rows.var):
+    for value in _parts_along(found.update.term, rows.var, last.var):
         buffer = Buffer(names.fresh("strip"), (*shape, found.rows), value.dtype)
         at = (*_offsets(terms, firsts), index("sub", Var(rows.var), rows.begin))
         is_forwards = isinstance(value, Load) and value.indices[-1] == Var(terms[-1].var)
@@ -130,17 +130,17 @@ def pack_rows(found: Sum, rows: For, names: Names) -> tuple[Strip, ...]:
     return tuple(strips)
 
 
-def _shared(term: Expr, row: str, column: str) -> Iterator[Expr]:
-    """Yields the largest parts of a term that are the same in all rows, but for those of a choice.
+def _parts_along(term: Expr, moving: str, still: str) -> Iterator[Expr]:
+    """Yields the largest parts of a term that move with one loop variable, and not with another.
 
-    What is not chosen may be out of range.
+    Those of a choice are left out: what is not chosen may be out of range.
     """
     used = variables(term)
-    if column in used and row not in used and loads(term):
+    if moving in used and still not in used and loads(term):
         yield term
     elif isinstance(term, Binary | Unary | Cast):
         for part in operands(term):
-            yield from _shared(part, row, column)
+            yield from _parts_along(part, moving, still)
 
 
 def _panels(value: Expr, found: Sum, rows: For, names: Names) -> Panels:
