@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import textwrap
 from collections.abc import Callable
@@ -276,20 +277,68 @@ def test_rows_in_order_go_side_by_side() -> None:
 
 
 @pytest.mark.parametrize(
-    ("neighbour", "is_jammed"),
+    ("neighbour", "lag"),
     [
-        ("b[i + 1, j]", True),
-        ("b[i, j]", True),
-        ("b[i + 2, j + 1]", True),
+        ("b[i + 1, j]", 0),
+        ("b[i, j]", 0),
+        ("b[i + 2, j + 1]", 0),
         # A row needs what lies ahead in the one before, or what the one after has yet to overwrite.
-        ("b[i, j + 2]", False),
-        ("b[i + 2, j]", False),
+        ("b[i, j + 2]", 1),
+        ("b[i + 2, j]", 1),
+        ("b[i, min(j + 4, 41)]", 3),
+        # Two elements ahead in two rows: one in each.
+        ("b[max(i - 1, 0), min(j + 3, 41)]", 1),
+        ("b[i, min(j + 6, 41)]", None),
+        ("b[i, 40 - j]", None),
     ],
 )
-def test_rows_are_jammed_if_no_dependence_turns_back(neighbour: str, is_jammed: bool) -> None:
-    text = ROWS.format(neighbour=f"(b[i + 1, j] + {neighbour})")
-    kernel = marked(text)
-    assert (arranged(jam_serial_loops, kernel) != kernel) == is_jammed
+def test_rows_are_behind_one_another_as_dependences_want(neighbour: str, lag: int | None) -> None:
+    kernel = marked(ROWS.format(neighbour=f"(b[i + 1, j] + {neighbour})"))
+    after = arranged(jam_serial_loops, kernel)
+    if lag is None:
+        assert after is kernel
+        return
+    together = re.search(rf" in {3 * lag} .. 40 {{\n(( +b\[.* = .*\n)+)", body_of(after))
+    assert together is not None
+    assert together[1].count(" = ") == 4
+
+
+@pytest.mark.parametrize(("columns", "is_jammed"), [(11, False), (12, True), (13, True)])
+def test_rows_that_are_never_all_in_order_stay(columns: int, is_jammed: bool) -> None:
+    text = ROWS.format(neighbour="(b[i + 1, j] + b[i, min(j + 4, 41)])")
+    kernel = marked(text.replace("0 .. 40", f"0 .. {columns}"))
+    assert (arranged(jam_serial_loops, kernel) is not kernel) == is_jammed
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    neighbours=st.lists(
+        st.tuples(st.integers(-2, 2), st.integers(-3, 3)), min_size=1, max_size=4, unique=True
+    ),
+    rows=st.integers(8, 11),
+    columns=st.integers(8, 20),
+)
+def test_skewed_rows_are_the_same(
+    neighbours: list[tuple[int, int]], rows: int, columns: int
+) -> None:
+    reads = [f"b[i + {di + 2}, j + {dj + 3}]" for di, dj in neighbours]
+    terms = functools.reduce("({} + {})".format, reads)
+    kernel = marked(f"""kernel relax(a: float32[{rows + 4}, {columns + 6}]) -> (b) {{
+  buffer b: float32[{rows + 4}, {columns + 6}]
+  parallel p in 0 .. {rows + 4} {{
+    parallel q in 0 .. {columns + 6} {{
+      b[p, q] = a[p, q]
+    }}
+  }}
+  serial t in 0 .. 2 {{
+    serial i in 0 .. {rows} {{
+      serial j in 0 .. {columns} {{
+        b[i + 2, j + 3] = {terms} * 0.25:float32
+      }}
+    }}
+  }}
+}}""")
+    arranged(jam_serial_loops, kernel)
 
 
 def test_rows_of_a_parallel_loop_take_along_what_stands_beside_them() -> None:

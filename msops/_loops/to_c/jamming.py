@@ -8,6 +8,12 @@
 
 A processor waits in such a row of floats for one result before it starts the next; of several rows
 it works on all. Rows of a parallel loop always may go so, others if no dependence forbids it.
+
+A row of Gauss and Seidel's method needs the next element of the row before it. Such rows go side by
+side if each is behind the one before by so many iterations as the dependences want: this is
+unroll-and-jam of a skewed nest (M. Wolfe, "Loop skewing: the wavefront method revisited", 1986).
+The first and last iterations of a group are those that not all of its rows have, in loops of their
+own.
 """
 
 from __future__ import annotations
@@ -19,6 +25,7 @@ from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import range_of
 from msops._loops.ir.walk import (
     Scope,
     rewrite_loops,
@@ -30,6 +37,7 @@ from msops._loops.to_c.blocks import can_swap, index, with_buffer
 
 ROWS = 4
 """Rows that run side by side."""
+_MOST_LAG = 4
 _FEWEST_TRIPS = 8
 _MOST_STATEMENTS = 4
 
@@ -48,7 +56,8 @@ class _Jamming:
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None if it is not jammed."""
         row = self._row(loop, scope)
-        return self._jammed(loop, row) if row and self._may_be_jammed(loop, row) else None
+        lag = self._lag(loop, row, scope) if row else None
+        return None if row is None or lag is None else self._jammed(loop, row, lag)
 
     # Whether.
 
@@ -70,17 +79,24 @@ class _Jamming:
         is_small = len(others) + len(inside_row) <= _MOST_STATEMENTS
         return row if is_small and can_swap(loop, row) else None
 
-    def _may_be_jammed(self, loop: For, row: For) -> bool:
+    def _lag(self, loop: For, row: For, scope: Scope) -> int | None:
+        """Returns how far each row is behind the one before; None if they go one by one."""
         if loop.kind == "parallel":
-            return True
+            return 0
+        if len(loop.body) != 1:
+            return None
         # At the first compile, not with `import msops`.
-        from msops._loops.analysis.polyhedral.side_by_side import may_run_side_by_side
+        from msops._loops.analysis.polyhedral.side_by_side import least_lag
 
-        return len(loop.body) == 1 and may_run_side_by_side(self._kernel, loop, row)
+        (inside,) = scope.inside(loop)
+        begin, end = range_of(row.begin, inside.ranges), range_of(row.end, inside.ranges)
+        # All rows of a group run in some iterations together.
+        most = min(_MOST_LAG, (end[0] - begin[1]) // ROWS)
+        return least_lag(self._kernel, loop, row, max(0, most))
 
     # How.
 
-    def _jammed(self, loop: For, row: For) -> tuple[Stmt, ...]:
+    def _jammed(self, loop: For, row: For, lag: int) -> tuple[Stmt, ...]:
         """Returns the loop over groups of rows, and the one over the rows that are left."""
         trips = fixed_trips(loop)
         assert trips is not None
@@ -92,7 +108,7 @@ class _Jamming:
             part
             for stmt in loop.body
             for part in (
-                (self._side_by_side(row, loop.var, rows),)
+                self._side_by_side(row, loop.var, rows, lag)
                 if stmt is row
                 else self._repeated((stmt,), loop.var, rows)
             )
@@ -103,10 +119,39 @@ class _Jamming:
         rest = index("add", loop.begin, integer(count * ROWS))
         return (groups, dataclasses.replace(loop, begin=rest))
 
-    def _side_by_side(self, row: For, outer: str, rows: list[Expr]) -> For:
+    def _side_by_side(self, row: For, outer: str, rows: list[Expr], lag: int) -> tuple[Stmt, ...]:
         var = self._names.fresh(row.var)
-        body = self._repeated(with_value(row.body, row.var, Var(var)), outer, rows)
-        return dataclasses.replace(row, var=var, body=body)
+        copies = [
+            with_value(row.body, row.var, _before(Var(var), integer(lag * number)))
+            for number in range(ROWS)
+        ]
+        body = tuple(
+            part
+            for copy, value in zip(copies, rows, strict=True)
+            for part in self._repeated(copy, outer, [value])
+        )
+        first = index("add", row.begin, integer(lag * (ROWS - 1)))
+        together = dataclasses.replace(row, var=var, begin=first, body=body)
+        if not lag:
+            return (together,)
+        return (
+            self._few(row, outer, rows[0], lag, is_end=False),
+            together,
+            self._few(row, outer, rows[0], lag, is_end=True),
+        )
+
+    def _few(self, row: For, outer: str, first: Expr, lag: int, *, is_end: bool) -> For:
+        """Returns the first or last iterations of a group, which only some of its rows have."""
+        var, number = self._names.fresh(row.var), self._names.fresh(f"{outer}_row")
+        started = index("add", index("floordiv", Var(var), integer(lag)), integer(1))
+        at = index("add", row.end if is_end else row.begin, Var(var))
+        column = _before(at, index("mul", integer(lag), Var(number)))
+        body = with_value(row.body, row.var, column)
+        begin, end = (started, integer(ROWS)) if is_end else (integer(0), started)
+        body = self._repeated(body, outer, [index("add", first, Var(number))])
+        rows = dataclasses.replace(row, var=number, begin=begin, end=end, body=body)
+        steps = integer(lag * (ROWS - 1))
+        return dataclasses.replace(row, var=var, begin=integer(0), end=steps, body=(rows,))
 
     def _repeated(self, body: tuple[Stmt, ...], var: str, values: list[Expr]) -> tuple[Stmt, ...]:
         """Returns a body for each value of a variable, each with locals of its own."""
@@ -119,6 +164,11 @@ class _Jamming:
                     copy = with_buffer(copy, name, self._names.fresh(name))
             copies.append(copy)
         return tuple(stmt for copy in copies for stmt in copy)
+
+
+def _before(at: Expr, distance: Expr) -> Expr:
+    """Returns an index that is less by a distance."""
+    return at if distance == integer(0) else index("sub", at, distance)
 
 
 def _stores_float(stmt: Stmt) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from msops._loops.analysis.polyhedral.accesses import Access, analysis
 from msops._loops.analysis.polyhedral.dependences import IN, OUT
@@ -11,20 +12,36 @@ from msops._loops.analysis.polyhedral.library import TooComplex, isl
 from msops._loops.ir.nodes import For, Kernel, Load, Store
 
 
-def may_run_side_by_side(kernel: Kernel, outer: For, inner: For) -> bool:
-    """Returns whether a loop and the only loop in it give the same with the outer one innermost.
+def least_lag(kernel: Kernel, outer: For, inner: For, most: int) -> int | None:
+    """Returns by how many iterations of `inner` each one of `outer` must be behind the last.
 
-    They do if no iteration of `outer` needs, or overwrites, what an earlier one does at a later
-    iteration of `inner`. Then several iterations of `outer` may also run in turns, one iteration of
-    `inner` each: in unroll-and-jam.
+    So far behind, iterations of `outer` may run in turns, one iteration of `inner` each, the
+    earlier ones first: in unroll-and-jam, after the loops are skewed. 0 if no iteration of `outer`
+    needs, or overwrites, what an earlier one does at a later iteration of `inner`.
+
+    Args:
+      kernel: the kernel.
+      outer: a loop of it.
+      inner: the only loop in that one.
+      most: the largest lag to look for.
+
+    Returns:
+      The lag; None if it is larger, or not known.
     """
     try:
         with analysis(kernel) as accesses:
             inside = [a for a in accesses if _is_inside(a, outer, inner)]
-            pairs = itertools.combinations_with_replacement(inside, 2)
-            return not any(_turns_back(first, second, outer) for first, second in pairs)
+            lag = 0
+            for first, second in itertools.combinations_with_replacement(inside, 2):
+                meetings = _meetings(first, second, outer)
+                # Pairs that meet ask for a lag each: the largest serves all of them.
+                while meetings and _turns_back(meetings, lag):
+                    lag += 1
+                    if lag > most:
+                        return None
+            return lag
     except TooComplex:
-        return False
+        return None
 
 
 def _is_inside(access: Access, outer: For, inner: For) -> bool:
@@ -32,17 +49,50 @@ def _is_inside(access: Access, outer: For, inner: For) -> bool:
     return (outer.var, inner.var) in itertools.pairwise(variables)
 
 
-def _turns_back(first: Access, second: Access, outer: For) -> bool:
-    """Returns whether two accesses meet forwards in `outer` and backwards in the next loop."""
+@dataclass(frozen=True)
+class _Meetings:
+    """Iterations in which two accesses of a nest touch one element.
+
+    Attributes:
+      pairs: from iterations of the one to those of the other.
+      depth: of the outer loop of the nest; the loops around that are in the same iteration.
+    """
+
+    pairs: isl.Map
+    depth: int
+
+
+def _meetings(first: Access, second: Access, outer: For) -> _Meetings | None:
+    """Returns where two accesses meet; None if they never do, or neither writes."""
     if first.buffer != second.buffer or not (first.is_write or second.is_write):
-        return False
+        return None
     depth = [loop.var for loop in first.loops].index(outer.var)
     both = first.relation.apply_range(second.relation.reverse())
     for level in range(depth):
         both = both.equate(IN, level, OUT, level)
+    return _Meetings(both, depth)
+
+
+def _turns_back(meetings: _Meetings, lag: int) -> bool:
+    """Returns whether accesses meet forwards in the outer loop and backwards in the inner one.
+
+    That is counted from where each iteration of the outer loop starts, `lag` behind the last.
+    """
+    both, depth = meetings.pairs, meetings.depth
+    if lag:
+        both = both.apply_domain(_skew(both, IN, depth, lag))
+        both = both.apply_range(_skew(meetings.pairs, OUT, depth, lag))
     forwards = both.order_lt(IN, depth, OUT, depth).order_gt(IN, depth + 1, OUT, depth + 1)
     backwards = both.order_gt(IN, depth, OUT, depth).order_lt(IN, depth + 1, OUT, depth + 1)
     return not (forwards.is_empty() and backwards.is_empty())
+
+
+def _skew(both: isl.Map, side: isl.dim_type, depth: int, lag: int) -> isl.Map:
+    """Returns the map from iterations to the same with `inner` delayed by `lag` times `outer`."""
+    names = [f"i{number}" for number in range(both.dim(side))]
+    skewed = [*names]
+    skewed[depth + 1] += f" + {lag} * {names[depth]}"
+    return isl.Map(f"{{ [{', '.join(names)}] -> [{', '.join(skewed)}] }}", both.get_ctx())
 
 
 def never_meet(kernel: Kernel, serial: For, parallel: Sequence[For]) -> bool:
