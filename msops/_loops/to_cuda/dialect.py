@@ -57,5 +57,6 @@ CUDA = Dialect(
     float_form=lambda row: row.cuda or row.c,
     integer_form=lambda row: row.cuda_integer or row.c_integer,
     not_finite=_not_finite,
+    rare="{}",
     function=lambda function, arity, dtype: None,
 )

@@ -85,12 +85,12 @@ $inline $T $name($T a, $T b) {
         "min__float": """
 $inline $T $name($T a, $T b) {
   const $T least = a < b ? a : b;
-  return a != a ? $nan : least;
+  return $is_nan ? $nan : least;
 }""",
         "max__float": """
 $inline $T $name($T a, $T b) {
   const $T greatest = a > b ? a : b;
-  return a != a ? $nan : greatest;
+  return $is_nan ? $nan : greatest;
 }""",
         # Evaluates both; vector units and registers prefer that to a branch.
         "select": """

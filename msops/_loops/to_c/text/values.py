@@ -227,7 +227,9 @@ class Values:
         if op == "pow":
             return self.math("pow", (left, right), dtype)
         nan = self._dialect.not_finite(math.nan, dtype)
-        return f"{self.helper(f'{op}__float', dtype, nan=nan)}({left}, {right})"
+        is_nan = self._dialect.rare.format("a != a")
+        helper = self.helper(f"{op}__float", dtype, nan=nan, is_nan=is_nan)
+        return f"{helper}({left}, {right})"
 
     def _integer_binary(self, expr: Binary, left: str, right: str) -> str:
         op, dtype = expr.op, expr.dtype
