@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from msops._base.dtypes import as_dtype
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, For, Load, Select, Unary, Var
 from msops._loops.ir.ranges import Range, Ranges, range_of
 from msops._loops.ir.walk import Scope, accesses_in, operands, variables
@@ -14,6 +15,9 @@ CACHE_BYTES = 1 << 20
 
 UNKNOWN_TRIPS = 1024
 """Iterations that estimates take for a loop whose bounds are data."""
+
+_COUNTED_BYTES = 4
+"""The size of the elements that the constants of estimates are for."""
 
 _FARTHEST_BOUND = 1 << 30
 """A bound whose range goes beyond this is data, or computed from data."""
@@ -63,6 +67,11 @@ def fixed_trips(loop: For) -> int | None:
     if isinstance(loop.begin, Const) and isinstance(loop.end, Const):
         return max(0, int(loop.end.value - loop.begin.value))
     return None
+
+
+def width(dtype: str) -> float:
+    """Returns how many elements of float32 a vector holds for one of a dtype; at least 1."""
+    return max(1.0, as_dtype(dtype).dtype.itemsize / _COUNTED_BYTES)
 
 
 def arithmetic(expr: Expr) -> int:

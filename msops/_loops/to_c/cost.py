@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.affine import affine
-from msops._loops.analysis.costs import CACHE_BYTES, arithmetic, estimated_trips
+from msops._loops.analysis.costs import CACHE_BYTES, arithmetic, estimated_trips, width
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Buffer,
@@ -44,15 +44,16 @@ from msops._loops.ir.walk import (
 from msops._loops.to_c.vectors import may_run_in_vectors
 
 SECONDS_PER_OPERATION = 7e-12
-"""One operation in vector registers, or one access there to what the first-level cache holds."""
+"""One operation in vector registers, or one access there to what the first-level cache holds, on 4
+bytes."""
 SECONDS_PER_SECOND_CACHE = 2e-11
-"""One access, in its order, to a larger array, which the second-level cache holds."""
+"""One access, in its order, to 4 bytes of a larger array, which the second-level cache holds."""
 SECONDS_PER_STREAMED = 2.6e-11
 """One byte of a larger array, read or written in its order."""
 SECONDS_PER_SCALAR = 1e-10
 """One operation by itself, as in a loop whose order is kept."""
 SECONDS_PER_FUNCTION = 5e-10
-"""One call of a mathematical function on one element of a vector."""
+"""One call of a mathematical function on one element of 4 bytes in a vector."""
 SECONDS_PER_SCALAR_FUNCTION = 5e-9
 """One call of a mathematical function by itself."""
 SECONDS_PER_MISS = 2e-9
@@ -168,9 +169,9 @@ class NativeCosts:
 
     def _statement(self, stmt: Stmt, scope: Scope, vector: _Vector | None) -> float:
         match stmt:
-            case Store(buffer=buffer, indices=indices, value=value):
+            case Store(indices=indices, value=value):
                 address = self._address(indices, vector)
-                return address + self._value(value, vector) + self._access(buffer, indices, vector)
+                return address + self._value(value, vector) + self._access(stmt, vector)
             case For():
                 return self.loop(stmt, scope)
             case If(condition=condition):
@@ -188,28 +189,27 @@ class NativeCosts:
         if vector and vector.keeps(expr):
             return 0.0
         match expr:
-            case Load(buffer=buffer, indices=indices):
-                return self._address(indices, vector) + self._access(buffer, indices, vector)
+            case Load(indices=indices):
+                return self._address(indices, vector) + self._access(expr, vector)
             case FunctionCall(function=function) if not FUNCTIONS[function].is_instruction:
-                own = SECONDS_PER_FUNCTION if vector else SECONDS_PER_SCALAR_FUNCTION
+                in_vector = SECONDS_PER_FUNCTION * width(expr.dtype)
+                own = in_vector if vector else SECONDS_PER_SCALAR_FUNCTION
             case Const() | Var():
                 return 0.0
             case _:
-                own = _operation(vector)
+                in_vector = SECONDS_PER_OPERATION * width(expr.dtype)
+                own = in_vector if vector else SECONDS_PER_SCALAR
         return own + sum(self._value(operand, vector) for operand in operands(expr))
 
     def _address(self, indices: Sequence[Expr], vector: _Vector | None) -> float:
         """Returns the seconds of indices: processors do the arithmetic beside that of values."""
-        return sum(
-            self._access(load.buffer, load.indices, vector)
-            for index in indices
-            for load in loads(index)
-        )
+        return sum(self._access(load, vector) for index in indices for load in loads(index))
 
-    def _access(self, buffer: str, indices: Sequence[Expr], vector: _Vector | None) -> float:
+    def _access(self, access: Load | Store, vector: _Vector | None) -> float:
         """Returns the seconds of a load or store: few where a vector's elements are contiguous."""
         if vector is None:
             return SECONDS_PER_SCALAR
+        buffer, indices = access.buffer, access.indices
         functions = [affine(index, {vector.var}) for index in indices]
         if buffer in self._in_registers or not any(f is None or f.along for f in functions):
             # It stays in a register.
@@ -217,7 +217,8 @@ class NativeCosts:
         *outer, last = functions
         if last is not None and not any(f is None or f.along for f in outer):
             is_near = buffer not in self._beyond_first
-            return SECONDS_PER_OPERATION if is_near else SECONDS_PER_SECOND_CACHE
+            element = SECONDS_PER_OPERATION if is_near else SECONDS_PER_SECOND_CACHE
+            return element * width(access.dtype if isinstance(access, Load) else access.value.dtype)
         if buffer not in self._large:
             return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         # The loop around goes on along the cache lines, which are still in the cache.
@@ -248,7 +249,3 @@ class _SharedCosts(NativeCosts):
         is_outermost = loop.kind == "parallel" and not scope.is_parallel
         is_shared = is_outermost and seconds >= 2 * BLOCK_SECONDS
         return seconds / _THREADS if is_shared else seconds
-
-
-def _operation(vector: _Vector | None) -> float:
-    return SECONDS_PER_OPERATION if vector else SECONDS_PER_SCALAR

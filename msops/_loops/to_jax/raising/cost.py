@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, computed
+from msops._base.dtypes import as_dtype
+from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, computed, width
 from msops._loops.ir.nodes import Const, Expr, FunctionCall, Kernel, Load, Store, Var
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import expressions, loads, variables
@@ -36,9 +37,9 @@ from msops._loops.to_jax.raising.steps import (
 )
 
 SECONDS_PER_OPERATION = 1e-11
-"""One operation on one element in vector registers, or one byte copied."""
+"""One operation on one element of 4 bytes in vector registers, or one byte copied."""
 SECONDS_PER_ROW_ADDED = 3e-11
-"""One operation on one element of a reduction over rows, whose sums go through memory."""
+"""The same in a reduction over rows, whose sums go through memory."""
 SECONDS_PER_STREAMED = 2.5e-11
 """One byte of an array that no cache near the processor holds."""
 SECONDS_PER_CROSSED = 7e-10
@@ -46,7 +47,7 @@ SECONDS_PER_CROSSED = 7e-10
 SECONDS_PER_SCALAR = 2e-10
 """One operation on one element by itself."""
 SECONDS_PER_FUNCTION = 2e-10
-"""One call of a mathematical function on one element."""
+"""One call of a mathematical function on one element of 4 bytes."""
 SECONDS_PER_GATHERED = 1.5e-10
 """One element read from where an index says."""
 SECONDS_PER_SCATTERED = 1e-9
@@ -56,9 +57,9 @@ SECONDS_PER_POOLED = 1e-9
 SECONDS_PER_SCANNED = 5e-9
 """One element of a cumulative operation or an associative scan."""
 SECONDS_PER_PRODUCT = 1.2e-11
-"""One multiplication with addition in a matrix product."""
+"""One multiplication with addition of 4 bytes each in a matrix product."""
 SECONDS_PER_CONVOLVED = 5e-11
-"""One multiplication with addition in a convolution."""
+"""The same in a convolution."""
 SECONDS_PER_STEP = 1e-7
 """Starting a step that is not in a loop."""
 SECONDS_PER_ITERATION = 1e-8
@@ -199,10 +200,10 @@ class _Costs:
 
     def _element(self, step: VectorStep) -> float:
         match step:
-            case Contract():
-                return SECONDS_PER_PRODUCT
-            case Convolve():
-                return SECONDS_PER_CONVOLVED
+            case Contract(nest=nest):
+                return SECONDS_PER_PRODUCT * width(nest.store.value.dtype)
+            case Convolve(nest=nest):
+                return SECONDS_PER_CONVOLVED * width(nest.store.value.dtype)
             case Pool():
                 return SECONDS_PER_POOLED
             case Accumulate() | Recur():
@@ -214,12 +215,35 @@ class _Costs:
                 is_along = any(Var(axis) in expressions(last) for last in lasts for axis in over)
                 is_plain = is_along and not nest.mask
                 operation = SECONDS_PER_OPERATION if is_plain else SECONDS_PER_ROW_ADDED
-                return _computing(nest, operation) + self._moving(nest)
+                return _computing(nest, operation) + self._moving(nest) + self._slicing(nest, value)
             case Map(nest=nest):
                 is_part = nest.iterations < self._sizes.get(nest.store.buffer, 0)
                 if nest.outer or (self._is_order_bound and (is_part or nest.mask)):
                     return _computing(nest, SECONDS_PER_SCALAR)
                 return _computing(nest, SECONDS_PER_OPERATION) + self._moving(nest)
+
+    def _slicing(self, nest: Nest, value: Expr) -> float:
+        """Returns the seconds that one element's part in copying slices takes.
+
+        A reduction is an operation of a library, which reads whole arrays.
+        """
+        return sum(
+            2 * (SECONDS_PER_STREAMED * size if name in self._large else SECONDS_PER_OPERATION)
+            for name, size in {
+                load.buffer: as_dtype(load.dtype).dtype.itemsize
+                for load in loads(value)
+                if load.indices and self._is_slice(load, nest)
+            }.items()
+        )
+
+    def _is_slice(self, load: Load, nest: Nest) -> bool:
+        """Returns whether the loops of a nest go over a part of an array, along some axis."""
+        shape = self._buffers[load.buffer].shape if load.buffer in self._buffers else ()
+        return any(
+            nest.extents.get(axis, size) < size
+            for index, size in zip(load.indices, shape, strict=False)
+            for axis in variables(index)
+        )
 
     def _moving(self, nest: Nest) -> float:
         """Returns the seconds that one element's part in moving large arrays takes."""
@@ -272,16 +296,19 @@ def _crosses(load: Load, store: Store, nest: Nest) -> bool:
 def _computing(nest: Nest, operation: float) -> float:
     """Returns the seconds of one element's value and store, by those of an operation."""
 
+    is_in_vectors = operation != SECONDS_PER_SCALAR
+
     def seconds(part: Expr) -> float:
         match part:
             case Const() | Var():
                 return 0.0
             case FunctionCall():
-                return SECONDS_PER_FUNCTION
+                return SECONDS_PER_FUNCTION * width(part.dtype)
             case Load() if nest.is_indirect(part):
                 return SECONDS_PER_GATHERED
-        return operation
+        return operation * width(part.dtype) if is_in_vectors else operation
 
     store = nest.store
-    total = SECONDS_PER_SCATTERED if nest.is_indirect(store) else operation
+    own = operation * width(store.value.dtype) if is_in_vectors else operation
+    total = SECONDS_PER_SCATTERED if nest.is_indirect(store) else own
     return total + sum(seconds(part) for e in (store.value, *nest.mask) for part in computed(e))
