@@ -5,10 +5,9 @@ A plain evaluator of its own, so that what the analyses say of accesses can be c
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from loop_ir import (
@@ -30,14 +29,8 @@ from loop_ir import (
     scalars,
 )
 
-# The functions of operations, each made once: every evaluation asks for them.
-_unary, _binary, _call, _cast = map(
-    functools.cache, (scalars.unary, scalars.binary, scalars.call, scalars.cast)
-)
 
-
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One access.
 
     Attributes:
@@ -73,7 +66,7 @@ class _Memory:
 
 def trace(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[Event]:
     """Returns the accesses of a run of a kernel."""
-    tracer = _Tracer({}, {}, [])
+    tracer = _Tracer(iter_orders(kernel.body))
     for buffer, array in zip(kernel.parameters, inputs, strict=True):
         values = {
             place: scalars_of(array[place], buffer.dtype) for place in np.ndindex(array.shape)
@@ -81,8 +74,9 @@ def trace(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[Event]:
         tracer.memories[buffer.name] = _Memory(buffer.shape, buffer.dtype, values)
     for buffer in kernel.buffers:
         tracer.memories[buffer.name] = _Memory(buffer.shape, buffer.dtype)
+    run = tracer.body(kernel.body)
     with np.errstate(all="ignore"):
-        tracer.body(kernel.body, iter_orders(kernel.body))
+        run()
     return tracer.events
 
 
@@ -109,81 +103,126 @@ def iter_orders(body: tuple[Stmt, ...]) -> dict[int, int]:
     return orders
 
 
-@dataclass
 class _Tracer:
-    memories: dict[str, _Memory]
-    variables: dict[str, int]
-    events: list[Event]
-    alive: list[_Memory] = field(default_factory=list)
+    """Makes a Python function of each node once, as a run evaluates most of them many times."""
 
-    def body(self, body: tuple[Stmt, ...], orders: dict[int, int]) -> None:
-        for stmt in body:
-            order = orders[id(stmt)]
-            match stmt:
-                case Store():
-                    indices = tuple(self.value(index, order) for index in stmt.indices)
-                    value = self.value(stmt.value, order)
-                    self.touch(stmt, indices, order, value)
-                case For():
-                    begin, end = self.value(stmt.begin, order), self.value(stmt.end, order)
-                    for value in range(begin, end):
-                        self.variables[stmt.var] = value
-                        self.body(stmt.body, orders)
-                        del self.variables[stmt.var]
-                case If():
-                    chosen = stmt.then if self.value(stmt.condition, order) else stmt.otherwise
-                    self.body(chosen, orders)
-                case Local(buffer=buffer):
-                    self.memories[buffer.name] = _Memory(buffer.shape, buffer.dtype)
-                    self.body(stmt.body, orders)
+    def __init__(self, orders: dict[int, int]):
+        self.orders = orders
+        self.memories: dict[str, _Memory] = {}
+        self.variables: dict[str, int] = {}
+        self.iteration: tuple[tuple[str, int], ...] = ()
+        self.events: list[Event] = []
+        # Kept alive, so that no other memory gets the identity of one.
+        self.locals: list[_Memory] = []
 
-    def touch(self, node: Load | Store, indices: tuple[int, ...], order: int, value: Any) -> Any:
-        """Records an access and does it; returns what a load finds."""
-        memory = self.memories[node.buffer]
-        nearest = tuple(min(max(i, 0), n - 1) for i, n in zip(indices, memory.shape, strict=True))
-        is_store = isinstance(node, Store)
-        element = None if is_store and nearest != indices else nearest
-        self.events.append(
-            Event(
-                order,
-                node,
-                tuple(self.variables.items()),
-                id(memory),
-                indices,
-                element,
-                not is_store and nearest not in memory.values,
-            )
-        )
-        # Kept alive, so that no other memory gets its identity.
-        self.alive.append(memory)
-        if not is_store:
-            found = memory.values.get(nearest)
-            return scalars.zero(memory.dtype) if found is None else found
-        if element is not None:
-            memory.values[element] = value
-        return None
+    def body(self, body: tuple[Stmt, ...]) -> Callable[[], None]:
+        steps = [self.statement(stmt, self.orders[id(stmt)]) for stmt in body]
 
-    def value(self, expr: Expr, order: int) -> Any:
+        def run() -> None:
+            for step in steps:
+                step()
+
+        return run
+
+    def statement(self, stmt: Stmt, order: int) -> Callable[[], object]:
+        match stmt:
+            case Store():
+                return self.access(stmt, order, self.value(stmt.value, order))
+            case For():
+                return self.loop(stmt, order)
+            case If():
+                condition = self.value(stmt.condition, order)
+                then, otherwise = self.body(stmt.then), self.body(stmt.otherwise)
+                return lambda: then() if condition() else otherwise()
+            case Local():
+                return self.local(stmt)
+        raise TypeError(stmt)
+
+    def loop(self, loop: For, order: int) -> Callable[[], None]:
+        begin, end = self.value(loop.begin, order), self.value(loop.end, order)
+        body = self.body(loop.body)
+
+        def run() -> None:
+            around = self.iteration
+            for value in range(begin(), end()):
+                self.variables[loop.var] = value
+                self.iteration = (*around, (loop.var, value))
+                body()
+            self.iteration = around
+
+        return run
+
+    def local(self, local: Local) -> Callable[[], None]:
+        buffer, body = local.buffer, self.body(local.body)
+
+        def run() -> None:
+            memory = self.memories[buffer.name] = _Memory(buffer.shape, buffer.dtype)
+            self.locals.append(memory)
+            body()
+
+        return run
+
+    def access(
+        self, node: Load | Store, order: int, stored: Callable[[], Any] | None = None
+    ) -> Callable[[], Any]:
+        """Returns what records an access and does it: a load gives what it finds."""
+        index_of = [self.value(index, order) for index in node.indices]
+        memories, events, name = self.memories, self.events, node.buffer
+
+        def run() -> Any:
+            indices = tuple([index() for index in index_of])
+            value = stored and stored()
+            memory = memories[name]
+            values = memory.values
+            element: tuple[int, ...] | None = indices
+            for i, extent in zip(indices, memory.shape, strict=True):
+                if not 0 <= i < extent:
+                    nearest = zip(indices, memory.shape, strict=True)
+                    element = None if stored else tuple(min(max(i, 0), n - 1) for i, n in nearest)
+                    break
+            is_unwritten = not stored and element not in values
+            iteration = self.iteration
+            events.append(Event(order, node, iteration, id(memory), indices, element, is_unwritten))
+            if not stored:
+                return scalars.zero(memory.dtype) if is_unwritten else values[element]
+            if element is not None:
+                values[element] = value
+            return None
+
+        return run
+
+    def value(self, expr: Expr, order: int) -> Callable[[], Any]:
         match expr:
             case Const(value=value, dtype=dtype):
-                return scalars.constant(value, dtype)
+                constant = scalars.constant(value, dtype)
+                return lambda: constant
             case Var(name=name):
-                return self.variables[name]
-            case Load(indices=indices):
-                return self.touch(expr, tuple(self.value(i, order) for i in indices), order, None)
+                variables = self.variables
+                return lambda: variables[name]
+            case Load():
+                return self.access(expr, order)
             case Unary(op=op, operand=operand):
-                return _unary(op, operand.dtype)(self.value(operand, order))
-            case Binary(op=("land" | "lor") as op, left=left, right=right):
-                first = self.value(left, order)
-                return first if first == (op == "lor") else self.value(right, order)
+                return _applied(scalars.unary(op, operand.dtype), self.value(operand, order))
             case Binary(op=op, left=left, right=right):
-                function = _binary(op, left.dtype)
-                return function(self.value(left, order), self.value(right, order))
+                first, second = self.value(left, order), self.value(right, order)
+                if op in ("land", "lor"):
+                    return lambda: found if (found := first()) == (op == "lor") else second()
+                return _applied(scalars.binary(op, left.dtype), first, second)
             case FunctionCall(function=name, args=args):
-                function = _call(name, args[0].dtype)
-                return function(*(self.value(arg, order) for arg in args))
+                called = scalars.call(name, args[0].dtype)
+                return _applied(called, *(self.value(arg, order) for arg in args))
             case Cast(operand=operand, dtype=dtype):
-                return _cast(operand.dtype, dtype)(self.value(operand, order))
-            case Select(condition=condition, then=then, otherwise=otherwise):
-                return self.value(then if self.value(condition, order) else otherwise, order)
+                return _applied(scalars.cast(operand.dtype, dtype), self.value(operand, order))
+            case Select():
+                condition = self.value(expr.condition, order)
+                then, otherwise = self.value(expr.then, order), self.value(expr.otherwise, order)
+                return lambda: then() if condition() else otherwise()
         raise TypeError(expr)
+
+
+def _applied(function: Callable[..., Any], *args: Callable[[], Any]) -> Callable[[], Any]:
+    if len(args) == 1:
+        (only,) = args
+        return lambda: function(only())
+    left, right = args
+    return lambda: function(left(), right())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import textwrap
+from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
@@ -107,18 +108,33 @@ def loops_that_meet(kernel: Kernel, inputs: list[np.ndarray]) -> set[str]:
     Run one after the other they may give the right sums all the same.
     """
     loops = {s.var for s in statements(kernel.body) if isinstance(s, For) and s.kind == "parallel"}
-    touching: dict[tuple[object, ...], set[int]] = {}
-    written = set()
+    # Of each run of a loop: the iteration that touches an element, None if several do.
+    touching: dict[tuple[object, ...], dict[object, int | None]] = defaultdict(dict)
+    written: dict[tuple[object, ...], set[object]] = defaultdict(set)
+    iteration = None
+    runs: list[tuple[dict[object, int | None], set[object], int]] = []
     for event in trace(kernel, inputs):
+        # Many accesses in a row are of one iteration.
+        if event.iteration is not iteration:
+            iteration = event.iteration
+            runs = []
+            for depth, (var, value) in enumerate(iteration):
+                if var in loops:
+                    run = (var, iteration[:depth])
+                    runs.append((touching[run], written[run], value))
         if event.element is None:
             continue
-        for depth, (var, value) in enumerate(event.iteration):
-            if var in loops:
-                key = (var, event.iteration[:depth], event.memory, event.element)
-                touching.setdefault(key, set()).add(value)
-                if event.is_write:
-                    written.add(key)
-    return {str(key[0]) for key in written if len(touching[key]) > 1}
+        element = (event.memory, event.element)
+        for touched_by, stored, value in runs:
+            if touched_by.setdefault(element, value) != value:
+                touched_by[element] = None
+            if event.is_write:
+                stored.add(element)
+    return {
+        str(run[0])
+        for run, elements in written.items()
+        if any(touching[run][element] is None for element in elements)
+    }
 
 
 def body_of(kernel: Kernel) -> str:
