@@ -16,11 +16,8 @@ from msops.ops import CustomRegOp
 from msops.testing import opcheck
 
 KERNEL = """
-#include <algorithm>
-#include "inc/ms_cpu_kernel.h"
-{head}
-namespace {{ const char* kMine = "Mine"; }}
-class Mine : public aicpu::CpuKernel {{
+namespace {{ const char* k{name} = "{name}"; }}
+class {name} : public aicpu::CpuKernel {{
   uint32_t Compute(aicpu::CpuKernelContext &ctx) override {{
     auto *x = static_cast<float *>(ctx.Input(0)->GetData());
     auto *y = static_cast<float *>(ctx.Output(0)->GetData());
@@ -29,10 +26,45 @@ class Mine : public aicpu::CpuKernel {{
     return 0;
   }}
 }};
-REGISTER_MS_CPU_KERNEL(kMine, Mine);
+REGISTER_MS_CPU_KERNEL(k{name}, {name});
 """
-# As a published median does: it sorts where its input is.
-SORT = "std::sort(x, x + n); std::copy(x, x + n, y);"
+HEAD = """
+#include <algorithm>
+#include <cstdint>
+#include "context/inc/cpu_kernel_utils.h"
+#include "inc/ms_cpu_kernel.h"
+#include "utils/kernel_util.h"
+"""
+# What kernels do with their inputs x and outputs y of n elements, by name. One library has all of
+# them, as most of its build goes to the headers.
+BODIES = {
+    # As a published median does: it sorts where its input is.
+    "Sort": "std::sort(x, x + n); std::copy(x, x + n, y);",
+    "Relu": "for (int64_t i = 0; i < n; ++i) y[i] = x[i] = std::max(x[i], 0.f);",
+    "Fail": "std::fill(x, x + n, 7); return x[n - 1] == 7 ? 1 : 0;",
+    "Address": "*reinterpret_cast<uint64_t *>(y) = reinterpret_cast<uint64_t>(x);",
+    "AddOne": "for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;",
+    # As published transforms do, to find out which optional inputs a call has.
+    "Names": """
+    for (const char *name : {"x0", "x1"})
+      *y++ = aicpu::CpuKernelUtils::GetTensorName(ctx.Input(1)) == name;
+    """,
+    # As resizing and pooling do: tensors of a call have the format 0, NCHW, and no other.
+    "Format": """
+    auto shape = ctx.Input(0)->GetTensorShape();
+    const std::string given = ctx.GetAttr("data_format")->GetString();
+    const bool is_last = given == "NHWC";
+    shape->SetFormat(is_last ? aicpu::FORMAT_NHWC : shape->GetFormat());
+    y[0] = shape->GetDimSize(shape->GetFormat() == aicpu::FORMAT_NCHW ? 1 : 3);
+    y[1] = aicpu::FormatToSerialString(shape->GetFormat()) == given;
+    """,
+    "OwnName": """
+    using aicpu::GetOpName;
+    y[0] = ctx.GetOpType() == "CustOwnName";
+    y[1] = GetOpName(ctx) == "OwnName";
+    """,
+    "Crash": "*static_cast<volatile int *>(nullptr) = 1;",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -40,14 +72,18 @@ def no_eigen_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MSOPS_EIGEN", raising=False)
 
 
-def kernel(body: str, head: str = "", inputs: int = 1, **options: object) -> msops.Custom:
-    source = msops.source(KERNEL.format(body=body, head=head), "Mine")
+def kernel(name: str, inputs: int = 1, **options: object) -> msops.Custom:
+    bodies = "".join(KERNEL.format(name=each, body=body) for each, body in BODIES.items())
+    return from_text(HEAD + bodies, **{"reg_info": info(name, inputs=inputs), **options})
+
+
+def from_text(text: str, **options: object) -> msops.Custom:
     return msops.Custom(
-        source,
+        msops.source(text, "Kernels"),
         lambda x, *_: x,
         lambda x, *_: x,
         "aicpu",
-        **{"reg_info": info("Mine", inputs=inputs), "build": UNOPTIMISED, **options},
+        **{"build": UNOPTIMISED, **options},
     )
 
 
@@ -61,7 +97,7 @@ def kernel(body: str, head: str = "", inputs: int = 1, **options: object) -> mso
     ],
 )
 def test_arrays_that_a_kernel_writes_to_do_not_change(size: int, transform) -> None:
-    sort = transform(kernel(SORT))
+    sort = transform(kernel("Sort"))
     values = np.random.default_rng(size).permutation(size).astype(np.float32)
     x = jnp.asarray(values)
     for _ in range(20):
@@ -71,7 +107,7 @@ def test_arrays_that_a_kernel_writes_to_do_not_change(size: int, transform) -> N
 
 def test_later_writes_of_other_values_attributes_and_shapes_change_no_array() -> None:
     # A write of equal values looks like none, so no number of calls shows that a kernel only reads.
-    relu = jax.jit(kernel("for (int64_t i = 0; i < n; ++i) y[i] = x[i] = std::max(x[i], 0.f);"))
+    relu = jax.jit(kernel("Relu"))
     for _ in range(20):
         relu(jnp.zeros(100_000)).block_until_ready()
     for size in (100_000, 3_000_000):
@@ -81,7 +117,7 @@ def test_later_writes_of_other_values_attributes_and_shapes_change_no_array() ->
 
 
 def test_a_failing_call_changes_no_array() -> None:
-    op = kernel("std::fill(x, x + n, 7); return x[n - 1] == 7 ? 1 : 0;")
+    op = kernel("Fail")
     x = jnp.zeros(100_000)
     for _ in range(20):
         with pytest.raises(Exception, match="Compute returned 1"):
@@ -91,15 +127,14 @@ def test_a_failing_call_changes_no_array() -> None:
 
 @pytest.mark.parametrize("writable", [True, False, None])
 def test_a_kernel_that_only_reads_may_get_the_inputs_themselves(writable: bool | None) -> None:
-    address = "*reinterpret_cast<uint64_t *>(y) = reinterpret_cast<uint64_t>(x);"
-    op = jax.jit(kernel(address, "#include <cstdint>", writable=writable))
+    op = jax.jit(kernel("Address", writable=writable))
     x = jnp.zeros(2000)
     (seen,) = np.asarray(op(x))[:2].view(np.uint64)
     assert (seen == x.unsafe_buffer_pointer()) == (writable is False)
 
 
 def test_an_input_that_was_given_away_is_written_in_place() -> None:
-    op = kernel("for (int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;", inplace={0: 0})
+    op = kernel("AddOne", inplace={0: 0})
     add = jax.jit(op, donate_argnums=0)
     x = jnp.arange(2000.0)
     place = x.unsafe_buffer_pointer()
@@ -117,9 +152,10 @@ def test_helpers_of_the_author_come_after_the_headers_of_msops(tmp_path: Path) -
         '#include "utils/helper.h"\nfloat Helper(float x) { return FACTOR * x; }\n'
     )
     (utils / "kernel_util.h").write_text("#error theirs goes before ours\n")
-    op = kernel(
-        "for (int64_t i = 0; i < n; ++i) y[i] = Helper(x[i]);",
-        '#include "utils/kernel_util.h"\n#include "utils/helper.h"',
+    helped = KERNEL.format(name="Mine", body="for (int64_t i = 0; i < n; ++i) y[i] = Helper(x[i]);")
+    op = from_text(
+        f'{HEAD}#include "utils/helper.h"\n{helped}',
+        reg_info=info("Mine"),
         build=msops.Build(
             sources=utils / "helper.cc", include_dirs=tmp_path / "theirs", defines={"FACTOR": 3}
         ),
@@ -128,12 +164,7 @@ def test_helpers_of_the_author_come_after_the_headers_of_msops(tmp_path: Path) -
 
 
 def test_a_kernel_knows_its_inputs_by_the_names_of_the_op_info() -> None:
-    # As published transforms do, to find out which optional inputs a call has.
-    body = """
-    for (const char *name : {"x0", "x1"})
-      *y++ = aicpu::CpuKernelUtils::GetTensorName(ctx.Input(1)) == name;
-    """
-    op = kernel(body, '#include "context/inc/cpu_kernel_utils.h"', inputs=2)
+    op = kernel("Names", inputs=2)
     assert op(jnp.zeros(2), jnp.zeros(2)).tolist() == [0, 1]
 
 
@@ -193,35 +224,19 @@ def test_a_kernel_of_as_many_outputs_as_inputs_runs(indexing: str) -> None:
 
 @pytest.mark.parametrize("data_format", ["NCHW", "NHWC"])
 def test_a_kernel_reads_the_format_of_a_call_from_an_attribute(data_format: str) -> None:
-    # As resizing and pooling do: tensors of a call have the format 0, NCHW, and no other.
-    body = """
-    auto shape = ctx.Input(0)->GetTensorShape();
-    const std::string given = ctx.GetAttr("data_format")->GetString();
-    const bool is_last = given == "NHWC";
-    shape->SetFormat(is_last ? aicpu::FORMAT_NHWC : shape->GetFormat());
-    y[0] = shape->GetDimSize(shape->GetFormat() == aicpu::FORMAT_NCHW ? 1 : 3);
-    y[1] = aicpu::FormatToSerialString(shape->GetFormat()) == given;
-    """
-    op = kernel(
-        body,
-        '#include "utils/kernel_util.h"',
-        reg_info=info("Mine", data_format=data_format),
-    )
+    op = kernel("Format", reg_info=info("Format", data_format=data_format))
     seen = op(jnp.zeros((2, 3, 4, 5)), data_format).ravel()
     assert seen[:2].tolist() == [{"NCHW": 3, "NHWC": 5}[data_format], 1]
 
 
 def test_a_kernel_of_a_users_library_is_called_by_cust_and_its_name() -> None:
-    op = kernel(
-        'y[0] = ctx.GetOpType() == "CustMine"; y[1] = GetOpName(ctx) == "Mine";',
-        '#include "utils/kernel_util.h"\nusing aicpu::GetOpName;',
-    )
+    op = kernel("OwnName")
     assert op(jnp.zeros(2)).tolist() == [1, 1]
 
 
 def test_opcheck_names_the_kernel_that_crashes() -> None:
-    op = kernel("*static_cast<volatile int *>(nullptr) = 1;")
+    op = kernel("Crash")
     report = opcheck(op, jnp.arange(3.0))
     text = str(report)
     assert "SIGSEGV" in text
-    assert "kernel Mine" in text
+    assert "kernel Crash" in text
