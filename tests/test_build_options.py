@@ -147,7 +147,7 @@ WAYS_TO_AN_ARCHIVE = {
 }
 
 
-@pytest.mark.parametrize("way", one_in(2, WAYS_TO_AN_ARCHIVE))
+@pytest.mark.parametrize("way", one_in(4, WAYS_TO_AN_ARCHIVE))
 def test_an_archive_that_was_made_anew_is_linked_anew(
     way: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -597,8 +597,8 @@ def test_nvcc_compiles_the_same_text(tmp_path: Path) -> None:
 # Everything together.
 
 
-# Each is a program to compile: at every run one of two. C and XLA's operations run all of them.
-@pytest.mark.parametrize("case", one_in(3, CORPUS), ids=lambda case: case.name)
+# Each is a program to compile: at every run one of six. C and XLA's operations run all of them.
+@pytest.mark.parametrize("case", one_in(6, CORPUS), ids=lambda case: case.name)
 def test_the_corpus_agrees_with_numpy(case: Case) -> None:
     inputs = case.inputs(np.random.default_rng(0), 36)
     kernel = specialised(case, inputs)
