@@ -118,6 +118,7 @@ from msops._loops.to_c.gathering import gather_updates
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
+from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
@@ -238,6 +239,7 @@ __all__ = [
     "forward_locals",
     "fuse_rows",
     "fusing",
+    "gather_from_neighbours",
     "gather_updates",
     "group_terms",
     "interpret",

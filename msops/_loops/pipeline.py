@@ -52,6 +52,7 @@ from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.merging import merge_branches
+from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
@@ -106,6 +107,7 @@ PASSES_TO_C: Passes = (
     ("split running maxima", split_running_maxima),
     ("alternate arrays", alternate_arrays),
     ("merge branches", merge_branches),
+    ("gather from neighbours", gather_from_neighbours),
     ("split updates", split_updates),
     ("widen sums", widen_sums),
     ("write out windows", write_out_windows),

@@ -4,7 +4,9 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
 
     alternating.py  steps that copy their result back
     merging.py     conditions with one store in each branch
-    scattering.py  loops that add to neighbours
+    neighbours.py  sums of terms from neighbours
+    neighbour_terms.py  these terms
+    scattering.py  loops that add to neighbours otherwise
     widening.py    sums in variables, with an element for each position
     windows.py     loops over small windows
     unrolling.py   short inner loops
@@ -24,6 +26,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
     reductions.py  sums in variables
     versioning.py  loops whose bounds are data
     fusing.py      loops that hand rows on
+    rows.py        which rows and positions they use
     workspaces.py  arrays on the stack or in workspaces
     sharing.py     which loops threads share
     vectors.py     which loops run in vectors, and how C says so

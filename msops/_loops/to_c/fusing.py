@@ -19,10 +19,11 @@ What must hold, so that every strip reads what the loops would have read:
 
 - The iterations of each loop are independent, and its bounds are constants.
 - One loop writes the temporary, in its iteration i row i + w and no other, and does not read it.
-  Later loops of the group read rows i + r, which that loop all writes. Nothing else uses it.
-- The positions of a row that are written are the same in each row, under no condition, and each
-  time the group runs in a loop around it: so a position that is read holds what its row got, or 0
-  where no row ever gets any.
+  Later loops of the group read rows i + r, which that loop all writes; what only conditions keep
+  inside of them is not read. Nothing else uses it.
+- The positions of a row that are written are the same in each row, whatever conditions hold, and
+  each time the group runs in a loop around it: so a position that is read holds what its row got,
+  or 0 where no row ever gets any.
 - What else the group writes only the loop that writes it uses; and that loop, which writes no
   temporary of the group, runs each iteration once. So what is computed twice reads the same twice.
 """
@@ -55,19 +56,17 @@ from msops._loops.ir.walk import (
     A,
     Scope,
     accesses_in,
-    bodies,
     is_innermost,
-    loads,
     map_accesses,
     map_bodies_within,
     statements,
     stored_in,
-    variables,
     with_value,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import index
+from msops._loops.to_c.rows import reads_rows, writes_alike
 
 _STRIPS, _FEWEST_STRIPS = 8, 4
 LEAST_ROW_SECONDS = 2e-8
@@ -280,7 +279,7 @@ def _row(buffer: Buffer, stages: Sequence[_Stage]) -> _Row | None:
     (writer,) = writers
     source = stages[writer]
     (written, *others) = source.rows(name, Store)
-    if written is None or others or not _writes_alike(name, source.loop):
+    if written is None or others or not writes_alike(name, source.loop):
         return None
     if source.begin + written < 0 or source.end + written > buffer.shape[0]:
         return None
@@ -293,38 +292,12 @@ def _row(buffer: Buffer, stages: Sequence[_Stage]) -> _Row | None:
         if not found:
             continue
         low, high = min(offsets), max(offsets)
-        if number <= writer or stage.begin + low < source.begin + written:
-            return None
-        if stage.end + high > source.end + written:
+        rows = (source.begin + written, source.end + written - 1)
+        limits = {stage.loop.var: (stage.begin, stage.end - 1)}
+        if number <= writer or not reads_rows(name, stage.loop, limits, rows):
             return None
         read[number] = (low, high)
     return _Row(buffer, writer, written, read) if read else None
-
-
-def _writes_alike(name: str, loop: For) -> bool:
-    """Returns whether every iteration of a loop, whenever it runs, writes the same positions."""
-    inside = {stmt.var for stmt in statements(loop.body) if isinstance(stmt, For)}
-
-    def is_alike(expr: Expr) -> bool:
-        return variables(expr) <= inside and not loads(expr)
-
-    def visit(body: tuple[Stmt, ...]) -> bool:
-        for stmt in body:
-            if name not in stored_in((stmt,)):
-                continue
-            match stmt:
-                case Store(indices=indices) if all(map(is_alike, indices[1:])):
-                    continue
-                case For(begin=begin, end=end) if not (is_alike(begin) and is_alike(end)):
-                    return False
-                case For() | Local():
-                    if not all(map(visit, bodies(stmt))):
-                        return False
-                case _:
-                    return False
-        return True
-
-    return visit(loop.body)
 
 
 def _outer_stores(stage: _Stage) -> set[str]:

@@ -1,0 +1,387 @@
+"""What a loop nest adds to neighbours of each position, as terms that another nest can compute.
+
+    reduction i in 1 .. 99 {                  terms of d: w[i] * 2.0 for d[i - 1], d[i + 1]
+      local t: float32[] {
+        t[] = w[i] * 2.0               ->     what is left: nothing
+        d[i - 1] = d[i - 1] + t[]
+        d[i + 1] = d[i + 1] + t[]
+      }
+    }
+
+The value of a variable is written out in a term, for the terms are computed where their element is.
+What takes long and goes to several neighbours is computed once: the nest keeps it in an array.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, TypeGuard
+
+from msops._loops.analysis.updates import update_of
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    Binary,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    For,
+    FunctionCall,
+    Load,
+    Local,
+    LoopKind,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+)
+from msops._loops.ir.operators import is_float
+from msops._loops.ir.walk import (
+    Scope,
+    accesses_in,
+    accesses_of,
+    expressions,
+    loads,
+    map_bodies,
+    rewrite,
+    statements,
+    stored_in,
+    with_parts,
+)
+from msops._loops.to_c.blocks import index
+from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
+from msops._loops.to_c.strides import offset
+
+_MOST_TERMS = 64
+_MOST_KEPT = 4
+"""Arrays of what takes long: each is written and read again."""
+_MOST_PARTS = 64
+"""Operations and loads of a term that is written out."""
+_QUICK = 5
+"""Operations and loads that are rather computed again at each neighbour than kept in an array."""
+_FUNCTION = 16
+"""Operations of a mathematical function; those of a quotient are a few."""
+_QUOTIENT = 4
+
+
+_Place: TypeAlias = tuple[tuple[str, ...], tuple[int, ...]]
+"""The variable that moves each index, and how far the index is from it."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """``target[x + offsets] += value``, for all positions x of a box.
+
+    Attributes:
+      value: in terms of the variables.
+      is_negated: it is subtracted.
+      variables: of the position, in the order of the target's axes.
+      offsets: of the element from the position.
+      box: the first position of each axis, and the one after the last.
+    """
+
+    value: Expr
+    is_negated: bool
+    variables: tuple[str, ...]
+    offsets: tuple[int, ...]
+    box: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Scattering:
+    """A nest that adds to neighbours.
+
+    Attributes:
+      terms: of each array that only these terms add to, in the order of the updates.
+      rest: what is left of the nest.
+      kept: the arrays in which the rest keeps what takes long.
+    """
+
+    terms: Mapping[str, tuple[Term, ...]]
+    rest: tuple[Stmt, ...]
+    kept: tuple[Buffer, ...]
+
+
+def scattering(loops: tuple[For, ...], scope: Scope, names: Names) -> Scattering | None:
+    """Returns what a perfect nest adds to neighbours; None if it does not, or not evenly.
+
+    Args:
+      loops: of the nest, outermost first; their bounds are constants.
+      scope: that around the nest.
+      names: of the kernel.
+    """
+    places = dict(_places(loops, scope))
+    if not places:
+        return None
+    values = _Values(loops, {*places}, names)
+    values.run(loops[-1].body)
+    if not values.decide():
+        return None
+    terms: dict[str, list[Term]] = defaultdict(list)
+    boxes = {loop.var: _bounds(loop) for loop in loops}
+    for store, is_negated, value in values.updates:
+        variables, offsets = places[id(store)]
+        box = tuple(boxes[var] for var in variables)
+        terms[store.buffer].append(Term(values.final(value), is_negated, variables, offsets, box))
+    rest = values.rest(loops)
+    return Scattering({k: tuple(v) for k, v in terms.items()}, rest, tuple(values.arrays.values()))
+
+
+def _bounds(loop: For) -> tuple[int, int]:
+    assert isinstance(loop.begin, Const)
+    assert isinstance(loop.end, Const)
+    return int(loop.begin.value), int(loop.end.value)
+
+
+def _places(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Place]]:
+    """Yields the updates of neighbours, by ids of stores, with variables and offsets of the axes.
+
+    Each of their arrays is updated in no other way, and nothing else reads it.
+    """
+    body = loops[-1].body
+    variables = {loop.var for loop in loops}
+    uses = Counter(access.buffer for stmt in statements(body) for access in accesses_of(stmt))
+    found: dict[str, list[tuple[int, tuple[str, ...], tuple[int, ...]]]] = defaultdict(list)
+    for store in _unconditional(body):
+        update = update_of(store) if store.buffer in scope.buffers else None
+        if update is None or update.op != "add" or not is_float(update.term.dtype):
+            continue
+        place = _place(store, variables)
+        if place is not None and update.term.dtype not in SUMMED_IN_FLOAT32:
+            found[store.buffer].append((id(store), *place))
+    for name, updates in found.items():
+        # Each update loads its element and stores it.
+        offsets = {offsets for _, _, offsets in updates}
+        is_alone = uses[name] == 2 * len(updates)
+        if is_alone and len(offsets) > 1 and len(updates) <= _MOST_TERMS:
+            yield from ((number, (around, at)) for number, around, at in updates)
+
+
+def _place(
+    access: Load | Store, variables: set[str]
+) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
+    """Returns the variable that each index moves with, and how far it is from it."""
+    found: list[tuple[str, int]] = []
+    for at in access.indices:
+        own = {part.name for part in expressions(at) if isinstance(part, Var)}
+        if len(own) != 1:
+            return None
+        (var,) = own
+        away = offset(at, var)
+        if away is None:
+            return None
+        found.append((var, away))
+    around = tuple(var for var, _ in found)
+    if {*around} != variables or len(around) != len(variables):
+        return None
+    return around, tuple(away for _, away in found)
+
+
+def _unconditional(body: tuple[Stmt, ...]) -> Iterator[Store]:
+    """Yields the stores of a body that run in each iteration."""
+    for stmt in body:
+        if isinstance(stmt, Store):
+            yield stmt
+        elif isinstance(stmt, Local):
+            yield from _unconditional(stmt.body)
+
+
+@dataclass(frozen=True)
+class _Value:
+    """What a variable holds after a statement.
+
+    Attributes:
+      after: the statement.
+      expr: how it is computed, from elements and earlier values; None: by more than an expression.
+      load: reads it from its variable there.
+    """
+
+    after: Stmt
+    expr: Expr | None
+    load: Expr
+
+
+class _Values:
+    """The values of the variables in one iteration of a nest.
+
+    Attributes:
+      updates: the stores that become terms, whether they subtract, and their terms.
+      arrays: what is kept, by the name of its value.
+    """
+
+    def __init__(self, loops: tuple[For, ...], moved: set[int], names: Names) -> None:
+        self._loops = loops
+        self._moved = moved
+        self._names = names
+        self._stored = stored_in(loops[-1].body)
+        self._now: dict[str, str] = {}
+        self._values: dict[str, _Value] = {}
+        self.updates: list[tuple[Store, bool, Expr]] = []
+        self.arrays: dict[str, Buffer] = {}
+
+    def run(self, body: tuple[Stmt, ...]) -> None:
+        """Finds the values and terms of a body."""
+        for stmt in body:
+            match stmt:
+                case Local(buffer=Buffer(shape=(), name=name, dtype=dtype)):
+                    zero = _zero(dtype)
+                    self._set(name, stmt, zero, dtype)
+                    self.run(stmt.body)
+                case Local():
+                    self.run(stmt.body)
+                case Store() if id(stmt) in self._moved:
+                    update = update_of(stmt)
+                    assert update is not None
+                    self.updates.append((stmt, update.is_negated, self._term(stmt, update.term)))
+                case Store() if stmt.buffer in self._now:
+                    self._set(stmt.buffer, stmt, self._resolved(stmt.value), stmt.value.dtype)
+                case Store():
+                    continue
+                case _:
+                    for name in sorted(stored_in((stmt,)) & self._now.keys()):
+                        dtype = self._values[self._now[name]].load.dtype
+                        self._set(name, stmt, None, dtype)
+
+    def _set(self, name: str, after: Stmt, expr: Expr | None, dtype: str) -> None:
+        key = self._names.fresh(name)
+        self._now[name] = key
+        self._values[key] = _Value(after, expr, Load(name, (), dtype))
+
+    def _resolved(self, expr: Expr) -> Expr | None:
+        """Returns an expression of what the nest leaves as it is; None: it reads something else."""
+        if any(self._changes(load) for load in loads(expr)):
+            return None
+
+        def change(part: Expr) -> Expr:
+            if isinstance(part, Load) and part.buffer in self._now:
+                return Load(self._now[part.buffer], (), part.dtype)
+            return part
+
+        return rewrite(expr, change)
+
+    def _changes(self, load: Load) -> bool:
+        if load.buffer in self._now:
+            return False
+        local = {s.buffer.name for s in statements(self._loops[-1].body) if isinstance(s, Local)}
+        return load.buffer in self._stored | local
+
+    def _term(self, store: Store, term: Expr) -> Expr:
+        value = self._resolved(term)
+        if value is not None:
+            return value
+        key = self._names.fresh("term")
+        self._values[key] = _Value(store, None, term)
+        return Load(key, (), term.dtype)
+
+    # What is kept.
+
+    def decide(self) -> bool:
+        """Chooses what is kept; returns whether that is little."""
+        terms = [term for _, _, term in self.updates]
+        if any(sum(map(_weight, expressions(term))) > _MOST_PARTS for term in terms):
+            return False
+        places: dict[str, set[tuple[Expr, ...]]] = defaultdict(set)
+        for store, _, term in self.updates:
+            for key in self._used(term):
+                places[key].add(store.indices)
+        for key, value in reversed(self._values.items()):
+            for other in self._used(value.expr):
+                places[other] |= places[key]
+        costly: set[str] = set()
+        efforts: dict[str, int] = {}
+        for key, value in self._values.items():
+            parts = expressions(value.expr) if value.expr else []
+            own = [part for part in parts if not self._is_value(part)]
+            inner = [efforts[load.buffer] for load in parts if self._is_value(load)]
+            efforts[key] = sum(map(_weight, own)) + sum(inner)
+            most = _QUICK if len(places[key]) > 1 else _MOST_PARTS
+            if value.expr is None or efforts[key] > most:
+                costly.add(key)
+                efforts[key] = 1
+        needed = {key for term in terms for key in self._used(term)}
+        for key, value in reversed(self._values.items()):
+            if key not in needed:
+                continue
+            if key in costly:
+                shape = tuple(end - begin for begin, end in map(_bounds, self._loops))
+                name = self._names.fresh("kept")
+                self.arrays[key] = Buffer(name, shape, value.load.dtype)
+            else:
+                needed |= self._used(value.expr)
+        return len(self.arrays) <= _MOST_KEPT
+
+    def _used(self, expr: Expr | None) -> set[str]:
+        return {load.buffer for load in loads(expr) if self._is_value(load)} if expr else set()
+
+    def _is_value(self, part: Expr) -> TypeGuard[Load]:
+        return isinstance(part, Load) and part.buffer in self._values
+
+    def final(self, expr: Expr) -> Expr:
+        """Returns an expression with the values in it written out, or read from where they are."""
+
+        def change(part: Expr) -> Expr:
+            if not self._is_value(part):
+                return part
+            if part.buffer in self.arrays:
+                return Load(self.arrays[part.buffer].name, self._at(), part.dtype)
+            known = self._values[part.buffer].expr
+            assert known is not None
+            return self.final(known)
+
+        return rewrite(expr, change)
+
+    def _at(self) -> tuple[Expr, ...]:
+        return tuple(index("sub", Var(loop.var), loop.begin) for loop in self._loops)
+
+    # What is left.
+
+    def rest(self, loops: tuple[For, ...]) -> tuple[Stmt, ...]:
+        """Returns the nest without the terms, and with what keeps values for them."""
+        keeping: dict[int, list[Stmt]] = defaultdict(list)
+        for key, array in self.arrays.items():
+            value = self._values[key]
+            keeping[id(value.after)].append(Store(array.name, self._at(), value.load))
+
+        def left(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            return tuple(new for stmt in body for new in changed(stmt))
+
+        def changed(stmt: Stmt) -> tuple[Stmt, ...]:
+            stores = tuple(keeping[id(stmt)])
+            if id(stmt) in self._moved:
+                return stores
+            return (map_bodies(stmt, left), *stores)
+
+        body = left(loops[-1].body)
+        own = {s.buffer.name for s in statements(body) if isinstance(s, Local)}
+        outer = stored_in(body) - own
+        if not outer:
+            return ()
+        is_apart = all(_is_of_each(name, body, {loop.var for loop in loops}) for name in outer)
+        for loop in reversed(loops):
+            kind: LoopKind = "parallel" if is_apart else loop.kind
+            body = (with_parts(loop, body=body, kind=kind),)
+        return body
+
+
+def _is_of_each(name: str, body: tuple[Stmt, ...], variables: set[str]) -> bool:
+    """Returns whether each iteration of a nest touches one element of an array, and no other's."""
+    touched = {a.indices: a for a in accesses_in(body) if a.buffer == name}
+    return len(touched) == 1 and all(_place(a, variables) is not None for a in touched.values())
+
+
+def _zero(dtype: str) -> Const:
+    return Const(0.0 if is_float(dtype) else False if dtype == "bool" else 0, dtype)
+
+
+def _weight(expr: Expr) -> int:
+    match expr:
+        case FunctionCall():
+            return _FUNCTION
+        case Binary(op="div" | "pow"):
+            return _QUOTIENT
+        case Binary() | Cast() | Load() | Select() | Unary():
+            return 1
+    return 0

@@ -1,0 +1,345 @@
+"""Sums of terms from neighbours: each element gathers its terms, in one loop for all of them.
+
+    reduction i in 1 .. 99 {                parallel i in 0 .. 1 { if ... }
+      d[i - 1] = d[i - 1] + w[i]            parallel i_1 in 1 .. 98 {
+      d[i] = d[i] - w[i] * 2.0       ->       d[i_1] = d[i_1]
+      d[i + 1] = d[i + 1] + w[i]                + w[i_1 + 1] - w[i_1] * 2.0 + w[i_1 - 1]
+    }                                       }
+                                            parallel i_2 in 98 .. 100 { if ... }
+
+Gradients of stencils are such loops. As written their iterations add to the same elements, so they
+run in order, and every term reads and writes its element. Each element's sum is a stencil again:
+its iterations are independent, it is written once, and what is 0 before is not read. At the edges
+some neighbours are missing, so there each term has its condition. See Hueckelheim et al., Automatic
+differentiation for adjoint stencil loops (ICPP 2019).
+
+Terms that several nests add to an array, one after the other, are one sum. The terms of a sum are
+added up in another order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import partial
+from typing import TypeAlias
+
+from msops._loops.analysis.costs import mean_trips
+from msops._loops.gradient.algebra import add, both, sub
+from msops._loops.ir.building import binary, integer
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import (
+    Buffer,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.walk import (
+    Scope,
+    accesses_in,
+    loads,
+    map_bodies_within,
+    stored_in,
+    substitute,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.blocks import index
+from msops._loops.to_c.neighbour_terms import Scattering, Term, scattering
+from msops._loops.to_c.windows import in_positions
+
+_FEWEST_TRIPS = 16
+"""Of the innermost loop: less is little work."""
+_MOST_STATEMENTS = 256
+_MOST_TERMS = 64
+
+
+def gather_from_neighbours(kernel: Kernel) -> Kernel:
+    """Returns the kernel with sums of terms from neighbours computed element by element."""
+    gathering = _Gathering(kernel)
+    body = gathering.body(kernel.body, Scope.of(kernel))
+    if not gathering.is_changed:
+        return kernel
+    buffers = (*kernel.buffers, *gathering.buffers)
+    return unique_names(simplify(dataclasses.replace(kernel, buffers=buffers, body=body)))
+
+
+class _Gathering:
+    """Attributes: buffers: new ones of the kernel; is_changed: whether anything is gathered."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._names = Names(kernel)
+        self._zero = {buffer.name for buffer in kernel.buffers}
+        self.buffers: list[Buffer] = []
+        self.is_changed = False
+
+    def body(self, body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
+        """Returns a body whose nests gather, and those in its serial loops."""
+        found: list[Stmt] = []
+        pending: dict[str, list[Term]] = {}
+        for stmt in body:
+            nest = self._scattering(stmt, scope)
+            added = nest.terms if nest else {}
+            found += self._gathered(pending, _disturbed(pending, stmt, added), scope)
+            if nest is None:
+                found.append(self._other(stmt, scope))
+                continue
+            self.is_changed = True
+            self.buffers += nest.kept
+            self._touch(nest.rest)
+            found += nest.rest
+            for name, terms in nest.terms.items():
+                pending[name] = [*pending.get(name, ()), *terms]
+        return (*found, *self._gathered(pending, {*pending}, scope))
+
+    def _scattering(self, stmt: Stmt, scope: Scope) -> Scattering | None:
+        """Returns what a statement adds to neighbours; None if it does not."""
+        if any(loop.kind != "serial" for loop in scope.loops):
+            return None
+        loops: list[For] = []
+        scopes: list[Scope] = [scope]
+        while isinstance(stmt, For) and stmt.kind != "serial" and _has_fixed_bounds(stmt):
+            loops.append(stmt)
+            scopes += scopes[-1].inside(stmt)
+            if len(stmt.body) != 1:
+                break
+            (stmt,) = stmt.body
+        for count in range(len(loops), 0, -1):
+            *around, inner = loops[:count]
+            if mean_trips(inner, scopes[count - 1].ranges) < _FEWEST_TRIPS:
+                continue
+            written = in_positions(inner, scopes[count - 1], self._names, _MOST_STATEMENTS)
+            found = scattering((*around, written or inner), scope, self._names)
+            if found and all(_meets(terms) for terms in found.terms.values()):
+                return found
+        return None
+
+    def _other(self, stmt: Stmt, scope: Scope) -> Stmt:
+        """Returns a statement that is no such nest, with what is inside of it gathered."""
+        if isinstance(stmt, For):
+            # What a loop runs again finds what it has written.
+            self._touch((stmt,))
+        if not isinstance(stmt, For) or stmt.kind == "serial":
+            stmt = map_bodies_within(stmt, scope, self.body)
+        self._touch((stmt,))
+        return stmt
+
+    def _touch(self, body: tuple[Stmt, ...]) -> None:
+        self._zero -= {access.buffer for access in accesses_in(body)}
+
+    # How.
+
+    def _gathered(
+        self, pending: dict[str, list[Term]], names: Set[str], scope: Scope
+    ) -> tuple[Stmt, ...]:
+        """Returns the nests that add up the pending terms of some arrays."""
+        groups: dict[tuple[_Span, ...], dict[str, list[Term]]] = {}
+        for name in [name for name in pending if name in names]:
+            terms = pending.pop(name)
+            groups.setdefault(_hull(terms), {})[name] = terms
+        found: list[Stmt] = []
+        for hull, sums in groups.items():
+            every = [term for terms in sums.values() for term in terms]
+            # Arrays whose terms do not meet where the others' do have a nest of their own.
+            parts = [sums] if _meets(every) else [{name: terms} for name, terms in sums.items()]
+            for part in parts:
+                writing = _Writing(part, hull, scope, self._zero, self._names)
+                found += writing.axis(())
+                self._zero -= part.keys()
+        return tuple(found)
+
+
+_Span: TypeAlias = tuple[int, int]
+"""The first index of an axis, and the one after the last."""
+
+
+def _spans_of(term: Term) -> tuple[_Span, ...]:
+    """Returns for each axis which elements get a term."""
+    axes = zip(term.box, term.offsets, strict=True)
+    return tuple((begin + away, end + away) for (begin, end), away in axes)
+
+
+def _spans(terms: Sequence[Term]) -> Iterator[tuple[_Span, ...]]:
+    """Yields for each axis which elements get each term."""
+    return zip(*map(_spans_of, terms), strict=True)
+
+
+def _hull(terms: Sequence[Term]) -> tuple[_Span, ...]:
+    """Returns the box of the elements that get a term."""
+    return tuple((min(b for b, _ in axis), max(e for _, e in axis)) for axis in _spans(terms))
+
+
+def _middle(terms: Sequence[Term]) -> tuple[_Span, ...]:
+    """Returns the box of the elements that get every term."""
+    return tuple((max(b for b, _ in axis), min(e for _, e in axis)) for axis in _spans(terms))
+
+
+def _meets(terms: Sequence[Term]) -> bool:
+    """Returns whether most elements get every term."""
+    sizes = zip(_hull(terms), _middle(terms), strict=True)
+    return len(terms) <= _MOST_TERMS and all(
+        2 * (e - b) > high - low for (low, high), (b, e) in sizes
+    )
+
+
+def _disturbed(
+    pending: Mapping[str, Sequence[Term]], stmt: Stmt, added: Mapping[str, Sequence[Term]]
+) -> set[str]:
+    """Returns the arrays whose sums must be complete before a statement, or are then.
+
+    Args:
+      pending: the terms of sums.
+      stmt: the statement.
+      added: the terms that it adds; it uses their arrays in no other way.
+    """
+    used = {access.buffer for access in accesses_in((stmt,))}
+    written = stored_in((stmt,))
+    return {
+        name
+        for name, terms in pending.items()
+        if (name in used and not (name in added and _meets([*terms, *added[name]])))
+        or any(load.buffer in written for term in terms for load in loads(term.value))
+    }
+
+
+class _Writing:
+    """Writes the nest of some sums over one box."""
+
+    def __init__(
+        self,
+        sums: Mapping[str, Sequence[Term]],
+        hull: tuple[_Span, ...],
+        scope: Scope,
+        zero: Set[str],
+        names: Names,
+    ) -> None:
+        self._sums = sums
+        self._hull = hull
+        self._middle = _middle([term for terms in sums.values() for term in terms])
+        self._buffers = scope.buffers
+        self._zero = zero
+        self._names = names
+        self._bases = next(iter(sums.values()))[0].variables
+
+    def axis(self, at: tuple[Expr, ...]) -> tuple[Stmt, ...]:
+        """Returns the loops over the axes that are left.
+
+        Args:
+          at: the indices of the axes before, for which there is every term.
+        """
+        number = len(at)
+        if number == len(self._hull):
+            return tuple(self._sum(name, at, terms) for name, terms in self._sums.items())
+        hull, middle = self._hull[number], self._middle[number]
+        var = self._variable(number)
+        if hull == middle:
+            return (_parallel(var, hull, self.axis((*at, var))),)
+        if number < len(self._hull) - 1:
+            inside = both(_limits(var, hull, middle))
+            body = If(inside, self.axis((*at, var)), self._edge((*at, var)))
+            return (_parallel(var, hull, (body,)),)
+        return (
+            _parallel(var, middle, self.axis((*at, var))),
+            *(
+                self._sum(name, (*at, integer(i)), [t for t in terms if _is_in(i, t, number)])
+                for i in (*range(hull[0], middle[0]), *range(middle[1], hull[1]))
+                for name, terms in self._sums.items()
+            ),
+        )
+
+    def _sum(self, name: str, at: tuple[Expr, ...], terms: Sequence[Term]) -> Stmt:
+        """Returns what writes one element."""
+        total: Expr = Const(0.0, self._buffers[name].dtype)
+        for term in terms:
+            total = _with_term(total, term, at)
+        return Store(name, at, add(self._old(name, at), total))
+
+    def _old(self, name: str, at: tuple[Expr, ...]) -> Expr:
+        dtype = self._buffers[name].dtype
+        return Const(0.0, dtype) if name in self._zero else Load(name, at, dtype)
+
+    def _edge(self, at: tuple[Expr, ...]) -> tuple[Stmt, ...]:
+        """Returns what writes the elements of the axes that are left, where terms may be missing.
+
+        Each term has loops of its own, over the elements that get it: there are few such rows.
+        """
+        first = len(at)
+        found: list[Stmt] = []
+        for name, terms in self._sums.items():
+            rest = self._hull[first:]
+            shape = tuple(end - begin for begin, end in rest)
+            row = Buffer(self._names.fresh("row"), shape, self._buffers[name].dtype)
+
+            def element(indices: tuple[Expr, ...], row: Buffer = row) -> Load:
+                moves = zip(indices[first:], self._hull[first:], strict=True)
+                at_row = tuple(index("sub", e, integer(low)) for e, (low, _) in moves)
+                return Load(row.name, at_row, row.dtype)
+
+            def added(indices: tuple[Expr, ...], term: Term) -> Stmt:
+                old = element(indices)
+                return Store(old.buffer, old.indices, _with_term(old, term, indices))
+
+            def written(indices: tuple[Expr, ...], name: str = name) -> Stmt:
+                return Store(name, indices, add(self._old(name, indices), element(indices)))
+
+            stmts: list[Stmt] = []
+            for term in terms:
+                spans = _spans_of(term)
+                loops = self._loops(at, spans[first:], partial(added, term=term))
+                conditions = _limits(at[-1], self._hull[first - 1], spans[first - 1])
+                stmts.append(If(both(conditions), (loops,)) if conditions else loops)
+            found.append(Local(row, (*stmts, self._loops(at, rest, written))))
+        return tuple(found)
+
+    def _loops(
+        self,
+        at: tuple[Expr, ...],
+        spans: Sequence[_Span],
+        make: Callable[[tuple[Expr, ...]], Stmt],
+    ) -> Stmt:
+        """Returns loops over the axes that are left around what is made for their indices."""
+        if not spans:
+            return make(at)
+        var = self._variable(len(at))
+        return _parallel(var, spans[0], (self._loops((*at, var), spans[1:], make),))
+
+    def _variable(self, number: int) -> Var:
+        return Var(self._names.fresh(self._bases[number]))
+
+
+def _with_term(total: Expr, term: Term, at: tuple[Expr, ...]) -> Expr:
+    """Returns a sum with a term, where that is added to an element."""
+    moves = zip(term.variables, at, term.offsets, strict=True)
+    position = {var: index("sub", e, integer(away)) for var, e, away in moves}
+    value = substitute(term.value, position)
+    return sub(total, value) if term.is_negated else add(total, value)
+
+
+def _is_in(index: int, term: Term, axis: int) -> bool:
+    """Returns whether elements with an index get a term."""
+    begin, end = _spans_of(term)[axis]
+    return begin <= index < end
+
+
+def _limits(at: Expr, known: _Span, wanted: _Span) -> list[Expr]:
+    """Returns the conditions under which an index is in a part of what it is known to be in."""
+    conditions: list[Expr] = []
+    if wanted[0] > known[0]:
+        conditions.append(binary("ge", at, integer(wanted[0])))
+    if wanted[1] < known[1]:
+        conditions.append(binary("lt", at, integer(wanted[1])))
+    return conditions
+
+
+def _parallel(var: Var, span: _Span, body: tuple[Stmt, ...]) -> For:
+    return For(var.name, integer(span[0]), integer(span[1]), body, "parallel")
+
+
+def _has_fixed_bounds(loop: For) -> bool:
+    return isinstance(loop.begin, Const) and isinstance(loop.end, Const)

@@ -1,0 +1,117 @@
+"""Which elements of a row statements write, and which rows they read."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from msops._loops.ir.nodes import Const, Expr, For, If, Kernel, Load, Local, Stmt, Store
+from msops._loops.ir.ranges import Range, Ranges, is_within, range_of
+from msops._loops.ir.walk import bodies, loads, statements, stored_in, variables, visit_accesses
+from msops._loops.passes.simplify_expressions import where
+from msops._loops.to_c.strides import offset
+
+_Box: TypeAlias = tuple[Range, ...]
+"""The first and last index of each axis."""
+
+
+def reads_rows(name: str, loop: For, limits: Ranges, rows: Range) -> bool:
+    """Returns whether the rows of an array that a loop reads are within a range.
+
+    Args:
+      name: of the array.
+      loop: the loop.
+      limits: the range of its variable.
+      rows: the first and the last row.
+    """
+    for site in visit_accesses(Kernel("rows", (), (), (), (loop,))):
+        if isinstance(site.access, Load) and site.access.buffer == name:
+            ranges: Ranges = {**site.scope.ranges, **limits}
+            held = [part.condition for part in site.scope.path if isinstance(part, If)]
+            for condition in (*held, *site.conditions):
+                ranges = where(condition, ranges)
+            if not is_within(range_of(site.access.indices[0], ranges), rows):
+                return False
+    return True
+
+
+def writes_alike(name: str, loop: For) -> bool:
+    """Returns whether every iteration of a loop, whenever it runs, writes the same positions."""
+    inside = {stmt.var for stmt in statements(loop.body) if isinstance(stmt, For)}
+
+    def is_alike(expr: Expr) -> bool:
+        return variables(expr) <= inside and not loads(expr)
+
+    def visit(body: tuple[Stmt, ...]) -> bool:
+        for stmt in body:
+            if name not in stored_in((stmt,)):
+                continue
+            match stmt:
+                case Store(indices=indices) if all(map(is_alike, indices[1:])):
+                    continue
+                case For(begin=begin, end=end) if not (is_alike(begin) and is_alike(end)):
+                    return False
+                case For() | Local():
+                    if not all(map(visit, bodies(stmt))):
+                        return False
+                case If() if _box(name, (stmt,), {}) is not None:
+                    continue
+                case _:
+                    return False
+        return True
+
+    return visit(loop.body)
+
+
+def _box(name: str, body: tuple[Stmt, ...], ranges: Ranges) -> _Box | None:
+    """Returns the positions of a row that a body writes in any case; None if they are no box."""
+    boxes: list[_Box | None] = []
+    for stmt in body:
+        match stmt:
+            case _ if name not in stored_in((stmt,)):
+                continue
+            case Store():
+                boxes.append(_written(stmt.indices[1:], ranges))
+            case For(begin=Const(value=begin), end=Const(value=end)) if begin < end:
+                inside = {**ranges, stmt.var: (int(begin), int(end) - 1)}
+                boxes.append(_box(name, stmt.body, inside))
+            case Local():
+                boxes.append(_box(name, stmt.body, ranges))
+            case If():
+                then, otherwise = (_box(name, part, ranges) for part in bodies(stmt))
+                boxes.append(then if then == otherwise else None)
+            case _:
+                boxes.append(None)
+    found = [box for box in boxes if box is not None]
+    if not found or len(found) < len(boxes):
+        return None
+    hull = tuple(
+        (min(low for low, _ in axis), max(high for _, high in axis))
+        for axis in zip(*found, strict=True)
+    )
+    are_apart = not any(_meet(a, b) for a, b in itertools.combinations(found, 2))
+    return hull if are_apart and sum(map(_size, found)) == _size(hull) else None
+
+
+def _written(indices: Sequence[Expr], ranges: Ranges) -> _Box | None:
+    """Returns the positions that a store in some loops writes; None if they are no box."""
+    moving = [variables(at) for at in indices]
+    if sum(map(len, moving)) > len(set().union(*moving)) or any(map(loads, indices)):
+        return None
+    for at, names in zip(indices, moving, strict=True):
+        if len(names) > 1 or not names <= ranges.keys():
+            return None
+        if any(offset(at, name) is None for name in names):
+            return None
+    return tuple(range_of(at, ranges) for at in indices)
+
+
+def _meet(a: _Box, b: _Box) -> bool:
+    axes = zip(a, b, strict=True)
+    return all(low <= last and first <= high for (low, high), (first, last) in axes)
+
+
+def _size(box: _Box) -> int:
+    return math.prod(high - low + 1 for low, high in box)
