@@ -292,6 +292,14 @@ def test_rows_in_order_go_side_by_side() -> None:
     assert got.count("b[") == 3 * 5
 
 
+@pytest.mark.parametrize(("count", "is_jammed"), [(16, True), (17, False)])
+def test_rows_of_many_statements_stay_apart(count: int, is_jammed: bool) -> None:
+    text = ROWS.format(neighbour="b[i + 1, j]")
+    (store,) = (line for line in text.splitlines() if "b[i + 1, j + 1] =" in line)
+    kernel = marked(text.replace(store, "\n".join([store] * count)))
+    assert (arranged(jam_serial_loops, kernel) != kernel) == is_jammed
+
+
 @pytest.mark.parametrize(
     ("neighbour", "lag"),
     [

@@ -39,7 +39,7 @@ ROWS = 4
 """Rows that run side by side."""
 _MOST_LAG = 4
 _FEWEST_TRIPS = 8
-_MOST_STATEMENTS = 4
+_MOST_STATEMENTS = 16
 
 
 def jam_serial_loops(kernel: Kernel) -> Kernel:
