@@ -160,6 +160,21 @@ def test_what_is_overwritten_goes_to_a_tape_indexed_by_the_loops() -> None:
     assert tape_bytes(kernel) == 3 * 5 * 8
 
 
+def test_a_tape_is_laid_out_as_the_arrays_beside_it() -> None:
+    kernel = parse_kernel(
+        """kernel columns(u: float64[6, 5], b: float64[6, 5]) -> (u) {
+          serial z in 1 .. 5 {
+            serial i in 0 .. 6 {
+              u[i, z] = u[i, z - 1] * (u[i, z] + b[i, z])
+            }
+          }
+        }"""
+    )
+    text = kernel_text(adjoint(kernel))
+    assert "buffer u_tape: float64[6, 4]" in text
+    assert "u_tape[i, z - 1] = u[i, z]" in text
+
+
 def test_locals_are_computed_again_where_their_sources_are_unchanged() -> None:
     kernel = parse_kernel(
         """kernel f(a: float32[4]) -> (b) {

@@ -14,7 +14,7 @@ from msops._loops.gradient.emit import reversal
 from msops._loops.gradient.plan import Plan
 from msops._loops.gradient.recording import Saved, homes_around
 from msops._loops.gradient.relations import Derivative, rebuilt, stored, touched
-from msops._loops.gradient.tapes import Tape, tape_for
+from msops._loops.gradient.tapes import Tape, in_order_of_memory, tape_for
 from msops._loops.gradient.tree import Body, Node, Tree
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import nested_ranges
@@ -219,6 +219,8 @@ def make_tapes(tree: Tree, plan: Plan, fresh: Callable[[str], str]) -> dict[Save
                 for outer in node.ancestors
                 if isinstance(outer.stmt, For) and outer.is_in(recorder)
             ]
+            if not entry.shape:
+                around = in_order_of_memory(around, node.loops[-1:])
             tapes[node, name] = tape_for(fresh(f"{name}_tape"), entry, around, node.loops)
     return tapes
 
