@@ -6,6 +6,7 @@ Also: the seam is the only package that knows private JAX, and `import msops` is
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 import runpy
@@ -42,6 +43,12 @@ def module_name(path: Path) -> str:
 SOURCES = {module_name(path): path for path in sorted((ROOT / "msops").rglob("*.py"))}
 
 
+@functools.cache
+def parsed(text: str) -> ast.Module:
+    """Returns the tree of a source, which several tests walk."""
+    return ast.parse(text)
+
+
 def imported_names(tree: ast.AST) -> Iterator[str]:
     """Yields the absolute name of everything a module imports, also inside functions."""
     for node in ast.walk(tree):
@@ -55,7 +62,7 @@ def imported_names(tree: ast.AST) -> Iterator[str]:
 def own_imports(module: str) -> set[str]:
     """Returns the modules of the package that `module` imports."""
     found = set()
-    for name in imported_names(ast.parse(SOURCES[module].read_text())):
+    for name in imported_names(parsed(SOURCES[module].read_text())):
         if name == "msops" or name.startswith("msops."):
             while name not in SOURCES and name != "msops._native":
                 name = name.rpartition(".")[0]
@@ -165,7 +172,7 @@ def test_a_room_says_what_it_may_import(room: str) -> None:
 def test_a_class_name_has_one_meaning() -> None:
     homes: dict[str, list[str]] = {}
     for module, path in SOURCES.items():
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(module)
     # TVM's compute has a class of that name, which its error texts show, and so has MindSpore.
@@ -231,7 +238,9 @@ MOST_USERS_OF_PRIVATE_MODULES = 25
 
 def seam_names(text: str) -> set[str]:
     """Returns the names in a source that only `_jax_seam` may use."""
-    tree = ast.parse(text)
+    if "jax" not in text:
+        return set()
+    tree = parsed(text)
     used = set(imported_names(tree))
     used |= {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     return {name for name in used if is_seam_name(name)}
@@ -278,7 +287,7 @@ def test_what_needs_no_jax_imports_none(package: str) -> None:
     modules = [module for module in SOURCES if f"{module}.".startswith(f"msops.{package}.")]
     assert modules
     for module in modules:
-        names = imported_names(ast.parse(SOURCES[module].read_text()))
+        names = imported_names(parsed(SOURCES[module].read_text()))
         assert not [name for name in names if name.split(".")[0] in ("jax", "jaxlib")], module
 
 
