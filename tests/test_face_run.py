@@ -94,7 +94,7 @@ print(__name__, sys.argv, beside.value, __file__)
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("code", [0, 7])
+@pytest.mark.parametrize("code", [pytest.param(0, marks=pytest.mark.slow), 7])
 def test_the_exit_code_is_the_scripts(run, code):
     assert run(f"import sys\nsys.exit({code})").returncode == code
 

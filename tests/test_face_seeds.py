@@ -61,6 +61,8 @@ def test_aot_add_prints_the_documented_result(add_so):
     assert run(SEEDS / "custom_aot.py", add_so.parent) == SUM
 
 
+# At every run the guide's own last lines, below, which are of the same parts.
+@pytest.mark.slow
 def test_pyfunc_gradient(tmp_path):
     assert run(SEEDS / "pyfunc_grad.py", tmp_path) == GRADIENT
 
@@ -82,6 +84,8 @@ def test_pyfunc_gradient_by_grad_operation_with_sens(tmp_path, mode):
     assert run(script, tmp_path) == GRADIENT
 
 
+# At every run the script runs with two calls, below.
+@pytest.mark.slow
 def test_tbe_add(tmp_path):
     assert run(SEEDS / "custom_tbe.py", tmp_path) == SUM
 
