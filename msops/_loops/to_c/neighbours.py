@@ -110,6 +110,9 @@ class _Gathering:
             if len(stmt.body) != 1:
                 break
             (stmt,) = stmt.body
+        if all(loop.kind == "parallel" for loop in loops):
+            # Their iterations touch elements of their own.
+            return None
         for count in range(len(loops), 0, -1):
             *around, inner = loops[:count]
             if mean_trips(inner, scopes[count - 1].ranges) < _FEWEST_TRIPS:
