@@ -47,6 +47,7 @@ def dropout2d(seed: str = "", **options: Any) -> Custom:
 
 
 @pytest.mark.parametrize("keep_prob", [0.1, 0.5, 0.85])
+@pytest.mark.slow
 def test_channels_are_kept_as_often_as_asked(keep_prob: float) -> None:
     n, c = 200, 100
     x = jnp.arange(1, n * c * 6 + 1, dtype=jnp.float32).reshape(n, c, 2, 3)

@@ -318,6 +318,7 @@ def test_program_names_no_path() -> None:
     assert str(ROOT) not in text
 
 
+@pytest.mark.slow
 def test_library_holds_no_path_of_this_machine() -> None:
     # Its check macros are expanded in the headers, too.
     with pytest.raises(errors.KernelError, match="has no kernel Times"):

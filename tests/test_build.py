@@ -459,6 +459,7 @@ def sanitizer_is_there() -> bool:
         pytest.param("g++ -g -O1 -fsanitize", id="library"),
     ],
 )
+@pytest.mark.slow
 def test_the_sanitizer_commands_of_the_guide_find_an_overrun(mark: str, tmp_path: Path) -> None:
     output = run_from_guide(mark, tmp_path)
     assert "heap-buffer-overflow" in output

@@ -24,6 +24,13 @@ PAGES += sorted((ROOT / "docs").glob("*.md"))
 each_page = pytest.mark.parametrize(
     "page", PAGES, ids=lambda page: str(page.relative_to(ROOT).with_suffix(""))
 )
+# Each builds several libraries, or compiles many programs.
+SLOW_PAGES = {"aicpu.md", "extension.md", "gradients.md"}
+each_page_in_time = pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (page.name in SLOW_PAGES)) for page in PAGES],
+    ids=lambda page: str(page.relative_to(ROOT).with_suffix("")),
+)
 
 
 def promises(text: str) -> int:
@@ -32,7 +39,7 @@ def promises(text: str) -> int:
 
 
 @pytest.mark.usefixtures("quick_builds")
-@each_page
+@each_page_in_time
 def test_a_page_runs_and_prints_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

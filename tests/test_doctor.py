@@ -63,6 +63,7 @@ def test_a_cache_that_cannot_be_written_is_told(
     assert "Set MSOPS_CACHE_DIR" in lines["aot"]
 
 
+@pytest.mark.slow
 def test_a_module_that_is_newer_than_jaxlib_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

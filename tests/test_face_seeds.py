@@ -133,6 +133,7 @@ def test_akg_gradient(tmp_path, name):
     assert "nothing has written it before" in done.stderr
 
 
+@pytest.mark.slow
 def test_aicpu_dropout(tmp_path):
     # The library of the script's name comes with msops; one channel is kept or dropped.
     kept = "[[[[2. 2. 2.]\n   [2. 2. 2.]]]]", "[[[[ True  True  True]\n   [ True  True  True]]]]"

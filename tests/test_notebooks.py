@@ -83,6 +83,7 @@ def add_checks(notebook, checks: str) -> None:
     ],
     ids=lambda path: path.stem,
 )
+@pytest.mark.slow
 def test_a_run_in_another_folder_prints_what_is_committed(path, tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))

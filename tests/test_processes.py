@@ -78,6 +78,7 @@ def test_two_processes_train_to_the_losses_of_one(example: ModuleType) -> None:
         np.testing.assert_allclose(report["losses"], alone, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_functions_and_runners_that_are_equal_everywhere_run(reports: list[dict[str, Any]]) -> None:
     for report, half in zip(reports, ([0.0, 1.0], [2.0, 3.0]), strict=True):
         assert report["equal functions"] == [2 * x for x in half]

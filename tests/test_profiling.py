@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT
 from custom_ops import CASES, Case
 from jax.profiler import ProfileData
+from quick_cases import one_in
 from test_custom_transformations import weighted_sum
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -27,7 +28,7 @@ def primitive_of(case: Case) -> str:
     return name
 
 
-@each_case
+@pytest.mark.parametrize("case", one_in(2, CASES), ids=lambda case: case.name)
 def test_operations_carry_the_name_of_the_op_and_of_the_scope(case: Case) -> None:
     op = case.make()
 

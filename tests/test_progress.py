@@ -33,6 +33,7 @@ extern "C" int Two(int n, void **params, int *ndims, long **shapes, const char *
 @pytest.mark.parametrize(
     "is_terminal", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["terminal", "file"]
 )
+@pytest.mark.slow
 def test_a_build_of_more_than_two_seconds_is_announced(tmp_path: Path, is_terminal: bool) -> None:
     (tmp_path / "two.cc").write_text(KERNEL)
     (tmp_path / "script.py").write_text(SCRIPT)
