@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ import pytest
 import msops
 from msops._backends.loops import kernels
 from msops._backends.loops.timing import time_forms
+from msops._loops import specialisation
 from msops.errors import ArgumentValueError, BuildError
 from msops.lang import output_tensor
 
@@ -99,6 +101,19 @@ def test_the_first_call_chooses_the_faster_form(
     # A larger program follows.
     program = jax.jit(lambda x: op(x) + 1)
     assert form_in(program.lower(X).as_text()) == form
+
+
+def test_a_pullback_of_before_the_choice_runs_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = functools.partial(dataclasses.replace, native=1e-6, fusion=0.0)
+    estimate = specialisation.estimate
+    monkeypatch.setattr(specialisation, "estimate", lambda *of: quick(estimate(*of)))
+    op = use(Clock(xla=1.0, native=3.0), monkeypatch)
+    assert reason(op).endswith(CLOSE)
+    assert form_in(jax.jit(op.__call__).lower(X).as_text()) == "native"
+    _, pull = jax.vjp(op, X)
+    op(X)
+    assert form_in(jax.jit(op.__call__).lower(X).as_text()) == "xla"
+    np.testing.assert_array_equal(*pull(X), 3 * X)
 
 
 def test_the_clock_decides_without_what_fusing_might_save(monkeypatch: pytest.MonkeyPatch) -> None:

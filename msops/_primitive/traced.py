@@ -101,8 +101,15 @@ def _tangent_transpose(
     with call.face():
         traced = operator.traced(call, primals)
         assert traced is not None, "only what is traced is differentiated so"
-        assert traced.pullback is not None, "without one, no primitive with this transpose is bound"
-        return traced.pullback(primals, cotangents, live)
+        if traced.pullback is not None:
+            return traced.pullback(primals, cotangents, live)
+        # The clock has chosen operations of XLA since L was bound.
+        pushed = functools.partial(push_forward, traced.function, live, primals)
+        unknown = [primals[i] for i in live]
+        transposed: Sequence[Any] = jax.linear_transpose(
+            lambda *directions: pushed(directions), *unknown
+        )(list(cotangents))
+        return transposed
 
 
 def compile_tangent(
