@@ -51,13 +51,15 @@ def test_each_element_gathers_its_terms() -> None:
     got = body_of(arranged_apart(gather_from_neighbours, parse_kernel(STENCIL)))
     assert got == textwrap.dedent("""\
         buffer d: float32[42]
-        parallel i_1 in 2 .. 40 {
-          d[i_1] = w[i_1] - (w[i_1 - 2] * 3.0:float32)
+        parallel i_1 in 0 .. 2 {
+          d[i_1] = w[i_1]
         }
-        d[0] = w[0]
-        d[1] = w[1]
-        d[40] = -(w[38] * 3.0:float32)
-        d[41] = -(w[39] * 3.0:float32)""")
+        parallel i_2 in 2 .. 40 {
+          d[i_2] = w[i_2] - (w[i_2 - 2] * 3.0:float32)
+        }
+        parallel i_3 in 40 .. 42 {
+          d[i_3] = -(w[i_3 - 2] * 3.0:float32)
+        }""")
 
 
 def test_rows_at_the_edges_have_some_of_the_terms() -> None:
@@ -103,7 +105,42 @@ def test_terms_of_several_nests_are_one_sum() -> None:
     second = STENCIL[STENCIL.index("  reduction") : -1].replace("i", "k").replace("knt", "int")
     text = STENCIL[:-1] + second.replace("reductkon k kn", "reduction k in") + "}"
     got = body_of(arranged_apart(gather_from_neighbours, parse_kernel(text)))
-    assert got.count("parallel") == 1
+    assert got.count("parallel") == 3
+
+
+# Windows are written out, so that a statement without `p` is there three times.
+@pytest.mark.parametrize(
+    "window",
+    [
+        "t[] = floor(t[] * 3.0:float32) d[i + p] = d[i + p] + t[]",
+        "c[i] = c[i] * 2.0:float32 d[i + p] = d[i + p] + c[i]",
+        "c[i] = c[i] * 2.0:float32 t[] = floor(c[i]) d[i + p] = d[i + p] + t[]",
+    ],
+)
+def test_what_a_window_computes_again_is_kept_each_time(window: str) -> None:
+    kernel = parse_kernel(f"""kernel windows(w: float32[64], c: float32[64]) -> (d, c) {{
+  buffer d: float32[70]
+  reduction i in 0 .. 64 {{
+    local t: float32[] {{
+      t[] = w[i]
+      serial p in 0 .. 3 {{ {window} }}
+    }}
+  }}
+}}""")
+    got = body_of(arranged_apart(gather_from_neighbours, kernel))
+    assert "buffer kept_1: float32[64]" in got
+
+
+def test_long_edges_have_loops() -> None:
+    kernel = parse_kernel("""kernel lag(w: float32[800]) -> (d) {
+  buffer d: float32[1000]
+  reduction i in 0 .. 800 {
+    d[i] = d[i] + w[i]
+    d[i + 200] = d[i + 200] - w[i]
+  }
+}""")
+    got = body_of(arranged_apart(gather_from_neighbours, kernel))
+    assert got.count(" = ") == got.count("parallel") == 3
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ What takes long and goes to several neighbours is computed once: the nest keeps 
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ _FUNCTION = 16
 _QUOTIENT = 4
 
 
-_Place: TypeAlias = tuple[tuple[str, ...], tuple[int, ...]]
+_Position: TypeAlias = tuple[tuple[str, ...], tuple[int, ...]]
 """The variable that moves each index, and how far the index is from it."""
 
 
@@ -113,21 +114,31 @@ def scattering(loops: tuple[For, ...], scope: Scope, names: Names) -> Scattering
       scope: that around the nest.
       names: of the kernel.
     """
-    places = dict(_places(loops, scope))
-    if not places:
+    *around, inner = loops
+    loops = (*around, with_parts(inner, body=_apart(inner.body)))
+    positions = dict(_positions(loops, scope))
+    if not positions:
         return None
-    values = _Values(loops, {*places}, names)
+    values = _Values(loops, {*positions}, names)
     values.run(loops[-1].body)
     if not values.decide():
         return None
     terms: dict[str, list[Term]] = defaultdict(list)
     boxes = {loop.var: _bounds(loop) for loop in loops}
     for store, is_negated, value in values.updates:
-        variables, offsets = places[id(store)]
+        variables, offsets = positions[id(store)]
         box = tuple(boxes[var] for var in variables)
         terms[store.buffer].append(Term(values.final(value), is_negated, variables, offsets, box))
     rest = values.rest(loops)
     return Scattering({k: tuple(v) for k, v in terms.items()}, rest, tuple(values.arrays.values()))
+
+
+def _apart(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Returns a body in which no statement is the same object as another one.
+
+    What holds for a statement is kept by its id, and passes share equal statements.
+    """
+    return tuple(dataclasses.replace(map_bodies(stmt, _apart)) for stmt in body)
 
 
 def _bounds(loop: For) -> tuple[int, int]:
@@ -136,7 +147,7 @@ def _bounds(loop: For) -> tuple[int, int]:
     return int(loop.begin.value), int(loop.end.value)
 
 
-def _places(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Place]]:
+def _positions(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Position]]:
     """Yields the updates of neighbours, by ids of stores, with variables and offsets of the axes.
 
     Each of their arrays is updated in no other way, and nothing else reads it.
@@ -149,9 +160,9 @@ def _places(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Place]
         update = update_of(store) if store.buffer in scope.buffers else None
         if update is None or update.op != "add" or not is_float(update.term.dtype):
             continue
-        place = _place(store, variables)
-        if place is not None and update.term.dtype not in SUMMED_IN_FLOAT32:
-            found[store.buffer].append((id(store), *place))
+        position = _position(store, variables)
+        if position is not None and update.term.dtype not in SUMMED_IN_FLOAT32:
+            found[store.buffer].append((id(store), *position))
     for name, updates in found.items():
         # Each update loads its element and stores it.
         offsets = {offsets for _, _, offsets in updates}
@@ -160,9 +171,7 @@ def _places(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Place]
             yield from ((number, (around, at)) for number, around, at in updates)
 
 
-def _place(
-    access: Load | Store, variables: set[str]
-) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
+def _position(access: Load | Store, variables: set[str]) -> _Position | None:
     """Returns the variable that each index moves with, and how far it is from it."""
     found: list[tuple[str, int]] = []
     for at in access.indices:
@@ -369,7 +378,7 @@ class _Values:
 def _is_of_each(name: str, body: tuple[Stmt, ...], variables: set[str]) -> bool:
     """Returns whether each iteration of a nest touches one element of an array, and no other's."""
     touched = {a.indices: a for a in accesses_in(body) if a.buffer == name}
-    return len(touched) == 1 and all(_place(a, variables) is not None for a in touched.values())
+    return len(touched) == 1 and all(_position(a, variables) is not None for a in touched.values())
 
 
 def _zero(dtype: str) -> Const:

@@ -20,6 +20,7 @@ added up in another order.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import TypeAlias
@@ -119,7 +120,7 @@ class _Gathering:
                 continue
             written = in_positions(inner, scopes[count - 1], self._names, _MOST_STATEMENTS)
             found = scattering((*around, written or inner), scope, self._names)
-            if found and all(_meets(terms) for terms in found.terms.values()):
+            if found and all(_share_most(terms) for terms in found.terms.values()):
                 return found
         return None
 
@@ -150,7 +151,9 @@ class _Gathering:
         for hull, sums in groups.items():
             every = [term for terms in sums.values() for term in terms]
             # Arrays whose terms do not meet where the others' do have a nest of their own.
-            parts = [sums] if _meets(every) else [{name: terms} for name, terms in sums.items()]
+            parts = (
+                [sums] if _share_most(every) else [{name: terms} for name, terms in sums.items()]
+            )
             for part in parts:
                 writing = _Writing(part, hull, scope, self._zero, self._names)
                 found += writing.axis(())
@@ -183,8 +186,8 @@ def _middle(terms: Sequence[Term]) -> tuple[_Span, ...]:
     return tuple((max(b for b, _ in axis), min(e for _, e in axis)) for axis in _spans(terms))
 
 
-def _meets(terms: Sequence[Term]) -> bool:
-    """Returns whether most elements get every term."""
+def _share_most(terms: Sequence[Term]) -> bool:
+    """Returns whether most of the elements get every term."""
     sizes = zip(_hull(terms), _middle(terms), strict=True)
     return len(terms) <= _MOST_TERMS and all(
         2 * (e - b) > high - low for (low, high), (b, e) in sizes
@@ -206,7 +209,7 @@ def _disturbed(
     return {
         name
         for name, terms in pending.items()
-        if (name in used and not (name in added and _meets([*terms, *added[name]])))
+        if (name in used and not (name in added and _share_most([*terms, *added[name]])))
         or any(load.buffer in written for term in terms for load in loads(term.value))
     }
 
@@ -240,21 +243,30 @@ class _Writing:
         if number == len(self._hull):
             return tuple(self._sum(name, at, terms) for name, terms in self._sums.items())
         hull, middle = self._hull[number], self._middle[number]
+        if hull != middle and number == len(self._hull) - 1:
+            every = [term for terms in self._sums.values() for term in terms]
+            # From one of these to the next, the elements get the same terms.
+            cuts = sorted({cut for term in every for cut in _spans_of(term)[number]})
+            parts = [self._part(at, number, span) for span in itertools.pairwise(cuts)]
+            return tuple(itertools.chain.from_iterable(parts))
         var = self._variable(number)
-        if hull == middle:
-            return (_parallel(var, hull, self.axis((*at, var))),)
-        if number < len(self._hull) - 1:
+        inner = self.axis((*at, var))
+        if hull != middle:
             inside = both(_limits(var, hull, middle))
-            body = If(inside, self.axis((*at, var)), self._edge((*at, var)))
-            return (_parallel(var, hull, (body,)),)
-        return (
-            _parallel(var, middle, self.axis((*at, var))),
-            *(
-                self._sum(name, (*at, integer(i)), [t for t in terms if _is_in(i, t, number)])
-                for i in (*range(hull[0], middle[0]), *range(middle[1], hull[1]))
-                for name, terms in self._sums.items()
-            ),
+            inner = (If(inside, inner, self._edge((*at, var))),)
+        return (_parallel(var, hull, inner),)
+
+    def _part(self, at: tuple[Expr, ...], number: int, span: _Span) -> tuple[Stmt, ...]:
+        """Returns what writes the elements in a part of the last axis, which get the same terms."""
+        low, high = span
+        var = self._variable(number)
+        element: Expr = integer(low) if high == low + 1 else var
+        stmts = tuple(
+            self._sum(name, (*at, element), given)
+            for name, terms in self._sums.items()
+            if (given := [term for term in terms if _is_in(low, term, number)])
         )
+        return stmts if element != var or not stmts else (_parallel(var, span, stmts),)
 
     def _sum(self, name: str, at: tuple[Expr, ...], terms: Sequence[Term]) -> Stmt:
         """Returns what writes one element."""
