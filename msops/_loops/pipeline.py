@@ -250,7 +250,7 @@ def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, 
 
 
 def to_raised(kernel: Kernel) -> Kernel:
-    """Returns a kernel of a front end in the raised form (see the README of the package).
+    """Returns a kernel of a front end in the raised form, which array operations are found in.
 
     Raises:
       NotRaised: it has no such form.

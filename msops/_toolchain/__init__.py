@@ -1,7 +1,8 @@
 """From a kernel's source, or a user's library, to a shared library that is safe to open.
 
 `resolve` is the entrance; each module holds one idea, which its first line names.
-`builder.make_plan` makes the key under which a build is cached.
+`builder.make_plan` makes the key under which a build of sources is cached; modules and nvrtc make
+their own.
 
 May import: `_base`.
 Modules: allow_list, builder, commands, compile_errors, compilers, contents, cuda, dependencies,

@@ -2,7 +2,7 @@
 
 A `Kernel` is specialised: shapes, dtypes and attribute values are constants. Nodes are frozen and
 compare by structure; where they come from (`Location`) does not count. The text form (text.py,
-parse.py) round-trips. The rules of meaning are in the README beside this file.
+parse.py) round-trips. The rules of meaning are in `_loops/README.md`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs a kernel on numpy arrays, one element at a time: the oracle of every printer.
 
-Each node is compiled once to a Python closure. The rules of meaning are in the README beside this
-file; those of single operations are executable in scalars.py. Memory is flat Python lists, one per
+Each node is compiled once to a Python closure. The rules of meaning are in `_loops/README.md`;
+those of single operations are executable in ir/scalars.py. Memory is flat Python lists, one per
 buffer, in a frame that closures share with the loop variables.
 """
 

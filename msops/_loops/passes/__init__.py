@@ -1,4 +1,4 @@
-"""The passes of the loop compiler, one a file; `_loops/pipeline.py` lists them.
+"""Passes of more than one way out, and what they share; `_loops/pipeline.py` lists them.
 
 Modules: axes, batching, conditional_reductions, contract, distribute, drop_starts, expand_carried,
 expand_locals, extremes, forward_locals, graph, mark_loops, materialise_guards, privatise, search,

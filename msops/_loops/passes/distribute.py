@@ -41,7 +41,7 @@ from msops._loops.passes.sites import Edge, Site, edges_of, sites_of, wrapped
 
 
 def distribute(kernel: Kernel) -> Kernel:
-    """Returns the kernel as a sequence of nests, in the raised form of the package's README.
+    """Returns the kernel as a sequence of nests, in the raised form: each has one store.
 
     The kernel has no locals, and no body stores to what its conditions and bounds read.
 

@@ -1,6 +1,6 @@
 """Loop IR as C: the back end for CPUs.
 
-Passes, which `pipeline.PASSES_TO_C` lists in their order:
+Passes, which `pipeline.PASSES_TO_C` lists in their order, and what several of them share:
 
     alternating.py  steps that copy their result back
     merging.py     conditions with one store in each branch
@@ -10,7 +10,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
     widening.py    sums in variables, with an element for each position
     windows.py     loops over small windows
     unrolling.py   short inner loops
-    networks.py    minima and maxima that sort
+    networks.py    where sorting networks look for NaN
     outwards.py    parallel loops that belong around serial ones
     sinking.py     parallel loops that belong innermost
     tiling.py      pairs of parallel loops that cross through memory
@@ -28,7 +28,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order:
     fusing.py      loops that hand rows on
     rows.py        which rows and positions they use
     workspaces.py  arrays on the stack or in workspaces
-    sharing.py     which loops threads share
+    sharing.py     which loops are split over threads
     vectors.py     which loops run in vectors, and how C says so
     blocks.py, strides.py  what these share
 
@@ -37,14 +37,15 @@ The printer:
     source.py      the translation unit
     storage.py     where each buffer is
     printer.py     statements
-    threads.py     loops that threads share
+    threads.py     calls that split a loop over threads
     dialect.py     where C differs from CUDA C
     functions.py   mathematical functions that vectorise
     halves.py      float16
     library.py     what is used of the C library
-    cost.py        what it will take
 
-What it shares with CUDA is in text/.
+cost.py estimates what the code will take, for passes and for the choice of a form.
+
+What is printed as in CUDA is in text/; CUDA also uses reductions.py, storage.py and workspaces.py.
 """
 
 from msops._loops.to_c.source import CSource, c_source

@@ -56,7 +56,7 @@ from msops._loops.to_c.blocks import index
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.strides import offset
 
-_MOST_TERMS = 64
+MOST_TERMS = 64
 _MOST_KEPT = 4
 """Arrays of what takes long: each is written and read again."""
 _MOST_PARTS = 64
@@ -167,7 +167,7 @@ def _positions(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Pos
         # Each update loads its element and stores it.
         offsets = {offsets for _, _, offsets in updates}
         is_alone = uses[name] == 2 * len(updates)
-        if is_alone and len(offsets) > 1 and len(updates) <= _MOST_TERMS:
+        if is_alone and len(offsets) > 1 and len(updates) <= MOST_TERMS:
             yield from ((number, (around, at)) for number, around, at in updates)
 
 

@@ -52,13 +52,12 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import index
-from msops._loops.to_c.neighbour_terms import Scattering, Term, scattering
+from msops._loops.to_c.neighbour_terms import MOST_TERMS, Scattering, Term, scattering
 from msops._loops.to_c.windows import in_positions
 
 _FEWEST_TRIPS = 16
 """Of the innermost loop: less is little work."""
 _MOST_STATEMENTS = 256
-_MOST_TERMS = 64
 
 
 def gather_from_neighbours(kernel: Kernel) -> Kernel:
@@ -189,7 +188,7 @@ def _middle(terms: Sequence[Term]) -> tuple[_Span, ...]:
 def _share_most(terms: Sequence[Term]) -> bool:
     """Returns whether most of the elements get every term."""
     sizes = zip(_hull(terms), _middle(terms), strict=True)
-    return len(terms) <= _MOST_TERMS and all(
+    return len(terms) <= MOST_TERMS and all(
         2 * (e - b) > high - low for (low, high), (b, e) in sizes
     )
 

@@ -13,7 +13,7 @@ from msops._loops.ir.nodes import For, Kernel, Load, Store
 
 
 def least_lag(kernel: Kernel, outer: For, inner: For, most: int) -> int | None:
-    """Returns by how many iterations of `inner` each one of `outer` must be behind the last.
+    """Returns by how many iterations of `inner` each one of `outer` must be behind the one before.
 
     So far behind, iterations of `outer` may run in turns, one iteration of `inner` each, the
     earlier ones first: in unroll-and-jam, after the loops are skewed. 0 if no iteration of `outer`
@@ -76,7 +76,7 @@ def _meetings(first: Access, second: Access, outer: For) -> _Meetings | None:
 def _turns_back(meetings: _Meetings, lag: int) -> bool:
     """Returns whether accesses meet forwards in the outer loop and backwards in the inner one.
 
-    That is counted from where each iteration of the outer loop starts, `lag` behind the last.
+    That is counted from where each iteration of the outer loop starts, `lag` behind the one before.
     """
     both, depth = meetings.pairs, meetings.depth
     if lag:

@@ -34,7 +34,7 @@ class Dialect:
       float_form: returns the form on floats of a row of the table of functions.
       integer_form: returns that on integers.
       not_finite: returns a NaN or an infinity of a dtype.
-      rare: a condition that hardly ever holds, `{}` in it.
+      rare: the form of a condition that hardly ever holds; `{}` stands for the condition.
       function: returns code of our own for a function, given its name, the number of its arguments
         and their dtype; None if the form in the table does.
     """

@@ -1,10 +1,11 @@
 """Helper functions of generated C and CUDA C, printed where a kernel uses them.
 
-They give the IR's operations the one meaning they have everywhere (README.md): C leaves undefined,
-or defines otherwise, what signed integers, shifts, casts and NaN do. Each is a template, filled in
-for a dtype: `$T` its C type, `$U` the unsigned one of its width, `$bits` its width, `$least` and
-`$greatest` its range, `$f` the suffix of the C library's functions, `$name` and `$inline`. What
-follows two underscores in a key distinguishes variants and is no part of the function's name.
+They give the IR's operations the one meaning they have everywhere (`_loops/README.md`): C leaves
+undefined, or defines otherwise, what signed integers, shifts, casts and NaN do. Each is a template,
+filled in for a dtype: `$T` its C type, `$U` the unsigned one of its width, `$bits` its width,
+`$least` and `$greatest` its range, `$f` the suffix of the C library's functions, `$name` and
+`$inline`. What follows two underscores in a key distinguishes variants and is no part of the
+function's name.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ class _Costs:
                 return SECONDS_PER_SCANNED
             case Reduce(nest=nest, value=value, over=over):
                 if nest.outer or (self._is_order_bound and nest.mask):
-                    return _computing(nest, SECONDS_PER_SCALAR)
+                    return _computing(nest, SECONDS_PER_SCALAR, in_vectors=False)
                 lasts = [load.indices[-1] for load in loads(value) if load.indices]
                 is_along = any(Var(axis) in expressions(last) for last in lasts for axis in over)
                 is_plain = is_along and not nest.mask
@@ -219,7 +219,7 @@ class _Costs:
             case Map(nest=nest):
                 is_part = nest.iterations < self._sizes.get(nest.store.buffer, 0)
                 if nest.outer or (self._is_order_bound and (is_part or nest.mask)):
-                    return _computing(nest, SECONDS_PER_SCALAR)
+                    return _computing(nest, SECONDS_PER_SCALAR, in_vectors=False)
                 return _computing(nest, SECONDS_PER_OPERATION) + self._moving(nest)
 
     def _slicing(self, nest: Nest, value: Expr) -> float:
@@ -227,14 +227,16 @@ class _Costs:
 
         A reduction is an operation of a library, which reads whole arrays.
         """
-        return sum(
-            2 * (SECONDS_PER_STREAMED * size if name in self._large else SECONDS_PER_OPERATION)
-            for name, size in {
-                load.buffer: as_dtype(load.dtype).dtype.itemsize
-                for load in loads(value)
-                if load.indices and self._is_slice(load, nest)
-            }.items()
-        )
+        slices = {load.buffer: load for load in loads(value) if self._is_slice(load, nest)}
+        total = 0.0
+        for load in slices.values():
+            axes = {axis for index in load.indices for axis in variables(index)}
+            elements = math.prod(nest.extents.get(axis, 1) for axis in axes)
+            size = as_dtype(load.dtype).dtype.itemsize
+            is_large = load.buffer in self._large
+            element = SECONDS_PER_STREAMED * size if is_large else SECONDS_PER_OPERATION
+            total += 2 * element * elements
+        return total / max(1, nest.iterations)
 
     def _is_slice(self, load: Load, nest: Nest) -> bool:
         """Returns whether the loops of a nest go over a part of an array, along some axis."""
@@ -293,22 +295,23 @@ def _crosses(load: Load, store: Store, nest: Nest) -> bool:
     return any(axis in nest.extents and axis not in last for part in outer for axis in part & along)
 
 
-def _computing(nest: Nest, operation: float) -> float:
+def _computing(nest: Nest, operation: float, *, in_vectors: bool = True) -> float:
     """Returns the seconds of one element's value and store, by those of an operation."""
 
-    is_in_vectors = operation != SECONDS_PER_SCALAR
+    def wide(dtype: str) -> float:
+        return width(dtype) if in_vectors else 1.0
 
     def seconds(part: Expr) -> float:
         match part:
             case Const() | Var():
                 return 0.0
             case FunctionCall():
-                return SECONDS_PER_FUNCTION * width(part.dtype)
+                return SECONDS_PER_FUNCTION * wide(part.dtype)
             case Load() if nest.is_indirect(part):
                 return SECONDS_PER_GATHERED
-        return operation * width(part.dtype) if is_in_vectors else operation
+        return operation * wide(part.dtype)
 
     store = nest.store
-    own = operation * width(store.value.dtype) if is_in_vectors else operation
+    own = operation * wide(store.value.dtype)
     total = SECONDS_PER_SCATTERED if nest.is_indirect(store) else own
     return total + sum(seconds(part) for e in (store.value, *nest.mask) for part in computed(e))
