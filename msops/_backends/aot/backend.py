@@ -12,11 +12,10 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msops import _jax_seam as seam
 from msops._backends.aot.infer_functions import InferFunctions
-from msops._backends.aot.operators import BACKEND, NamedOperator, infer_functions_of
 from msops._base import config
 from msops._base.building import Build, SourceText
 from msops._base.logging import warn_once
@@ -43,6 +42,9 @@ from msops.errors import (
     BuildError,
     InferenceValueError,
 )
+
+if TYPE_CHECKING:
+    from msops._backends.aot.operators import NamedOperator
 
 _SOURCES = (".c", ".cc", ".cpp", ".cxx", ".cu")
 
@@ -136,6 +138,9 @@ class AotBackend(OpaqueBackend):
                     f"expected a source with build; got the operator {func}",
                     "Leave build out, or name a source: Custom('file.cc:Name', ...).",
                 )
+            # Imported where an operator is asked for: other kernels do without its modules.
+            from msops._backends.aot.operators import BACKEND
+
             return BACKEND.read(func, options, who)
         path, symbol = split_func(func, who)
         check_allowed(path, who)
@@ -149,13 +154,16 @@ class AotBackend(OpaqueBackend):
 
         A library that only has infer functions for it is about an operator of Ascend.
         """
-        if isinstance(source, NamedOperator):
+        if not isinstance(source, AotSource):
             return source
         library = build_library(source, options, who)
-        infer_functions = infer_functions_of(library, source.symbol)
-        if infer_functions is not None:
-            operator = BACKEND.read(source.symbol, options, who)
-            return dataclasses.replace(operator, infer_functions=infer_functions)
+        if source.symbol not in library.functions:
+            from msops._backends.aot.operators import BACKEND, infer_functions_of
+
+            infer_functions = infer_functions_of(library, source.symbol)
+            if infer_functions is not None:
+                operator = BACKEND.read(source.symbol, options, who)
+                return dataclasses.replace(operator, infer_functions=infer_functions)
         require_symbol(library, source.symbol, who)
         return AotKernel(library, source.symbol, source)
 

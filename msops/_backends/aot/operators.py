@@ -225,13 +225,11 @@ BACKEND = OperatorBackend()
 
 
 def infer_functions_of(library: Library, symbol: str) -> InferFunctions | None:
-    """Returns the infer functions that a library has for an operator; None if it has a kernel.
+    """Returns the infer functions that a library without `symbol` has for an operator.
 
-    A kernel that is called like an operator is the user's own, also where ``extern "C"`` was
-    forgotten and its name is not exported as written.
+    None if it is a kernel of the user's own for which ``extern "C"`` was forgotten.
     """
-    names = library.functions
-    if symbol in names or any(is_mangled_from(symbol, name) for name in names):
+    if any(is_mangled_from(symbol, name) for name in library.functions):
         return None
     short = symbol.removeprefix(PREFIX)
     for name in (symbol, short):
