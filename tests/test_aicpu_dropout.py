@@ -209,6 +209,7 @@ def test_small_convolutional_network_trains_with_it_under_jit() -> None:
     assert len({float(loss(weights)) for _ in range(3)}) == 3
 
 
+@pytest.mark.slow
 def test_library_of_the_bundles_name_elsewhere_goes_first(tmp_path) -> None:
     source = tmp_path / "own.cc"
     source.write_text(

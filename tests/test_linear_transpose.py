@@ -144,6 +144,7 @@ def test_an_op_is_solved_for_and_the_solution_differentiated(make: Any) -> None:
 
 
 @in_a_solver("native_loops")
+@pytest.mark.slow
 def test_gmres_through_an_op_has_a_gradient(make: Any) -> None:
     op, b = make(), jnp.array([1.0, -2.0, 0.5])
     gmres = jax.scipy.sparse.linalg.gmres

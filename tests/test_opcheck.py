@@ -762,6 +762,7 @@ def in_aicpu(kernel: str) -> Custom:
         ],
     ),
 )
+@pytest.mark.slow
 def test_a_fault_in_an_aicpu_kernel_is_found(kernel: str, check: str, said: str) -> None:
     assert said in text_of(check_one(in_aicpu(kernel), check, FULL))
 

@@ -58,6 +58,7 @@ def test_an_aot_kernel_uses_its_own(
     np.testing.assert_array_equal(op(jnp.full(1, 2.0)), 2 + np.arange(len(NAMES)))
 
 
+@pytest.mark.slow
 def test_an_aicpu_kernel_uses_its_own(tmp_path: Path) -> None:
     source = tmp_path / "own.cc"
     text = DOUBLE.replace("FACTOR", f"({SUM})")

@@ -20,6 +20,9 @@ from conftest import ROOT
 EXAMPLE = ROOT / "examples" / "data_parallel.py"
 PAGE = (ROOT / "docs" / "guides" / "processes.md").read_text()
 
+# Starting them takes a quarter of a minute.
+pytestmark = pytest.mark.slow
+
 
 def environment() -> dict[str, str]:
     paths = [str(EXAMPLE.parent), str(ROOT / "tests"), str(ROOT), *filter(None, sys.path)]
@@ -69,7 +72,6 @@ def reports() -> list[dict[str, Any]]:
     return run_together(steps=0)
 
 
-@pytest.mark.slow
 def test_two_processes_train_to_the_losses_of_one(example: ModuleType) -> None:
     alone = example.train(10)
     assert alone[-1] < alone[0] / 2
@@ -78,7 +80,6 @@ def test_two_processes_train_to_the_losses_of_one(example: ModuleType) -> None:
         np.testing.assert_allclose(report["losses"], alone, rtol=1e-4)
 
 
-@pytest.mark.slow
 def test_functions_and_runners_that_are_equal_everywhere_run(reports: list[dict[str, Any]]) -> None:
     for report, half in zip(reports, ([0.0, 1.0], [2.0, 3.0]), strict=True):
         assert report["equal functions"] == [2 * x for x in half]
@@ -142,7 +143,6 @@ def test_a_process_that_comes_alone_does_not_wait_for_ever(reports: list[dict[st
     assert reports[1]["alone"] == [4.0, 6.0]
 
 
-@pytest.mark.slow
 def test_the_example_starts_its_processes() -> None:
     def losses(*args: str) -> list[float]:
         done = subprocess.run(
@@ -168,7 +168,6 @@ def changed_lines() -> tuple[list[str], list[str]]:
     return tuple([line[1:].strip() for line in lines if line.startswith(sign)] for sign in "-+")
 
 
-@pytest.mark.slow
 def test_the_lines_of_the_page_are_those_between_one_process_and_several(
     tmp_path: Path, example: ModuleType
 ) -> None:
