@@ -119,7 +119,7 @@ class Measured:
 
 def run(settings: Settings) -> Report:
     """Measures every nest at its three sizes."""
-    rounds = max(3, settings.rounds // 8)
+    rounds = max(3, settings.rounds // 4)
     with empty_cache():
         # What the first kernel of a process loads is none of its own.
         msops.Custom(NESTS[-1].kernel, func_type="akg")(*NESTS[-1].inputs(8))

@@ -52,7 +52,8 @@ def take_turns(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[s
     """Times each call `rounds` times, in batches of about two milliseconds.
 
     Within a round every contender has one turn, in an order drawn anew, so that none profits from
-    what always runs before it.
+    what always runs before it. A turn begins with a call that is not timed: the one before left
+    its own data in the caches and its own threads on the processors.
 
     Args:
       calls: by name, a function that does one call and waits for its result.
@@ -86,6 +87,7 @@ def _batch_size(call: Callable[[], object]) -> int:
 
 
 def _seconds_per_call(call: Callable[[], object], calls: int) -> float:
+    call()
     start = time.perf_counter()
     for _ in range(calls):
         call()
