@@ -152,7 +152,7 @@ def decode_text(type_name: str, text: str) -> object:
     Lists are comma-separated (``"1,2,3"``) or JSON (``"[1, 2, 3]"``); lists of lists are JSON.
 
     Raises:
-      ValueError: `text` is no text of that type.
+      ValueError: `text` does not spell a value of that type.
     """
     if type_name == ANY:
         value = json.loads(text)

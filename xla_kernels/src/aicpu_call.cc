@@ -165,7 +165,7 @@ AicpuCall::AicpuCall(AicpuSpec spec)
   if (!spec_.reentrant) library_.Serialise();
 }
 
-std::string AicpuCall::Place() const {
+std::string AicpuCall::Location() const {
   return "kernel " + spec_.type + " of library " + library_.Label();
 }
 
@@ -303,13 +303,13 @@ void AicpuCall::Run(void** parameters, int64_t threads) {
   } catch (...) {
     throw std::runtime_error(
         Explain(Who(), "Compute threw an exception, expected it to return 0",
-                {DescribeCurrentException(), Place()},
+                {DescribeCurrentException(), Location()},
                 "Pass what the kernel asks for, or handle the case in its source."));
   }
   if (code != 0) {
     throw std::runtime_error(Explain(
         Who(), "Compute returned " + std::to_string(code) + StatusName(code) + ", expected 0",
-        {execution.errors() + Place()},
+        {execution.errors() + Location()},
         "Pass what the kernel asks for; what else it said is in Python's log msops.aicpu."));
   }
   Finish(execution, parameters);
@@ -338,7 +338,7 @@ void AicpuCall::Finish(const Execution& execution, void** parameters) const {
                              Describe(dims) + ", out_shape declares " + Describe(room);
     if (!spec_.dynamic_outputs) {
       throw std::runtime_error(
-          Explain(Who(), what, {Place()},
+          Explain(Who(), what, {Location()},
                   "Pass Custom(..., dynamic_outputs=True) to get the true shapes as one more "
                   "output, or declare this shape in out_shape."));
     }
@@ -346,7 +346,7 @@ void AicpuCall::Finish(const Execution& execution, void** parameters) const {
                       std::equal(dims.begin(), dims.end(), room.begin(),
                                  [](int64_t dim, int64_t most) { return 0 <= dim && dim <= most; });
     if (!fits) {
-      throw std::runtime_error(Explain(Who(), what, {Place()},
+      throw std::runtime_error(Explain(Who(), what, {Location()},
                                        "Declare the largest shape the output can have, with as "
                                        "many axes."));
     }

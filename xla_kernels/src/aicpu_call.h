@@ -62,7 +62,7 @@ class AicpuCall {
   void ReadTensors();
   void ReadAttributes();
   void Finish(const Execution& execution, void** parameters) const;
-  std::string Place() const;
+  std::string Location() const;
 
   const AicpuSpec spec_;
   Library& library_;

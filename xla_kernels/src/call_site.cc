@@ -30,7 +30,7 @@ CallSite::CallSite(CallSpec spec)
       table_(spec_.shapes, spec_.dtypes, spec_.shapes.size()) {
   if (!kernel_) {
     throw std::runtime_error(Explain(Who(), "expected a function in a library, found none",
-                                     {Place(spec_.symbol)},
+                                     {Location(spec_.symbol)},
                                      "Declare the kernel extern \"C\", and spell its name in func "
                                      "as in its source."));
   }
@@ -41,7 +41,7 @@ CallSite::CallSite(CallSpec spec)
   has_kernel_data_ = extra_->has_kernel_data();
 }
 
-std::string CallSite::Place(const std::string& symbol) const {
+std::string CallSite::Location(const std::string& symbol) const {
   return "symbol " + symbol + " of library " + library_.Label();
 }
 
@@ -54,12 +54,12 @@ void CallSite::RunInit(Init init) {
     code = init(init_table_.ndims(), init_table_.shapes(), init_table_.dtypes(), extra_->pointer());
   } catch (...) {
     throw std::runtime_error(Explain(Who(), "Init threw an exception, expected it to return 0",
-                                     {DescribeCurrentException(), Place(name)},
+                                     {DescribeCurrentException(), Location(name)},
                                      "Pass what Init asks for, or handle the case in its source."));
   }
   if (code != 0) {
     throw std::runtime_error(
-        Explain(Who(), "Init returned " + std::to_string(code) + ", expected 0", {Place(name)},
+        Explain(Who(), "Init returned " + std::to_string(code) + ", expected 0", {Location(name)},
                 "The value is the kernel's own error code; see its source."));
   }
 }
@@ -75,7 +75,7 @@ void CallSite::LayOutWorkspaces() {
     if (rounded < size_bytes || rounded > kLimit - workspace_bytes_) {
       throw std::runtime_error(
           Explain(Who(), "Init asked for a workspace of " + std::to_string(size_bytes) + " bytes",
-                  {Place(spec_.symbol + "Init")},
+                  {Location(spec_.symbol + "Init")},
                   "Pass sizes in bytes to SetWorkSpace, none of them negative."));
     }
     workspace_offsets_.push_back(workspace_bytes_);
@@ -117,14 +117,14 @@ void CallSite::Run(void** parameters, void* stream) {
   } catch (...) {
     throw std::runtime_error(
         Explain(Who(), "kernel threw an exception, expected it to return 0",
-                {DescribeCurrentException(), Place(spec_.symbol)},
+                {DescribeCurrentException(), Location(spec_.symbol)},
                 "Pass what the kernel asks for, or handle the case in its source."));
   }
   if (code != 0) {
     const std::string described = DescribeCode(code);
     throw std::runtime_error(Explain(
         Who(), "kernel returned " + std::to_string(code) + ", expected 0",
-        {described + Place(spec_.symbol), DescribeArrays()},
+        {described + Location(spec_.symbol), DescribeArrays()},
         described.empty()
             ? "The value is the kernel's own error code; see its source."
             : "Correct what it names; an if can guard an access that is out of range. To see the "

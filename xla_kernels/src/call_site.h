@@ -71,7 +71,7 @@ class CallSite {
 
   void RunInit(Init init);
   void LayOutWorkspaces();
-  std::string Place(const std::string& symbol) const;
+  std::string Location(const std::string& symbol) const;
   int Call(void** parameters, void* stream);
   std::string DescribeCode(int code) const;
   std::string DescribeArrays() const;

@@ -292,13 +292,13 @@ class _Values:
         terms = [term for _, _, term in self.updates]
         if any(sum(map(_weight, expressions(term))) > _MOST_PARTS for term in terms):
             return False
-        places: dict[str, set[tuple[Expr, ...]]] = defaultdict(set)
+        targets: dict[str, set[tuple[Expr, ...]]] = defaultdict(set)
         for store, _, term in self.updates:
             for key in self._used(term):
-                places[key].add(store.indices)
+                targets[key].add(store.indices)
         for key, value in reversed(self._values.items()):
             for other in self._used(value.expr):
-                places[other] |= places[key]
+                targets[other] |= targets[key]
         costly: set[str] = set()
         efforts: dict[str, int] = {}
         for key, value in self._values.items():
@@ -306,7 +306,7 @@ class _Values:
             own = [part for part in parts if not self._is_value(part)]
             inner = [efforts[load.buffer] for load in parts if self._is_value(load)]
             efforts[key] = sum(map(_weight, own)) + sum(inner)
-            most = _QUICK if len(places[key]) > 1 else _MOST_PARTS
+            most = _QUICK if len(targets[key]) > 1 else _MOST_PARTS
             if value.expr is None or efforts[key] > most:
                 costly.add(key)
                 efforts[key] = 1
