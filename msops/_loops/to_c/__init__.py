@@ -22,6 +22,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order, and what several of t
     lanes.py       rows in order, in the lanes of vectors
     grouping.py    several terms added to an element at once
     jamming.py     rows in order, side by side
+    skewing.py     each behind the one before
     carrying.py    elements that one iteration hands to the next
     reductions.py  sums in variables
     versioning.py  loops whose bounds are data

@@ -12,8 +12,6 @@ it works on all. Rows of a parallel loop always may go so, others if no dependen
 A row of Gauss and Seidel's method needs the next element of the row before it. Such rows go side by
 side if each is behind the one before by so many iterations as the dependences want: this is
 unroll-and-jam of a skewed nest (M. Wolfe, "Loop skewing: the wavefront method revisited", 1986).
-The first and last iterations of a group are those that not all of its rows have, in loops of their
-own.
 """
 
 from __future__ import annotations
@@ -33,7 +31,8 @@ from msops._loops.ir.walk import (
     with_value,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.blocks import can_swap, index, with_buffer
+from msops._loops.to_c.blocks import can_swap, index
+from msops._loops.to_c.skewing import Skew, before, repeated
 
 ROWS = 4
 """Rows that run side by side."""
@@ -110,7 +109,7 @@ class _Jamming:
             for part in (
                 self._side_by_side(row, loop.var, rows, lag)
                 if stmt is row
-                else self._repeated((stmt,), loop.var, rows)
+                else repeated((stmt,), loop.var, rows, self._names)
             )
         )
         groups = For(group, integer(0), integer(count), body, loop.kind, location=loop.location)
@@ -120,55 +119,20 @@ class _Jamming:
         return (groups, dataclasses.replace(loop, begin=rest))
 
     def _side_by_side(self, row: For, outer: str, rows: list[Expr], lag: int) -> tuple[Stmt, ...]:
+        skew = Skew(row, outer, rows[0], ROWS, lag)
         var = self._names.fresh(row.var)
         copies = [
-            with_value(row.body, row.var, _before(Var(var), integer(lag * number)))
+            with_value(row.body, row.var, before(Var(var), integer(lag * number)))
             for number in range(ROWS)
         ]
         body = tuple(
             part
             for copy, value in zip(copies, rows, strict=True)
-            for part in self._repeated(copy, outer, [value])
+            for part in repeated(copy, outer, [value], self._names)
         )
-        first = index("add", row.begin, integer(lag * (ROWS - 1)))
+        first = skew.first_together()
         together = dataclasses.replace(row, var=var, begin=first, body=body)
-        if not lag:
-            return (together,)
-        return (
-            self._few(row, outer, rows[0], lag, is_end=False),
-            together,
-            self._few(row, outer, rows[0], lag, is_end=True),
-        )
-
-    def _few(self, row: For, outer: str, first: Expr, lag: int, *, is_end: bool) -> For:
-        """Returns the first or last iterations of a group, which only some of its rows have."""
-        var, number = self._names.fresh(row.var), self._names.fresh(f"{outer}_row")
-        started = index("add", index("floordiv", Var(var), integer(lag)), integer(1))
-        at = index("add", row.end if is_end else row.begin, Var(var))
-        column = _before(at, index("mul", integer(lag), Var(number)))
-        body = with_value(row.body, row.var, column)
-        begin, end = (started, integer(ROWS)) if is_end else (integer(0), started)
-        body = self._repeated(body, outer, [index("add", first, Var(number))])
-        rows = dataclasses.replace(row, var=number, begin=begin, end=end, body=body)
-        steps = integer(lag * (ROWS - 1))
-        return dataclasses.replace(row, var=var, begin=integer(0), end=steps, body=(rows,))
-
-    def _repeated(self, body: tuple[Stmt, ...], var: str, values: list[Expr]) -> tuple[Stmt, ...]:
-        """Returns a body for each value of a variable, each with locals of its own."""
-        copies = []
-        for value in values:
-            copy = with_value(body, var, value)
-            for stmt in statements(body):
-                if isinstance(stmt, Local):
-                    name = stmt.buffer.name
-                    copy = with_buffer(copy, name, self._names.fresh(name))
-            copies.append(copy)
-        return tuple(stmt for copy in copies for stmt in copy)
-
-
-def _before(at: Expr, distance: Expr) -> Expr:
-    """Returns an index that is less by a distance."""
-    return at if distance == integer(0) else index("sub", at, distance)
+        return skew.around(self._names, together)
 
 
 def _stores_float(stmt: Stmt) -> bool:

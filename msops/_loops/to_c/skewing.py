@@ -1,0 +1,84 @@
+"""Rows that run side by side, each behind the one before by some iterations.
+
+The first and last iterations of a group are those that not all of its rows have, in loops of their
+own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from msops._loops.ir.building import integer
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import Expr, For, Local, Stmt, Var
+from msops._loops.ir.walk import statements, with_value
+from msops._loops.to_c.blocks import index, with_buffer
+
+
+@dataclasses.dataclass(frozen=True)
+class Skew:
+    """Rows of a loop that run side by side.
+
+    Attributes:
+      row: the loop that each of them is.
+      outer: the variable of the loop around.
+      first: its value in the first of them.
+      count: of the rows.
+      lag: iterations that each is behind the one before.
+    """
+
+    row: For
+    outer: str
+    first: Expr
+    count: int
+    lag: int
+
+    def around(self, names: Names, together: For) -> tuple[Stmt, ...]:
+        """Returns the loop that runs all rows, between those that run only some of them.
+
+        Args:
+          names: of the kernel.
+          together: runs the iterations that all rows have.
+        """
+        if not self.lag:
+            return (together,)
+        return (self._few(names, is_end=False), together, self._few(names, is_end=True))
+
+    def first_together(self) -> Expr:
+        """Returns the first iteration in which all rows run, counted as the first row counts."""
+        return index("add", self.row.begin, integer(self.lag * (self.count - 1)))
+
+    def _few(self, names: Names, *, is_end: bool) -> For:
+        """Returns the first or last iterations, which only some of the rows have."""
+        row, lag = self.row, self.lag
+        var, number = names.fresh(row.var), names.fresh(f"{self.outer}_row")
+        started = index("add", index("floordiv", Var(var), integer(lag)), integer(1))
+        at = index("add", row.end if is_end else row.begin, Var(var))
+        column = before(at, index("mul", integer(lag), Var(number)))
+        body = with_value(row.body, row.var, column)
+        begin, end = (started, integer(self.count)) if is_end else (integer(0), started)
+        body = repeated(body, self.outer, [index("add", self.first, Var(number))], names)
+        rows = dataclasses.replace(row, var=number, begin=begin, end=end, body=body)
+        steps = integer(lag * (self.count - 1))
+        return dataclasses.replace(row, var=var, begin=integer(0), end=steps, body=(rows,))
+
+
+def repeated(
+    body: tuple[Stmt, ...], var: str, values: Sequence[Expr], names: Names
+) -> tuple[Stmt, ...]:
+    """Returns a body for each value of a variable, each with locals of its own."""
+    copies = []
+    for value in values:
+        copy = with_value(body, var, value)
+        for stmt in statements(body):
+            if isinstance(stmt, Local):
+                name = stmt.buffer.name
+                copy = with_buffer(copy, name, names.fresh(name))
+        copies.append(copy)
+    return tuple(stmt for copy in copies for stmt in copy)
+
+
+def before(at: Expr, distance: Expr) -> Expr:
+    """Returns an index that is less by a distance."""
+    return at if distance == integer(0) else index("sub", at, distance)
