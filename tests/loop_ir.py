@@ -113,6 +113,7 @@ from msops._loops.to_c import CSource, alternating, c_source, fusing
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.gathering import gather_updates
 from msops._loops.to_c.grouping import group_terms
@@ -265,6 +266,7 @@ __all__ = [
     "pipeline",
     "place_locals",
     "privatise",
+    "put_diagonals_in_lanes",
     "put_rows_in_lanes",
     "raise_kernel",
     "read_kernel",

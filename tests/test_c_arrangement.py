@@ -27,6 +27,7 @@ from loop_ir import (
     move_parallel_loops_out,
     parse_kernel,
     place_locals,
+    put_diagonals_in_lanes,
     put_rows_in_lanes,
     separate_rows,
     share_among_threads,
@@ -869,6 +870,121 @@ def test_what_each_row_keeps_has_an_element_for_each_lane() -> None:
 def test_rows_that_gain_nothing_in_lanes_stay(text: str) -> None:
     kernel = parse_kernel(text)
     assert put_rows_in_lanes(kernel) is kernel
+
+
+FOLLOWING = """kernel following(a: float32[{n}], c: float32[{n}, {m}]) -> (b) {{
+  buffer b: float32[{rows}, {columns}]
+  parallel p in 0 .. {rows} {{
+    parallel q in 0 .. {columns} {{
+      b[p, q] = 1.0:float32
+    }}
+  }}
+  serial i in 0 .. {n} {{
+    serial j in 0 .. {m} {{
+      {store}
+    }}
+  }}
+}}"""
+LEAST = """local least: float32[] {
+  least[] = min(b[i, j + 1], b[i + 1, j])
+  b[i + 1, j + 1] = log(exp(least[] - b[i, j]) + exp(least[] - a[i])) - c[i, j]
+}"""
+
+
+def following(store: str = LEAST, n: int = 35, m: int = 40) -> str:
+    return FOLLOWING.format(n=n, m=m, rows=n + 3, columns=m + 6, store=store)
+
+
+def test_rows_that_follow_one_another_go_into_lanes_along_diagonals() -> None:
+    got = body_of(arranged_apart(put_diagonals_in_lanes, marked(following())))
+    lanes, left_over = got.split("serial i in 32 .. 35 {")
+    assert "serial i_block in 0 .. 2 {" in lanes
+    fetched = """\
+serial j_1 in 15 .. 40 {
+  parallel lane in 0 .. 16 {
+    diagonal[lane] = b[(i_block * 16) + lane, (j_1 - lane) + 1]
+  }
+  parallel lane_1 in 0 .. 16 {
+    diagonal_1[lane_1] = b[((i_block * 16) + lane_1) + 1, j_1 - lane_1]
+  }
+"""
+    assert textwrap.indent(fetched, " " * 12) in lanes
+    assert "least[] = min(diagonal[lane_4], diagonal_1[lane_4])" in lanes
+    assert "- a[(i_block * 16) + lane_4]" in lanes
+    assert "b[((i_block * 16) + lane_5) + 1, (j_1 - lane_5) + 1] = diagonal_4[lane_5]" in lanes
+    assert "lane" not in left_over
+
+
+def test_an_element_of_a_diagonal_has_one_place() -> None:
+    store = """b[i + 1, j + 1] = b[i + 1, j + 1] + (b[i, j + 1] / exp(exp(b[i + 1, j])))
+      b[i + 1, j + 1] = b[i + 1, j + 1] / exp(exp(exp(b[i + 1, j])))"""
+    got = body_of(arranged_apart(put_diagonals_in_lanes, marked(following(store))))
+    assert got.count("local diagonal") == 3
+    assert "diagonal[lane_3] = diagonal[lane_3] / exp(exp(exp(diagonal_2[lane_3])))" in got
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "lag"),
+    [
+        ("b[i, j + 1]", 1),
+        ("b[i, j + 2]", 2),
+        ("b[i + 2, j]", 2),
+        ("b[max(i - 1, 0), j + 4]", 2),
+        ("b[i, j + 4]", 4),
+        ("b[i, j + 5]", None),
+        ("b[i, 129 - j]", None),
+    ],
+)
+def test_diagonals_are_as_steep_as_dependences_want(neighbour: str, lag: int | None) -> None:
+    kernel = marked(following(f"b[i + 1, j + 1] = exp(exp({neighbour}) / b[i + 1, j])", 16, 130))
+    after = arranged_apart(put_diagonals_in_lanes, kernel)
+    if lag is None:
+        assert after is kernel
+    else:
+        assert f" in {15 * lag} .. 130 {{" in body_of(after)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        following(n=15),
+        following(m=31),
+        following().replace("j in 0 .. 40", "j in (i % 2) .. 40"),
+        following().replace("exp", "abs").replace("log", "abs"),
+        following(f"if (a[i] < b[i, j]) {{\n{LEAST}\n}}"),
+        # The element may be the one that is stored.
+        following(LEAST.replace("b[i, j + 1]", "b[i, j + 1] - b[i + 1, max(j, 1)]")),
+    ],
+    ids=["few rows", "short rows", "other bounds", "little work", "condition", "perhaps"],
+)
+def test_rows_that_follow_one_another_otherwise_stay(text: str) -> None:
+    kernel = marked(text)
+    assert put_diagonals_in_lanes(kernel) is kernel
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    neighbours=st.lists(
+        st.tuples(st.integers(-2, 2), st.integers(-3, 3)), min_size=1, max_size=3, unique=True
+    ),
+    rows=st.integers(16, 36),
+    columns=st.integers(32, 70),
+    is_in_two=st.booleans(),
+)
+def test_rows_in_lanes_along_diagonals_are_the_same(
+    neighbours: list[tuple[int, int]], rows: int, columns: int, is_in_two: bool
+) -> None:
+    reads = [f"exp(exp(b[i + {di + 2}, j + {dj + 3}]) / 9.0)" for di, dj in neighbours]
+    terms = functools.reduce("({} + {})".format, reads)
+    store = f"b[i + 2, j + 3] = {terms}"
+    if is_in_two:
+        store += f"\nb[i + 2, j + 3] = exp(exp(0.5 / b[i + 2, j + 3])) - {reads[0]}"
+    kernel = marked(
+        following(
+            store.replace("9.0", "9.0:float32").replace("0.5", "0.5:float32"), rows, columns
+        ).replace(f"[{rows + 3}, ", f"[{rows + 4}, ")
+    )
+    arranged_apart(put_diagonals_in_lanes, kernel)
 
 
 TERMS = """kernel products(

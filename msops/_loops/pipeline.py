@@ -46,6 +46,7 @@ from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.gathering import gather_updates
 from msops._loops.to_c.grouping import group_terms
@@ -121,6 +122,7 @@ PASSES_TO_C: Passes = (
     ("separate rows", separate_rows),
     ("split reductions", split_reductions),
     ("put rows in lanes", put_rows_in_lanes),
+    ("put diagonals in lanes", put_diagonals_in_lanes),
     ("group terms", group_terms),
     ("jam serial loops", jam_serial_loops),
     ("carry elements", carry_elements),

@@ -74,7 +74,7 @@ LANES = 16
 _FEWEST_TRIPS = 8
 _MOST_BYTES = 1 << 14
 """Of a local array that each row has: that of all lanes stays in the second-level cache."""
-_LEAST_WORK = 4
+LEAST_WORK = 4
 """Operations for each element that is fetched from a row, from which on vectors win."""
 _LONG = 8
 # What takes a processor as long as some operations.
@@ -138,7 +138,7 @@ class _Lanes:
         if not handed_on or None in steps:
             return False
         fetched = sum(step not in (0, 1) for step in steps)
-        return _work(inside) >= _LEAST_WORK * fetched
+        return work(inside) >= LEAST_WORK * fetched
 
     def _without_branches(self, loop: For) -> tuple[Stmt, ...]:
         """Returns a loop in order with choices of values in place of its conditions."""
@@ -254,7 +254,7 @@ class _Lanes:
         )  # fmt: skip
 
 
-def _work(inside: list[Stmt]) -> int:
+def work(inside: list[Stmt]) -> int:
     """Returns about how many operations the statements of a row take."""
     parts = [part for s in inside if isinstance(s, Store) for part in computed(s.value)]
     return sum(map(_operations, parts))

@@ -12,7 +12,9 @@ from msops._loops.analysis.polyhedral.library import TooComplex, isl
 from msops._loops.ir.nodes import For, Kernel, Load, Store
 
 
-def least_lag(kernel: Kernel, outer: For, inner: For, most: int) -> int | None:
+def least_lag(
+    kernel: Kernel, outer: For, inner: For, most: int, *, apart: bool = False
+) -> int | None:
     """Returns by how many iterations of `inner` each one of `outer` must be behind the one before.
 
     So far behind, iterations of `outer` may run in turns, one iteration of `inner` each, the
@@ -24,6 +26,7 @@ def least_lag(kernel: Kernel, outer: For, inner: For, most: int) -> int | None:
       outer: a loop of it.
       inner: the only loop in that one.
       most: the largest lag to look for.
+      apart: what runs in the same turn may also run in any order: as a vector, for example.
 
     Returns:
       The lag; None if it is larger, or not known.
@@ -35,7 +38,7 @@ def least_lag(kernel: Kernel, outer: For, inner: For, most: int) -> int | None:
             for first, second in itertools.combinations_with_replacement(inside, 2):
                 meetings = _meetings(first, second, outer)
                 # Pairs that meet ask for a lag each: the largest serves all of them.
-                while meetings and _turns_back(meetings, lag):
+                while meetings and _turns_back(meetings, lag, apart):
                     lag += 1
                     if lag > most:
                         return None
@@ -73,17 +76,23 @@ def _meetings(first: Access, second: Access, outer: For) -> _Meetings | None:
     return _Meetings(both, depth)
 
 
-def _turns_back(meetings: _Meetings, lag: int) -> bool:
+def _turns_back(meetings: _Meetings, lag: int, apart: bool) -> bool:
     """Returns whether accesses meet forwards in the outer loop and backwards in the inner one.
 
     That is counted from where each iteration of the outer loop starts, `lag` behind the one before.
+    If they are to be `apart`, they may not meet at the same iteration of the inner one either.
     """
     both, depth = meetings.pairs, meetings.depth
     if lag:
         both = both.apply_domain(_skew(both, IN, depth, lag))
         both = both.apply_range(_skew(meetings.pairs, OUT, depth, lag))
-    forwards = both.order_lt(IN, depth, OUT, depth).order_gt(IN, depth + 1, OUT, depth + 1)
-    backwards = both.order_gt(IN, depth, OUT, depth).order_lt(IN, depth + 1, OUT, depth + 1)
+    forwards = both.order_lt(IN, depth, OUT, depth)
+    backwards = both.order_gt(IN, depth, OUT, depth)
+    inside = (IN, depth + 1, OUT, depth + 1)
+    if apart:
+        forwards, backwards = forwards.order_ge(*inside), backwards.order_le(*inside)
+    else:
+        forwards, backwards = forwards.order_gt(*inside), backwards.order_lt(*inside)
     return not (forwards.is_empty() and backwards.is_empty())
 
 

@@ -1,0 +1,208 @@
+"""Rows that need what the row before has just made go into the lanes of vectors, along diagonals.
+
+    serial i in 0 .. 512 {                     serial i_block in 0 .. 32 {
+      serial j in 0 .. 512 {                     ... the first iterations ...
+        d[i + 1, j + 1] = f(d[i, j + 1],         local up: float32[16] {
+                            d[i + 1, j])    ->   local left: float32[16] {
+      }                                          local new: float32[16] {
+    }                                              serial j in 15 .. 512 {
+                                                     parallel lane in 0 .. 16 {
+                                                       up[lane] = d[..., j - lane + 1]
+                                                     }
+                                                     ...
+                                                     parallel lane_2 in 0 .. 16 {
+                                                       new[lane_2] = f(up[lane_2], left[lane_2])
+                                                     }
+                                                     parallel lane_3 in 0 .. 16 {
+                                                       d[..., j - lane_3 + 1] = new[lane_3]
+                                                     }
+                                                   }
+                                                 ... the last iterations ...
+
+If each row is behind the one before by so much that what runs at the same time is independent, a
+vector may compute it: it has one element of each row, from a diagonal of the array (M. Wolfe, "Loop
+skewing: the wavefront method revisited", 1986). Elements on a diagonal are fetched and stored one
+by one, so this is for rows that compute more than that: with exponentials, for example. Compilers
+do not make vectors of a loop that does both, so each has a loop of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+
+from msops._loops.analysis.costs import fixed_trips
+from msops._loops.ir.building import integer
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Stmt, Store, Var
+from msops._loops.ir.ranges import Ranges, exists, range_of
+from msops._loops.ir.walk import (
+    A,
+    Scope,
+    accesses_in,
+    buffers_of,
+    loads,
+    map_accesses,
+    rewrite_loops,
+    statements,
+    stored_in,
+    with_parts,
+    with_value,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.passes.simplify_expressions import difference
+from msops._loops.to_c.blocks import can_swap, index
+from msops._loops.to_c.lanes import LANES, LEAST_WORK, work
+from msops._loops.to_c.reductions import Element
+from msops._loops.to_c.skewing import Skew, before
+from msops._loops.to_c.strides import stride
+
+_MOST_LAG = 4
+_FEWEST_TRIPS = 2 * LANES
+"""Iterations of a row for each one of its lag: a part of them does not run in vectors."""
+
+
+def put_diagonals_in_lanes(kernel: Kernel) -> Kernel:
+    """Returns the kernel with rows that follow one another in the lanes of vectors."""
+    changed = rewrite_loops(kernel, _Diagonals(kernel).loop, "serial")
+    return kernel if changed is kernel else unique_names(simplify(changed))
+
+
+class _Diagonals:
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._names = Names(kernel)
+        self._buffers = buffers_of(kernel)
+
+    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns what replaces a loop; None if its rows stay as they are."""
+        match loop:
+            case For(body=(For(kind="serial") as row,)) if can_swap(loop, row):
+                trips = fixed_trips(loop)
+            case _:
+                return None
+        if trips is None or trips < LANES:
+            return None
+        (inside,) = scope.inside(loop)
+        begin, end = range_of(row.begin, inside.ranges), range_of(row.end, inside.ranges)
+        most = min(_MOST_LAG, (end[0] - begin[1]) // _FEWEST_TRIPS)
+        (inside,) = inside.inside(row)
+        alone = self._alone(loop, row, inside)
+        if most < 1 or alone is None:
+            return None
+        # At the first compile, not with `import msops`.
+        from msops._loops.analysis.polyhedral.side_by_side import least_lag
+
+        lag = least_lag(self._kernel, loop, row, most, apart=True)
+        return None if not lag else self._in_lanes(loop, row, lag, alone)
+
+    # Whether.
+
+    def _alone(self, loop: For, row: For, inside: Scope) -> list[Element] | None:
+        """Returns the elements that lanes fetch or store one by one; None if rows stay."""
+        parts = statements(row.body)
+        if not all(
+            isinstance(part, Store) or (isinstance(part, Local) and not part.buffer.shape)
+            for part in parts
+        ):
+            return None
+        own = {part.buffer.name for part in parts if isinstance(part, Local)}
+        stored = stored_in(row.body) - own
+        accesses = [a for a in dict.fromkeys(accesses_in(row.body)) if a.buffer not in own]
+        apart = [a for a in accesses if a.buffer in stored or self._is_apart(a, loop, row)]
+        if work(parts) < LEAST_WORK * len(apart) or not _differ(apart, inside.ranges):
+            return None
+        changing = own | stored
+        alone = [
+            a
+            for a in apart
+            if exists(a, inside.ranges, inside.buffers)
+            and not any(load.buffer in changing for i in a.indices for load in loads(i))
+        ]
+        if any(a.buffer in stored for a in apart if a not in alone):
+            return None
+        return list(dict.fromkeys((a.buffer, a.indices) for a in alone))
+
+    def _is_apart(self, access: Load | Store, loop: For, row: For) -> bool:
+        """Returns whether lanes take an element each from places that are apart.
+
+        Few lags are not 1, so that is what this looks at.
+        """
+        down, along = (stride(access, var, self._buffers) for var in (loop.var, row.var))
+        return down is None or along is None or down - along not in (-1, 0, 1)
+
+    # How.
+
+    def _in_lanes(self, loop: For, row: For, lag: int, alone: list[Element]) -> tuple[Stmt, ...]:
+        """Returns the loop over groups of rows, and that over the rows that are left."""
+        trips = fixed_trips(loop)
+        assert trips is not None
+        count = trips // LANES
+        group = self._names.fresh(f"{loop.var}_block")
+        first = index("add", loop.begin, index("mul", Var(group), integer(LANES)))
+        skew = Skew(row, loop.var, first, LANES, lag)
+        arrays = {
+            (name, indices): Buffer(
+                self._names.fresh("diagonal"), (LANES,), self._buffers[name].dtype
+            )
+            for name, indices in alone
+        }
+        body = skew.around(self._names, self._together(skew, arrays))
+        for array in arrays.values():
+            body = (Local(array, body, location=loop.location),)
+        groups = For(group, integer(0), integer(count), body, loop.kind, location=loop.location)
+        if trips == count * LANES:
+            return (groups,)
+        rest = index("add", loop.begin, integer(count * LANES))
+        return (groups, with_parts(loop, begin=rest))
+
+    def _together(self, skew: Skew, arrays: Mapping[Element, Buffer]) -> For:
+        """Returns the loop in which all rows run, in lanes that have elements in arrays."""
+        row, lane = skew.row, Var(self._names.fresh("lane"))
+        at = Var(self._names.fresh(row.var))
+
+        def over_lanes(*body: Stmt) -> For:
+            column = before(at, index("mul", integer(skew.lag), lane))
+            line = index("add", skew.first, lane)
+            body = with_value(with_value(body, row.var, column), skew.outer, line)
+            return For(
+                lane.name, integer(0), integer(LANES), body, "parallel", location=row.location
+            )
+
+        def in_lane(access: A) -> A:
+            array = arrays.get((access.buffer, access.indices))
+            if array is None:
+                return access
+            return dataclasses.replace(access, buffer=array.name, indices=(lane,))
+
+        accesses = set(accesses_in(row.body))
+        body: list[Stmt] = []
+        for element, array in arrays.items():
+            load = Load(*element, array.dtype)
+            if load in accesses:
+                body.append(over_lanes(Store(array.name, (lane,), load)))
+        body.append(over_lanes(*map_accesses(row.body, in_lane)))
+        stored = {(a.buffer, a.indices) for a in accesses if isinstance(a, Store)}
+        for element, array in arrays.items():
+            if element in stored:
+                new = Load(array.name, (lane,), array.dtype)
+                body.append(over_lanes(Store(*element, new)))
+        return with_parts(row, var=at.name, begin=skew.first_together(), body=tuple(body))
+
+
+def _differ(accesses: Sequence[Load | Store], ranges: Ranges) -> bool:
+    """Returns whether elements that an iteration stores are none of the others that it touches."""
+    return all(
+        one.indices == other.indices or _are_apart(one, other, ranges)
+        for one, other in itertools.combinations(accesses, 2)
+        if one.buffer == other.buffer and isinstance(one, Store) | isinstance(other, Store)
+    )
+
+
+def _are_apart(one: Load | Store, other: Load | Store, ranges: Ranges) -> bool:
+    between = [
+        difference(left, right, ranges)
+        for left, right in zip(one.indices, other.indices, strict=True)
+    ]
+    return any(span is not None and (span[0] > 0 or span[1] < 0) for span in between)
