@@ -1692,3 +1692,21 @@ def test_large_locals_are_in_workspaces_and_small_temporaries_on_the_stack() -> 
           }
         }"""
     )
+
+
+def test_functions_outside_vectors_are_those_of_the_c_library_where_these_are_faster() -> None:
+    kernel = mark_vectors(
+        parse_kernel("""kernel k(a: float32[40]) -> (b, c) {
+  buffer b: float32[40]
+  buffer c: float32[40]
+  parallel i in 0 .. 40 {
+    b[i] = exp(a[i])
+  }
+  serial i_1 in 0 .. 39 {
+    c[i_1 + 1] = exp(c[i_1]) + tanh(a[i_1])
+  }
+}""")
+    )
+    text = c_source(kernel).text
+    assert "= ms_exp_f32(a[i]);" in text
+    assert "= expf(c[i_1]) + ms_tanh_f32(a[i_1]);" in text

@@ -259,7 +259,8 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-def test_functions_are_within_their_ulps(tmp_path):
+@pytest.mark.parametrize("mark", ["", " @vector(ivdep)"], ids=["alone", "in vectors"])
+def test_functions_are_within_their_ulps(tmp_path, mark):
     generator = np.random.default_rng(0)
     magnitudes = np.exp2(generator.uniform(-126, 127, 20000))
     x = np.concatenate(
@@ -277,7 +278,7 @@ def test_functions_are_within_their_ulps(tmp_path):
     cases = [
         parse_kernel(f"""kernel f(a: float32[{x.size}]) -> (c) {{
           buffer c: float32[{x.size}]
-          parallel i in 0 .. {x.size} {{ c[i] = {name}(a[i]) }}
+          parallel i in 0 .. {x.size}{mark} {{ c[i] = {name}(a[i]) }}
         }}""")
         for name in FUNCTIONS
     ]
@@ -307,7 +308,7 @@ def test_functions_of_functions_run_in_vectors(tmp_path):
     # A function must not end in choices by which gcc would split the next one into branches.
     kernel = parse_kernel("""kernel mish(a: float32[999]) -> (c) {
       buffer c: float32[999]
-      parallel i in 0 .. 999 { c[i] = a[i] * tanh(log(1.0:float32 + exp(a[i]))) }
+      parallel i in 0 .. 999 @vector(ivdep) { c[i] = a[i] * tanh(log(1.0:float32 + exp(a[i]))) }
     }""")
     source = tmp_path / "mish.c"
     source.write_text(printed(kernel).text)

@@ -43,6 +43,7 @@ class Function:
         function of its name.
       c_integer: its form on integers, in C text: $T is the type and $U the unsigned one.
       c_float32: C code of a function on float that vectorises; see float32_c.py.
+      is_quick_alone: outside vectors the function of the C library is faster than that code.
       glibc: the version from which on glibc has it for vectors; None if it has not.
       cuda: its form on floats in CUDA C, if not `c`.
       cuda_integer: its form on integers in CUDA C, if not `c_integer`.
@@ -68,6 +69,7 @@ class Function:
     c: str = ""
     c_integer: str = ""
     c_float32: str = ""
+    is_quick_alone: bool = False
     glibc: tuple[int, int] | None = None
     cuda: str = ""
     cuda_integer: str = ""
@@ -145,6 +147,7 @@ FUNCTIONS: dict[str, Function] = {
         derivative=("w * y",),
         safe=(0.5,),
         c_float32=float32_c.EXP,
+        is_quick_alone=True,
         glibc=(2, 22),
         hybrid="kernel",
     ),
@@ -173,6 +176,7 @@ FUNCTIONS: dict[str, Function] = {
         derivative=("w / x",),
         safe=(0.5,),
         c_float32=float32_c.LOG,
+        is_quick_alone=True,
         glibc=(2, 22),
         hybrid="kernel",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from msops._loops.to_c.functions import vector_function
+from msops._loops.to_c.functions import native_function
 from msops._loops.to_c.halves import HALVES
 from msops._loops.to_c.text.dialect import Declaration, Dialect
 
@@ -30,5 +30,5 @@ C = Dialect(
     # Of a choice of floats by any other condition gcc makes a cmov outside vectors: through the
     # integer registers, which a chain of minima waits for.
     rare="__builtin_expect_with_probability({}, 0, 1.0)",
-    function=vector_function,
+    function=native_function,
 )

@@ -19,16 +19,21 @@ _POW_SINCE = (2, 22)
 """The glibc from which its vector library has `pow`, an operation of the IR."""
 
 
-def vector_function(function: str, arity: int, dtype: str) -> Declaration | None:
-    """Returns what a compiler can vectorise in place of a function of the C library.
+def native_function(
+    function: str, arity: int, dtype: str, *, is_in_vector: bool
+) -> Declaration | None:
+    """Returns what generated C calls in place of a function of the C library; None for that.
 
     Args:
       function: its name in the IR, or "pow".
       arity: number of its arguments.
       dtype: "float32" or "float64".
+      is_in_vector: the call is in a loop that a compiler can vectorise.
     """
     row = FUNCTIONS.get(function)
     if dtype == "float32" and row and row.c_float32:
+        if row.is_quick_alone and not is_in_vector:
+            return None
         name = f"ms_{function}_f32"
         return Declaration(name, _with_parts(name, row.c_float32))
     since = row.glibc if row else _POW_SINCE

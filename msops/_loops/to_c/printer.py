@@ -41,6 +41,14 @@ class CPrinter(Statements):
             return self._lanes(stmt)
         return [*self._pragmas(stmt), *super().loop(stmt)]
 
+    def loop_body(self, stmt: For) -> list[str]:
+        """Returns the lines inside a loop."""
+        outer = self.values.is_in_vector
+        self.values.is_in_vector = outer or bool(stmt.vector)
+        lines = super().loop_body(stmt)
+        self.values.is_in_vector = outer
+        return lines
+
     # Vectors.
 
     def _pragmas(self, stmt: For) -> list[str]:

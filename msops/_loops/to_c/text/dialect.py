@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from msops._loops.ir.functions import Function
 
@@ -21,6 +22,14 @@ class Declaration:
     definitions: Mapping[str, str] = field(default_factory=dict)
 
 
+class OwnFunction(Protocol):
+    """Returns code of our own for a function of some arguments of a dtype, if there is some."""
+
+    def __call__(
+        self, function: str, arity: int, dtype: str, /, *, is_in_vector: bool
+    ) -> Declaration | None: ...
+
+
 @dataclass(frozen=True)
 class Dialect:
     """C or CUDA C.
@@ -35,8 +44,7 @@ class Dialect:
       integer_form: returns that on integers.
       not_finite: returns a NaN or an infinity of a dtype.
       rare: the form of a condition that hardly ever holds; `{}` stands for the condition.
-      function: returns code of our own for a function, given its name, the number of its arguments
-        and their dtype; None if the form in the table does.
+      function: returns code of our own for a function; None if the form in the table does.
     """
 
     inline: str
@@ -48,4 +56,4 @@ class Dialect:
     integer_form: Callable[[Function], str]
     not_finite: Callable[[float, str], str]
     rare: str
-    function: Callable[[str, int, str], Declaration | None]
+    function: OwnFunction

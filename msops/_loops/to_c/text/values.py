@@ -83,6 +83,7 @@ class Values:
       variables: names of the locals that are C variables, not arrays.
       overwritten: names of buffers and locals that need not be zero at the start.
       check_bounds: an index out of range is an error of the run.
+      is_in_vector: what is printed now is in a loop that a compiler can vectorise.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Values:
         self.overwritten = overwritten
         self._unproven = unproven
         self.check_bounds = check_bounds
+        self.is_in_vector = False
 
     def helper(self, template: str, dtype: str | None = None, **words: str) -> str:
         """Returns the name of a helper function, which is printed with the kernel from now on."""
@@ -280,7 +282,7 @@ class Values:
 
     def math(self, function: str, args: tuple[str, ...], dtype: str) -> str:
         """Returns a function, or `pow`, of float32 or float64 values."""
-        own = self._dialect.function(function, len(args), dtype)
+        own = self._dialect.function(function, len(args), dtype, is_in_vector=self.is_in_vector)
         if own is not None:
             return f"{self.symbol(own)}({', '.join(args)})"
         row = FUNCTIONS.get(function)
