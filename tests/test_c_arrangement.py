@@ -827,8 +827,80 @@ def test_nested_conditions_in_rows_choose_what_the_branches_do() -> None:
     assert got.split("parallel i in 32 .. 37 {")[0].count("local chosen") == 2
 
 
-def test_a_branch_that_stores_to_an_array_stays() -> None:
-    kernel = parse_kernel(ESCAPING.replace("steps[] = (steps", "c[i] = z[]\nsteps[] = (steps"))
+@pytest.mark.parametrize(
+    ("store", "is_chosen"),
+    [("c[i] = z[]", True), ("c[36 - i] = z[]", False), ("if (i < 36) { c[i + 1] = z[] }", False)],
+    ids=["own", "another's", "the next"],
+)
+def test_a_branch_stores_to_an_element_of_the_row_alone(store: str, is_chosen: bool) -> None:
+    kernel = parse_kernel(ESCAPING.replace("steps[] = (steps", f"{store}\nsteps[] = (steps"))
+    after = put_rows_in_lanes(kernel)
+    assert (after is not kernel) == is_chosen
+    if is_chosen:
+        row = "(i_block * 16) + lane"
+        assert f"c[{row}] = chosen[] ? z[lane] : c[{row}]" in body_of(
+            arranged_apart(put_rows_in_lanes, kernel)
+        )
+
+
+NEAREST = """kernel nearest(x: float32[{n}, {d}], c: float32[9, {d}]) -> (at, far) {{
+  buffer at: int32[{n}]
+  buffer far: float32[{n}]
+  parallel i in 0 .. {n} {{
+    local best: float32[] {{
+      best[] = 1e30:float32
+      serial j in 0 .. 9 {{
+        local d: float32[] {{
+          d[] = 0.0:float32
+          reduction t in {first} .. {d} {{
+            d[] = d[] + pow(x[i, t] - c[j, t], 2.0:float32)
+          }}
+          if (d[] < best[]) {{
+            best[] = d[]
+            at[i] = j
+          }}
+        }}
+      }}
+      far[i] = best[]
+    }}
+  }}
+}}"""
+
+
+def test_rows_in_lanes_read_copies_of_what_they_read_often() -> None:
+    kernel = parse_kernel(NEAREST.format(n=33, d=5, first=2))
+    lanes = body_of(arranged_apart(put_rows_in_lanes, kernel)).split("i in 32 .. 33")[0]
+    inner = """\
+serial j in 0 .. 9 {
+  local d: float32[16] {
+    parallel lane_2 in 0 .. 16 {
+      d[lane_2] = 0.0:float32
+    }
+    reduction t in 2 .. 5 {
+      parallel lane_3 in 0 .. 16 {
+        d[lane_3] = d[lane_3] + pow(copy[t - 2, lane_3] - c[j, t], 2.0:float32)
+      }
+    }
+    parallel lane_4 in 0 .. 16 {
+"""
+    assert textwrap.indent(inner, " " * 6) in lanes
+    assert "copy[t_1, lane_1] = x[(i_block * 16) + lane_1, t_1 + 2]" in lanes
+    assert "local copy: float32[3, 16]" in lanes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NEAREST.format(n=48, d=300, first=0),
+        NEAREST.format(n=48, d=5, first=0).replace("x[i, t]", "x[i, max(t - j, 0)]"),
+        NEAREST.format(n=48, d=5, first="(i % 2)"),
+        NEAREST.format(n=48, d=5, first=0).replace("reduction t", "parallel t"),
+        NEAREST.format(n=48, d=5, first=0).replace("float32", "bfloat16"),
+    ],
+    ids=["large copies", "other elements", "other bounds", "parallel inside", "summed in float32"],
+)
+def test_rows_that_read_too_much_for_lanes_stay(text: str) -> None:
+    kernel = parse_kernel(text)
     assert put_rows_in_lanes(kernel) is kernel
 
 

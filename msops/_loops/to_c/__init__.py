@@ -20,6 +20,9 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order, and what several of t
     packing.py     what tiles read, in their order
     partial_sums.py  long reductions, for threads
     lanes.py       rows in order, in the lanes of vectors
+    choosing.py    without conditions
+    copying.py     with copies of what they read often
+    work.py        how much they compute
     diagonals.py   rows that follow one another, there too
     grouping.py    several terms added to an element at once
     jamming.py     rows in order, side by side

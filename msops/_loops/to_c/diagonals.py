@@ -53,10 +53,11 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import can_swap, index
-from msops._loops.to_c.lanes import LANES, LEAST_WORK, work
+from msops._loops.to_c.lanes import LANES
 from msops._loops.to_c.reductions import Element
 from msops._loops.to_c.skewing import Skew, before
 from msops._loops.to_c.strides import stride
+from msops._loops.to_c.work import LEAST_WORK, work
 
 _MOST_LAG = 4
 _FEWEST_TRIPS = 2 * LANES

@@ -9,19 +9,12 @@
                                               }
                                               parallel lane_1 in 0 .. 16 { ... }
 
-A condition in a row becomes choices of values, as lanes take no branches of their own:
-
-    if (m[] < 4.0) {                       local chosen: bool[] {
-      m[] = f(m[])                           chosen[] = m[] < 4.0
-      n[] = n[] + 1                 ->       m[] = chosen[] ? f(m[]) : m[]
-    }                                        n[] = chosen[] ? (n[] + 1) : n[]
-                                           }
-
-A small local array of a row gets the lanes as its last axis. Each row keeps its order, so that
-every bit of its results stays; 16 of them take a step at once. An element of each row is fetched by
-itself, so this is for rows that compute more than they fetch. It is the outer-loop vectorisation of
-D. Nuzman and A. Zaks, "Outer-Loop Vectorization - Revisited for Short SIMD Architectures", PACT
-2008.
+A small local array of a row gets the lanes as its last axis. Each row keeps its order; 16 of them
+take a step at once. An element of each row is fetched by itself, so this is for rows that compute
+more than they fetch. What each step fetches again is copied before, as the coordinates of a point
+that is compared with many others, one by one: the loop over coordinates also goes around the lanes.
+It is the outer-loop vectorisation of D. Nuzman and A. Zaks, "Outer-Loop Vectorization - Revisited
+for Short SIMD Architectures", PACT 2008.
 """
 
 from __future__ import annotations
@@ -29,25 +22,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Set
 
-from msops._loops.analysis.costs import computed, fixed_trips, mean_trips
+from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.ir.building import integer
-from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
-    Binary,
     Buffer,
-    Cast,
     Expr,
     For,
-    FunctionCall,
-    If,
     Kernel,
     Load,
     Local,
-    Select,
     Stmt,
     Store,
-    Unary,
     Var,
 )
 from msops._loops.ir.operators import is_float
@@ -57,9 +43,9 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
+    loads_in,
     map_accesses,
     rewrite_loops,
-    rewrite_statements,
     statements,
     stored_in,
     with_parts,
@@ -67,18 +53,19 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import can_swap, index
+from msops._loops.to_c.choosing import with_choices
+from msops._loops.to_c.copying import may_be_copied, with_copies
+from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.strides import stride
+from msops._loops.to_c.work import LEAST_WORK, work
 
 LANES = 16
 """Rows that take a step together: what a vector of 512 bits holds of float32."""
 _FEWEST_TRIPS = 8
 _MOST_BYTES = 1 << 14
 """Of a local array that each row has: that of all lanes stays in the second-level cache."""
-LEAST_WORK = 4
-"""Operations for each element that is fetched from a row, from which on vectors win."""
-_LONG = 8
-# What takes a processor as long as some operations.
-_LONG_OPERATORS = ("div", "floordiv", "mod", "pow")
+_MOST_COPIED_BYTES = 1 << 10
+"""Of a copy of what a row reads: that of all lanes stays in the first-level cache."""
 
 
 def put_rows_in_lanes(kernel: Kernel) -> Kernel:
@@ -97,22 +84,48 @@ class _Lanes:
         trips = fixed_trips(loop)
         if trips is None or trips < 2 * LANES:
             return None
-        chosen = with_parts(loop, body=rewrite_statements(loop.body, self._without_branches, For))
-        rows = self._rows(chosen.body, chosen, *scope.inside(chosen))
-        return self._in_lanes(loop, chosen.body, rows, trips // LANES) if rows else None
+        chosen = with_choices(loop, scope, self._buffers, self._names)
+        around: list[For] = []
+        (inside,) = scope.inside(chosen)
+        body = self._prepared(chosen.body, chosen, inside, around)
+        return self._in_lanes(loop, body, around, trips // LANES) if around else None
 
     # Whether.
 
-    def _rows(self, body: tuple[Stmt, ...], loop: For, scope: Scope) -> list[For]:
-        """Returns the rows that go into lanes, under nothing but variables of an iteration."""
-        found = []
+    def _prepared(
+        self, body: tuple[Stmt, ...], loop: For, scope: Scope, around: list[For]
+    ) -> tuple[Stmt, ...]:
+        """Returns a body in which rows that go into lanes have copies of what they read often.
+
+        They are under nothing but variables of an iteration. Their loops, which go around the
+        lanes, are added to `around`.
+        """
+        prepared: list[Stmt] = []
         for stmt in body:
             match stmt:
                 case Local(buffer=buffer) if size_bytes(buffer) <= _MOST_BYTES:
-                    found += self._rows(stmt.body, loop, *scope.inside(stmt))
+                    (inside,) = scope.inside(stmt)
+                    inner = self._prepared(stmt.body, loop, inside, around)
+                    prepared.append(with_parts(stmt, body=inner))
                 case For() if self._is_row(stmt, loop, scope):
-                    found.append(stmt)
-        return found
+                    row = with_copies(stmt, self._repeated(stmt, loop, scope), scope, self._names)
+                    around += [part for part in statements(row) if isinstance(part, For)]
+                    prepared += row
+                case _:
+                    prepared.append(stmt)
+        return tuple(prepared)
+
+    def _repeated(self, row: For, loop: For, scope: Scope) -> list[Load]:
+        """Returns what each iteration of a row reads again, from places that are apart in lanes."""
+        stored = stored_in(loop.body)
+        return [
+            load
+            for load in dict.fromkeys(loads_in(row.body))
+            if load.buffer not in stored
+            and scope.depths.get(load.buffer, 0) < len(scope.loops)
+            and stride(load, loop.var, self._buffers) not in (0, 1)
+            and may_be_copied(load, row, scope, _MOST_COPIED_BYTES)
+        ]
 
     def _is_row(self, row: For, loop: For, scope: Scope) -> bool:
         """Returns whether a loop hands floats on in variables, and computes much with them."""
@@ -122,8 +135,7 @@ class _Lanes:
             return False
         inside = statements(row.body)
         own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Local)}
-        if not all(isinstance(s, Store) or (isinstance(s, Local) and not s.buffer.shape)
-                   for s in inside):  # fmt: skip
+        if not all(_may_be_in_row(stmt, loop) for stmt in inside):
             return False
         accesses = accesses_in(row.body)
         variables = {name for name in scope.depths if scope.depths[name] > len(scope.loops) - 1}
@@ -137,50 +149,30 @@ class _Lanes:
         steps = [stride(access, loop.var, self._buffers) for access in arrays]
         if not handed_on or None in steps:
             return False
-        fetched = sum(step not in (0, 1) for step in steps)
+        copied = self._repeated(row, loop, scope)
+        fetched = sum(step not in (0, 1) for step in steps) - len(copied)
+        if any(isinstance(stmt, For) for stmt in inside):
+            # Such loops may run in vectors of their own, and sum in more digits.
+            dtypes = {stmt.value.dtype for stmt in inside if isinstance(stmt, Store)}
+            return fetched == 0 and dtypes.isdisjoint(SUMMED_IN_FLOAT32)
         return work(inside) >= LEAST_WORK * fetched
-
-    def _without_branches(self, loop: For) -> tuple[Stmt, ...]:
-        """Returns a loop in order with choices of values in place of its conditions."""
-        if loop.kind != "serial":
-            return (loop,)
-        return (with_parts(loop, body=rewrite_statements(loop.body, self._choices, If)),)
-
-    def _choices(self, stmt: If) -> tuple[Stmt, ...]:
-        """Returns a condition's stores as stores of chosen values, if all are to variables."""
-        stores = [inner for inner in statements(stmt.then) if not isinstance(inner, Local)]
-        if stmt.otherwise or not all(
-            isinstance(inner, Store) and not inner.indices for inner in stores
-        ):
-            return (stmt,)
-        name = self._names.fresh("chosen")
-        # The stores may change what the condition reads.
-        condition = Load(name, (), "bool")
-
-        def choose(store: Store) -> tuple[Stmt, ...]:
-            old = Load(store.buffer, (), store.value.dtype)
-            value = Select(condition, store.value, old, store.value.dtype)
-            return (dataclasses.replace(store, value=value),)
-
-        body = rewrite_statements(stmt.then, choose, Store)
-        return (Local(Buffer(name, (), "bool"), (Store(name, (), stmt.condition), *body)),)
 
     # How.
 
     def _in_lanes(
-        self, loop: For, chosen: tuple[Stmt, ...], rows: list[For], count: int
+        self, loop: For, prepared: tuple[Stmt, ...], around: list[For], count: int
     ) -> tuple[Stmt, ...]:
         """Returns the loop over groups of rows, and that over the rows that are left.
 
         Args:
           loop: the loop.
-          chosen: its body without branches in rows.
-          rows: those that go into lanes.
+          prepared: its body without branches in rows.
+          around: the loops in it that go around the lanes.
           count: of groups.
         """
         group = self._names.fresh(f"{loop.var}_block")
         first = index("add", loop.begin, index("mul", Var(group), integer(LANES)))
-        body = self._placed(chosen, loop, first, {id(row) for row in rows}, {})
+        body = self._placed(prepared, loop, first, {id(row) for row in around}, {})
         groups = For(group, integer(0), integer(count), body, "parallel", location=loop.location)
         if fixed_trips(loop) == count * LANES:
             return (groups,)
@@ -201,7 +193,7 @@ class _Lanes:
           body: a part of the loop's.
           loop: the loop.
           first: its iteration that the first lane runs.
-          rows: ids of the rows.
+          rows: ids of the loops of rows.
           lanes: the variables around the rows, with an element for each lane.
         """
         placed: list[Stmt] = []
@@ -216,9 +208,8 @@ class _Lanes:
             if id(stmt) in rows:
                 assert isinstance(stmt, For)
                 flush()
-                placed.append(
-                    with_parts(stmt, body=(self._over_lanes(stmt.body, loop, first, lanes),))
-                )
+                inner_body = self._placed(stmt.body, loop, first, rows, lanes)
+                placed.append(with_parts(stmt, body=inner_body))
             elif any(id(part) in rows for part in statements((stmt,))):
                 assert isinstance(stmt, Local)
                 flush()
@@ -254,16 +245,11 @@ class _Lanes:
         )  # fmt: skip
 
 
-def work(inside: list[Stmt]) -> int:
-    """Returns about how many operations the statements of a row take."""
-    parts = [part for s in inside if isinstance(s, Store) for part in computed(s.value)]
-    return sum(map(_operations, parts))
-
-
-def _operations(part: Expr) -> int:
-    match part:
-        case FunctionCall(function=function):
-            return 1 if FUNCTIONS[function].is_instruction else _LONG
-        case Binary(op=op):
-            return _LONG if op in _LONG_OPERATORS else 1
-    return int(isinstance(part, Cast | Select | Unary))
+def _may_be_in_row(stmt: Stmt, loop: For) -> bool:
+    """Returns whether a statement of a row can run in lanes, or around them."""
+    match stmt:
+        case For(kind="serial" | "reduction"):
+            return can_swap(loop, stmt)
+        case Local(buffer=buffer):
+            return not buffer.shape
+    return isinstance(stmt, Store)
