@@ -14,14 +14,15 @@ has few bits: its product with an integer is exact.
 from __future__ import annotations
 
 # Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. Two factors of 2, as 2^n
-# alone may be subnormal or infinite.
+# alone may be subnormal or infinite. Both are products: a sum of exponents would make a number of a
+# NaN whose low bits are not 0.
 EXP = """
 static inline __attribute__((always_inline)) float ms_exp_f32(float x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;
   const float shifted = ms_fma(x, 1.44269504f, 12582912.0f);
   const int32_t n = ms_bits(shifted) - 0x4b400000, half = n >> 1;
-  return ms_scaled(ms_exp_rest(x, shifted), half) * ms_scaled(1.0f, n - half);
+  return ms_exp_rest(x, shifted) * ms_scaled(1.0f, half) * ms_scaled(1.0f, n - half);
 }"""
 
 LOG = """
