@@ -168,6 +168,18 @@ def test_what_a_masked_product_leaves_out_does_not_count(bad: float) -> None:
         b[3] = bad
 
 
+def test_what_a_mask_leaves_out_of_all_factors_does_not_count() -> None:
+    text = """kernel k(a: float32[5, 7], b: float32[7, 6], m: bool[7]) -> (c) {
+      buffer c: float32[5, 6]
+      serial i in 0 .. 5 { serial j in 0 .. 6 { serial k in 0 .. 7 { if (m[k]) {
+        c[i, j] = c[i, j] + (a[i, k] * b[k, j]) } } } }
+    }"""
+    a, b = np.full((5, 7), np.nan, "float32"), np.full((7, 6), np.inf, "float32")
+    a[:, 3], b[3] = 2.0, 3.0
+    (got,) = run(to_raised(parse_kernel(text)), [a, b, np.arange(7) == 3])
+    np.testing.assert_array_equal(got, np.full((5, 6), 6.0, "float32"))
+
+
 def test_what_a_padded_convolution_leaves_out_does_not_count() -> None:
     text = """kernel k(a: float32[6], w: float32[3]) -> (c) {
       buffer c: float32[6]

@@ -12,6 +12,7 @@ from loop_ir import (
     Convolve,
     Kernel,
     Loop,
+    Select,
     Step,
     body_text,
     describe,
@@ -192,6 +193,14 @@ def test_a_mask_on_a_summed_axis_moves_into_a_factor() -> None:
                         body)  # fmt: skip
     assert isinstance(whole, Contract)
     assert whole.fallback is None
+
+
+def test_a_mask_that_all_factors_can_have_leaves_nothing_to_check() -> None:
+    body = loops("i 5", "j 6", "k 7", body="if (m[k]) { c[i, j] = c[i, j] + (a[i, k] * b[k, j]) }")
+    (step,) = steps_of("a: float32[5, 7], b: float32[7, 6], m: bool[7]", "c: float32[5, 6]", body)
+    assert isinstance(step, Contract)
+    assert all(isinstance(factor, Select) for factor in step.factors)
+    assert step.fallback is None
 
 
 def test_padding_of_a_convolution_may_be_a_guard() -> None:

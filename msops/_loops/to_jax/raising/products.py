@@ -3,8 +3,9 @@
     c[i, j] = c[i, j] + (a[i, k] * b[k, j])                        contraction
     y[o, t] = y[o, t] + (x[c, (2 * t) + k] * w[o, c, k])           convolution
 
-A mask on summed axes becomes a choice of 0 inside a factor. Since 0 times inf is not 0, the step
-then keeps the plain reduction, which is run if another factor is not finite.
+A mask on summed axes becomes a choice of 0 inside the factors. Since 0 times inf is not 0, a step
+with a factor that does not have these axes keeps the plain reduction, which is run if a factor is
+not finite.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from msops._loops.to_jax.raising.windows import find_windows
 
 def find_convolution(whole: Reduce) -> Convolve | None:
     """Returns the convolution that a sum is, if it is one: one factor slides over the others."""
-    product = _product(whole)
+    product = _product(whole, most_masked=1)
     if product is None:
         return None
     parts, rest = product
@@ -58,20 +59,27 @@ def find_contraction(whole: Reduce) -> Contract | None:
     return Contract(rest.nest, rest.is_negated, rest.over, rest.fallback, parts)
 
 
-def _product(whole: Reduce) -> tuple[tuple[Expr, ...], Product] | None:
-    """Returns the factors of a sum of products, and the rest of the step; None if it is none."""
+def _product(
+    whole: Reduce, most_masked: int | None = None
+) -> tuple[tuple[Expr, ...], Product] | None:
+    """Returns the factors of a sum of products, and the rest of the step; None if it is none.
+
+    Args:
+      whole: the sum.
+      most_masked: how many factors a condition may become a part of; None: all.
+    """
     parts, is_negated = factors(whole.value)
     if whole.op != "add" or len(parts) < 2 or whole.value.dtype == "bool":
         return None
     nest, over = whole.nest, set(whole.over)
     summed = [c for c in nest.mask if variables(c) & over]
-    masked = _with_mask(parts, summed, set(nest.extents))
+    masked = _with_mask(parts, summed, set(nest.extents), most_masked or len(parts))
     if masked is None:
         return None
     kept = tuple(c for c in nest.mask if c not in summed)
-    is_risky = bool(summed) and is_float(whole.value.dtype)
+    is_risky = is_float(whole.value.dtype) and not masked.is_everywhere
     box = dataclasses.replace(nest, mask=kept)
-    return masked, Product(box, is_negated, whole.over, whole if is_risky else None)
+    return masked.parts, Product(box, is_negated, whole.over, whole if is_risky else None)
 
 
 def factors(expr: Expr) -> tuple[tuple[Expr, ...], bool]:
@@ -94,18 +102,33 @@ def factors(expr: Expr) -> tuple[tuple[Expr, ...], bool]:
     return (expr,), False
 
 
+@dataclasses.dataclass(frozen=True)
+class _Masked:
+    """Factors that are 0 where conditions do not hold.
+
+    Attributes:
+      parts: the factors.
+      is_everywhere: whether each of them is.
+    """
+
+    parts: tuple[Expr, ...]
+    is_everywhere: bool
+
+
 def _with_mask(
-    parts: Sequence[Expr], conditions: Sequence[Expr], axes: set[str]
-) -> tuple[Expr, ...] | None:
-    """Returns the factors, one of them 0 where a condition does not hold; it must vary alike."""
-    masked = list(parts)
+    parts: Sequence[Expr], conditions: Sequence[Expr], axes: set[str], most: int
+) -> _Masked | None:
+    """Returns the factors with conditions in those that vary alike; None if there is none."""
+    masked, is_everywhere = list(parts), True
     for condition in conditions:
         needed = variables(condition) & axes
-        for position, part in enumerate(masked):
-            if needed <= variables(part):
-                zero = Const(0.0 if is_float(part.dtype) else 0, part.dtype)
-                masked[position] = Select(condition, part, zero, part.dtype)
-                break
-        else:
+        alike = [i for i, part in enumerate(parts) if needed <= variables(part)][:most]
+        if not alike:
             return None
-    return tuple(masked)
+        for position in alike:
+            part = masked[position]
+            zero = Const(0.0 if is_float(part.dtype) else 0, part.dtype)
+            masked[position] = Select(condition, part, zero, part.dtype)
+        others = (part for i, part in enumerate(parts) if i not in alike)
+        is_everywhere &= all(isinstance(other, Const) for other in others)
+    return _Masked(tuple(masked), is_everywhere)
