@@ -263,6 +263,19 @@ def test_flat_indices_are_reshapes() -> None:
     assert words <= {"reshape", "transpose", "convert_element_type", "copy"}
 
 
+def test_equal_indices_and_divisions_of_naturals_are_one_operation() -> None:
+    text = """kernel k(a: float32[5], b: float32[5]) -> (c) {
+      buffer c: float32[9]
+      serial i in 0 .. 9 { c[i] = a[(i * i) % 5] + b[(i * i) % 5] }
+    }"""
+    kernel = parse_kernel(text)
+    inputs = [np.arange(5, dtype="float32"), np.ones(5, "float32")]
+    words = [eqn.primitive.name for eqn in jax.make_jaxpr(build(to_raised(kernel)))(*inputs).eqns]
+    assert words.count("rem") == 1
+    assert "select_n" not in words
+    assert_agree(kernel, inputs, interpret(kernel, inputs), run(to_raised(kernel), inputs))
+
+
 # Indices that are scalars, of every width.
 
 WIDE_SCALARS = {

@@ -155,6 +155,10 @@ def _and(a: Range, b: Range) -> Range | None:
     return (0, min(x[1] for x in naturals)) if naturals else None
 
 
+def _shl(a: Range, b: Range) -> Range | None:
+    return _corners(lambda x, y: x << y)(a, b) if is_within(b, (0, 31)) else None
+
+
 def _shr(a: Range, b: Range) -> Range | None:
     return _corners(lambda x, y: x >> y)(a, b) if is_within(b, (0, 31)) else None
 
@@ -170,5 +174,6 @@ _BINARY: dict[str, Callable[[Range, Range], Range | None]] = {
     "truncdiv": _if_natural(_floordiv),
     "truncmod": _if_natural(_mod),
     "and": _and,
+    "shl": _shl,
     "shr": _shr,
 }

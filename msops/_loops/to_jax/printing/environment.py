@@ -34,6 +34,8 @@ class Environment(AxesNamed):
       conditions: all known to hold where the value matters.
       masks: values of conditions that say where that is.
       inputs: of the kernel; all vary over the same axes of a mesh.
+      indices: values of indices and conditions that were evaluated already, and may be again, by
+        the expression and its axes.
     """
 
     contents: Mapping[str, Contents]
@@ -43,6 +45,7 @@ class Environment(AxesNamed):
     conditions: tuple[Expr, ...] = ()
     masks: tuple[Value, ...] = ()
     inputs: Sequence[Array] = ()
+    indices: dict[tuple[Expr, tuple[Axis, ...]], Value] = field(default_factory=dict)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -93,6 +96,10 @@ class Environment(AxesNamed):
         return tuple(vary_alike([*arrays, *self.inputs])[: len(arrays)])
 
     # Other environments.
+
+    def inside(self, **scalars: Array) -> Environment:
+        """Returns the environment in a body that JAX traces by itself, with its own scalars."""
+        return dataclasses.replace(self, scalars={**self.scalars, **scalars}, indices={})
 
     def after(self, new: Mapping[str, Contents]) -> Environment:
         """Returns the environment after buffers changed."""

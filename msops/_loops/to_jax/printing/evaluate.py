@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jax import lax
 
-from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load, Select, Unary, Var
-from msops._loops.ir.operators import is_float
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    FunctionCall,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
+from msops._loops.ir.operators import INTEGERS, is_float
+from msops._loops.ir.ranges import range_of
+from msops._loops.ir.walk import loads, variables
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.loads import load
@@ -16,10 +29,25 @@ from msops._loops.to_jax.printing.values import Array, Value, constant
 
 LARGEST_INTEGER_POWER = 64
 """Constant whole exponents up to here become multiplications, which are exact at 0."""
+_SHARED = (INDEX_DTYPE, "bool")
+"""Dtypes of what is evaluated once for equal expressions."""
 
 
 def evaluate(expr: Expr, env: Environment) -> Value:
     """Returns an expression's value for all values of the axes."""
+    if not isinstance(expr, Binary | Select | Unary) or expr.dtype not in _SHARED:
+        return _evaluate(expr, env)
+    # Every operation that JAX traces is one to lower and to compile, and indices repeat.
+    if any(True for _ in loads(expr)):
+        return _evaluate(expr, env)
+    used = variables(expr)
+    key = (expr, tuple(axis for axis in env.axes if axis.var in used))
+    if key not in env.indices:
+        env.indices[key] = _evaluate(expr, env)
+    return env.indices[key]
+
+
+def _evaluate(expr: Expr, env: Environment) -> Value:
     match expr:
         case Const(value=value, dtype=dtype):
             return Value(constant(value, dtype), ())
@@ -34,7 +62,7 @@ def evaluate(expr: Expr, env: Environment) -> Value:
         case Binary(op="pow", right=Const(value=exponent)) if _is_small_power(expr, exponent):
             return _power(expr.left, int(exponent), env)
         case Binary(op=op, left=left, right=right):
-            function = operations.binary(op, left.dtype)
+            function = _of_naturals(expr, env) or operations.binary(op, left.dtype)
             return env.apply(function, *_operands(op, (left, right), env))
         case FunctionCall(function=name, args=args):
             function = operations.call(name, args[0].dtype)
@@ -73,6 +101,15 @@ def _operands(op: str, exprs: Sequence[Expr], env: Environment) -> list[Value]:
         env.choose(mask, value, Value(constant(argument, dtype), ()))
         for value, argument in zip(values, safe, strict=True)
     ]
+
+
+def _of_naturals(expr: Binary, env: Environment) -> Callable[[Array, Array], Array] | None:
+    """Returns the one operation that a division is where no operand is negative, nor 0 divides."""
+    natural = operations.NATURAL.get(expr.op) if expr.left.dtype in INTEGERS else None
+    if natural is None:
+        return None
+    left, right = (range_of(part, env.ranges) for part in (expr.left, expr.right))
+    return natural if left[0] >= 0 and right[0] > 0 else None
 
 
 def _is_small_power(expr: Binary, exponent: float) -> bool:

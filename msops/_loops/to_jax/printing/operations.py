@@ -134,6 +134,14 @@ _INTEGER_BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "pow": _integer_pow,
 }
 
+NATURAL: dict[str, Callable[[Array, Array], Array]] = {
+    "floordiv": lax.div,
+    "mod": lax.rem,
+    "truncdiv": lax.div,
+    "truncmod": lax.rem,
+}
+"""Divisions of integers that are not negative, by such as are not 0 either."""
+
 _FLOAT_BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "floordiv": _float_floordiv,
     "mod": _float_mod,

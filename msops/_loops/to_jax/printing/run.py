@@ -61,8 +61,7 @@ def _loop(step: Loop, env: Environment) -> Environment:
     def body(counter: Array, arrays: Sequence[Array]) -> tuple[Array, ...]:
         # Under jax.enable_x64 the counter of a fixed number of trips is an int64.
         counter = lax.convert_element_type(counter, np.int32)
-        scalars = {**env.scalars, step.loop.var: counter}
-        inner = dataclasses.replace(env, scalars=scalars, scalar_ranges=ranges)
+        inner = dataclasses.replace(env.inside(**{step.loop.var: counter}), scalar_ranges=ranges)
         after = _after(step.body, names, inner)
         if step.is_hull:
             runs = lax.bitwise_and(lax.ge(counter, begin), lax.lt(counter, end))
@@ -92,7 +91,7 @@ def _after(
     """Returns the function from the contents of buffers before steps to those after them."""
 
     def function(arrays: Sequence[Array]) -> tuple[Array, ...]:
-        inner = env.after(dict(zip(names, arrays, strict=True)))
+        inner = env.inside().after(dict(zip(names, arrays, strict=True)))
         return _arrays(names, run(steps, inner))
 
     return function

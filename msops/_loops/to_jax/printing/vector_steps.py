@@ -99,8 +99,8 @@ def _added_up(step: Reduce, axes: Sequence[str], env: Environment) -> Array:
 
     def add(counter: Array, total: Array) -> Array:
         # Under jax.enable_x64 the counter is an int64.
-        scalars = {**env.scalars, longest: lax.convert_element_type(counter, np.int32)}
-        masked = guarded(step.nest.mask, dataclasses.replace(inner, scalars=scalars))
+        counter = lax.convert_element_type(counter, np.int32)
+        masked = guarded(step.nest.mask, inner.inside(**{longest: counter}))
         term = reduce_expression("add", step.value, rest, masked)
         return lax.add(total, masked.spread(term, axes))
 
