@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.costs import computed, fixed_trips
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import (
+    Binary,
+    Cast,
     Expr,
     For,
+    FunctionCall,
     If,
     Kernel,
     Local,
+    Select,
     Stmt,
     Store,
     Unary,
@@ -40,15 +44,27 @@ from msops._loops.to_jax.raising.orders import order_axes
 from msops._loops.to_jax.raising.pools import find_pool
 from msops._loops.to_jax.raising.products import find_contraction, find_convolution
 from msops._loops.to_jax.raising.recurrences import find_recurrence, without_choices
-from msops._loops.to_jax.raising.steps import Branch, Clear, Loop, Map, Reduce, Step, VectorStep
+from msops._loops.to_jax.raising.steps import (
+    Branch,
+    Clear,
+    Loop,
+    Map,
+    Reduce,
+    Step,
+    VectorStep,
+    loops_in,
+)
 from msops._loops.to_jax.raising.views import find_view
 
 UNROLLED_TRIPS = 4
 """Serial loops of at most so many iterations are written out: their indices become constants."""
 COPIED_ELEMENTS = 1024
 """Elements of arrays beyond which time steps over them are not written out."""
-UNROLLED_STORES = 32
-"""Stores that loops written out within one another may become; the outer ones stay beyond."""
+UNROLLED_OPERATIONS = 100
+"""Stores and operations that loops written out within one another may become."""
+
+
+_OPERATIONS = (Binary, Cast, FunctionCall, Select, Unary)
 
 
 REDUCTIONS: tuple[Callable[[Reduce], VectorStep | None], ...] = (
@@ -108,29 +124,18 @@ def _raise_loop(loop: For, scope: Scope) -> tuple[Step, ...]:
 def _unroll(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
     """Returns the steps of a short loop, written out."""
     trips = fixed_trips(loop)
-    if trips is None or trips > UNROLLED_TRIPS or _count_stores((loop,)) > UNROLLED_STORES:
+    if trips is None or trips > UNROLLED_TRIPS or _count_operations((loop,)) > UNROLLED_OPERATIONS:
         return ()
     if _steps_through_arrays(loop):
         return ()
     values = range(axis.begin, axis.end)
     copies = [_raise_body(_at(loop, value, scope), scope) for value in values]
-    inner = list(_loops_in(_keep_loop(loop, axis, scope)))[1:]
+    inner = list(loops_in(_keep_loop(loop, axis, scope)))[1:]
     are_fixed = all(step.axis is not None and not step.is_hull for step in inner)
-    if inner and are_fixed and all(len(list(_loops_in(copy))) >= len(inner) for copy in copies):
+    if inner and are_fixed and all(len(list(loops_in(copy))) >= len(inner) for copy in copies):
         # Loops in order stay that: copies of them take as long to run, and longer to compile.
         return ()
     return tuple(step for steps in copies for step in steps)
-
-
-def _loops_in(steps: Sequence[Step]) -> Iterator[Loop]:
-    """Yields the loops that run in order among steps, the outer ones first."""
-    for step in steps:
-        match step:
-            case Loop(body=body):
-                yield step
-                yield from _loops_in(body)
-            case Branch(then=then, otherwise=otherwise):
-                yield from _loops_in((*then, *otherwise))
 
 
 def _scan(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
@@ -191,17 +196,20 @@ def _is_view(box: Nest, placed: set[str], scope: Scope) -> bool:
     return view is not None and placed & set(axes) == set(view.axes)
 
 
-def _count_stores(body: tuple[Stmt, ...]) -> int:
-    """Returns how many stores there may be once the short loops in a body are written out."""
+def _count_operations(body: tuple[Stmt, ...]) -> int:
+    """Returns how many there may be once the short loops in a body are written out."""
     total = 0
     for stmt in body:
-        repeats = 1
-        if isinstance(stmt, For) and stmt.kind == "serial":
-            # Bounds that are not constants may become so.
-            trips = UNROLLED_TRIPS if (known := fixed_trips(stmt)) is None else known
-            repeats = trips if trips <= UNROLLED_TRIPS else 1
-        inner = sum(map(_count_stores, bodies(stmt))) if bodies(stmt) else 1
-        total += repeats * inner
+        match stmt:
+            case Store(value=value):
+                total += 1 + sum(isinstance(part, _OPERATIONS) for part in computed(value))
+            case For(kind="serial"):
+                # Bounds that are not constants may become so.
+                trips = UNROLLED_TRIPS if (known := fixed_trips(stmt)) is None else known
+                repeats = trips if trips <= UNROLLED_TRIPS else 1
+                total += repeats * _count_operations(stmt.body)
+            case _:
+                total += sum(map(_count_operations, bodies(stmt)))
     return total
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -162,6 +163,17 @@ class Clear:
 
 VectorStep: TypeAlias = Map | Reduce | Contract | Convolve | Pool | Accumulate | Recur
 Step: TypeAlias = VectorStep | Loop | Branch | Clear
+
+
+def loops_in(steps: Sequence[Step]) -> Iterator[Loop]:
+    """Yields the loops that run in order among steps, the outer ones first."""
+    for step in steps:
+        match step:
+            case Loop(body=body):
+                yield step
+                yield from loops_in(body)
+            case Branch(then=then, otherwise=otherwise):
+                yield from loops_in((*then, *otherwise))
 
 
 def written(steps: tuple[Step, ...]) -> frozenset[str]:
