@@ -123,6 +123,13 @@ def test_several_outputs_infer_themselves():
     np.testing.assert_array_equal(q, [0, -2, 0])
 
 
+def test_array_operations_in_an_order_have_the_gradient_of_the_loops():
+    op, a = make(cholesky, "xla"), spd(5)
+    gradient = jax.jit(jax.grad(lambda a: op(a).sum()))
+    assert "cholesky_gradient" in str(jax.make_jaxpr(gradient)(a))
+    assert "custom_call" not in gradient.lower(a).as_text()
+
+
 # Raised, Cholesky is loops in loops, whose derivatives XLA compiles for long.
 CHOLESKY = [pytest.param("xla", marks=pytest.mark.slow), "native"]
 

@@ -32,7 +32,7 @@ from msops._loops.to_c import CSource, c_source
 from msops._loops.to_cuda import CudaSource, cuda_source
 from msops._loops.to_jax.raising.cost import is_order_bound
 from msops._loops.to_jax.raising.describe import describe
-from msops._loops.to_jax.raising.steps import Branch, Loop, Step
+from msops._loops.to_jax.raising.steps import Step
 from msops.errors import ArgumentValueError, explain
 
 
@@ -104,11 +104,6 @@ class Specialisation:
     def steps(self) -> tuple[Step, ...]:
         """The array operations."""
         return pipeline.to_steps(self.raised)
-
-    @functools.cached_property
-    def is_reversible(self) -> bool:
-        """Whether JAX can run the array operations backwards: no loop's trips depend on data."""
-        return not any(map(_is_open, self.steps))
 
     @property
     def is_order_bound(self) -> bool:
@@ -299,16 +294,6 @@ def _batched(
 ) -> Specialisation:
     kernel = pipeline.run(compiled.kernel, pipeline.passes_to_batch(sizes, mapped))
     return Specialisation(kernel, compiled._forced, compiled._who)
-
-
-def _is_open(step: Step) -> bool:
-    """Returns whether a step is, or has inside, a loop whose bounds are known only when it runs."""
-    match step:
-        case Loop(axis=axis, body=body):
-            return axis is None or any(map(_is_open, body))
-        case Branch(then=then, otherwise=otherwise):
-            return any(map(_is_open, (*then, *otherwise)))
-    return False
 
 
 _REMEDIES: Mapping[str, str] = {

@@ -99,10 +99,14 @@ class LoopBackend(Backend):
         return answers[0] if len(answers) == 1 else answers
 
     def trace(self, kernel: Kernels, request: Request) -> Traced:
-        """Returns the raised loops; with adjoint loops for native code, and where JAX has none."""
+        """Returns the raised loops; with adjoint loops for native code, and for an order.
+
+        JAX would add arrays of zeros for each element that an iteration reads, and keep what each
+        operation in a loop has made.
+        """
         compiled = _checked(kernel, request)
         function = _with_axes(compiled, request.call)
-        if compiled.lowering("cpu") == "xla" and compiled.is_reversible:
+        if compiled.lowering("cpu") == "xla" and not compiled.is_order_bound:
             return Traced(function)
         return Traced(function, functools.partial(_pull_back, self, kernel, request))
 

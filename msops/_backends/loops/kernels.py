@@ -100,7 +100,10 @@ class AdjointKernel:
     inputs: int
     wanted: tuple[int, ...]
 
-    lower = None
+    @property
+    def lower(self) -> Form | None:
+        """What is asked of the forward kernel holds for it, if that is operations of XLA."""
+        return "xla" if self.forward.value.lower == "xla" else None
 
     def read_again(self) -> AdjointKernel:
         """Returns the kernel: what it is made of is settled."""
