@@ -130,6 +130,26 @@ def test_array_operations_in_an_order_have_the_gradient_of_the_loops():
     assert "custom_call" not in gradient.lower(a).as_text()
 
 
+def test_vmap_of_array_operations_in_an_order_scatters_nothing():
+    batch = jnp.stack([spd(5), spd(5, 1)])
+    program = jax.jit(jax.vmap(make(cholesky, "xla"))).lower(batch).as_text()
+    assert "scatter" not in program
+
+
+def test_vmap_of_a_loop_over_data_has_no_loop_over_the_batch():
+    def count_down(a, n):
+        c = output_tensor((1,), a.dtype)
+        for k in range(n[0]):
+            c[0] = c[0] * 0.5 + a[k]
+        return c
+
+    op = make(count_down, "xla")
+    a, n = jnp.arange(12.0).reshape(3, 4), jnp.array([[1], [4], [2]])
+    expected = [op(*pair) for pair in zip(a, n, strict=True)]
+    np.testing.assert_allclose(jax.vmap(op)(a, n), expected, rtol=1e-6)
+    assert jax.jit(jax.vmap(op)).lower(a, n).as_text().count("stablehlo.while") == 1
+
+
 # Raised, Cholesky is loops in loops, whose derivatives XLA compiles for long.
 CHOLESKY = [pytest.param("xla", marks=pytest.mark.slow), "native"]
 

@@ -32,7 +32,7 @@ from msops._loops.to_c import CSource, c_source
 from msops._loops.to_cuda import CudaSource, cuda_source
 from msops._loops.to_jax.raising.cost import is_order_bound
 from msops._loops.to_jax.raising.describe import describe
-from msops._loops.to_jax.raising.steps import Step
+from msops._loops.to_jax.raising.steps import Step, loops_in
 from msops.errors import ArgumentValueError, explain
 
 
@@ -109,6 +109,11 @@ class Specialisation:
     def is_order_bound(self) -> bool:
         """Whether something in the array operations runs in an order."""
         return is_order_bound(self.steps)
+
+    @property
+    def loops_in_order(self) -> int:
+        """How many loops among the array operations run in an order."""
+        return sum(1 for _ in loops_in(self.steps))
 
     @functools.cached_property
     def function(self) -> Callable[..., Sequence[Any]]:

@@ -36,7 +36,6 @@ from msops._base.logging import warn_once
 from msops._calls.library_call import AotCall
 from msops._calls.lowering import lower_call
 from msops._op.backend import Backend, Division, Trial
-from msops._op.call import Call
 from msops._op.definition import Definition
 from msops._op.identity import ByIdentity
 from msops._op.inference import Inference
@@ -105,7 +104,7 @@ class LoopBackend(Backend):
         operation in a loop has made.
         """
         compiled = _checked(kernel, request)
-        function = _with_axes(compiled, request.call)
+        function = _with_axes(compiled, request)
         if compiled.lowering("cpu") == "xla" and not compiled.is_order_bound:
             return Traced(function)
         return Traced(function, functools.partial(_pull_back, self, kernel, request))
@@ -145,7 +144,7 @@ class LoopBackend(Backend):
             _log.info("%s: %s", request.who, compiled.choice(request.platform, travels).reason)
         aliases = _aliases(compiled, request)
         if chosen == "xla":
-            return seam.lower_as(lowering, _with_axes(compiled, request.call), operands)
+            return seam.lower_as(lowering, _with_axes(compiled, request), operands)
         if not all(isinstance(size, int) for size in request.call.batch):
             return seam.lower_as(lowering, _one_by_one(request), operands)
         call = _call_of(compiled, request, aliases)
@@ -358,15 +357,33 @@ def _mapped(request: Request) -> tuple[tuple[bool, ...], ...]:
     )
 
 
-def _with_axes(compiled: Specialisation, call: Call) -> Function:
+def _with_axes(compiled: Specialisation, request: Request) -> Function:
     """Returns the raised loops as a function of arrays with the axes that vmap added."""
+    batch = request.call.batch
 
     def whole(*flat: Any) -> Sequence[Any]:
+        over = _loops_over(compiled, request)
         # The kernel says what its temporaries are; JAX must not narrow those of 64 bits.
         with jax.enable_x64(True):
-            return over_batch(compiled.function, call.batch)(*flat)
+            if over is None:
+                return over_batch(compiled.function, batch)(*flat)
+            pairs = zip(flat, over.kernel.parameters, strict=True)
+            return over.function(*(jax.lax.reshape(x, buffer.shape) for x, buffer in pairs))
 
     return whole
+
+
+def _loops_over(compiled: Specialisation, request: Request) -> Specialisation | None:
+    """Returns loops over the axes of vmap as well; None where `jax.vmap` serves better.
+
+    It makes scatters of the stores in loops that run in order.
+    """
+    batch = request.call.batch
+    if not (batch and compiled.is_order_bound and all(isinstance(size, int) for size in batch)):
+        return None
+    over = compiled.batched(batch, _mapped(request))
+    # An axis that became one more loop in order would run element by element.
+    return over if over.loops_in_order <= compiled.loops_in_order else None
 
 
 def _pull_back(
