@@ -102,8 +102,8 @@ class AdjointKernel:
 
     @property
     def lower(self) -> Form | None:
-        """What is asked of the forward kernel holds for it, if that is operations of XLA."""
-        return "xla" if self.forward.value.lower == "xla" else None
+        """What is asked of the forward kernel holds for it."""
+        return self.forward.value.lower
 
     def read_again(self) -> AdjointKernel:
         """Returns the kernel: what it is made of is settled."""
