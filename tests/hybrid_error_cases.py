@@ -199,7 +199,11 @@ VALUE_ERRORS: Rows = (
         "Use another name.",
     ),
     ("«c» = allocate(a.shape, a.dtype)", "the tensor is redefined: c", "Use another name."),
-    ("«c» = 1.0", "the tensor is redefined: c", "Use another name."),
+    (
+        "«c» = 1.0",
+        "the tensor is redefined: c",
+        "Assign to its elements in a loop: c[i] = value.",
+    ),
     (
         "«c» += 1.0",
         "'c' cannot be updated as a whole",

@@ -187,7 +187,11 @@ class _Resolver:
             )
         elif declares or symbol.kind in TENSORS:
             raise self.report.value_error(
-                target, f"the tensor is redefined: {target.id}", "Use another name."
+                target,
+                f"the tensor is redefined: {target.id}",
+                "Use another name."
+                if declares
+                else f"Assign to its elements in a loop: {target.id}[i] = value.",
             )
         self.use(target, symbol)
         symbol.stores += 1
