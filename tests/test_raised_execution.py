@@ -276,6 +276,22 @@ def test_equal_indices_and_divisions_of_naturals_are_one_operation() -> None:
     assert_agree(kernel, inputs, interpret(kernel, inputs), run(to_raised(kernel), inputs))
 
 
+def test_conditions_on_floats_are_computed_anew_under_other_conditions() -> None:
+    """Where a value does not matter, the logarithm is of another number, for its derivative."""
+    text = """kernel k(x: float32[8]) -> (y) {
+      buffer y: float32[8]
+      serial i in 0 .. 8 {
+        y[i] = ((x[i] > 0.0:float32)
+                ? ((log(float32(i + 1)) > 1.0:float32) ? 10.0:float32 : 20.0:float32)
+                : 50.0:float32)
+             + ((log(float32(i + 1)) > 1.0:float32) ? 1.0:float32 : 2.0:float32)
+      }
+    }"""
+    kernel = parse_kernel(text)
+    inputs = [np.float32([1, -1] * 4)]
+    assert_agree(kernel, inputs, interpret(kernel, inputs), run(to_raised(kernel), inputs))
+
+
 # Indices that are scalars, of every width.
 
 WIDE_SCALARS = {

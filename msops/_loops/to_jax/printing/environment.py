@@ -34,8 +34,8 @@ class Environment(AxesNamed):
       conditions: all known to hold where the value matters.
       masks: values of conditions that say where that is.
       inputs: of the kernel; all vary over the same axes of a mesh.
-      indices: values of indices and conditions that were evaluated already, and may be again, by
-        the expression and its axes.
+      indices: values of indices and of conditions on them that were evaluated already, and may be
+        again, by the expression and its axes.
     """
 
     contents: Mapping[str, Contents]

@@ -21,7 +21,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import INTEGERS, is_float
 from msops._loops.ir.ranges import range_of
-from msops._loops.ir.walk import loads, variables
+from msops._loops.ir.walk import expressions, variables
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.loads import load
@@ -37,8 +37,9 @@ def evaluate(expr: Expr, env: Environment) -> Value:
     """Returns an expression's value for all values of the axes."""
     if not isinstance(expr, Binary | Select | Unary) or expr.dtype not in _SHARED:
         return _evaluate(expr, env)
-    # Every operation that JAX traces is one to lower and to compile, and indices repeat.
-    if any(True for _ in loads(expr)):
+    # Every operation that JAX traces is one to lower and to compile, and indices repeat. Values of
+    # floats depend on what the environment keeps harmless.
+    if any(isinstance(part, Load) or is_float(part.dtype) for part in expressions(expr)):
         return _evaluate(expr, env)
     used = variables(expr)
     key = (expr, tuple(axis for axis in env.axes if axis.var in used))
