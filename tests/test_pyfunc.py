@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -342,6 +342,15 @@ def test_leaving_from_inside_names_the_op() -> None:
         Custom(leave, first, first)(X)
 
 
+@pytest.fixture
+def heeds_interrupts() -> Iterator[None]:
+    """Has Python raise KeyboardInterrupt, as it does not in a process of a shell's background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_interrupts")
 @pytest.mark.parametrize("attrs", [None, {"lower": "callback"}])
 def test_an_interrupt_inside_reaches_the_caller(attrs: Any) -> None:
     def interrupt(x: Any) -> Any:
