@@ -98,6 +98,7 @@ BY_NAME = {row.name: row for row in (*DTYPES, *LOW_PRECISION_DTYPES)}
 BY_TYPE_ID = {row.type_id: row for row in BY_NAME.values() if row.type_id is not None}
 _BY_DTYPE = {row.dtype: row for row in BY_NAME.values()}
 _BY_TITLE = {row.title: row for row in BY_NAME.values()}
+_LOW_PRECISION = frozenset(row.dtype for row in LOW_PRECISION_DTYPES)
 
 
 def as_dtype(value: Any) -> DType:
@@ -130,12 +131,13 @@ def as_dtype(value: Any) -> DType:
     return row
 
 
-def is_known(dtype: Any) -> bool:
-    """Returns whether the dtype of an array, of either byte order, is in the table."""
-    # JAX's random keys have a dtype that is none of numpy's.
-    return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _BY_DTYPE
+def find_dtype(dtype: Any) -> DType | None:
+    """Returns the row of an array's dtype, of either byte order; None if there is none."""
+    # JAX's random keys have a dtype that is none of numpy's. A numpy dtype takes 2 us to give its
+    # name.
+    return _BY_DTYPE.get(dtype.newbyteorder("=")) if isinstance(dtype, np.dtype) else None
 
 
 def is_low_precision(dtype: Any) -> bool:
     """Returns whether the dtype of an array is one of `LOW_PRECISION_DTYPES`."""
-    return is_known(dtype) and _BY_DTYPE[dtype.newbyteorder("=")] in LOW_PRECISION_DTYPES
+    return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _LOW_PRECISION

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -27,9 +27,10 @@ from msops._calls.process_objects import refuse_export, require_everywhere
 from msops._extension.calls import Module, current_frame
 from msops._extension.handles import Handle, layout, type_id_of
 from msops._op.process_call import Bound, ProcessCall
-from msops._sharding.explicit_mesh import call_with_whole_results
-from msops._sharding.partitioning import Callee, look_at_inputs
 from msops.errors import ArgumentValueError, BackendError, GradientTypeError, KernelError
+
+if TYPE_CHECKING:
+    from msops._sharding.partitioning import Callee
 
 _NO_OUTPUT = -1
 
@@ -181,6 +182,9 @@ def _run_in_program(
         tuple((h.shape, as_dtype(h.dtype).name) for h in outputs),
     )
     arrays = [handle.array for handle in operands]
+    # Here, as eager runs need none of it.
+    from msops._sharding.explicit_mesh import call_with_whole_results
+
     bind = functools.partial(_primitive().bind, runner=runner, signature=signature)
     results = call_with_whole_results(_callee(runner), bind, len(outputs), arrays)
     for handle, result in zip(outputs, results, strict=True):
@@ -188,6 +192,8 @@ def _run_in_program(
 
 
 def _callee(runner: TracedRunner) -> Callee:
+    from msops._sharding.partitioning import Callee
+
     return Callee(_who(runner), "a PyboostRunner has no sharding rule", "Call it", runner.module)
 
 
@@ -312,6 +318,8 @@ def _lower(
     _check_platform(lowering.platform, runner)
     operands: Sequence[Any] = arguments
     if lowering.is_partitioned and not lowering.is_exported:
+        from msops._sharding.partitioning import look_at_inputs
+
         operands = look_at_inputs(_callee(runner), runner.id, lowering, operands)
     updates = signature.updates
     written = sorted(set(updates) - {_NO_OUTPUT})

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from msops._base.dtypes import BY_NAME, DTYPES, DType, is_known, is_low_precision
+from msops._base.dtypes import BY_NAME, DTYPES, DType, find_dtype, is_low_precision
 from msops._jax_seam import x64_enabled
 from msops.errors import (
     ArgumentTypeError,
@@ -44,7 +44,7 @@ def as_array(value: Any, what: str, who: str) -> Any:
         remedy = "Pass a float, or an array of a type that holds it."
         refuse_wide(value, 64 if x64_enabled() else 32, what, remedy, who)
     if isinstance(value, (np.ndarray, np.generic)):
-        if is_known(value.dtype):
+        if find_dtype(value.dtype) is not None:
             refuse_64_bit(value.dtype, what, who)
             native = value.dtype.newbyteorder("=")
             return value if value.dtype == native else value.astype(native)
@@ -98,8 +98,7 @@ def known_dtype(dtype: Any, what: str, who: str) -> DType:
     Raises:
       ArgumentTypeError: it is one that kernels are not given, such as that of random keys.
     """
-    # JAX's random keys have a dtype that is none of numpy's.
-    known = BY_NAME.get(dtype.name)
+    known = find_dtype(dtype)
     if known is None:
         raise ArgumentTypeError.explained(
             who,
