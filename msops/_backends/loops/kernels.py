@@ -102,8 +102,11 @@ class AdjointKernel:
 
     @property
     def lower(self) -> Form | None:
-        """What is asked of the forward kernel holds for it."""
-        return self.forward.value.lower
+        """What is asked of the forward kernel holds for it, if that is operations of XLA.
+
+        An adjoint of products would take a hundred times as long as native code.
+        """
+        return "xla" if self.forward.value.lower == "xla" else None
 
     def read_again(self) -> AdjointKernel:
         """Returns the kernel: what it is made of is settled."""
