@@ -263,6 +263,19 @@ def test_flat_indices_are_reshapes() -> None:
     assert words <= {"reshape", "transpose", "convert_element_type", "copy"}
 
 
+def test_an_infinite_factor_does_not_meet_the_zeros_of_a_mask() -> None:
+    text = """kernel k(a: float32[5, 7], b: float32[7, 6], m: bool[7]) -> (c) {
+      buffer c: float32[5, 6]
+      serial i in 0 .. 5 { serial j in 0 .. 6 { serial k in 0 .. 7 { if (m[k]) {
+        c[i, j] = c[i, j] + ((a[i, k] * b[k, j]) * inf:float32) } } } }
+    }"""
+    kernel = to_raised(parse_kernel(text))
+    for wanted, expected in ((3, np.inf), (9, 0.0)):
+        inputs = [np.ones((5, 7), "float32"), np.ones((7, 6), "float32"), np.arange(7) == wanted]
+        (got,) = run(kernel, inputs)
+        np.testing.assert_array_equal(got, np.full((5, 6), expected, "float32"))
+
+
 def test_equal_indices_and_divisions_of_naturals_are_one_operation() -> None:
     text = """kernel k(a: float32[5], b: float32[5]) -> (c) {
       buffer c: float32[9]

@@ -11,6 +11,7 @@ not finite.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from functools import reduce
 
@@ -130,5 +131,5 @@ def _with_mask(
             zero = Const(0.0 if is_float(part.dtype) else 0, part.dtype)
             masked[position] = Select(condition, part, zero, part.dtype)
         others = (part for i, part in enumerate(parts) if i not in alike)
-        is_everywhere &= all(isinstance(other, Const) for other in others)
+        is_everywhere &= all(isinstance(o, Const) and math.isfinite(o.value) for o in others)
     return _Masked(tuple(masked), is_everywhere)
