@@ -138,6 +138,23 @@ def find_dtype(dtype: Any) -> DType | None:
     return _BY_DTYPE.get(dtype.newbyteorder("=")) if isinstance(dtype, np.dtype) else None
 
 
+def known_dtype(dtype: Any, what: str, who: str) -> DType:
+    """Returns the dtype of an array as msops's own.
+
+    Raises:
+      ArgumentTypeError: it is one that kernels are not given, such as that of random keys.
+    """
+    known = find_dtype(dtype)
+    if known is None:
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected for {what} one of {', '.join(BY_NAME)}; got {dtype}",
+            "Cast it to one of these: integers by x.astype(jnp.int8), floats by "
+            "x.astype(jnp.bfloat16), random keys by jax.random.key_data(x).",
+        )
+    return known
+
+
 def is_low_precision(dtype: Any) -> bool:
     """Returns whether the dtype of an array is one of `LOW_PRECISION_DTYPES`."""
     return isinstance(dtype, np.dtype) and dtype.newbyteorder("=") in _LOW_PRECISION

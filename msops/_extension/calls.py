@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from msops import _jax_seam as seam
+from msops._base.dtypes import known_dtype
 from msops._extension.handles import Handle, is_array
 from msops._face import context
 from msops._face.tensor import Tensor, is_jax_face, strided_memory, wrap
@@ -25,7 +26,6 @@ from msops._op.arrays import (
     HIGHEST_RANK,
     MOST_ENTRIES,
     as_array,
-    known_dtype,
     refuse_64_bit,
     refuse_low_precision,
     require_numbers,

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from msops._base.dtypes import BY_NAME, DTYPES, DType, find_dtype, is_low_precision
+from msops._base.dtypes import DTYPES, find_dtype, is_low_precision
 from msops._jax_seam import x64_enabled
 from msops.errors import (
     ArgumentTypeError,
@@ -90,23 +90,6 @@ def refuse_64_bit(
             "jax.config.update('jax_enable_x64', True), call inside jax.enable_x64(True), or "
             "pass msops.Tensors, which keep their width.",
         )
-
-
-def known_dtype(dtype: Any, what: str, who: str) -> DType:
-    """Returns the dtype of an array as msops's own.
-
-    Raises:
-      ArgumentTypeError: it is one that kernels are not given, such as that of random keys.
-    """
-    known = find_dtype(dtype)
-    if known is None:
-        raise ArgumentTypeError.explained(
-            who,
-            f"expected for {what} one of {', '.join(BY_NAME)}; got {dtype}",
-            "Cast it to one of these: integers by x.astype(jnp.int8), floats by "
-            "x.astype(jnp.bfloat16), random keys by jax.random.key_data(x).",
-        )
-    return known
 
 
 def refuse_low_precision(dtype: Any, what: str, who: str, taker: str) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import jax
 
-from msops._op.arrays import known_dtype, refuse_64_bit
+from msops._base.dtypes import known_dtype
+from msops._op.arrays import refuse_64_bit
 from msops._op.call import Call, ask
 from msops._op.identity import ByValue
 from msops._op.outputs import (
