@@ -1,11 +1,12 @@
 """C++ written for MindSpore's extension API, on JAX.
 
-Each user module is a separate pybind11 module. It calls `msops._native` through a table of C
-functions, and `msops._native` calls the functions of verbs.py.
+builder.py compiles a module (options.py: with what), loader.py loads it. Its C++ calls `_native`,
+which calls verbs.py. calls.py has one call of a function of it and handles.py the tensors there;
+methods.py, what ``ms::Tensor`` computes; operators.py, launches of aclnn operators; runners.py,
+runs of the user's kernels; functions.py, ``Function<T>``: its `AppliedFunction` makes gradients.
 
 May import: `_ascend`, `_base`, `_calls`, `_face`, `_jax_seam`, `_op`, `_sharding`,
 `_toolchain`.
-Modules: builder, calls, functions, handles, loader, methods, operators, options, runners, verbs.
 """
 
 from msops._extension.builder import CustomOpBuilder

@@ -1,6 +1,7 @@
 """The loop compiler: loop nests in Python, TVM compute or IR builder to JAX, C, CUDA C, gradients.
 
-README.md has its map and what a kernel means.
+README.md has its map and what a kernel means. `Specialisation.choice` decides between operations of
+XLA and native code, by the estimates in choice.py.
 
 May import: `_base`, `_jax_seam`, `_toolchain`.
 Modules: analysis, choice, diagnostics, errors, frontends, gradient, ir, oracle, passes, pipeline,
