@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
+from typing import Any
 
 from msops._op.backend import Backend
 
@@ -28,8 +29,8 @@ BACKENDS = {
 
 
 @cache
-def find_backend(func_type: str) -> Backend:
+def find_backend(func_type: str) -> Backend[Any, Any]:
     """Returns what serves a func_type of `BACKENDS`."""
     module = importlib.import_module(f"{__name__}.{BACKENDS[func_type]}.backend")
-    backend: Backend = module.make_backend(func_type)
+    backend: Backend[Any, Any] = module.make_backend(func_type)
     return backend

@@ -136,7 +136,7 @@ _OF_SOME = (
 _BOOLS = ("stateful", "reentrant", "forward", "host", "dynamic_outputs")
 
 
-def read_options(given: Mapping[str, Any], backend: Backend, who: str) -> Options:
+def read_options(given: Mapping[str, Any], backend: Backend[Any, Any], who: str) -> Options:
     """Returns the keyword options of an op.
 
     Args:
@@ -190,7 +190,9 @@ _SIDE_EFFECTS = ("side_effect_mem", "side_effect_io", "side_effect_hidden")
 """MindSpore's attributes of primitives that are neither merged nor dropped."""
 
 
-def add_side_effects(options: Options, prim_attrs: Mapping[str, Any], backend: Backend) -> Options:
+def add_side_effects(
+    options: Options, prim_attrs: Mapping[str, Any], backend: Backend[Any, Any]
+) -> Options:
     """Returns the options with what attributes of ``add_prim_attr`` mean: a stateful op.
 
     A func_type without the option has no effects but its outputs: the attributes change nothing.
@@ -232,7 +234,9 @@ def _read_inplace(inplace: Any, who: str) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(inplace.items()))
 
 
-def _read_compile_attrs(attrs: Any, backend: Backend, who: str) -> tuple[tuple[str, Any], ...]:
+def _read_compile_attrs(
+    attrs: Any, backend: Backend[Any, Any], who: str
+) -> tuple[tuple[str, Any], ...]:
     if attrs is None:
         return ()
     if not isinstance(attrs, Mapping) or not all(isinstance(key, str) for key in attrs):
@@ -257,7 +261,9 @@ def _wrong_option(option: str, expected: str, value: Any, who: str) -> ArgumentT
     )
 
 
-def find_op_info(reg_info: Any, holder: Any, backend: Backend, who: str) -> tuple[OpInfo, ...]:
+def find_op_info(
+    reg_info: Any, holder: Any, backend: Backend[Any, Any], who: str
+) -> tuple[OpInfo, ...]:
     """Returns the op info of an op, one per target.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from msops import _jax_seam as seam
 from msops._op.process_call import ProcessCall
@@ -19,12 +19,17 @@ Division = Literal["operations", "parts", "whole"]
 or not at all."""
 
 
+SourceT = TypeVar("SourceT", bound=Hashable)
+KernelT = TypeVar("KernelT", bound=Hashable)
+
 Trial: TypeAlias = Callable[[Sequence[Any]], None]
 """Runs a call's forms on its arrays, to find out which one to compile."""
 
 
-class Backend(abc.ABC):
+class Backend(abc.ABC, Generic[SourceT, KernelT]):
     """What a func_type answers, in this order, for its kernels.
+
+    `SourceT` is what it reads, and `KernelT` what that becomes once it is built.
 
     Attributes:
       func_type: its name.
@@ -65,24 +70,25 @@ class Backend(abc.ABC):
     has_trials = False
 
     @abc.abstractmethod
-    def read(self, func: Any, options: Options, who: str) -> Any:
+    def read(self, func: Any, options: Options, who: str) -> SourceT:
         """Checks what `Custom` was given as kernel; returns it, source or library unread."""
 
-    def settle(self, source: Any, options: Options, infos: Sequence[OpInfo], who: str) -> Options:
+    def settle(
+        self, source: SourceT, options: Options, infos: Sequence[OpInfo], who: str
+    ) -> Options:
         """Checks the op info against what was read; returns the options with what it implies."""
         return options
 
-    def signature(self, source: Any) -> inspect.Signature | None:
+    def signature(self, source: SourceT) -> inspect.Signature | None:
         """Returns how the kernel is called, if it is a Python function, but for what msops adds."""
         return None
 
-    def resolve(self, source: Any, options: Options, who: str) -> Hashable:
+    def resolve(self, source: SourceT, options: Options, who: str) -> Hashable:
         """Returns the kernel ready to run, equal for equal kernels; builds it where needed."""
-        kernel: Hashable = source
-        return kernel
+        return source
 
     def infer(
-        self, kernel: Any, half: str, request: Request, infos: Sequence[OpInfo], who: str
+        self, kernel: KernelT, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> Any:
         """Returns the kernel's own answer for "shape" or "dtype"; refuses where it has none."""
         raise ArgumentValueError.explained(
@@ -92,54 +98,54 @@ class Backend(abc.ABC):
         )
 
     @abc.abstractmethod
-    def trace(self, kernel: Any, request: Request) -> Traced | None:
+    def trace(self, kernel: KernelT, request: Request) -> Traced | None:
         """Returns one call as JAX code, for derivatives; None if the kernel is opaque."""
 
-    def call(self, kernel: Any, request: Request) -> ProcessCall | None:
+    def call(self, kernel: KernelT, request: Request) -> ProcessCall | None:
         """Returns what of this process one call calls; None if XLA's operations run, or nothing."""
         return None
 
     @abc.abstractmethod
     def lower(
-        self, kernel: Any, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
+        self, kernel: KernelT, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
     ) -> Sequence[Any]:
         """Lowers one call for one platform."""
 
     @abc.abstractmethod
-    def division(self, kernel: Any, request: Request) -> Division:
+    def division(self, kernel: KernelT, request: Request) -> Division:
         """Returns how one call may be divided over devices."""
 
-    def trial(self, kernel: Any, request: Request) -> Trial | None:
+    def trial(self, kernel: KernelT, request: Request) -> Trial | None:
         """Returns the trial that a call needs before it is compiled; None once it needs none."""
         return None
 
-    def cost(self, kernel: Any, request: Request) -> Mapping[str, float] | None:
+    def cost(self, kernel: KernelT, request: Request) -> Mapping[str, float] | None:
         """Returns the operations of one call that are known; None where XLA counts them."""
         return None
 
     @abc.abstractmethod
-    def explain(self, kernel: Any, request: Request) -> str:
+    def explain(self, kernel: KernelT, request: Request) -> str:
         """Returns what becomes of one call, and why: lines, the first of which is the outcome."""
 
-    def stages(self, kernel: Any, request: Request) -> Mapping[str, Callable[[], str]]:
+    def stages(self, kernel: KernelT, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns the texts a call goes through on its way, by name, in order."""
         return {}
 
 
-class TracedBackend(Backend):
+class TracedBackend(Backend[SourceT, KernelT]):
     """A backend whose kernels are JAX code; a func_type adds how it reads and traces them."""
 
     @abc.abstractmethod
-    def trace(self, kernel: Any, request: Request) -> Traced:
+    def trace(self, kernel: KernelT, request: Request) -> Traced:
         """Returns one call as JAX code."""
 
     def lower(
-        self, kernel: Any, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
+        self, kernel: KernelT, request: Request, lowering: seam.Lowering, operands: Sequence[Any]
     ) -> Sequence[Any]:
         """Lowers to XLA operations."""
         return seam.lower_as(lowering, self.trace(kernel, request).function, operands)
 
-    def division(self, kernel: Any, request: Request) -> Division:
+    def division(self, kernel: KernelT, request: Request) -> Division:
         """Returns "operations"."""
         return "operations"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Hashable
 from typing import Any
 
 from msops._op.backend import Backend
@@ -42,8 +43,8 @@ class Definition:
     """
 
     name: str
-    backend: Backend
-    kernel: Any
+    backend: Backend[Any, Any]
+    kernel: Hashable
     inference: Inference
     bprop: ByValue | None
     options: Options

@@ -26,7 +26,7 @@ class Bound:
 
     attributes: dict[str, Any]
     identity: str
-    keeps: Any = None
+    keeps: object = None
 
 
 class ProcessCall(abc.ABC):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 import msops._jax_seam as seam
 from msops._jax_seam.division import Dimensions
@@ -69,7 +69,7 @@ def call_with_whole_results(
 
 
 def _call_in_auto_mesh(
-    mesh: Any,
+    mesh: AbstractMesh,
     function: Callable[..., Sequence[Any]],
     specs: Sequence[PartitionSpec],
     flat: Sequence[Any],
@@ -93,7 +93,7 @@ def _all_divided(divisions: Sequence[Sequence[Axes]]) -> list[Gathered]:
     ]
 
 
-def _explicit(mesh: Any) -> Axes:
+def _explicit(mesh: AbstractMesh) -> Axes:
     pairs = zip(mesh.axis_names, mesh.axis_types, strict=True)
     return tuple(name for name, kind in pairs if kind == AxisType.Explicit)
 

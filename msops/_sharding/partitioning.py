@@ -50,7 +50,7 @@ class Callee:
     who: str
     reason: str
     remedy: str
-    owner: Any = dataclasses.field(repr=False)
+    owner: object = dataclasses.field(repr=False)
 
     @staticmethod
     def of(operator: BoundOp) -> Callee:

@@ -88,7 +88,7 @@ class AicpuKernel(Renewable):
             return False
 
 
-class AicpuBackend(OpaqueBackend):
+class AicpuBackend(OpaqueBackend[AicpuSource, AicpuKernel]):
     """Runs natively on the CPU and through it elsewhere; guarded by the "Ascend" rows."""
 
     func_type = "aicpu"
@@ -193,7 +193,7 @@ class AicpuBackend(OpaqueBackend):
         return "parts" if request.platform == "cpu" else "whole"
 
 
-def make_backend(func_type: str) -> Backend:
+def make_backend(func_type: str) -> Backend[Any, Any]:
     """Returns the backend, for the table of func_types."""
     return AicpuBackend()
 

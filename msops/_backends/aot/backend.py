@@ -107,7 +107,7 @@ class AotKernel:
     source: AotSource | None = dataclasses.field(default=None, compare=False)
 
 
-class AotBackend(OpaqueBackend):
+class AotBackend(OpaqueBackend["AotSource | NamedOperator", AotKernel]):
     """Runs on CPU and CUDA, guarded by the rows of the platform lowered for."""
 
     func_type = "aot"
@@ -222,7 +222,7 @@ class AotBackend(OpaqueBackend):
         return "parts" if _runs(kernel, request) and not by_host else "whole"
 
 
-def make_backend(func_type: str) -> Backend:
+def make_backend(func_type: str) -> Backend[Any, Any]:
     """Returns the backend, for the table of func_types."""
     return AotBackend()
 

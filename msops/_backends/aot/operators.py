@@ -171,7 +171,7 @@ def _value_of(attribute: Attribute, given: Iterator[Any]) -> Any:
     return value
 
 
-class OperatorBackend(TracedBackend):
+class OperatorBackend(TracedBackend[NamedOperator, NamedOperator]):
     """Runs wherever XLA does, as operations of XLA."""
 
     func_type = "aot"

@@ -59,7 +59,7 @@ _LOWERINGS: tuple[Form, ...] = ("xla", "native")
 _log = logging.getLogger("msops.loops")
 
 
-class LoopBackend(Backend):
+class LoopBackend(Backend[LoopKernel, Kernels]):
     """Runs wherever XLA does; guarded by the rows of the platform lowered for."""
 
     own_options: tuple[str, ...] = ("inplace",)
@@ -87,7 +87,7 @@ class LoopBackend(Backend):
         return None if program.kind == "ir_builder" else inspect.signature(program.func)
 
     def infer(
-        self, kernel: LoopKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
+        self, kernel: Kernels, half: str, request: Request, infos: Sequence[OpInfo], who: str
     ) -> Any:
         """Asks the loops."""
         with _depth_reported(who):
@@ -166,7 +166,7 @@ class LoopBackend(Backend):
         is_raised = _checked(kernel, request).lowering(request.platform, travels) == "xla"
         return "operations" if is_raised else "parts"
 
-    def cost(self, kernel: LoopKernel, request: Request) -> Mapping[str, float] | None:
+    def cost(self, kernel: Kernels, request: Request) -> Mapping[str, float] | None:
         """Counts the loops' operations; XLA does, unless it runs them in an order."""
         compiled = _checked(kernel, request)
         if compiled.lowering(request.platform) == "xla" and not compiled.is_order_bound:
@@ -174,11 +174,11 @@ class LoopBackend(Backend):
         whole = compiled.batched(request.call.batch, _mapped(request))
         return {kind: float(count) for kind, count in whole.operations.items()}
 
-    def explain(self, kernel: LoopKernel, request: Request) -> str:
+    def explain(self, kernel: Kernels, request: Request) -> str:
         """Returns what the loops became, and why."""
         return _checked(kernel, request).explanation(request.who, request.platform)
 
-    def stages(self, kernel: LoopKernel, request: Request) -> Mapping[str, Callable[[], str]]:
+    def stages(self, kernel: Kernels, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns the kernel's text from loop IR to C and CUDA."""
         return _checked(kernel, request).stages()
 
@@ -197,7 +197,7 @@ def _depth_reported(who: str) -> Iterator[None]:
         ) from None
 
 
-def make_backend(func_type: str) -> Backend:
+def make_backend(func_type: str) -> Backend[Any, Any]:
     """Returns the backend, for the table of func_types."""
     return LoopBackend("hybrid" if func_type == "hybrid" else "akg")
 

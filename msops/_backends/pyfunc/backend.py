@@ -25,7 +25,7 @@ from msops.errors import ArgumentTypeError, ArgumentValueError
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class PyfuncBackend(OpaqueBackend):
+class PyfuncBackend(OpaqueBackend[LiveFunction, LiveFunction]):
     """Runs on the host whatever the platform; guarded by the "CPU" rows."""
 
     func_type = "pyfunc"
@@ -104,6 +104,6 @@ class PyfuncBackend(OpaqueBackend):
         return "whole" if by_callback else "parts"
 
 
-def make_backend(func_type: str) -> Backend:
+def make_backend(func_type: str) -> Backend[Any, Any]:
     """Returns the backend, for the table of func_types."""
     return PyfuncBackend()

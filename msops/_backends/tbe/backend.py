@@ -57,7 +57,7 @@ class TbeKernel(Renewable):
         return dataclasses.replace(self, function=self.function.read_again())
 
 
-class TbeBackend(TracedBackend):
+class TbeBackend(TracedBackend[TbeKernel, TbeKernel]):
     """Runs wherever XLA does; guarded by the "Ascend" rows everywhere."""
 
     func_type = "tbe"
@@ -101,7 +101,7 @@ class TbeBackend(TracedBackend):
         return {"dsl": lambda: _specialised(kernel, _case(kernel, request)).text}
 
 
-def make_backend(func_type: str) -> Backend:
+def make_backend(func_type: str) -> Backend[Any, Any]:
     """Returns the backend, for the table of func_types."""
     return TbeBackend()
 
