@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.gradient.algebra import add, sub
+from msops._loops.ir.algebra import add, sub
 from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import Const, Expr, For, Kernel, Stmt, Var
 from msops._loops.ir.walk import (

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
-from msops._loops.gradient.algebra import add, cast
 from msops._loops.gradient.contributions import adjoint_dtype
 from msops._loops.gradient.tree import Tree
+from msops._loops.ir.algebra import add, cast
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Stmt, Store, Var

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from msops._loops.gradient.algebra import add, cast, mul, negation, number
 from msops._loops.gradient.rules import RULES
+from msops._loops.ir.algebra import add, cast, mul, negation, number
 from msops._loops.ir.building import binary
 from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Expr, FunctionCall, Load, Select, Unary
 from msops._loops.ir.operators import is_float

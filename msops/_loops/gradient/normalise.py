@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Set
 
 from msops._loops.analysis.bounds import check_bounds
-from msops._loops.gradient.algebra import both
+from msops._loops.ir.algebra import both
 from msops._loops.ir.building import binary
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from msops._loops.gradient.algebra import both
 from msops._loops.gradient.contributions import Contribution
 from msops._loops.gradient.tree import Body, Node, Tree
+from msops._loops.ir.algebra import both
 from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Load, Stmt, Store
 from msops._loops.ir.walk import (
     accesses_in,

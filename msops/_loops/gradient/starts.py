@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from msops._loops.analysis.updates import update_of
-from msops._loops.gradient.algebra import neg
+from msops._loops.ir.algebra import neg
 from msops._loops.ir.nodes import Expr, Kernel, Stmt, Store
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import rewrite_statements, statements, with_body

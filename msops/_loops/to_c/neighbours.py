@@ -26,7 +26,7 @@ from functools import partial
 from typing import TypeAlias
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.gradient.algebra import add, both, sub
+from msops._loops.ir.algebra import add, both, sub
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
