@@ -17,7 +17,8 @@ class Traced:
     Attributes:
       function: flat arrays to flat results.
       pullback: ``(inputs, cotangents, wanted)``, with one cotangent per float result, to one
-        gradient per position of `wanted`; None leaves it to JAX, which transposes `function`.
+        gradient per position of `wanted`; None leaves it to JAX, which transposes `function`. A
+        call that is traced again may have one at one time only: either serves.
     """
 
     function: Function

@@ -78,6 +78,18 @@ def push_forward(
     return pushed
 
 
+def pull_back(
+    traced: Traced, live: Sequence[int], primals: Sequence[Any], cotangents: Sequence[Any]
+) -> Sequence[Any]:
+    """Returns the gradients of the inputs `live`, given the cotangents of the float results."""
+    if traced.pullback is not None:
+        return traced.pullback(primals, cotangents, live)
+    push = functools.partial(push_forward, traced.function, live, primals)
+    transpose = jax.linear_transpose(lambda *moved: push(moved), *(primals[i] for i in live))
+    gradients: Sequence[Any] = transpose(list(cotangents))
+    return gradients
+
+
 def _tangent_function(
     *args: Any, operator: BoundOp, call: Call, live: Sequence[int], linear: int
 ) -> Sequence[Any]:
@@ -101,15 +113,7 @@ def _tangent_transpose(
     with call.face():
         traced = operator.traced(call, primals)
         assert traced is not None, "only what is traced is differentiated so"
-        if traced.pullback is not None:
-            return traced.pullback(primals, cotangents, live)
-        # The clock has chosen operations of XLA since L was bound.
-        pushed = functools.partial(push_forward, traced.function, live, primals)
-        unknown = [primals[i] for i in live]
-        transposed: Sequence[Any] = jax.linear_transpose(
-            lambda *directions: pushed(directions), *unknown
-        )(list(cotangents))
-        return transposed
+        return pull_back(traced, live, primals, cotangents)
 
 
 def compile_tangent(
