@@ -1,4 +1,4 @@
 """func_types "akg" and "hybrid": a Python loop nest.
 
-Modules: backend, kernels, timing.
+Modules: backend, gradients, kernels, timing.
 """

@@ -22,8 +22,8 @@ import jax
 import jax.numpy as jnp
 
 from msops import _jax_seam as seam
+from msops._backends.loops.gradients import pull_back
 from msops._backends.loops.kernels import (
-    AdjointKernel,
     Kernels,
     LoopKernel,
     case_of,
@@ -37,20 +37,18 @@ from msops._calls.library_call import AotCall
 from msops._calls.lowering import lower_call
 from msops._op.backend import Backend, Division, Trial
 from msops._op.definition import Definition
-from msops._op.identity import ByIdentity
 from msops._op.inference import Inference
 from msops._op.process_call import ProcessCall
 from msops._op.request import Options, Request
 from msops._op.traced import Function, Traced
 from msops._op_info import OpInfo
 from msops._primitive.batching import batch_sequentially, over_batch
-from msops._primitive.programs import Programs, share_programs
+from msops._primitive.programs import share_programs
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, InferenceValueError
 
 if TYPE_CHECKING:
     from msops._loops.choice import Form
     from msops._loops.specialisation import Specialisation
-    from msops._op.sharding_rule import ShardingRule
 
 Aliases: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -98,16 +96,19 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
         return answers[0] if len(answers) == 1 else answers
 
     def trace(self, kernel: Kernels, request: Request) -> Traced:
-        """Returns the raised loops; with adjoint loops for native code, and for an order.
+        """Returns the raised loops; with adjoint loops for native code, and for loops in order.
 
-        JAX would add arrays of zeros for each element that an iteration reads, and keep what each
-        operation in a loop has made.
+        Of loops in order JAX's own gradient would be slow: it adds a whole array of zeros for each
+        element that an iteration reads, and keeps the results of all operations of all iterations.
+
+        Once the clock has timed both forms of a call, its gradient may change as well: from adjoint
+        loops to that of the operations, or back.
         """
         compiled = _checked(kernel, request)
         function = _with_axes(compiled, request)
         if compiled.lowering("cpu") == "xla" and not compiled.is_order_bound:
             return Traced(function)
-        return Traced(function, functools.partial(_pull_back, self, kernel, request))
+        return Traced(function, functools.partial(pull_back, self, kernel, request))
 
     def call(self, kernel: Kernels, request: Request) -> ProcessCall | None:
         """Returns the call of generated C or CUDA; None if XLA operations run."""
@@ -384,66 +385,3 @@ def _loops_over(compiled: Specialisation, request: Request) -> Specialisation | 
     over = compiled.batched(batch, _mapped(request))
     # An axis that became one more loop in order would run element by element.
     return over if over.loops_in_order <= compiled.loops_in_order else None
-
-
-def _pull_back(
-    backend: LoopBackend,
-    kernel: Kernels,
-    request: Request,
-    primals: Sequence[Any],
-    cotangents: Sequence[Any],
-    wanted: Sequence[int],
-) -> Sequence[Any]:
-    """Runs the adjoint loops, as an op of their own."""
-    adjoint = _adjoint_kernel(kernel, request, tuple(wanted))
-    rule = request.options.sharding
-    if rule is not None:
-        floats = [jnp.issubdtype(output.dtype, jnp.inexact) for output in request.outputs.structs]
-        rule = rule.adjoint([i for i, is_float in enumerate(floats) if is_float], wanted)
-    operator = _programs_of(adjoint, backend, f"{request.op}_gradient", rule).operator
-    flat = (*primals, *cotangents)
-    call = dataclasses.replace(request.call, layout=(None,) * len(flat), given=())
-    gradients = operator.bind(call, flat)
-    return [
-        _sum_to(gradient, primals[position].shape)
-        for gradient, position in zip(gradients, wanted, strict=True)
-    ]
-
-
-def _sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
-    """Sums over the axes of vmap that the input does not have whole."""
-    axes = tuple(
-        axis
-        for axis, (got, size) in enumerate(zip(gradient.shape, shape, strict=True))
-        if got != size
-    )
-    return gradient.sum(axes, keepdims=True) if axes else gradient
-
-
-@functools.lru_cache(maxsize=256)
-def _programs_of(
-    kernel: AdjointKernel, backend: LoopBackend, name: str, rule: ShardingRule | None
-) -> Programs:
-    return share_programs(
-        Definition(
-            name=name,
-            backend=backend,
-            kernel=kernel,
-            inference=Inference(None, None),
-            bprop=None,
-            options=Options(vmap=backend.vmap, sharding=rule),
-            infos=(),
-            prim_attrs=(),
-        )
-    )
-
-
-def _adjoint_kernel(kernel: Kernels, request: Request, wanted: tuple[int, ...]) -> AdjointKernel:
-    return AdjointKernel(
-        forward=ByIdentity(kernel),
-        layout=request.call.layout,
-        attributes=request.attributes,
-        attributes_text=repr(request.attributes),
-        inputs=len(request.inputs),
-        wanted=wanted,
-    )
