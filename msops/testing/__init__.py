@@ -4,6 +4,7 @@ opcheck.py          the entrance, and the list of checks
 report.py           findings and their table
 subject.py          the op with its arguments, and ways to run it
 memory.py           what a kernel does to memory, from runs between guard pages
+memory_runs.py      these runs, by what differs between them
 bounds.py           accesses outside of its buffers, to the byte
 guarded.py          these runs, in a process of their own
 child_processes.py  how that process is started

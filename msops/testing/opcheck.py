@@ -13,7 +13,7 @@ from msops.errors import ArgumentTypeError, ArgumentValueError
 from msops.testing import gradients, memory, sanitizers, sizes, symbols, transformations
 from msops.testing.child_processes import shared_server
 from msops.testing.guarded import HangError
-from msops.testing.memory import GuardedRuns, Runs
+from msops.testing.memory_runs import GuardedRuns, Runs, run_in_python, run_on_guarded_memory
 from msops.testing.report import Finding, Report, failed, passed, skipped
 from msops.testing.subject import Subject
 
@@ -255,7 +255,7 @@ class _Session:
     def _runs(self) -> Runs | None:
         """The runs that checks of memory stand on; None for a kernel that is given no pointers."""
         subject = self._subject
-        return memory.run_on_guarded_memory(subject) or memory.run_in_python(subject)
+        return run_on_guarded_memory(subject) or run_in_python(subject)
 
     @functools.cached_property
     def _hazard(self) -> str:

@@ -16,7 +16,8 @@ import numpy as np
 from msops.errors import MsopsError
 from msops.testing.bounds import AccessBounds, find_bounds
 from msops.testing.guarded import HangError, Job, Run, run_jobs
-from msops.testing.memory import POISONS, difference_lines, unique, unwritten_lines
+from msops.testing.memory import difference_lines, unique, unwritten_lines
+from msops.testing.memory_runs import POISONS
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject, resized, wrapped
 from msops.testing.tolerances import disagreements, far_apart_as_numbers
