@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
+from conftest import ROOT
 from hypothesis import assume
 from jax.test_util import check_grads
 from loop_agreement import assert_agree
@@ -287,6 +289,29 @@ def test_equal_indices_and_divisions_of_naturals_are_one_operation() -> None:
     assert words.count("rem") == 1
     assert "select_n" not in words
     assert_agree(kernel, inputs, interpret(kernel, inputs), run(to_raised(kernel), inputs))
+
+
+def test_values_of_indices_stay_in_the_body_that_jax_traces_them_in() -> None:
+    text = """kernel k(a: float32[5], n: int32[4]) -> (c) {
+      buffer c: float32[5]
+      serial t in 0 .. 4 {
+        if (n[t] > 1) { serial i in 0 .. 5 { c[i] = c[i] + a[(i * i) % 5] } }
+        else { serial i in 0 .. 5 { c[i] = c[i] * 2.0:float32 + a[(i * i) % 5] } }
+        serial i in 0 .. 5 { c[i] = c[(4 * i) % 5] + a[(i * i) % 5] + a[(i * t) % 5] }
+      }
+    }"""
+    kernel = parse_kernel(text)
+    inputs = [np.arange(5, dtype="float32"), np.int32([0, 2, 1, 3])]
+    assert_agree(kernel, inputs, interpret(kernel, inputs), run(to_raised(kernel), inputs))
+
+
+def test_only_the_environment_enters_bodies_that_jax_traces() -> None:
+    folder = ROOT / "msops" / "_loops" / "to_jax" / "printing"
+    entries = re.compile(r"lax\.(cond|switch|scan|while_loop|fori_loop|map)\b|jax\.jit\b")
+    users = {path.stem for path in folder.glob("*.py") if entries.search(path.read_text())}
+    assert users == {"environment", "recurrences"}
+    scan = (folder / "recurrences.py").read_text().partition("def _one_by_one")[2]
+    assert "env" not in scan  # it evaluates no expressions
 
 
 def test_conditions_on_floats_are_computed_anew_under_other_conditions() -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, TypeVarTuple
 
 import numpy as np
 from jax import lax
@@ -17,6 +17,9 @@ from msops._loops.ir.nodes import Expr
 from msops._loops.ir.ranges import Range
 from msops._loops.to_jax.printing.values import Array, Contents, Value
 from msops._loops.to_jax.raising.nests import AxesNamed, Axis
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 ValueOf: TypeAlias = Callable[[Expr], Value]
 """Evaluates an expression; how loads get the values of their indices."""
@@ -95,11 +98,49 @@ class Environment(AxesNamed):
         """
         return tuple(vary_alike([*arrays, *self.inputs])[: len(arrays)])
 
+    # Bodies that JAX traces by themselves. Each gets an environment of its own, as a value of
+    # `indices` is of no use outside of the body that it was evaluated in.
+
+    def cond(
+        self,
+        condition: Array,
+        then: Callable[[Environment, *Ts], T],
+        otherwise: Callable[[Environment, *Ts], T],
+        *operands: *Ts,
+    ) -> T:
+        """Returns `lax.cond` of bodies that take an environment first."""
+        result: T = lax.cond(condition, self._traced(then), self._traced(otherwise), *operands)
+        return result
+
+    def fori_loop(
+        self,
+        begin: Array | int,
+        end: Array | int,
+        body: Callable[[Environment, Array, T], T],
+        start: T,
+    ) -> T:
+        """Returns `lax.fori_loop` of a body that takes an environment first; it counts in int32."""
+        traced = self._traced(body)
+
+        def counted(counter: Array, carried: T) -> T:
+            # Under jax.enable_x64 the counter of a fixed number of trips is an int64.
+            return traced(lax.convert_element_type(counter, np.int32), carried)
+
+        result: T = lax.fori_loop(begin, end, counted, start)
+        return result
+
+    def _traced(self, body: Callable[[Environment, *Ts], T]) -> Callable[[*Ts], T]:
+        def function(*args: *Ts) -> T:
+            return body(dataclasses.replace(self, indices={}), *args)
+
+        return function
+
     # Other environments.
 
-    def inside(self, **scalars: Array) -> Environment:
-        """Returns the environment in a body that JAX traces by itself, with its own scalars."""
-        return dataclasses.replace(self, scalars={**self.scalars, **scalars}, indices={})
+    def counting(self, name: str, value: Array, ranges: Mapping[str, Range]) -> Environment:
+        """Returns the environment where a loop's variable has a value, given `scalar_ranges`."""
+        scalars = {**self.scalars, name: value}
+        return dataclasses.replace(self, scalars=scalars, scalar_ranges=ranges)
 
     def after(self, new: Mapping[str, Contents]) -> Environment:
         """Returns the environment after buffers changed."""

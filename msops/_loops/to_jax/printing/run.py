@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from jax import lax
@@ -15,6 +16,8 @@ from msops._loops.to_jax.printing.values import Array, Contents, Uniform, conten
 from msops._loops.to_jax.printing.vector_steps import execute
 from msops._loops.to_jax.raising.nests import Axis
 from msops._loops.to_jax.raising.steps import Branch, Clear, Loop, Step, written
+
+Arrays: TypeAlias = tuple[Array, ...]
 
 
 def run(steps: Sequence[Step], env: Environment) -> Environment:
@@ -39,10 +42,10 @@ def _cleared(contents: Contents) -> Uniform:
 
 def _branch(step: Branch, env: Environment) -> Environment:
     names = sorted(written(step.then) | written(step.otherwise))
-    arrays = lax.cond(
+    arrays = env.cond(
         evaluate(step.branch.condition, env).array,
-        _after(step.then, names, env),
-        _after(step.otherwise, names, env),
+        partial(_after, step.then, names),
+        partial(_after, step.otherwise, names),
         _arrays(names, env),
     )
     return env.after(dict(zip(names, arrays, strict=True)))
@@ -58,17 +61,16 @@ def _loop(step: Loop, env: Environment) -> Environment:
     first, last = (begin, end) if step.axis is None else _ends(step.axis)
     ranges = {**env.scalar_ranges, **({step.axis.var: step.axis.interval} if step.axis else {})}
 
-    def body(counter: Array, arrays: Sequence[Array]) -> tuple[Array, ...]:
-        # Under jax.enable_x64 the counter of a fixed number of trips is an int64.
-        counter = lax.convert_element_type(counter, np.int32)
-        inner = dataclasses.replace(env.inside(**{step.loop.var: counter}), scalar_ranges=ranges)
-        after = _after(step.body, names, inner)
+    after = partial(_after, step.body, names)
+
+    def body(outer: Environment, counter: Array, arrays: Arrays) -> Arrays:
+        inner = outer.counting(step.loop.var, counter, ranges)
         if step.is_hull:
             runs = lax.bitwise_and(lax.ge(counter, begin), lax.lt(counter, end))
-            return lax.cond(runs, after, tuple, arrays)
-        return after(arrays)
+            return inner.cond(runs, after, _unchanged, arrays)
+        return after(inner, arrays)
 
-    arrays = lax.fori_loop(first, last, body, _arrays(names, env))
+    arrays = env.fori_loop(first, last, body, _arrays(names, env))
     return env.after(dict(zip(names, arrays, strict=True)))
 
 
@@ -81,17 +83,14 @@ def _bound(expr: Expr, env: Environment) -> Array:
     return lax.convert_element_type(value, np.int32)
 
 
-def _arrays(names: Sequence[str], env: Environment) -> tuple[Array, ...]:
+def _arrays(names: Sequence[str], env: Environment) -> Arrays:
     return env.vary([contents_array(env.contents[name]) for name in names])
 
 
-def _after(
-    steps: Sequence[Step], names: Sequence[str], env: Environment
-) -> Callable[[Sequence[Array]], tuple[Array, ...]]:
-    """Returns the function from the contents of buffers before steps to those after them."""
+def _after(steps: Sequence[Step], names: Sequence[str], env: Environment, arrays: Arrays) -> Arrays:
+    """Returns the contents of buffers after steps, given those before them."""
+    return _arrays(names, run(steps, env.after(dict(zip(names, arrays, strict=True)))))
 
-    def function(arrays: Sequence[Array]) -> tuple[Array, ...]:
-        inner = env.inside().after(dict(zip(names, arrays, strict=True)))
-        return _arrays(names, run(steps, inner))
 
-    return function
+def _unchanged(env: Environment, arrays: Arrays) -> Arrays:
+    return arrays

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
-import numpy as np
 from jax import lax
 
 from msops._base.dtypes import as_dtype
@@ -61,24 +60,25 @@ def execute(step: VectorStep, env: Environment) -> Contents:
 
 def _product(step: Contract | Convolve, env: Environment) -> Value:
     """Returns a sum of products, also where 0 times a factor that is left out would not be 0."""
+    compute: Callable[[Environment], Value]
     if isinstance(step, Contract):
         values = [evaluate(factor, env) for factor in step.factors]
-        compute = partial(contract, step, values, env)
+        compute = partial(contract, step, values)
     else:
         wide = _over_windows(env, step.windows)
         image, kernel = evaluate(step.image, wide), evaluate(step.filter, env)
         values = [image, kernel]
-        compute = partial(convolve, step, image, kernel, env, wide)
+        compute = partial(convolve, step, image, kernel, wide=wide)
     fallback = step.fallback
     if fallback is None:
-        return compute()
+        return compute(env)
     axes = env.ordered(set(env.order) - set(step.over))
     finite = [lax.reduce_and(lax.is_finite(v.array), range(v.array.ndim)) for v in values]
     is_finite = reduce(lax.bitwise_and, finite)
-    product = lax.cond(
+    product = env.cond(
         is_finite,
-        lambda: env.vary([env.spread(compute(), axes)]),
-        lambda: env.vary([_added_up(fallback, axes, env)]),
+        lambda inner: inner.vary([inner.spread(compute(inner), axes)]),
+        lambda inner: inner.vary([_added_up(fallback, axes, inner)]),
     )
     return Value(product[0], axes)
 
@@ -92,20 +92,16 @@ def _added_up(step: Reduce, axes: Sequence[str], env: Environment) -> Array:
     longest = max(step.over, key=env.extents.__getitem__)
     rest = [axis for axis in step.over if axis != longest]
     (summed,) = (axis for axis in env.axes if axis.var == longest)
-    inner = dataclasses.replace(
-        env.over([axis for axis in env.axes if axis is not summed]),
-        scalar_ranges={**env.scalar_ranges, longest: summed.interval},
-    )
+    ranges = {**env.scalar_ranges, longest: summed.interval}
+    others = env.over([axis for axis in env.axes if axis is not summed])
 
-    def add(counter: Array, total: Array) -> Array:
-        # Under jax.enable_x64 the counter is an int64.
-        counter = lax.convert_element_type(counter, np.int32)
-        masked = guarded(step.nest.mask, inner.inside(**{longest: counter}))
+    def add(outer: Environment, counter: Array, total: Array) -> Array:
+        masked = guarded(step.nest.mask, outer.counting(longest, counter, ranges))
         term = reduce_expression("add", step.value, rest, masked)
         return lax.add(total, masked.spread(term, axes))
 
     start = lax.full([env.extents[axis] for axis in axes], 0, as_dtype(step.value.dtype).dtype)
-    return lax.fori_loop(summed.begin, summed.end, add, *env.vary([start]))
+    return others.fori_loop(summed.begin, summed.end, add, *env.vary([start]))
 
 
 def _filled(nest: Nest, env: Environment) -> Uniform | None:
