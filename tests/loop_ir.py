@@ -105,7 +105,6 @@ from msops._loops.pipeline import (
     Pass,
     adjoint,
     analyse,
-    to_raised,
 )
 from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation
@@ -301,6 +300,15 @@ __all__ = [
     "widen_sums",
     "write_out_windows",
 ]
+
+
+def to_raised(kernel: Kernel) -> Kernel:
+    """Returns a kernel of a front end in the raised form, which array operations are found in.
+
+    Raises:
+      NotRaised: it has no such form.
+    """
+    return run_passes(kernel, (*PASSES_COMMON, *PASSES_TO_JAX))
 
 
 def build_jax(kernel: Kernel) -> Callable[..., list[Any]]:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 from cuda_emulation import Emulation
-from loop_ir import Kernel, cuda_source, interpret, pipeline
+from loop_ir import Kernel, cuda_source, interpret, pipeline, to_raised
 from loop_ir import build_jax as build
 from loop_native import build_together, call, prepared, printed
 from loop_source import body, define, matrix, specialise, vector
@@ -81,7 +81,7 @@ def test_gpu_code_counts_the_same(step: int) -> None:
 @pytest.mark.parametrize("step", [1, 2, 2**31, -1, -(2**31)])
 def test_raised_loops_count_the_same(step: int) -> None:
     with jax.enable_x64(True):
-        function = jax.jit(build(pipeline.to_raised(kernel_of(step))))
+        function = jax.jit(build(to_raised(kernel_of(step))))
         for pair in pairs(step):
             (got,) = function(np.array(pair, "int32"), np.zeros(2, "int32"))
             assert got.tolist() == expected(*pair, step), pair

@@ -251,15 +251,6 @@ def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, 
     return check_bounds(kernel).unproven, find_unwritten(kernel).overwritten
 
 
-def to_raised(kernel: Kernel) -> Kernel:
-    """Returns a kernel of a front end in the raised form, which array operations are found in.
-
-    Raises:
-      NotRaised: it has no such form.
-    """
-    return run(kernel, (*PASSES_COMMON, *PASSES_TO_JAX))
-
-
 def adjoint(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
     """Returns the kernel that computes the gradients of a kernel.
 

@@ -29,7 +29,6 @@ from msops.testing.guarded_child import (
 
 # Calls in a row, twice, or as many as this time lets.
 _HALF, _IN_A_ROW_S = 50, 0.5
-_COUNTED = ("open files", "threads")
 # How often, and how long in all, settings are looked at without a call.
 _LOOKS, _WITHOUT_CALLS_S = 20, 1.0
 

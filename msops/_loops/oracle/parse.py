@@ -1,5 +1,7 @@
 """Reads the text form of the loop IR, which text.py describes and prints.
 
+Only tests read bodies and expressions alone, `parse_body` and `parse_expr`.
+
 Dtypes that the text leaves out are inferred from buffers and operands. Whether the nodes are legal
 is not asked here (verify.py does), so tests can write kernels that are not.
 """
