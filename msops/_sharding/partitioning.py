@@ -38,7 +38,7 @@ _TARGET = "msops_divided"
 
 @dataclasses.dataclass(frozen=True)
 class Callee:
-    """What gets arrays, as a report of those that are gathered names it.
+    """An op or runner that gets whole arrays, for the report of the arrays that are gathered.
 
     Attributes:
       who: the op or runner.

@@ -359,7 +359,11 @@ def _mapped(request: Request) -> tuple[tuple[bool, ...], ...]:
 
 
 def _with_axes(compiled: Specialisation, request: Request) -> Function:
-    """Returns the raised loops as a function of arrays with the axes that vmap added."""
+    """Returns the raised loops as a function of arrays with the axes that vmap added.
+
+    An input that vmap does not map has those axes, too, of size 1. Where the axes are loops of the
+    kernel, its parameter is without them: so the inputs are reshaped.
+    """
     batch = request.call.batch
 
     def whole(*flat: Any) -> Sequence[Any]:
@@ -375,9 +379,9 @@ def _with_axes(compiled: Specialisation, request: Request) -> Function:
 
 
 def _loops_over(compiled: Specialisation, request: Request) -> Specialisation | None:
-    """Returns loops over the axes of vmap as well; None where `jax.vmap` serves better.
+    """Returns loops over the axes of vmap as well; None where `jax.vmap` of the loops is better.
 
-    It makes scatters of the stores in loops that run in order.
+    It is worse where loops run in order: it turns the stores in them into scatters.
     """
     batch = request.call.batch
     if not (batch and compiled.is_order_bound and all(isinstance(size, int) for size in batch)):

@@ -102,9 +102,10 @@ class AdjointKernel:
 
     @property
     def lower(self) -> Form | None:
-        """What is asked of the forward kernel holds for it, if that is operations of XLA.
+        """Its own form if forced: "xla" if the forward kernel is forced to be that, else None.
 
-        An adjoint of products would take a hundred times as long as native code.
+        A forward kernel that is forced to be native code does not force its adjoint: where that is
+        matrix products, native code can take a hundred times as long as XLA.
         """
         return "xla" if self.forward.value.lower == "xla" else None
 

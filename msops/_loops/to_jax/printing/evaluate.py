@@ -105,7 +105,10 @@ def _operands(op: str, exprs: Sequence[Expr], env: Environment) -> list[Value]:
 
 
 def _of_naturals(expr: Binary, env: Environment) -> Callable[[Array, Array], Array] | None:
-    """Returns the one operation that a division is where no operand is negative, nor 0 divides."""
+    """Returns XLA's own division or remainder if it serves; None if it does not.
+
+    It does for integers where the ranges show that neither is negative, and the divisor is not 0.
+    """
     natural = operations.NATURAL.get(expr.op) if expr.left.dtype in INTEGERS else None
     if natural is None:
         return None

@@ -140,7 +140,7 @@ NATURAL: dict[str, Callable[[Array, Array], Array]] = {
     "truncdiv": lax.div,
     "truncmod": lax.rem,
 }
-"""Divisions of integers that are not negative, by such as are not 0 either."""
+"""The same for integers that are not negative, and a divisor that is not 0: all round alike."""
 
 _FLOAT_BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "floordiv": _float_floordiv,

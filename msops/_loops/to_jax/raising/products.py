@@ -119,7 +119,16 @@ class _Masked:
 def _with_mask(
     parts: Sequence[Expr], conditions: Sequence[Expr], axes: set[str], most: int
 ) -> _Masked | None:
-    """Returns the factors with conditions in those that vary alike; None if there is none."""
+    """Returns the factors with each condition put into those that have all of its axes.
+
+    None if a condition has no such factor.
+
+    Args:
+      parts: the factors.
+      conditions: on the axes.
+      axes: the variables that count as axes.
+      most: how many factors a condition is put into.
+    """
     masked, is_everywhere = list(parts), True
     for condition in conditions:
         needed = variables(condition) & axes
