@@ -22,7 +22,7 @@ from msops._toolchain.commands import map_in_threads
 from msops._toolchain.compile_errors import compile_error
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.inputs import read_input
-from msops._toolchain.languages import CUDA, LANGUAGES
+from msops._toolchain.languages import CUDA, LANGUAGES, SourceLanguage
 from msops._toolchain.linker import (
     link,
     named_files,
@@ -179,20 +179,7 @@ def make_plan(
         for unit in dict.fromkeys(options.sources if suffix == ".so" else ())
     )
     source = source.absolute()
-    if "\n" in source.name:
-        raise ArgumentValueError.explained(
-            who,
-            f"expected a source whose name is one line; got {source.name!r}",
-            "Rename the file: compilers write names into lists of one per line.",
-        )
-    language = LANGUAGES.get(source.suffix)
-    if language is None:
-        raise ArgumentValueError.explained(
-            who,
-            f"expected a source ending in {', '.join(LANGUAGES)} or a library ending "
-            f"in .so; got {source.name}",
-            "Rename the file after the language it is written in.",
-        )
+    language = _language_of(source, who)
     stamp = read_input(source, who)[1]
     flags = compiler_words(options, language)
     link_words = linker_words(options, language) if suffix == ".so" else ()
@@ -224,17 +211,36 @@ def make_plan(
     )
     folders = tuple(dict.fromkeys((*folders, *(name for unit in units for name in unit.folders))))
     return BuildPlan(
-        stamp,
-        command,
-        folders,
-        key_of(identity),
-        language is CUDA,
-        compiler.is_gcc,
-        (*named_files(words, source.parent), *map(os.fspath, library_files(options))),
-        tuple((unit.source, unit.command) for unit in units),
-        link_words,
-        suffix,
+        source=stamp,
+        command=command,
+        folders=folders,
+        key=key_of(identity),
+        uses_nvcc=language is CUDA,
+        uses_gcc=compiler.is_gcc,
+        named_files=(*named_files(words, source.parent), *map(os.fspath, library_files(options))),
+        units=tuple((unit.source, unit.command) for unit in units),
+        link_words=link_words,
+        suffix=suffix,
     )
+
+
+def _language_of(source: Path, who: str) -> SourceLanguage:
+    """Returns the language that a source is written in, by its name."""
+    if "\n" in source.name:
+        raise ArgumentValueError.explained(
+            who,
+            f"expected a source whose name is one line; got {source.name!r}",
+            "Rename the file: compilers write names into lists of one per line.",
+        )
+    language = LANGUAGES.get(source.suffix)
+    if language is None:
+        raise ArgumentValueError.explained(
+            who,
+            f"expected a source ending in {', '.join(LANGUAGES)} or a library ending "
+            f"in .so; got {source.name}",
+            "Rename the file after the language it is written in.",
+        )
+    return language
 
 
 def _compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -148,65 +149,83 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "clears what msops has built.",
     )
     commands = parser.add_subparsers(dest="command", metavar="command")
-    run = commands.add_parser(
-        "run",
-        help="run a MindSpore script on msops",
-        description="Runs a script in which mindspore means msops.",
-    )
-    run.add_argument(
-        "--device",
-        choices=context.TARGETS,
-        help="device to run on, whatever device_target the script sets",
-    )
-    run.add_argument("script", type=Path, help="the script to run")
-    run.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on to the script")
-    cache_parser = commands.add_parser(
-        "cache",
-        help="list, measure or clear the libraries that were built",
-        description="The folder of built libraries: MSOPS_CACHE_DIR, or msops in the user's cache. "
-        "Without an action, lists them.",
-    )
-    cache_parser.set_defaults(action="ls")
-    actions = cache_parser.add_subparsers(metavar="action")
-    for name, (text, _) in cache.COMMANDS.items():
-        action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        action.set_defaults(action=name)
-    doctor_parser = commands.add_parser(
-        "doctor",
-        help="report whether this machine has what each kind of kernel needs",
-        description="Looks at Python, JAX, devices, compilers and the cache, and runs one tiny op "
-        "per func_type, then at the libraries named; exits with 1 if something is amiss that every "
-        "kernel needs, or with a library.",
-    )
-    doctor_parser.add_argument(
-        "libraries", nargs="*", type=Path, help="shared libraries of kernels"
-    )
+    for add in (_add_run, _add_cache, _add_doctor):
+        add(commands)
     if given and given[0] not in commands.choices and any(name.endswith(".py") for name in given):
         parser.error(f"no command; did you mean: {parser.prog} run {shlex.join(given)}")
     options = parser.parse_args(given)
     if options.command is None:
         parser.print_help()
         raise SystemExit(2)
-    if options.command == "cache":
-        try:
-            print(cache.COMMANDS[options.action][1](), flush=True)
-        except BrokenPipeError:  # `head` has read what it wants
-            # Python flushes again as it ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except MsopsError as error:  # of the variables that name the folder
-            cache_parser.error(str(error))
-        return
-    if options.command == "doctor":
-        # Here, as it imports all of msops.
-        from msops._tools import doctor
+    options.serve(options)
 
-        raise SystemExit(min(doctor.main(options.libraries), 1))
+
+def _add_run(commands: Any) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run a MindSpore script on msops",
+        description="Runs a script in which mindspore means msops.",
+    )
+    parser.add_argument(
+        "--device",
+        choices=context.TARGETS,
+        help="device to run on, whatever device_target the script sets",
+    )
+    parser.add_argument("script", type=Path, help="the script to run")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="passed on to the script")
+    parser.set_defaults(serve=functools.partial(_serve_run, parser))
+
+
+def _serve_run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     try:
         is_file = options.script.is_file()
     except OSError as error:  # a name that is too long, say
-        run.error(f"no such script, {error.strerror}: {options.script}")
+        parser.error(f"no such script, {error.strerror}: {options.script}")
     if not is_file:
-        run.error(f"no such script: {options.script}")
+        parser.error(f"no such script: {options.script}")
     if options.device is not None:
         context.fix_device(options.device)
     run_script(options.script, options.arguments)
+
+
+def _add_cache(commands: Any) -> None:
+    parser = commands.add_parser(
+        "cache",
+        help="list, measure or clear the libraries that were built",
+        description="The folder of built libraries: MSOPS_CACHE_DIR, or msops in the user's cache. "
+        "Without an action, lists them.",
+    )
+    parser.set_defaults(action="ls", serve=functools.partial(_serve_cache, parser))
+    actions = parser.add_subparsers(metavar="action")
+    for name, (text, _) in cache.COMMANDS.items():
+        action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        action.set_defaults(action=name)
+
+
+def _serve_cache(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    try:
+        print(cache.COMMANDS[options.action][1](), flush=True)
+    except BrokenPipeError:  # `head` has read what it wants
+        # Python flushes again as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except MsopsError as error:  # of the variables that name the folder
+        parser.error(str(error))
+
+
+def _add_doctor(commands: Any) -> None:
+    parser = commands.add_parser(
+        "doctor",
+        help="report whether this machine has what each kind of kernel needs",
+        description="Looks at Python, JAX, devices, compilers and the cache, and runs one tiny op "
+        "per func_type, then at the libraries named; exits with 1 if something is amiss that every "
+        "kernel needs, or with a library.",
+    )
+    parser.add_argument("libraries", nargs="*", type=Path, help="shared libraries of kernels")
+    parser.set_defaults(serve=_serve_doctor)
+
+
+def _serve_doctor(options: argparse.Namespace) -> None:
+    # Here, as it imports all of msops.
+    from msops._tools import doctor
+
+    raise SystemExit(min(doctor.main(options.libraries), 1))
