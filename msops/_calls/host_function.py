@@ -1,4 +1,8 @@
-"""A Python function as programs call it: numpy arrays in, checked numpy arrays out."""
+"""A Python function as programs call it: numpy arrays in, checked numpy arrays out.
+
+One file, although it is long: every call goes through all of it, from the arguments over the
+function to the checks of its results, and a first call should move between few files.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 A Tensor holds its array in `.value`, is a pytree node, and unwraps at every msops entry. All its
 operations run under 64-bit types (`jax.enable_x64`), whatever JAX's global flag says.
+
+The file is long because the methods are one class, with docstrings that users read, and because the
+conversions make Tensors and look into them. Operators, hooks and views are in files of their own.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The child runs `guarded_child.py`. A crash ends it, so the jobs behind the one that crashed run in a
 further child.
+
+One file, as it has one format from both ends: the jobs that it writes for the child, and the events
+and faults that it reads back.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ its standard input, a line each. For each folder it forks, and writes to standar
 fork ended. `msops.testing.guarded` has written ``jobs`` into the folder, and reads back ``events``
 (marshalled one after the other), ``fault`` (what fault_report.h writes) and ``errors`` (what came
 to standard error). This file imports neither JAX nor msops nor numpy: it runs under the sanitizers.
+As it runs without the package, all of it is in one file.
 
 A buffer lies so, the guards being pages that can be neither read nor written:
 

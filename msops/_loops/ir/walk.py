@@ -1,8 +1,8 @@
 """Visiting and rewriting the loop IR.
 
 What only reads gets a list, made here in one go: it is quicker than a generator for each node, and
-a reader who follows a call stays in one file. What needs to know where a statement is gets its
-scope, too:
+a reader who follows a call stays in one file, which is why it is long. What needs to know where a
+statement is gets its scope, too:
 
     for stmt, scope in visit(kernel):
         ...
