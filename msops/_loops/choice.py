@@ -42,21 +42,21 @@ do, and how many of the others still choose the slower form.
 """
 
 SECONDS_PER_CALL = 4e-6
-"""What a call of a jitted program takes by itself: that of one which returns its input."""
+"""The time of calling a jitted program, measured of one that returns its input."""
 SECONDS_PER_NATIVE_CALL = 3e-7
-"""What a call of native code adds to its program."""
+"""The time that a call of native code adds to its program."""
 SECONDS_PER_FUSED = 1e-6
-"""Being a part of a fused operation, however small, and not one by itself. Measured were 0.2 to
-0.4 us in a scan; ties go to XLA, which compiles in half the time."""
+"""The time saved by being a part of a fused operation, however small, instead of one by itself.
+Measured were 0.2 to 0.4 us in a scan; ties go to XLA, which compiles in half the time."""
 SECONDS_PER_BYTE = 2e-11
-"""Writing or reading an array that no cache near the processor holds."""
+"""The time of writing or reading a byte of an array that no cache near the processor holds."""
 
 _NAMES = {"xla": "XLA operations", "native": "native code"}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a kernel becomes.
+    """The form that a kernel gets, and why.
 
     Attributes:
       lowering: operations of XLA, or native code.
@@ -70,13 +70,13 @@ class Choice:
 
 
 def forced(lowering: Form, why: str) -> Choice:
-    """Returns a choice that costs have no part in."""
+    """Returns a choice that does not depend on costs."""
     return Choice(lowering, f"{_NAMES[lowering]}, {why}")
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What a kernel takes on a CPU, in seconds.
+    """The times of both forms of a kernel on a CPU, in seconds.
 
     Attributes:
       xla: as operations of XLA, alone in a program.

@@ -88,7 +88,7 @@ PASSES_COMMON: Passes = (
     ("shrink locals", shrink_locals),
     ("split at pivots", split_at_pivots),
 )
-"""What every kernel goes through first."""
+"""The first passes of every kernel."""
 
 PASSES_TO_JAX: Passes = (
     ("split running maxima", split_running_maxima),

@@ -156,7 +156,7 @@ class Specialisation:
 
     @functools.cached_property
     def estimates(self) -> Costs:
-        """What either form takes on a CPU, by an estimate."""
+        """The estimated times of both forms on a CPU."""
         return estimate(self.raised, self.steps, self.arranged)
 
     @property
@@ -187,12 +187,12 @@ class Specialisation:
 
     @functools.cached_property
     def _measured(self) -> Costs | None:
-        """What either form took, now or in an earlier process; None where that is not asked."""
+        """The measured times of both forms, of an earlier process too; None if there are none."""
         found = _toolchain.find_measurement(self._subject, self._who) if self._is_unsure else None
         return self._costs_of(found) if found and {*found} == {"xla", "native"} else None
 
     def _costs_of(self, seconds: Mapping[Any, float]) -> Costs:
-        # What fusing might save is a guess that the clock does not share.
+        # Nobody has measured what fusing might save, so measured times leave it out.
         return dataclasses.replace(self.estimates, **seconds, fusion=0.0, are_measured=True)
 
     @functools.cached_property

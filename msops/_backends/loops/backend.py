@@ -136,7 +136,7 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
         operands: Sequence[Any],
     ) -> Sequence[Any]:
         compiled = _checked(kernel, request)
-        # A derivative counts on zeros that nothing has written; its author is not the user.
+        # Adjoint loops read zeros that nothing has written, on purpose: no user needs a warning.
         for warning in compiled.warnings if isinstance(kernel, LoopKernel) else ():
             warn_once(_log, warning)
         travels = lowering.is_exported or lowering.is_partitioned
@@ -152,7 +152,7 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
         return lower_call(call, request.has_effect, request.who, lowering, operands)
 
     def trial(self, kernel: Kernels, request: Request) -> Trial | None:
-        """Returns what times both forms of a call; None where one is sure to be chosen rightly."""
+        """Returns the trial that times both forms; None where the choice needs no clock."""
         if not isinstance(kernel, LoopKernel) or request.platform != "cpu":
             return None
         compiled = _checked(kernel, request)
@@ -162,7 +162,7 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
 
     def division(self, kernel: Kernels, request: Request) -> Division:
         """Returns "operations" if XLA's run, and "parts" of native code."""
-        # Native code that nothing lets be divided is avoided where XLA divides the rest.
+        # Without a sharding rule native code cannot be divided: then XLA's operations go first.
         travels = request.options.sharding is None
         is_raised = _checked(kernel, request).lowering(request.platform, travels) == "xla"
         return "operations" if is_raised else "parts"
@@ -236,7 +236,7 @@ def _try_forms(
         ThreadPoolExecutor(max_workers=1) as beside,
     ):
         if all(len(jnp.asarray(array).devices()) == 1 for array in arrays):
-            # The C compiler runs while XLA compiles; what it fails with, the call raises.
+            # The C compiler runs while XLA compiles; if it fails, the call raises its error.
             beside.submit(lambda: compiled.native)
             try:
                 seconds = time_forms(calls)
@@ -246,10 +246,11 @@ def _try_forms(
 
 
 def _aliases(compiled: Specialisation, request: Request) -> Aliases:
-    """Returns the pairs that ``inplace`` names, each a parameter that the kernel returns.
+    """Returns the pairs that ``inplace`` names; each must be a parameter that the kernel returns.
 
-    An output of its own is written while the input is still read: in which order, the author left
-    to the compiler. What a kernel makes of a parameter has one order, that of the loops.
+    Another output may not share the memory of an input: the compiler is free to write elements of
+    the output before it reads those of the input. A parameter that the kernel writes is read and
+    written in the order of the loops.
     """
     pairs = request.aliases()
     kernel = compiled.kernel
@@ -351,7 +352,7 @@ def _listed(arrays: Sequence[tuple[tuple[int, ...], str]]) -> str:
 
 
 def _mapped(request: Request) -> tuple[tuple[bool, ...], ...]:
-    """Returns per axis that vmap added, outermost first, which inputs have it whole."""
+    """Returns per axis that vmap added, outermost first, which inputs have it in full size."""
     return tuple(
         tuple(struct.shape[level] == size for struct in request.inputs)
         for level, size in enumerate(request.call.batch)
@@ -368,7 +369,7 @@ def _with_axes(compiled: Specialisation, request: Request) -> Function:
 
     def whole(*flat: Any) -> Sequence[Any]:
         over = _loops_over(compiled, request)
-        # The kernel says what its temporaries are; JAX must not narrow those of 64 bits.
+        # JAX must not narrow the temporaries of 64 bits that the kernel has.
         with jax.enable_x64(True):
             if over is None:
                 return over_batch(compiled.function, batch)(*flat)

@@ -55,7 +55,7 @@ def pull_back(
 
 
 def _sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
-    """Sums over the axes of vmap that the input does not have whole."""
+    """Sums over the axes of vmap that have size 1 in the input."""
     axes = tuple(
         axis
         for axis, (got, size) in enumerate(zip(gradient.shape, shape, strict=True))

@@ -72,7 +72,7 @@ def _read_again(function: Any, dialect: Any, lower: Form | None) -> LoopKernel:
 
 
 def make_kernel(dialect: Any, lower: Form | None, program: LoopProgram) -> LoopKernel:
-    """Returns the kernel that a function is, which was read."""
+    """Returns the kernel of a function that was read."""
     hybrid = program.hybrid
     by_value = RunPerShape if hybrid is None else ByValue
     from_others = "" if hybrid is None else hybrid.from_others
@@ -84,8 +84,8 @@ class AdjointKernel:
     """The reverse-mode derivative of a kernel: inputs and cotangents to gradients.
 
     Attributes:
-      forward: the kernel it belongs to; the very one, as that may see other globals than its equal
-        did.
+      forward: the kernel it is the derivative of, compared by identity: an equal one may have been
+        made when its globals had other values.
       layout: structure of the forward call.
       attributes: attributes of the forward call.
       attributes_text: the same as text, which is compared.
@@ -110,7 +110,7 @@ class AdjointKernel:
         return "xla" if self.forward.value.lower == "xla" else None
 
     def read_again(self) -> AdjointKernel:
-        """Returns the kernel: what it is made of is settled."""
+        """Returns itself: all that it is made of is fixed."""
         return self
 
     def specialise(self, case: LoopCase) -> Kernel:
@@ -193,7 +193,7 @@ def compile_case(kernel: Kernels, case: LoopCase) -> Specialisation:
 
 @functools.lru_cache(maxsize=256)
 def _own_specialisation(kernel: ByIdentity[Kernels], case: LoopCase) -> Specialisation:
-    """Returns what stays a kernel's own for a case, however its globals change later."""
+    """Returns the specialisation that a kernel keeps for a case, even if its globals change."""
     for position, spec in enumerate(case.inputs):
         _check(spec, f"input {position}", case.who)
     return _shared_specialisation(kernel.value.read_again(), case)

@@ -161,7 +161,7 @@ def _grouped(values: Sequence[Any]) -> list[Any]:
 def _row(info: OpInfo, inputs: Sequence[Any], outputs: Sequence[Any], request: Request) -> Row:
     """Returns the row that a call takes: of those that match, one with the fewest conversions.
 
-    As MindSpore's selection does where all data are in the default format.
+    So does MindSpore's selection where all data are in the default format.
     """
     given = [tuple(map(_dtype, x)) if isinstance(x, tuple) else _dtype(x) for x in inputs]
     rows = matching_rows(info, given, [_dtype(x) for x in outputs], request.who)
@@ -217,7 +217,7 @@ def _specialised(kernel: TbeKernel, case: TbeCase) -> Program:
 
 @functools.lru_cache(maxsize=256)
 def _own_program(kernel: ByIdentity[TbeKernel], case: TbeCase) -> Program:
-    """Returns what stays a kernel's own for a case, however its globals change later."""
+    """Returns the program that a kernel keeps for a case, even if its globals change."""
     return _shared_program(kernel.value.read_again(), case)
 
 
@@ -249,7 +249,7 @@ def _function(kernel: TbeKernel, request: Request) -> Function:
 
 
 def _enter(array: Any, port: EntryPort, placeholder: Any) -> jax.Array:
-    """Returns an input as its placeholder holds it."""
+    """Returns an input in the format, shape and dtype of its placeholder."""
     from msops._ascend.tbe.entry import holds
     from msops._ascend.tbe.formats import to_format
 

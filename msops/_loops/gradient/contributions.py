@@ -134,7 +134,7 @@ def _extreme(
     guards: tuple[Expr, ...],
     active: Set[str],
 ) -> Iterator[Contribution]:
-    """Hands w to the chosen operand, halves of it to equal ones, nothing beside a NaN."""
+    """Yields w for the chosen operand, half of it for each of equal ones; nothing beside a NaN."""
     half, one = number(0.5, w.dtype), number(1, w.dtype)
     share = mul(w, Select(binary("eq", left, right), half, one, w.dtype))
     yield from _down(left, share, (*guards, binary(op, left, right)), active, None)

@@ -110,7 +110,7 @@ def _home_beside(node: Node, plan: Plan) -> Node | None:
 
 @dataclass
 class _Planner:
-    """Finds a plan as the least one that implies no more: what is needed only ever grows.
+    """Finds the smallest plan: an empty one grows by all that it implies, until nothing is new.
 
     Attributes:
       tree: the kernel.
@@ -153,7 +153,7 @@ class _Planner:
         for node in {*self.derivatives, *self.saving}:
             self.uses |= set(self._uses(node))
         plan = self.plan
-        # What is found here has a home in the next round only.
+        # A buffer that is found here gets its home in the next round.
         known = frozenset(self.uses)
         needed = sorted({name for _, _, name in known if name in self.declared})
         plan.homes = {name: self._home(name) for name in needed}

@@ -29,7 +29,7 @@ def _one(like: Expr) -> Const:
 def _power_base(w: Expr, a: Expr, b: Expr, y: Expr) -> Expr:
     """Returns w * b * a**(b - 1); a constant b of 0 gives 0, as in jax.lax.integer_pow.
 
-    Of a variable b that is 0 it is 0 times infinity for a = 0, as in jax.lax.pow.
+    If b is a variable, and both a and b are 0, it is 0 times infinity, as in jax.lax.pow.
     """
     if not isinstance(b, Const):
         return mul(w, mul(b, binary("pow", a, sub(b, _one(w)))))
@@ -48,7 +48,7 @@ def _power_exponent(w: Expr, a: Expr, b: Expr, y: Expr) -> Expr:
 
 
 def _rule(row: Function, formula: str) -> Rule | None:
-    """Returns the rule that a formula of the table of functions is; None of "0"."""
+    """Returns the rule for a formula of the table of functions; None for the formula "0"."""
     if formula == "0":
         return None
 

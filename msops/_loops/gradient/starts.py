@@ -47,7 +47,7 @@ def _terms(kernel: Kernel) -> Iterator[tuple[int, Expr]]:
 
 
 def _first(kernel: Kernel, terms: dict[int, Expr]) -> frozenset[int]:
-    """Returns those of the stores, by ids, that find nothing written.
+    """Returns the ids of the stores among `terms` that no other store to their element precedes.
 
     Others may add to the same elements later, but in no other iteration of a loop around both:
     as long as all add, their order is free.

@@ -122,7 +122,7 @@ def _round_half_away(x: Any) -> Any:
 
 
 def _popcount(x: Any) -> Any:
-    # Of the bits: numpy counts those of the absolute value.
+    # numpy counts the bits of the absolute value: so it gets the same bits as an unsigned integer.
     bits = np.asarray(x)
     return np.bitwise_count(bits.view(f"u{bits.dtype.itemsize}"))
 

@@ -27,7 +27,7 @@ BINARY: dict[str, tuple[str, Domain]] = {
     # Towards zero, as C's; by 0 they give 0, too.
     "truncdiv": ("truncdiv", "integer"),
     "truncmod": ("truncmod", "integer"),
-    # Of an integer and a negative exponent: the quotient towards zero, and 0 for a base of 0.
+    # Of an integer to a negative exponent, the quotient is rounded towards zero; 0 gives 0.
     "pow": ("pow", "number"),
     # NaN if one operand is, as numpy's.
     "min": ("min", "number"),

@@ -32,7 +32,7 @@ from msops._loops.ir.ranges import Range, Ranges, range_of
 from msops._loops.ir.walk import expressions, map_operands, with_parts
 
 _FLOORING: dict[BinaryOp, BinaryOp] = {"truncdiv": "floordiv", "truncmod": "mod"}
-# Of floats, those that round the exact result; the functions of two libraries may differ.
+# On floats too, these round the exact result; the other functions differ between libraries.
 _FOLDED = ("add", "sub", "mul", "div", "min", "max", *COMPARISONS)
 
 

@@ -69,7 +69,7 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 
 _MOST_BYTES = 1 << 16
-"""Of the values that are kept for the second loop."""
+"""The largest size of the values that are kept for the second loop."""
 
 
 def split_running_maxima(kernel: Kernel) -> Kernel:

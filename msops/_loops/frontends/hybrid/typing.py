@@ -166,7 +166,7 @@ class Typing:
         )
 
 
-# Of whole numbers they have those up to 2048 and 256.
+# They hold every whole number only up to 2048 and 256.
 _FEW_WHOLE_NUMBERS = {"float16", "bfloat16"}
 
 

@@ -109,7 +109,7 @@ CUSTOM_TILING: dict[str, Any] = {
         for name in ("reg_gen_key_func", "reg_set_dim_func")
     },
 }
-"""What `akg.utils.custom_tiling` holds."""
+"""The contents of `akg.utils.custom_tiling`."""
 
 DYNAMIC_SHAPE: dict[str, Any] = {
     "shape_is_dynamic": shape_is_dynamic,
@@ -118,7 +118,7 @@ DYNAMIC_SHAPE: dict[str, Any] = {
         for name in ("set_dynamic_shape_limit_for_tensor", "set_poly_upper_bound_for_tensor")
     },
 }
-"""What `akg.utils.dynamic_shape` holds."""
+"""The contents of `akg.utils.dynamic_shape`."""
 
 TOPI_UTIL: dict[str, Any] = {
     "get_const_int": int,
@@ -126,4 +126,4 @@ TOPI_UTIL: dict[str, Any] = {
     "simplify": simplify,
     "traverse_inline": _hint("topi.util.traverse_inline", lambda: None),
 }
-"""What `topi.util` holds."""
+"""The contents of `topi.util`."""

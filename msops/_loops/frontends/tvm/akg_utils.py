@@ -278,13 +278,13 @@ KERNEL_EXEC: dict[str, Any] = {
     "is_symbolic_tiling": is_symbolic_tiling,
     "product_is_mini": product_is_mini,
 }
-"""What `akg.utils.kernel_exec` holds."""
+"""The contents of `akg.utils.kernel_exec`."""
 
 FORMAT_TRANSFORM: dict[str, Any] = {
     "get_shape": get_shape,
     "refine_reduce_axis": refine_reduce_axis,
 }
-"""What `akg.utils.format_transform` holds."""
+"""The contents of `akg.utils.format_transform`."""
 
 CONSTANTS: dict[str, Any] = {
     # The key under which a kernel's attributes say that results share the memory of inputs.
@@ -294,4 +294,4 @@ CONSTANTS: dict[str, Any] = {
     "CUDA": CUDA,
     "LLVM": LLVM,
 }
-"""What `akg.utils` holds beside the functions and classes of this module."""
+"""The contents of `akg.utils` beside the functions and classes of this module."""

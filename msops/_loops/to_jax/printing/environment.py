@@ -1,4 +1,4 @@
-"""What steps run in, and what the expressions of a nest are evaluated in."""
+"""The environment that steps run in, and that the expressions of a nest are evaluated in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Environment(AxesNamed):
     """What is known at a point of the program, and the axes and conditions of a nest there.
 
     Attributes:
-      contents: of every buffer.
+      contents: the contents of every buffer.
       scalars: the values of the serial loops' variables.
       scalar_ranges: the bounds of those variables.
       axes: the vector axes, in the order that values have.

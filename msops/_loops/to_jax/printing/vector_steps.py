@@ -44,7 +44,7 @@ def execute(step: VectorStep, env: Environment) -> Contents:
         case Reduce(op=op, value=value, over=over):
             result = reduce_expression(op, value, over, env)
             if env.mask and set(env.mask.axes) & set(over):
-                # What is masked entered as the neutral element.
+                # Masked terms have entered the result as the neutral element.
                 env = dataclasses.replace(env, masks=())
             return store(nest.store, result, op, env)
         case Contract() | Convolve():

@@ -37,41 +37,41 @@ from msops._loops.to_jax.raising.steps import (
 )
 
 SECONDS_PER_OPERATION = 1e-11
-"""One operation on one element of 4 bytes in vector registers, or one byte copied."""
+"""The time of one operation on an element of 4 bytes in vector registers, or of copying a byte."""
 SECONDS_PER_ROW_ADDED = 3e-11
-"""The same in a reduction over rows, whose sums go through memory."""
+"""The time of one operation in a reduction over rows, whose sums go through memory."""
 SECONDS_PER_STREAMED = 2.5e-11
-"""One byte of an array that no cache near the processor holds."""
+"""The time of a byte of an array that no cache near the processor holds."""
 SECONDS_PER_CROSSED = 7e-10
-"""One element of such an array that is read along another axis than it is written."""
+"""The time of an element of such an array, if it is read along another axis than written."""
 SECONDS_PER_SCALAR = 2e-10
-"""One operation on one element by itself."""
+"""The time of one operation on an element by itself."""
 SECONDS_PER_FUNCTION = 2e-10
-"""One call of a mathematical function on one element of 4 bytes."""
+"""The time of a mathematical function of an element of 4 bytes."""
 SECONDS_PER_GATHERED = 1.5e-10
-"""One element read from where an index says."""
+"""The time of reading an element through an index."""
 SECONDS_PER_SCATTERED = 1e-9
-"""One element written to where an index says."""
+"""The time of writing an element through an index."""
 SECONDS_PER_POOLED = 1e-9
-"""One element in one window of a pooling."""
+"""The time of an element in a window of a pooling."""
 SECONDS_PER_SCANNED = 5e-9
-"""One element of a cumulative operation or an associative scan."""
+"""The time of an element of a cumulative operation or an associative scan."""
 SECONDS_PER_PRODUCT = 1.2e-11
-"""One multiplication with addition of 4 bytes each in a matrix product."""
+"""The time of a multiplication and addition of 4 bytes each in a matrix product."""
 SECONDS_PER_CONVOLVED = 5e-11
-"""The same in a convolution."""
+"""The time of a multiplication and addition in a convolution."""
 SECONDS_PER_STEP = 1e-7
-"""Starting a step that is not in a loop."""
+"""The time of starting a step that is not in a loop."""
 SECONDS_PER_ITERATION = 1e-8
-"""Starting a step in an iteration of a loop."""
+"""The time of starting a step in an iteration of a loop."""
 SECONDS_PER_WAKING = 1e-5
-"""Handing a program to a thread, and waiting for that."""
+"""The time of handing a program to a thread, and of waiting for it."""
 MOST_COPIES = 15
-"""How often XLA may compute an element anew where that is read: `FusionNodeIndexingEvaluation` in
-xla/service/fusion_node_indexing_evaluation.cc."""
+"""The most times that XLA computes an element anew where it is read:
+`FusionNodeIndexingEvaluation` in xla/service/fusion_node_indexing_evaluation.cc."""
 INLINE_OPERATIONS = 1000
-"""Programs of fewer operations XLA runs in the thread that calls them: `cheap_computation_` in
-xla/pjrt/cpu/cpu_client.cc. Copying, also by indices, is none."""
+"""XLA runs programs of fewer operations in the thread that calls them: `cheap_computation_` in
+xla/pjrt/cpu/cpu_client.cc. Copies, also by indices, do not count as operations."""
 
 
 def is_order_bound(steps: Sequence[Step]) -> bool:

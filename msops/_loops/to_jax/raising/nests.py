@@ -51,7 +51,7 @@ class Axis:
 
 
 class AxesNamed:
-    """What has axes, by their names."""
+    """Anything with axes, which are looked up by name."""
 
     axes: tuple[Axis, ...]
 
@@ -178,7 +178,7 @@ def is_known(loop: For, hull: Range) -> bool:
 
 
 def _bounds(loop: For) -> list[Expr]:
-    """Returns the conditions on a loop's variable that its hull does not say."""
+    """Returns the conditions on a loop's variable that do not follow from its hull."""
     var = Var(loop.var)
     conditions: list[Expr] = []
     if not isinstance(loop.begin, Const):
@@ -191,7 +191,7 @@ def _bounds(loop: For) -> list[Expr]:
 def _tighten(
     conditions: Sequence[Expr], axes: set[str], ranges: dict[str, Range]
 ) -> tuple[Expr, ...]:
-    """Shrinks the ranges of axes to the hull of where conditions hold; returns what is left."""
+    """Shrinks ranges of axes by conditions; returns the conditions that do not follow from them."""
     left = tuple(conditions)
     for _ in range(2):
         left = tuple(c for c in conditions if not _is_said(c, axes, ranges))
@@ -199,7 +199,7 @@ def _tighten(
 
 
 def _is_said(condition: Expr, axes: set[str], ranges: dict[str, Range]) -> bool:
-    """Shrinks ranges to the hull of a condition; returns whether they then say the same."""
+    """Shrinks ranges to the hull of a condition; returns whether it then follows from them."""
     if any(ranges[axis][0] > ranges[axis][1] for axis in axes):
         return True
     functions = inequalities(condition, axes, ranges)

@@ -14,7 +14,7 @@ from msops._loops.to_jax.raising.windows import find_windows
 
 
 def find_pool(whole: Reduce) -> Pool | None:
-    """Returns the reduction over windows that a reduction is, if it is one."""
+    """Returns a reduction as one over sliding windows; None if it is none."""
     if whole.op not in ("add", "max", "min"):
         return None
     nest, value = whole.nest, whole.value

@@ -23,7 +23,7 @@ from msops._loops.to_jax.raising.windows import find_windows
 
 
 def find_convolution(whole: Reduce) -> Convolve | None:
-    """Returns the convolution that a sum is, if it is one: one factor slides over the others."""
+    """Returns a sum as a convolution; None if it is none: one factor must slide over the others."""
     product = _product(whole, most_masked=1)
     if product is None:
         return None
@@ -44,7 +44,7 @@ def find_convolution(whole: Reduce) -> Convolve | None:
 
 
 def find_contraction(whole: Reduce) -> Contract | None:
-    """Returns the matrix product that a sum is, if it is one.
+    """Returns a sum as a matrix product; None if it is none.
 
     It needs two factors that share a summed axis and differ in others.
     """

@@ -20,7 +20,7 @@ _LAST = 2**31 - 1
 
 
 def find_recurrence(loop: For, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
-    """Returns the scan that a serial loop with constant bounds is; nothing if it is none."""
+    """Returns a serial loop with constant bounds as the steps of a scan; no steps if it is none."""
     parts = chain(loop.body[0]) if len(loop.body) == 1 else None
     if parts is None:
         return ()

@@ -1,4 +1,4 @@
-"""What a raised kernel is made of: array operations, and the loops that must stay."""
+"""The steps of a raised kernel: array operations, and the loops that must stay."""
 
 from __future__ import annotations
 

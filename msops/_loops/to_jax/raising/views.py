@@ -41,7 +41,7 @@ class Dimension:
 
     @property
     def length(self) -> int:
-        """How many elements lie between the first and the last that is shown, both included."""
+        """The number of elements from the first that is shown to the last, both included."""
         return 1 + sum(level.step * (level.extent - 1) for level in self.levels)
 
 
@@ -71,7 +71,7 @@ class ArrayView:
 def find_view(
     indices: Sequence[Expr], shape: Sequence[int], axes: Mapping[str, Range]
 ) -> ArrayView | None:
-    """Returns the view an access with these indices is, if it is one.
+    """Returns an access with these indices as a view; None if it is none.
 
     Args:
       indices: one expression a dimension.
@@ -89,9 +89,10 @@ def find_view(
 def _merge_quotients(
     dimensions: list[tuple[Expr, int]], axes: Collection[str]
 ) -> list[tuple[Expr, int]]:
-    """Merges neighbours indexed by x // n and x % n, n being the inner one's size.
+    """Merges two neighbouring dimensions that are indexed by x // n and x % n, n the inner size.
 
-    Not those of a scalar, which may be out of range: the nearest element is another one then.
+    It leaves those where x is a scalar, which may be out of range: the nearest element of the one
+    dimension is another one than that of the two.
     """
     merged: list[tuple[Expr, int]] = []
     for index, size in dimensions:

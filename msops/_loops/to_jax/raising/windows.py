@@ -86,7 +86,7 @@ def _over_windows(expr: Expr, windows: tuple[Window, ...], axes: set[str]) -> Ex
 
 
 def _one_sided(expr: Binary, windows: tuple[Window, ...], axes: set[str]) -> Expr | None:
-    """A comparison may have the axes of a window on both sides: y >= 1 - k."""
+    """Returns a comparison such as y >= 1 - k as one of a function of windows with 0, or None."""
     if expr.left.dtype != INDEX_DTYPE:
         return None
     left, right = affine(expr.left, axes), affine(expr.right, axes)

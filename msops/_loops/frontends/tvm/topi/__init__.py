@@ -29,7 +29,7 @@ NN_NAMES: dict[str, Callable[..., Any]] = {
     "dense": products.dense,
     "strided_slice": transform.strided_slice,
 }
-"""What `topi.nn` holds."""
+"""The contents of `topi.nn`."""
 
 NAMES: dict[str, Callable[..., Any]] = {
     **elementwise.UNARY,
@@ -42,7 +42,7 @@ NAMES: dict[str, Callable[..., Any]] = {
     "matmul": products.matmul,
     "tensordot": products.tensordot,
 }
-"""What `topi` holds."""
+"""The contents of `topi`."""
 
 _OPERATORS = {
     "add": NAMES["add"],
