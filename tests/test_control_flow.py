@@ -28,9 +28,9 @@ OTHERS = [
 ]
 
 
-def every_second_case(first: int) -> pytest.MarkDecorator:
-    """Parametrizes with all ops; one test runs half of QUICK quickly, the next the other half."""
-    return pytest.mark.parametrize("case", [*one_in(2, OF_KINDS, first), *OTHERS])
+def every_fourth_case(first: int) -> pytest.MarkDecorator:
+    """Parametrizes with all ops; one test runs a quarter of QUICK quickly, the next others."""
+    return pytest.mark.parametrize("case", [*one_in(4, OF_KINDS, first), *OTHERS])
 
 
 traced = pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def in_numpy(case: Case, scale: float, inputs: list[Any]) -> float:
     return float(flat @ np.linspace(0.5, 1.5, flat.size))
 
 
-@every_second_case(1)
+@every_fourth_case(1)
 def test_a_loop_runs_as_often_as_its_traced_bound_says(case: Case) -> None:
     step, inputs = step_of(case)
 
@@ -75,7 +75,7 @@ def test_a_loop_runs_as_often_as_its_traced_bound_says(case: Case) -> None:
     assert_close(many, np.float32(sums))
 
 
-@every_second_case(0)
+@every_fourth_case(0)
 def test_reverse_mode_goes_through_a_loop_of_known_length(case: Case) -> None:
     step, (x, *rest) = step_of(case)
 
@@ -104,7 +104,7 @@ def test_forward_mode_goes_through_a_loop_of_traced_length(case: Case) -> None:
     assert_close(both(2, x)[1], expected)
 
 
-@every_second_case(1)
+@every_fourth_case(2)
 def test_cond_gives_value_and_gradient_of_the_branch_it_takes(case: Case) -> None:
     step, (x, *rest) = step_of(case)
 
@@ -122,7 +122,7 @@ def test_cond_gives_value_and_gradient_of_the_branch_it_takes(case: Case) -> Non
     assert_close(many(jnp.array([True, False]), x), each)
 
 
-@every_second_case(0)
+@every_fourth_case(3)
 @pytest.mark.parametrize(
     "policy",
     ["nothing_saveable", pytest.param("everything_saveable", marks=pytest.mark.slow)],

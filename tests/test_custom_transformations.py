@@ -25,14 +25,14 @@ OF_KINDS = [case for case in CASES if case.name in KINDS]
 OTHERS = [pytest.param(case, marks=pytest.mark.slow) for case in CASES if case.name not in KINDS]
 
 
-def every_second_case(first: int) -> pytest.MarkDecorator:
-    """Parametrizes with all ops; one test runs half of them quickly, the next the other half."""
-    return pytest.mark.parametrize("case", one_in(2, CASES, first), ids=lambda case: case.name)
+def every_fourth_case(first: int) -> pytest.MarkDecorator:
+    """Parametrizes with all ops; one test runs a quarter of them quickly, the next others."""
+    return pytest.mark.parametrize("case", one_in(4, CASES, first), ids=lambda case: case.name)
 
 
-def every_second_kind(first: int) -> pytest.MarkDecorator:
-    """Parametrizes with all ops; one test runs half of KINDS quickly, the next the other half."""
-    cases = [*one_in(2, OF_KINDS, first), *OTHERS]
+def kind_in_turn(turn: int) -> pytest.MarkDecorator:
+    """Parametrizes with all ops; one test runs the first of KINDS quickly, the next the second."""
+    cases = [*one_in(len(KINDS), OF_KINDS, turn), *OTHERS]
     return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
 
 
@@ -62,7 +62,7 @@ def test_eager_and_jit_give_what_numpy_gives(case: Case) -> None:
     assert_same(jax.jit(op)(*inputs), expected)
 
 
-@every_second_kind(1)
+@kind_in_turn(0)
 def test_op_runs_with_jit_disabled(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     expected = case.numpy(*map(np.asarray, inputs))
@@ -73,7 +73,7 @@ def test_op_runs_with_jit_disabled(case: Case) -> None:
         assert_same(jax.grad(lambda *xs: weighted_sum(op(*xs)))(*inputs), slope)
 
 
-@every_second_kind(0)
+@kind_in_turn(1)
 def test_no_call_moves_data_where_a_transfer_guard_forbids_it(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     batch = [jnp.stack([x, x + 1]) for x in inputs]
@@ -96,7 +96,7 @@ def test_jet_is_refused_in_words_of_ours(case: Case) -> None:
             jet(function, inputs, series)
 
 
-@every_second_kind(1)
+@kind_in_turn(2)
 def test_sequential_vmap_gives_what_one_call_per_element_gives(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     batch = [jnp.stack([x, 2 * x]) for x in inputs]
@@ -114,7 +114,7 @@ def test_jaxpr_shows_one_primitive_of_its_own_name(case: Case) -> None:
     assert "= custom_" in text
 
 
-@every_second_case(0)
+@every_fourth_case(0)
 def test_vmap_gives_what_one_call_per_element_gives(case: Case) -> None:
     op = case.make()
     inputs = [jnp.stack([x, x + 1, 2 * x]) for x in case.inputs()]
@@ -126,7 +126,7 @@ def test_vmap_gives_what_one_call_per_element_gives(case: Case) -> None:
     assert_same(jax.vmap(op, in_axes=-1)(*moved), expected)
 
 
-@every_second_kind(0)
+@kind_in_turn(3)
 def test_vmap_takes_unbatched_arguments_and_empty_batches(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     axes = [0] + [None] * (len(inputs) - 1)
@@ -140,7 +140,7 @@ def test_vmap_takes_unbatched_arguments_and_empty_batches(case: Case) -> None:
     )
 
 
-@every_second_case(1)
+@every_fourth_case(2)
 def test_gradients_agree_with_finite_differences(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     loss = lambda *xs: weighted_sum(op(*xs))  # noqa: E731
@@ -163,7 +163,7 @@ def test_gradients_agree_with_finite_differences(case: Case) -> None:
             np.testing.assert_allclose(gradient[index], slope, rtol=1e-4, atol=1e-5)
 
 
-@every_second_kind(1)
+@kind_in_turn(4)
 def test_gradient_is_the_same_under_every_transformation(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     loss = lambda *xs: weighted_sum(op(*xs))  # noqa: E731
@@ -178,7 +178,7 @@ def test_gradient_is_the_same_under_every_transformation(case: Case) -> None:
     assert_same(jax.grad(mean)(*batches), jnp.stack([expected, expected]))
 
 
-@every_second_kind(0)
+@kind_in_turn(0)
 def test_scan_runs_the_op_at_each_step(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
 
@@ -195,7 +195,7 @@ def test_scan_runs_the_op_at_each_step(case: Case) -> None:
     assert_same(slope, each)
 
 
-@every_second_kind(1)
+@kind_in_turn(1)
 def test_op_works_in_while_loop_and_cond(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     expected = op(*inputs)
@@ -210,7 +210,7 @@ def test_op_works_in_while_loop_and_cond(case: Case) -> None:
     assert_same(jax.jit(choose)(True, *inputs), expected)
 
 
-@every_second_kind(0)
+@kind_in_turn(2)
 def test_op_trains_in_a_step_with_donated_buffers(case: Case) -> None:
     op, inputs = case.make(), case.inputs()
     optimizer = optax.sgd(1e-2)
