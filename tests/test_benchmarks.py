@@ -218,6 +218,7 @@ def test_a_python_without_mindspore_is_named(tmp_path, python):
 
 
 @needs_bench_extras
+@pytest.mark.slow
 def test_an_unknown_benchmark_is_answered_with_those_there_are(tmp_path):
     result = run_benchmarks(tmp_path, "no_such")
     assert result.returncode == 2

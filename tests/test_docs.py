@@ -24,8 +24,11 @@ PAGES += sorted((ROOT / "docs").glob("*.md"))
 each_page = pytest.mark.parametrize(
     "page", PAGES, ids=lambda page: str(page.relative_to(ROOT).with_suffix(""))
 )
-# Each builds several libraries, or compiles many programs.
-SLOW_PAGES = {"aicpu.md", "extension.md", "gradients.md"}
+# Each builds several libraries, compiles many programs or starts processes.
+SLOW_PAGES = {
+    *("aicpu.md", "cuda.md", "extension.md", "gradients.md", "jax_users.md"),
+    *("kernel_interface.md", "opcheck.md", "porting.md", "sharding.md"),
+}
 each_page_in_time = pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=[pytest.mark.slow] * (page.name in SLOW_PAGES)) for page in PAGES],

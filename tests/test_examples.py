@@ -51,6 +51,7 @@ def run_digits(
 
 
 @needs_demo_extras
+@pytest.mark.slow
 def test_the_demo_trains_both_networks_to_equal_accuracy():
     result = run_digits("--epochs", "10")
     assert result.returncode == 0, result.stderr

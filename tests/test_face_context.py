@@ -230,6 +230,7 @@ print(json.dumps([[d.id for d in t.value.devices()] for t in places]))
     assert json.loads(done.stdout) == [[2]] * 9
 
 
+@pytest.mark.slow
 def test_importing_the_face_starts_no_backend():
     code = """
 import face_namespace

@@ -74,7 +74,7 @@ AXES = [(0, None), (None, 0), (None, 1), (0, 0)]
     ("vmap", "levels", "axes_of_a_level"),
     [
         ("expand_dims", 2, AXES),
-        ("expand_dims", 3, AXES[:2]),
+        slow("expand_dims", 3, AXES[:2]),
         ("sequential", 2, AXES[:2]),
         slow("broadcast_all", 2, AXES[:2]),
         (multiply_rule, 2, AXES[:2]),
