@@ -306,24 +306,24 @@ def test_in_place_update_through_an_index_reads_its_adjoint() -> None:
 # Gradients.
 
 
-@on_random(kernels(("float64", "float64", "int32")), quick=25, thorough=120)
+@on_random(kernels(("float64", "float64", "int32")), quick=12, thorough=120)
 def test_adjoint_transposes_forward_mode(case: Case) -> None:
     assume(is_smooth(case.kernel))
     check_transpose(case.kernel, case.inputs)
 
 
-@on_random(patterns(["float64"]), quick=15, thorough=40)
+@on_random(patterns(["float64"]), quick=8, thorough=40)
 def test_adjoint_of_patterns_transposes_forward_mode(case: Case) -> None:
     check_transpose(case.kernel, case.inputs)
 
 
-@on_random(idioms(["float64"]), quick=15, thorough=40)
+@on_random(idioms(["float64"]), quick=8, thorough=40)
 def test_adjoint_of_idioms_transposes_forward_mode(case: Case) -> None:
     """Multiples of 1/4 are often equal: minima and maxima are shared alike in both modes."""
     check_transpose(case.kernel, case.inputs)
 
 
-@on_random(kernels(("float64",)), quick=12, thorough=40)
+@on_random(kernels(("float64",)), quick=6, thorough=40)
 def test_loops_of_unknown_length_are_run_again(case: Case) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # Every loop counts as one of unknown length.

@@ -118,7 +118,7 @@ _lines = st.one_of(
 )
 
 
-@on_random(st.lists(_lines, max_size=8), _names, _names, quick=150, thorough=2000)
+@on_random(st.lists(_lines, max_size=8), _names, _names, quick=60, thorough=2000)
 def test_what_a_network_computes_stays(lines: list[str], left: str, right: str) -> None:
     tail = (*SORT, f"b[i, 3] = {left}[] - {right}[]")
     check(network(*ENTRIES, "t[] = x[]", *SORT, *lines, *tail))

@@ -262,7 +262,7 @@ INFO = (
     .get_op_info()
 )
 
-test_python_and_the_interpreter_agree = on_random(kernels(), seeds, quick=40, thorough=300)(
+test_python_and_the_interpreter_agree = on_random(kernels(), seeds, quick=20, thorough=300)(
     check_interpreter
 )
 test_all_forms_agree = on_random(kernels(), seeds, quick=2, thorough=20)(check_forms)
