@@ -71,7 +71,7 @@ def attack(case: Case, *, eagerly: bool) -> int:
 SIZED = [name for name, case in FIRST.items() if next(spoiled(case), None) is not None]
 
 
-@pytest.mark.parametrize("name", one_in(2, SIZED))
+@pytest.mark.parametrize("name", one_in(4, SIZED))
 def test_no_integer_does_harm_when_traced(name: str) -> None:
     with jax.enable_x64(True):
         assert attack(FIRST[name], eagerly=False) >= 0

@@ -77,7 +77,7 @@ def test_kernel_of_a_source_of_its_own_agrees_with_numpy_when_optimised(case: Ca
         check(case, case.op(inputs, EACH_SOURCE, None)(*inputs), inputs)
 
 
-@pytest.mark.parametrize("case", [*one_in(3, QUICK), *OTHERS], ids=str)
+@pytest.mark.parametrize("case", [*one_in(6, QUICK), *OTHERS], ids=str)
 def test_kernel_runs_per_element_under_vmap(case: Case) -> None:
     elements = [inputs_of(case, seed) for seed in (2, 3)]
     with jax.enable_x64(True):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from quick_cases import one_in
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 
@@ -99,7 +100,7 @@ def trace(code: str, folder: Path) -> list[tuple[str, str]]:
     return [(file, name) for file, name in json.loads(done.stdout.splitlines()[-1])]
 
 
-@pytest.mark.parametrize("title", SECTIONS)
+@pytest.mark.parametrize("title", one_in(2, SECTIONS))
 def test_a_call_enters_the_functions_of_the_page_in_their_order(title: str, tmp_path: Path) -> None:
     code, steps = SECTIONS[title]
     entered = iter(trace(code, tmp_path))

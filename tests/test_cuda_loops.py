@@ -521,7 +521,7 @@ def extreme_inputs(dtype: str) -> list[np.ndarray]:
     return [np.repeat(values, 8), np.tile(values, 8)]
 
 
-@pytest.mark.parametrize("kernel", one_in(2, EVERY_OPERATION), ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("kernel", one_in(4, EVERY_OPERATION), ids=lambda kernel: kernel.name)
 def test_every_operation_means_what_it_does_in_the_interpreter(kernel: Kernel) -> None:
     inputs = extreme_inputs(kernel.parameters[0].dtype)
     with np.errstate(all="ignore"):
@@ -598,7 +598,7 @@ def test_nvcc_compiles_the_same_text(tmp_path: Path) -> None:
 
 
 # Each is a program to compile: at every run one of six. C and XLA's operations run all of them.
-@pytest.mark.parametrize("case", one_in(6, CORPUS), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", one_in(12, CORPUS), ids=lambda case: case.name)
 def test_the_corpus_agrees_with_numpy(case: Case) -> None:
     inputs = case.inputs(np.random.default_rng(0), 36)
     kernel = specialised(case, inputs)

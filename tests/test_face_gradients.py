@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from face_namespace import ms
-from quick_cases import in_turn
+from quick_cases import in_turn, one_in
 
 from msops import ops
 from msops.errors import GradientTypeError, GradientValueError, MsopsError
@@ -51,7 +51,7 @@ FUNCTIONS = {
 NAMES = [pytest.param(name, id=name) for name in FUNCTIONS]
 
 
-@pytest.mark.parametrize(("name", "mode"), in_turn(NAMES, MODES), indirect=["mode"])
+@pytest.mark.parametrize(("name", "mode"), one_in(2, in_turn(NAMES, MODES)), indirect=["mode"])
 def test_agrees_with_finite_differences(name):
     f = FUNCTIONS[name]
     x = np.array([0.3, 0.8, 1.7, 2.2])

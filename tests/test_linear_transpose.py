@@ -84,7 +84,7 @@ LINEAR = {
 }
 
 
-@pytest.mark.parametrize("name", one_in(2, LINEAR))
+@pytest.mark.parametrize("name", one_in(4, LINEAR))
 def test_every_kind_of_kernel_is_transposed_as_its_twin_in_jax(name: str) -> None:
     case = next(case for case in CASES if case.name == name)
     op, inputs, position = case.make(), case.inputs(), LINEAR[name]

@@ -36,7 +36,7 @@ def run(command: list[str], folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", one_in(3, NAMES))
+@pytest.mark.parametrize("name", one_in(6, NAMES))
 def test_script_prints_what_mindspore_printed(name: str) -> None:
     command = [sys.executable, "-m", "msops", "run", "--device", "CPU", f"{name}.py"]
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)

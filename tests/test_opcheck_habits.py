@@ -43,7 +43,7 @@ def report_of(symbol: str, limit_s: float = 3) -> Report:
     return opcheck(op, X, limit_s=limit_s, skip=["vmap", "eager and jit", "gradient", "refusals"])
 
 
-@pytest.mark.parametrize("symbol", one_in(2, HABITS))
+@pytest.mark.parametrize("symbol", one_in(4, HABITS))
 def test_a_habit_is_found_by_the_check_that_looks_for_it(symbol: str) -> None:
     check, said = HABITS[symbol]
     if symbol == "FlushesToZero" and platform.machine() != "x86_64":

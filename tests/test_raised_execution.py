@@ -41,7 +41,7 @@ def run(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 # Values.
 
 
-@pytest.mark.parametrize("case", one_in(2, CORPUS), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", one_in(3, CORPUS), ids=lambda case: case.name)
 def test_kernels_of_the_corpus(case: Case) -> None:
     inputs = case.inputs(np.random.default_rng(0), 8)
     kernel = to_raised(specialised(case, inputs))
@@ -50,7 +50,7 @@ def test_kernels_of_the_corpus(case: Case) -> None:
     assert_agree(kernel, inputs, interpret(kernel, inputs), outputs)
 
 
-@pytest.mark.parametrize("case", one_in(2, TVM_CORPUS), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", one_in(3, TVM_CORPUS), ids=lambda case: case.name)
 def test_kernels_of_the_tvm_corpus(case: Case) -> None:
     inputs = case.inputs(np.random.default_rng(0), 8)
     case.check(inputs, run(to_raised(specialised_tvm(case, inputs)), inputs))

@@ -17,7 +17,7 @@ from tbe_ops import kernel_of, op_info
 from msops import Custom
 
 
-@pytest.mark.parametrize("case", one_in(2, CASES), ids=str)
+@pytest.mark.parametrize("case", one_in(3, CASES), ids=str)
 def test_a_kernel_computes_what_it_says_eagerly_and_compiled(case):
     op, inputs = case.op(), case.inputs()
     for call in (op, jax.jit(op)):
@@ -45,7 +45,7 @@ def test_a_bessel_function_is_scipys_in_all_its_forms():
 FLOATS = [case for case in CASES if case.differentiable and case.dtype == "float32"]
 
 
-@pytest.mark.parametrize("case", one_in(2, FLOATS), ids=str)
+@pytest.mark.parametrize("case", one_in(3, FLOATS), ids=str)
 def test_both_modes_are_the_difference_quotient_of_numpys(case):
     op, inputs = case.op(), case.inputs()
     rng = np.random.default_rng(9)

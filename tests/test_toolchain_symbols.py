@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from quick_cases import in_turn
+from quick_cases import in_turn, one_in
 
 from msops import Custom
 from msops.errors import BuildError
@@ -51,7 +51,7 @@ def is_taken_for_old(path: Path, symbol: str = "Kernel") -> bool:
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
-@pytest.mark.parametrize(("use", "optimize"), in_turn(USES, ["-O0", "-O3"]))
+@pytest.mark.parametrize(("use", "optimize"), one_in(2, in_turn(USES, ["-O0", "-O3"])))
 def test_the_string_abi_of_a_library_is_told_by_its_imports(
     tmp_path: Path, use: str, optimize: str
 ) -> None:
