@@ -1,10 +1,14 @@
-"""Loops in blocks: a loop over the blocks of another's iterations, and that one over a block."""
+"""Loops in blocks: a loop over the blocks of another's iterations, and that one over a block.
+
+Of whole groups of iterations, which run as one, the rest has a loop of its own.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
 
+from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
@@ -24,7 +28,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import result_dtype
 from msops._loops.ir.ranges import Ranges, range_of
-from msops._loops.ir.walk import expressions, map_bodies, rewrite_all
+from msops._loops.ir.walk import expressions, map_bodies, rewrite_all, with_parts
 
 
 def in_blocks(
@@ -41,16 +45,44 @@ def in_blocks(
     block = names.fresh(f"{loop.var}_block")
     begin = index("add", loop.begin, index("mul", Var(block), integer(width)))
     end = index("add", begin, integer(width))
-    match loop:
-        case For(begin=Const(value=first), end=Const(value=last)):
-            count: Expr = integer(max(0, -(-(int(last) - int(first)) // width)))
-            is_even = (int(last) - int(first)) % width == 0
-        case _:
-            span = index("add", index("sub", loop.end, loop.begin), integer(width - 1))
-            count, is_even = index("floordiv", span, integer(width)), False
-    end = end if is_even else index("min", end, loop.end)
+    trips = fixed_trips(loop)
+    if trips is None:
+        span = index("add", index("sub", loop.end, loop.begin), integer(width - 1))
+        count: Expr = index("floordiv", span, integer(width))
+    else:
+        count = integer(-(-trips // width))
+    if trips is None or trips % width:
+        end = index("min", end, loop.end)
     body = inside(dataclasses.replace(loop, begin=begin, end=end), Var(block))
     return For(block, integer(0), count, body, loop.kind, location=loop.location)
+
+
+def in_groups(
+    loop: For, size: int, var: str, ranges: Ranges, inside: Callable[[Expr], tuple[Stmt, ...]]
+) -> tuple[Stmt, ...]:
+    """Returns the loop over whole groups of a loop's iterations, and the loop over the rest.
+
+    Args:
+      loop: a loop of any kind, which that over its groups has, too.
+      size: iterations of a group.
+      var: the variable of the loop over groups.
+      ranges: of the loops around it.
+      inside: returns what a group runs, for its first iteration.
+    """
+    trips = fixed_trips(loop)
+    if trips is None:
+        span: Expr = index("sub", loop.end, loop.begin)
+        if range_of(span, ranges)[0] < 0:
+            span = index("max", span, integer(0))
+        count: Expr = index("floordiv", span, integer(size))
+        whole: Expr = index("mul", count, integer(size))
+    else:
+        count, whole = integer(trips // size), integer(trips // size * size)
+    body = inside(index("add", loop.begin, index("mul", Var(var), integer(size))))
+    groups = For(var, integer(0), count, body, loop.kind, location=loop.location)
+    if trips is not None and trips % size == 0:
+        return (groups,)
+    return (groups, with_parts(loop, begin=index("add", loop.begin, whole)))
 
 
 def if_it_runs(loop: For, around: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:

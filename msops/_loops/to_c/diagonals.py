@@ -35,7 +35,7 @@ from collections.abc import Mapping, Sequence
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
-from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Stmt, Store, Var
+from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, exists, range_of
 from msops._loops.ir.walk import (
     A,
@@ -52,7 +52,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference
-from msops._loops.to_c.blocks import can_swap, index
+from msops._loops.to_c.blocks import can_swap, in_groups, index
 from msops._loops.to_c.lanes import LANES
 from msops._loops.to_c.reductions import Element
 from msops._loops.to_c.skewing import Skew, before
@@ -96,7 +96,7 @@ class _Diagonals:
         from msops._loops.analysis.polyhedral.side_by_side import least_lag
 
         lag = least_lag(self._kernel, loop, row, most, apart=True)
-        return None if not lag else self._in_lanes(loop, row, lag, alone)
+        return None if not lag else self._in_lanes(loop, row, lag, alone, scope)
 
     # Whether.
 
@@ -135,28 +135,26 @@ class _Diagonals:
 
     # How.
 
-    def _in_lanes(self, loop: For, row: For, lag: int, alone: list[Element]) -> tuple[Stmt, ...]:
+    def _in_lanes(
+        self, loop: For, row: For, lag: int, alone: list[Element], scope: Scope
+    ) -> tuple[Stmt, ...]:
         """Returns the loop over groups of rows, and that over the rows that are left."""
-        trips = fixed_trips(loop)
-        assert trips is not None
-        count = trips // LANES
-        group = self._names.fresh(f"{loop.var}_block")
-        first = index("add", loop.begin, index("mul", Var(group), integer(LANES)))
-        skew = Skew(row, loop.var, first, LANES, lag)
         arrays = {
             (name, indices): Buffer(
                 self._names.fresh("diagonal"), (LANES,), self._buffers[name].dtype
             )
             for name, indices in alone
         }
-        body = skew.around(self._names, self._together(skew, arrays))
-        for array in arrays.values():
-            body = (Local(array, body, location=loop.location),)
-        groups = For(group, integer(0), integer(count), body, loop.kind, location=loop.location)
-        if trips == count * LANES:
-            return (groups,)
-        rest = index("add", loop.begin, integer(count * LANES))
-        return (groups, with_parts(loop, begin=rest))
+
+        def inside(first: Expr) -> tuple[Stmt, ...]:
+            skew = Skew(row, loop.var, first, LANES, lag)
+            body = skew.around(self._names, self._together(skew, arrays))
+            for array in arrays.values():
+                body = (Local(array, body, location=loop.location),)
+            return body
+
+        group = self._names.fresh(f"{loop.var}_block")
+        return in_groups(loop, LANES, group, scope.ranges, inside)
 
     def _together(self, skew: Skew, arrays: Mapping[Element, Buffer]) -> For:
         """Returns the loop in which all rows run, in lanes that have elements in arrays."""

@@ -18,8 +18,8 @@ from msops._loops.analysis.costs import arithmetic, computed, mean_trips
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
-from msops._loops.ir.nodes import Expr, For, FunctionCall, Kernel, Load, Stmt, Store, Var
-from msops._loops.ir.ranges import Ranges, range_of
+from msops._loops.ir.nodes import Expr, For, FunctionCall, Kernel, Load, Stmt, Store
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,
@@ -32,7 +32,7 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.blocks import can_swap, index
+from msops._loops.to_c.blocks import can_swap, in_groups, index
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.strides import step
 
@@ -95,23 +95,16 @@ class _Grouping:
 
     def _grouped(self, loop: For, vectors: For, store: Store, ranges: Ranges) -> tuple[Stmt, ...]:
         """Returns the loop over groups of terms, and that over the terms that are left."""
-        trips: Expr = index("sub", loop.end, loop.begin)
-        if range_of(trips, ranges)[0] < 0:
-            trips = index("max", trips, integer(0))
-        count = index("floordiv", trips, integer(TERMS))
-        group = self._names.fresh(f"{loop.var}_group")
-        first = index("add", loop.begin, index("mul", Var(group), integer(TERMS)))
         target = _target(store)
-        value: Expr = target
-        for number in range(TERMS):
-            here = {loop.var: index("add", first, integer(number))}
-            value = _with_target(substitute(store.value, here), target, value)
-        body = (with_parts(vectors, body=(with_parts(store, value=value),)),)
-        rest = index("add", loop.begin, index("mul", count, integer(TERMS)))
-        return (
-            For(group, integer(0), count, body, loop.kind, location=loop.location),
-            with_parts(loop, begin=rest),
-        )
+
+        def inside(first: Expr) -> tuple[Stmt, ...]:
+            value: Expr = target
+            for number in range(TERMS):
+                here = {loop.var: index("add", first, integer(number))}
+                value = _with_target(substitute(store.value, here), target, value)
+            return (with_parts(vectors, body=(with_parts(store, value=value),)),)
+
+        return in_groups(loop, TERMS, self._names.fresh(f"{loop.var}_group"), ranges, inside)
 
 
 def _target(store: Store) -> Load:

@@ -31,7 +31,7 @@ from msops._loops.ir.walk import (
     with_value,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.blocks import can_swap, index
+from msops._loops.to_c.blocks import can_swap, in_groups, index
 from msops._loops.to_c.skewing import Skew, before, repeated
 
 ROWS = 4
@@ -56,7 +56,7 @@ class _Jamming:
         """Returns what replaces a loop; None if it is not jammed."""
         row = self._row(loop, scope)
         lag = self._lag(loop, row, scope) if row else None
-        return None if row is None or lag is None else self._jammed(loop, row, lag)
+        return None if row is None or lag is None else self._jammed(loop, row, lag, scope)
 
     # Whether.
 
@@ -95,28 +95,23 @@ class _Jamming:
 
     # How.
 
-    def _jammed(self, loop: For, row: For, lag: int) -> tuple[Stmt, ...]:
+    def _jammed(self, loop: For, row: For, lag: int, scope: Scope) -> tuple[Stmt, ...]:
         """Returns the loop over groups of rows, and the one over the rows that are left."""
-        trips = fixed_trips(loop)
-        assert trips is not None
-        count = trips // ROWS
-        group = self._names.fresh(f"{loop.var}_group")
-        first = index("add", loop.begin, index("mul", Var(group), integer(ROWS)))
-        rows = [index("add", first, integer(number)) for number in range(ROWS)]
-        body = tuple(
-            part
-            for stmt in loop.body
-            for part in (
-                self._side_by_side(row, loop.var, rows, lag)
-                if stmt is row
-                else repeated((stmt,), loop.var, rows, self._names)
+
+        def inside(first: Expr) -> tuple[Stmt, ...]:
+            rows = [index("add", first, integer(number)) for number in range(ROWS)]
+            return tuple(
+                part
+                for stmt in loop.body
+                for part in (
+                    self._side_by_side(row, loop.var, rows, lag)
+                    if stmt is row
+                    else repeated((stmt,), loop.var, rows, self._names)
+                )
             )
-        )
-        groups = For(group, integer(0), integer(count), body, loop.kind, location=loop.location)
-        if trips == count * ROWS:
-            return (groups,)
-        rest = index("add", loop.begin, integer(count * ROWS))
-        return (groups, dataclasses.replace(loop, begin=rest))
+
+        group = self._names.fresh(f"{loop.var}_group")
+        return in_groups(loop, ROWS, group, scope.ranges, inside)
 
     def _side_by_side(self, row: For, outer: str, rows: list[Expr], lag: int) -> tuple[Stmt, ...]:
         skew = Skew(row, outer, rows[0], ROWS, lag)

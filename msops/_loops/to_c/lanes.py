@@ -52,7 +52,7 @@ from msops._loops.ir.walk import (
     with_value,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.blocks import can_swap, index
+from msops._loops.to_c.blocks import can_swap, in_groups, index
 from msops._loops.to_c.choosing import with_choices
 from msops._loops.to_c.copying import may_be_copied, with_copies
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
@@ -88,7 +88,7 @@ class _Lanes:
         around: list[For] = []
         (inside,) = scope.inside(chosen)
         body = self._prepared(chosen.body, chosen, inside, around)
-        return self._in_lanes(loop, body, around, trips // LANES) if around else None
+        return self._in_lanes(loop, body, around, scope) if around else None
 
     # Whether.
 
@@ -160,7 +160,7 @@ class _Lanes:
     # How.
 
     def _in_lanes(
-        self, loop: For, prepared: tuple[Stmt, ...], around: list[For], count: int
+        self, loop: For, prepared: tuple[Stmt, ...], around: list[For], scope: Scope
     ) -> tuple[Stmt, ...]:
         """Returns the loop over groups of rows, and that over the rows that are left.
 
@@ -168,16 +168,15 @@ class _Lanes:
           loop: the loop.
           prepared: its body without branches in rows.
           around: the loops in it that go around the lanes.
-          count: of groups.
+          scope: that around it.
         """
+        rows = {id(row) for row in around}
+
+        def inside(first: Expr) -> tuple[Stmt, ...]:
+            return self._placed(prepared, loop, first, rows, {})
+
         group = self._names.fresh(f"{loop.var}_block")
-        first = index("add", loop.begin, index("mul", Var(group), integer(LANES)))
-        body = self._placed(prepared, loop, first, {id(row) for row in around}, {})
-        groups = For(group, integer(0), integer(count), body, "parallel", location=loop.location)
-        if fixed_trips(loop) == count * LANES:
-            return (groups,)
-        rest = index("add", loop.begin, integer(count * LANES))
-        return (groups, with_parts(loop, begin=rest))
+        return in_groups(loop, LANES, group, scope.ranges, inside)
 
     def _placed(
         self,

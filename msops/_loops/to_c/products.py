@@ -45,9 +45,8 @@ from msops._loops.ir.nodes import (
     Local,
     Stmt,
     Store,
-    Var,
 )
-from msops._loops.ir.ranges import Ranges, range_of
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,
@@ -59,7 +58,7 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.blocks import index
+from msops._loops.to_c.blocks import in_groups, index
 from msops._loops.to_c.packing import pack
 from msops._loops.to_c.strides import coefficient, stride
 from msops._loops.to_c.sums import Sum
@@ -156,28 +155,26 @@ class _Products:
     def _in_blocks(self, loop: For, found: Sequence[Sum], ranges: Ranges) -> tuple[Stmt, ...]:
         """Returns the loop over blocks of rows, and that over the rows that are left."""
         rows = found[0].rows
-        trips: Expr = index("sub", loop.end, loop.begin)
-        if range_of(trips, ranges)[0] < 0:
-            trips = index("max", trips, integer(0))
-        count = index("floordiv", trips, integer(rows))
-        block = self._names.fresh(f"{loop.var}_block")
-        first = index("add", loop.begin, index("mul", Var(block), integer(rows)))
-        own = with_parts(loop, begin=first, end=index("add", first, integer(rows)))
         packed = [pack(each, loop, self._buffers, self._names) for each in found]
-        tiles = [
-            Tile(each, own, [panels for panels, _ in filled], self._names)
-            for each, filled in zip(found, packed, strict=True)
-        ]
-        instead = {id(tile.sum.nest[0]): tile.in_row() for tile in tiles}
-        body = rewrite_statements(loop.body, lambda stmt: instead.get(id(stmt), (stmt,)), For)
-        run: tuple[Stmt, ...] = (with_parts(own, body=body),)
-        for tile in tiles:
-            run = (Local(tile.parts, (*tile.before_rows(), *run), location=loop.location),)
-        rest = index("add", loop.begin, index("mul", count, integer(rows)))
-        run = (For(block, integer(0), count, run, loop.kind, location=loop.location),)
+
+        def inside(first: Expr) -> tuple[Stmt, ...]:
+            own = with_parts(loop, begin=first, end=index("add", first, integer(rows)))
+            tiles = [
+                Tile(each, own, [panels for panels, _ in filled], self._names)
+                for each, filled in zip(found, packed, strict=True)
+            ]
+            instead = {id(tile.sum.nest[0]): tile.in_row() for tile in tiles}
+            body = rewrite_statements(loop.body, lambda stmt: instead.get(id(stmt), (stmt,)), For)
+            run: tuple[Stmt, ...] = (with_parts(own, body=body),)
+            for tile in tiles:
+                run = (Local(tile.parts, (*tile.before_rows(), *run), location=loop.location),)
+            return run
+
+        block = self._names.fresh(f"{loop.var}_block")
+        groups, *rest = in_groups(loop, rows, block, ranges, inside)
         for panels, filling in itertools.chain(*packed):
-            run = (Local(panels.buffer, (filling, *run), location=loop.location),)
-        return (*run, with_parts(loop, begin=rest))
+            groups = Local(panels.buffer, (filling, groups), location=loop.location)
+        return (groups, *rest)
 
 
 def _sums(body: tuple[Stmt, ...], scope: Scope) -> Iterator[Sum]:
