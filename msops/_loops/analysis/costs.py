@@ -64,8 +64,17 @@ def _mean(begin: Range, end: Range) -> float:
 
 def fixed_trips(loop: For) -> int | None:
     """Returns how many iterations a loop runs; None if its bounds are not constants."""
+    span = fixed_span(loop)
+    return None if span is None else max(0, span[1] - span[0])
+
+
+def fixed_span(loop: For) -> Range | None:
+    """Returns the first iteration of a loop and the one after its last; None if these are data.
+
+    A loop that never runs may end before it begins.
+    """
     if isinstance(loop.begin, Const) and isinstance(loop.end, Const):
-        return max(0, int(loop.end.value - loop.begin.value))
+        return (int(loop.begin.value), int(loop.end.value))
     return None
 
 

@@ -16,11 +16,11 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msops._loops.analysis.costs import fixed_span, fixed_trips
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Buffer,
-    Const,
     Expr,
     For,
     Kernel,
@@ -67,7 +67,7 @@ def expand_carried(kernel: Kernel) -> Kernel:
 def _expand(
     loop: For, buffers: dict[str, Buffer], names: Names
 ) -> tuple[Buffer, tuple[Stmt, ...]] | None:
-    if not _is_constant(loop) or len(loop.body) < 2:
+    if not fixed_trips(loop) or len(loop.body) < 2:
         return None
     for position, stmt in enumerate(loop.body):
         parts = chain(stmt)
@@ -81,10 +81,6 @@ def _expand(
         ):
             return _split(loop, position, parts, carried, names)
     return None
-
-
-def _is_constant(loop: For) -> bool:
-    return isinstance(loop.begin, Const) and isinstance(loop.end, Const)
 
 
 def _reads(stmt: Stmt, name: str) -> bool:
@@ -114,7 +110,7 @@ def _is_apart(loop: For, position: int, carried: str) -> bool:
 
 def _are_all_carried(loop: For, parts: Chain) -> bool:
     """Returns whether each iteration leaves every element of the buffer that the loop reads."""
-    if parts.guards or not all(_is_constant(inner) for inner in parts.loops):
+    if parts.guards or not all(map(fixed_span, parts.loops)):
         return False
     stored: list[Expr | Range] = []
     free = {inner.var: loop_range(inner, {}) for inner in parts.loops}
@@ -147,9 +143,9 @@ def _is_one_of(read: Load, stored: Sequence[Expr | Range], loops: Sequence[For])
 def _split(
     loop: For, position: int, parts: Chain, carried: Buffer, names: Names
 ) -> tuple[Buffer, tuple[Stmt, ...]] | None:
-    begin, end = (int(bound.value) for bound in (loop.begin, loop.end))  # type: ignore[union-attr]
-    if end <= begin:
-        return None
+    span = fixed_span(loop)
+    assert span is not None
+    begin, end = span
     each = Buffer(names.fresh(f"{carried.name}_each"), (*carried.shape, end - begin), carried.dtype)
     elements = _Elements(carried.name, each.name, loop.var, begin)
     scan = _moved(loop, loop.body[position], elements, after=False)

@@ -30,9 +30,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from msops._loops.analysis.costs import fixed_span
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
-from msops._loops.ir.nodes import Buffer, Const, Expr, For, Kernel, Load, Local, Stmt, Store, Var
+from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import (
     A,
     Scope,
@@ -80,13 +81,10 @@ class _Alternation:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None if it stays."""
-        match loop:
-            case For(begin=Const(value=begin), end=Const(value=end)):
-                first, steps = int(begin), int(end) - int(begin)
-            case _:
-                return None
-        if steps < _FEWEST_STEPS:
+        span = fixed_span(loop)
+        if span is None or span[1] - span[0] < _FEWEST_STEPS:
             return None
+        first, steps = span[0], span[1] - span[0]
         own, body, inside = _without_locals(loop, scope)
         work, back = _split(body)
         taken = {found.store.buffer: _source(found) for found in _whole_stores(back, {})}
@@ -214,8 +212,8 @@ def _whole_stores(
     """Yields the stores under no condition whose indices are loops of their own."""
     for stmt in body:
         match stmt:
-            case For(begin=Const(value=begin), end=Const(value=end)) if begin < end:
-                yield from _whole_stores(stmt.body, {**ranges, stmt.var: (int(begin), int(end))})
+            case For() if (span := fixed_span(stmt)) and span[0] < span[1]:
+                yield from _whole_stores(stmt.body, {**ranges, stmt.var: span})
             case Local():
                 yield from _whole_stores(stmt.body, ranges)
             case Store():

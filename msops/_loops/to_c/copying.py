@@ -18,9 +18,10 @@ import math
 from collections.abc import Sequence
 
 from msops._base.dtypes import as_dtype
+from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Buffer, Const, Expr, For, Load, Local, Stmt, Store, Var
+from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, exists, loop_range
 from msops._loops.ir.walk import Scope, loads, rewrite_all, statements, substitute, variables
 from msops._loops.to_c.blocks import index
@@ -37,7 +38,7 @@ def may_be_copied(load: Load, loop: For, scope: Scope, most_bytes: int) -> bool:
     """
     inner = _loops_of(load, loop)
     used = {var for at in load.indices for var in variables(at)}
-    if loop.var in used or any(loads(at) for at in load.indices) or None in map(_trips, inner):
+    if loop.var in used or any(loads(at) for at in load.indices) or None in map(fixed_trips, inner):
         return False
     ranges: Ranges = {**scope.ranges, **{part.var: loop_range(part, {}) for part in inner}}
     size = math.prod(map(_size, inner)) * as_dtype(load.dtype).dtype.itemsize
@@ -90,15 +91,8 @@ def _loops_of(load: Load, loop: For) -> list[For]:
     return [s for s in statements(loop.body) if isinstance(s, For) and s.var in used]
 
 
-def _trips(loop: For) -> int | None:
-    match loop:
-        case For(begin=Const(value=begin), end=Const(value=end)):
-            return max(0, int(end) - int(begin))
-    return None
-
-
 def _size(loop: For) -> int:
-    trips = _trips(loop)
+    trips = fixed_trips(loop)
     assert trips is not None
     return trips
 

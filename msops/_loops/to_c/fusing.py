@@ -36,11 +36,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.affine import affine
+from msops._loops.analysis.costs import fixed_span
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Buffer,
-    Const,
     Expr,
     For,
     If,
@@ -261,13 +261,12 @@ class _Fusion:
 def _stages(body: Sequence[Stmt]) -> Iterator[_Stage]:
     """Yields the parallel loops over rows that a body begins with."""
     for stmt in body:
-        match stmt:
-            case For(kind="parallel", begin=Const(value=begin), end=Const(value=end)) if (
-                begin < end and not is_innermost(stmt)
-            ):
-                yield _Stage(stmt, int(begin), int(end))
-            case _:
-                return
+        if not isinstance(stmt, For) or stmt.kind != "parallel" or is_innermost(stmt):
+            return
+        span = fixed_span(stmt)
+        if span is None or span[0] >= span[1]:
+            return
+        yield _Stage(stmt, *span)
 
 
 def _row(buffer: Buffer, stages: Sequence[_Stage]) -> _Row | None:

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
+from msops._loops.analysis.costs import fixed_span
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
@@ -142,9 +143,9 @@ def _apart(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 def _bounds(loop: For) -> tuple[int, int]:
-    assert isinstance(loop.begin, Const)
-    assert isinstance(loop.end, Const)
-    return int(loop.begin.value), int(loop.end.value)
+    span = fixed_span(loop)
+    assert span is not None
+    return span
 
 
 def _positions(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Position]]:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import TypeAlias
 
-from msops._loops.analysis.costs import mean_trips
+from msops._loops.analysis.costs import fixed_span, mean_trips
 from msops._loops.ir.algebra import add, both, sub
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names, unique_names
@@ -104,7 +104,7 @@ class _Gathering:
             return None
         loops: list[For] = []
         scopes: list[Scope] = [scope]
-        while isinstance(stmt, For) and stmt.kind != "serial" and _has_fixed_bounds(stmt):
+        while isinstance(stmt, For) and stmt.kind != "serial" and fixed_span(stmt):
             loops.append(stmt)
             scopes += scopes[-1].inside(stmt)
             if len(stmt.body) != 1:
@@ -353,7 +353,3 @@ def _limits(at: Expr, known: _Span, wanted: _Span) -> list[Expr]:
 
 def _parallel(var: Var, span: _Span, body: tuple[Stmt, ...]) -> For:
     return For(var.name, integer(span[0]), integer(span[1]), body, "parallel")
-
-
-def _has_fixed_bounds(loop: For) -> bool:
-    return isinstance(loop.begin, Const) and isinstance(loop.end, Const)

@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from msops._loops.ir.nodes import Const, Expr, For, If, Kernel, Load, Local, Stmt, Store
-from msops._loops.ir.ranges import Range, Ranges, is_within, range_of
+from msops._loops.analysis.costs import fixed_trips
+from msops._loops.ir.nodes import Expr, For, If, Kernel, Load, Local, Stmt, Store
+from msops._loops.ir.ranges import Range, Ranges, is_within, loop_range, range_of
 from msops._loops.ir.walk import bodies, loads, statements, stored_in, variables, visit_accesses
 from msops._loops.passes.simplify_expressions import where
 from msops._loops.to_c.strides import offset
@@ -74,8 +75,8 @@ def _box(name: str, body: tuple[Stmt, ...], ranges: Ranges) -> _Box | None:
                 continue
             case Store():
                 boxes.append(_written(stmt.indices[1:], ranges))
-            case For(begin=Const(value=begin), end=Const(value=end)) if begin < end:
-                inside = {**ranges, stmt.var: (int(begin), int(end) - 1)}
+            case For() if fixed_trips(stmt):
+                inside = {**ranges, stmt.var: loop_range(stmt, {})}
                 boxes.append(_box(name, stmt.body, inside))
             case Local():
                 boxes.append(_box(name, stmt.body, ranges))

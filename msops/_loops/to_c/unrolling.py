@@ -7,8 +7,9 @@ parallel j in 0 .. 64 {                       parallel j in 0 .. 64 {
 
 from __future__ import annotations
 
+from msops._loops.analysis.costs import fixed_span, fixed_trips
 from msops._loops.ir.building import integer
-from msops._loops.ir.nodes import Const, For, Kernel, Local, Stmt
+from msops._loops.ir.nodes import For, Kernel, Local, Stmt
 from msops._loops.ir.walk import (
     Scope,
     rewrite_inner_loops,
@@ -30,12 +31,12 @@ def unroll_short_loops(kernel: Kernel) -> Kernel:
 
 def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     """Returns what replaces a loop, those inside of it first; None to look inside of it."""
-    if not _is_short(loop) or all(map(_is_short, scope.loops)):
+    if all(map(_is_short, scope.loops)) or not _is_short(loop):
         return None
     loop = rewrite_inner_loops(loop, scope, _unrolled)
-    assert isinstance(loop.begin, Const)
-    assert isinstance(loop.end, Const)
-    values = range(int(loop.begin.value), int(loop.end.value))
+    span = fixed_span(loop)
+    assert span is not None
+    values = range(*span)
     inner = statements(loop.body)
     # Names are unique in a kernel, so what declares one cannot be repeated.
     if any(isinstance(part, For | Local) for part in inner):
@@ -48,7 +49,5 @@ def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
 
 
 def _is_short(loop: For) -> bool:
-    match loop:
-        case For(begin=Const(value=begin), end=Const(value=end)):
-            return end - begin <= _MOST_TRIPS
-    return False
+    trips = fixed_trips(loop)
+    return trips is not None and trips <= _MOST_TRIPS

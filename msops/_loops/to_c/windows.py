@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.analysis.costs import mean_trips
+from msops._loops.analysis.costs import fixed_span, mean_trips
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
@@ -190,14 +190,12 @@ def _written_out(body: tuple[Stmt, ...], most: int, ranges: Ranges) -> tuple[Stm
 def _parts(stmt: Stmt, most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
     """Returns what a statement becomes."""
     if isinstance(stmt, For):
-        if not (isinstance(stmt.begin, Const) and isinstance(stmt.end, Const)):
-            return None
-        first, last = int(stmt.begin.value), int(stmt.end.value)
-        if last - first > most:
+        span = fixed_span(stmt)
+        if span is None or span[1] - span[0] > most:
             return None
         rounds = tuple(
             part
-            for value in range(first, last)
+            for value in range(*span)
             for part in with_value(stmt.body, stmt.var, integer(value))
         )
         return _written_out(rounds, most, ranges)
