@@ -23,6 +23,7 @@ import host_memory
 import loops
 import loops_choice
 import nests
+import nests_threads
 import parallel_for
 import pyfunc_call
 import tbe
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "loops": loops.run,
     "loops_choice": loops_choice.run,
     "nests": nests.run,
+    "nests_threads": nests_threads.run,
     "tbe": tbe.run,
     "extension": extension.run,
 }
