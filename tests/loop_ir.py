@@ -124,6 +124,7 @@ from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
+from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
@@ -247,6 +248,7 @@ __all__ = [
     "isl",
     "jam_serial_loops",
     "keep_decisions",
+    "keep_vectors_in_registers",
     "kernel_text",
     "loads",
     "localise_temporaries",

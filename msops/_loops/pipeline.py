@@ -59,6 +59,7 @@ from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
+from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.scattering import separate_rows, split_updates
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
@@ -133,6 +134,7 @@ PASSES_TO_C: Passes = (
     ("localise temporaries", localise_temporaries),
     ("share among threads", share_among_threads),
     ("mark vectors", mark_vectors),
+    ("keep vectors in registers", keep_vectors_in_registers),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from."""
 

@@ -137,8 +137,8 @@ Expr: TypeAlias = Const | Var | Load | Unary | Binary | FunctionCall | Cast | Se
 
 LoopKind: TypeAlias = Literal["serial", "parallel", "reduction"]
 LoopHint: TypeAlias = Literal["", "serial", "parallel", "vectorize", "reduce", "unroll"]
-VectorForm: TypeAlias = Literal["", "ivdep", "simd", "lanes"]
-LocalStorage: TypeAlias = Literal["", "workspace"]
+VectorForm: TypeAlias = Literal["", "ivdep", "simd", "lanes", "registers"]
+LocalStorage: TypeAlias = Literal["", "workspace", "register"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class For:
         loop that has one, and is all of the body of another one, is shared with that as one loop
         over the pairs of their iterations. A pass to C sets it.
       vector: how C asks a compiler to run an innermost loop in vectors; "" if it does not. A pass
-        to C sets it, see `to_c.vectors`.
+        to C sets it, see `to_c.vectors` and `to_c.registers`.
       in_grid: whether the loop's iterations, or their pairs with those of the loops around, are
         shared out to the threads of a launch. A pass to CUDA sets it, see `to_cuda.grid`.
     """
@@ -210,8 +210,9 @@ class Local:
     Attributes:
       buffer: the buffer.
       body: what is run.
-      storage: "workspace" if the function that runs the body takes the array from a workspace; ""
-        if it is on the stack. A pass to C or to CUDA sets it, see `to_c.workspaces`.
+      storage: "workspace" if the function that runs the body takes the array from a workspace;
+        "register" if it is a value of a vector type; "" if it is on the stack. A pass to C or to
+        CUDA sets it, see `to_c.workspaces` and `to_c.registers`.
     """
 
     buffer: Buffer

@@ -35,6 +35,7 @@ Passes, which `pipeline.PASSES_TO_C` lists in their order, and what several of t
     workspaces.py  arrays on the stack or in workspaces
     sharing.py     which loops are split over threads
     vectors.py     which loops run in vectors, and how C says so
+    registers.py   which local arrays are values of vector types
     blocks.py, strides.py  what these share
 
 The printer:

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
+from msops._base.dtypes import as_dtype
+from msops._loops.ir.nodes import (
+    Binary,
+    Buffer,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Local,
+    Store,
+    Unary,
+    Var,
+)
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import buffers_of, expressions, own_expressions, statements
+from msops._loops.ir.walk import buffers_of, expressions, own_expressions, statements, variables
+from msops._loops.to_c.cost import VECTOR_BYTES
 from msops._loops.to_c.reductions import Updates, fixed_updates
 from msops._loops.to_c.text import Statements, Values, bare, indented
+from msops._loops.to_c.text.syntax import SIGNS
 from msops._loops.to_c.threads import Captured, task_call, task_text
 
 _LANES = 32
@@ -31,6 +45,7 @@ class CPrinter(Statements):
         self.tasks: list[str] = []
         self._written = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
         self._buffers = buffers_of(kernel)
+        self._in_register: set[str] = set()
         self._is_in_task = False
 
     def loop(self, stmt: For) -> list[str]:
@@ -39,6 +54,8 @@ class CPrinter(Statements):
             return self._split(stmt)
         if stmt.vector == "lanes":
             return self._lanes(stmt)
+        if stmt.vector == "registers" and self.values.are_inside(stmt):
+            return self._in_registers(stmt)
         return [*self._pragmas(stmt), *super().loop(stmt)]
 
     def loop_body(self, stmt: For) -> list[str]:
@@ -57,7 +74,7 @@ class CPrinter(Statements):
             return []
         if stmt.kind == "parallel":
             # Iterations whose indices are checked share the code of the first failure.
-            is_simd = stmt.vector == "simd" and not self.values.check_bounds
+            is_simd = stmt.vector != "ivdep" and not self.values.check_bounds
             return [f"#pragma {'omp simd' if is_simd else 'GCC ivdep'}"]
         clauses = [
             f"reduction({'*' if update.op == 'mul' else '+'}:{self.values.names[name]})"
@@ -100,10 +117,57 @@ class CPrinter(Statements):
             f"{lanes} {name} = {combine}({name}, {lane});",
         ]
 
+    def _in_registers(self, stmt: For) -> list[str]:
+        """Returns a loop over the lanes of vectors as statements on whole vectors."""
+        values = self.values
+        # A vector is named by its first lane.
+        values.names[stmt.var] = "0"
+        return [
+            f"{self._vector(store, stmt.var)} = {bare(self._vector_value(store.value, stmt.var))};"
+            for store in stmt.body
+            if isinstance(store, Store)
+        ]
+
+    def _vector_value(self, expr: Expr, lane: str) -> str:
+        """Returns a value of all lanes; one that they share stays a number."""
+        match expr:
+            case _ if lane not in variables(expr):
+                return self.values.value(expr)
+            case Load():
+                return self._vector(expr, lane)
+            case Binary(op=op, left=left, right=right):
+                left_text, right_text = (self._vector_value(e, lane) for e in (left, right))
+                return f"({left_text} {SIGNS[op]} {right_text})"
+            case Unary(operand=operand):
+                return f"(-{self._vector_value(operand, lane)})"
+        raise AssertionError(expr)
+
+    def _vector(self, access: Load | Store, lane: str) -> str:
+        """Returns the lvalue of the elements in all lanes."""
+        values = self.values
+        if access.buffer in self._in_register:
+            return values.names[access.buffer]
+        kind = self._vector_type(values.buffers[access.buffer].dtype, is_in_memory=True)
+        element = values.element(access.buffer, map(values.index, access.indices))
+        const = "const " if isinstance(access, Load) else ""
+        return f"*({const}{kind}*)&{element}"
+
+    def _vector_type(self, dtype: str, *, is_in_memory: bool = False) -> str:
+        """Returns the type of a vector; one in memory may begin at any element."""
+        element = self.values.value_type(dtype)
+        name = f"ms_{'memory' if is_in_memory else 'vector'}_{element}"
+        size = f"vector_size({VECTOR_BYTES})"
+        more = f", aligned({as_dtype(dtype).dtype.itemsize}), may_alias" if is_in_memory else ""
+        text = f"typedef {element} {name} __attribute__(({size}{more}));"
+        self.values.helpers.setdefault(name, text)
+        return name
+
     # Local arrays.
 
     def local(self, stmt: Local) -> list[str]:
         """Returns a block with a zeroed local, which may be in memory that is reused."""
+        if stmt.storage == "register":
+            self._in_register.add(stmt.buffer.name)
         if stmt.storage != "workspace":
             return super().local(stmt)
         self.values.declare(stmt.buffer)
@@ -112,6 +176,13 @@ class CPrinter(Statements):
         is_zeroed = stmt.buffer.name not in self.values.overwritten
         zero = [f"memset({name}, 0, {size_bytes(stmt.buffer)});"] if is_zeroed else []
         return [*zero, *self.statements(stmt.body)]
+
+    def definition(self, buffer: Buffer) -> str:
+        """Returns the definition of a local; of a vector, as a value of its type."""
+        if buffer.name not in self._in_register:
+            return super().definition(buffer)
+        start = "" if buffer.name in self.values.overwritten else " = {0}"
+        return f"{self._vector_type(buffer.dtype)} {self.values.names[buffer.name]}{start};"
 
     # Tasks.
 

@@ -13,7 +13,8 @@
 The loop over `k` would jump through `u`, and each of its additions waits for the one before. Each
 sum in a variable keeps its order. A local array gets the positions as its last axis. The loop over
 positions may be a reduction, as in gradients: what all positions share may be added up in another
-order. Compilers call this scalar expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern
+order. So is done, too, where rows of such sums go into tiles of registers, see products.py: long
+sums, as those of a convolution, then no longer wait for their own additions. Compilers call this scalar expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern
 Architectures", 5.3); what is split and moved then is as in sinking.py.
 """
 
@@ -36,12 +37,16 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import can_swap, in_blocks, index
+from msops._loops.to_c.products import is_product
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.sinking import is_better_inside, sunk
 
 _FEWEST_POSITIONS = 16
 _FEWEST_TERMS = 16
 """Fewer are written out for each position, see windows.py."""
+_FEWEST_WAITING = 48
+"""Terms of a sum, written out, whose additions wait for each other: a processor looks ahead by a
+few hundred operations, so that it finds fewer than two positions to compute meanwhile."""
 _BLOCK = 1024
 """Positions whose sums are kept together: they stay in the first-level cache."""
 
@@ -54,6 +59,7 @@ def widen_sums(kernel: Kernel) -> Kernel:
 
 class _Widening:
     def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
         self._names = Names(kernel)
         self._buffers = buffers_of(kernel)
 
@@ -66,31 +72,39 @@ class _Widening:
         if trips is None or trips < _FEWEST_POSITIONS:
             return None
         (inside,) = scope.inside(loop)
-        if not any(
-            isinstance(stmt, For)
-            and can_swap(loop, stmt)
-            and mean_trips(stmt, inside.ranges) >= _FEWEST_TERMS
-            for stmt in inner
-        ):
-            return None
         size = _positions(trips, variables)
         if size < _FEWEST_POSITIONS:
             return None
         arrays = {v.name: dataclasses.replace(v, shape=(*v.shape, size)) for v in variables}
         flat = with_parts(loop, body=inner)
-        if not is_better_inside(_in_arrays(flat, arrays), {**self._buffers, **arrays}):
-            return None
+        buffers = {**self._buffers, **arrays}
 
         def widened(block: For) -> tuple[Stmt, ...]:
-            buffers = {**self._buffers, **arrays}
             body = sunk(_in_arrays(block, arrays), self._names, buffers)
             for array in arrays.values():
                 body = (Local(array, body, location=loop.location),)
             return body
 
+        is_long = any(
+            isinstance(stmt, For)
+            and can_swap(loop, stmt)
+            and mean_trips(stmt, inside.ranges) >= _FEWEST_TERMS
+            for stmt in inner
+        )
+        if not (is_long and is_better_inside(_in_arrays(flat, arrays), buffers)) and not (
+            size == trips and self._is_row_of_product(widened(flat), scope)
+        ):
+            return None
         if size == trips:
             return widened(flat)
         return (in_blocks(flat, size, self._names, lambda block, _: widened(block)),)
+
+    def _is_row_of_product(self, row: tuple[Stmt, ...], scope: Scope) -> bool:
+        """Returns whether a loop around positions has long sums that tiles of rows gain from."""
+        if scope.outer is None or not scope.loops or scope.loops[-1].kind != "parallel":
+            return False
+        around = with_parts(scope.loops[-1], body=row)
+        return is_product(self._kernel, around, scope.outer, _FEWEST_WAITING)
 
 
 def _positions(trips: int, variables: Sequence[Buffer]) -> int:

@@ -25,6 +25,7 @@ from msops._loops.ir.nodes import (
     Cast,
     Const,
     Expr,
+    For,
     FunctionCall,
     Kernel,
     Load,
@@ -34,8 +35,15 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import COMPARISONS, LOGICAL, is_float
-from msops._loops.ir.ranges import Range, dtype_range, is_within, range_of, unwrapped_range
-from msops._loops.ir.walk import expressions
+from msops._loops.ir.ranges import (
+    Range,
+    dtype_range,
+    is_within,
+    loop_range,
+    range_of,
+    unwrapped_range,
+)
+from msops._loops.ir.walk import accesses_in, expressions
 from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.helpers import fill
 from msops._loops.to_c.text.names import choose_names
@@ -450,6 +458,15 @@ class Values:
             return False
         index = (access.buffer, access.indices, axis)
         return self._unproven is None or index in self._unproven
+
+    def are_inside(self, loop: For) -> bool:
+        """Returns whether no access in a loop has to be guarded."""
+        self.ranges[loop.var] = loop_range(loop, self.ranges)
+        return not any(
+            self.may_be_outside(access, axis, size)
+            for access in accesses_in(loop.body)
+            for axis, size in enumerate(self.buffers[access.buffer].shape)
+        )
 
     def check(self, access: Load | Store, axis: int) -> int:
         """Returns the error code of an index that is out of range."""

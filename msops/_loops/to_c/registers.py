@@ -1,0 +1,121 @@
+"""Local arrays of one vector become values of a vector type, and loops over their lanes statements.
+
+    local tile: float32[8] {                     local tile: float32[8] @register {
+      reduction k in 0 .. 64 {                     reduction k in 0 .. 64 {
+        parallel lane in 0 .. 8 @vector(simd) {      parallel lane in 0 .. 8 @vector(registers) {
+          tile[lane] = tile[lane]             ->       tile[lane] = tile[lane]
+            + a[k] * b[k, lane]                          + a[k] * b[k, lane]
+    ...
+
+A compiler that makes vectors of the loops leaves such arrays in memory where it cannot show that
+no pointer meets them, and computes what all rows need before the first of them. As values of gcc's
+vector types (`__attribute__((vector_size))`, which clang has, too) the sums of a tile stay in
+registers: twice as fast on a processor with 16 of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msops._base.dtypes import as_dtype
+from msops._loops.ir.building import integer
+from msops._loops.ir.nodes import Binary, Expr, For, Kernel, Load, Local, Stmt, Store, Unary, Var
+from msops._loops.ir.walk import (
+    accesses_in,
+    is_innermost,
+    rewrite_statements,
+    statements,
+    variables,
+    with_parts,
+)
+from msops._loops.to_c.cost import VECTOR_BYTES
+from msops._loops.to_c.strides import coefficient
+
+_DTYPES = ("float32", "float64")
+_OPERATIONS = ("add", "sub", "mul", "div")
+
+
+def keep_vectors_in_registers(kernel: Kernel) -> Kernel:
+    """Returns the kernel with such local arrays and loops marked."""
+    kept: set[str] = set()
+
+    def local(stmt: Local) -> tuple[Stmt, ...]:
+        if not _is_vector(stmt):
+            return (stmt,)
+        kept.add(stmt.buffer.name)
+        return (with_parts(stmt, storage="register"),)
+
+    def loop(stmt: For) -> tuple[Stmt, ...]:
+        touches = any(access.buffer in kept for access in accesses_in(stmt.body))
+        return (with_parts(stmt, vector="registers") if touches and _is_over_lanes(stmt) else stmt,)
+
+    body = rewrite_statements(kernel.body, local, Local)
+    return with_parts(kernel, body=rewrite_statements(body, loop, For)) if kept else kernel
+
+
+def _is_vector(local: Local) -> bool:
+    """Returns whether a local is one vector, and nothing but loops over lanes touches it."""
+    dtype, shape = local.buffer.dtype, local.buffer.shape
+    if local.storage or dtype not in _DTYPES or shape != (_lanes(dtype),):
+        return False
+    loops = [stmt for stmt in statements(local.body) if isinstance(stmt, For)]
+    if any(loop.grain for loop in loops):
+        return False
+    name = local.buffer.name
+    inside = sum(
+        access.buffer == name and access.indices == (Var(loop.var),)
+        for loop in loops
+        if _is_over_lanes(loop)
+        for access in accesses_in(loop.body)
+    )
+    return inside == sum(access.buffer == name for access in accesses_in(local.body))
+
+
+def _is_over_lanes(loop: For) -> bool:
+    """Returns whether a loop does the same to each element of vectors that lie in memory."""
+    if loop.kind != "parallel" or not is_innermost(loop) or loop.begin != integer(0):
+        return False
+    return bool(loop.body) and all(
+        isinstance(stmt, Store)
+        and stmt.value.dtype in _DTYPES
+        and loop.end == integer(_lanes(stmt.value.dtype))
+        and _is_contiguous(stmt, loop.var)
+        and all(_is_of_vectors(part, loop.var) for part in _moving(stmt.value, loop.var))
+        and loop.var in variables(stmt.value)
+        for stmt in loop.body
+    )
+
+
+def _moving(expr: Expr, lane: str) -> Iterator[Expr]:
+    """Yields the parts of an expression that differ between lanes."""
+    if lane in variables(expr):
+        yield expr
+        match expr:
+            case Binary(left=left, right=right):
+                yield from _moving(left, lane)
+                yield from _moving(right, lane)
+            case Unary(operand=operand):
+                yield from _moving(operand, lane)
+
+
+def _is_of_vectors(expr: Expr, lane: str) -> bool:
+    match expr:
+        case Load():
+            return _is_contiguous(expr, lane)
+        case Binary(op=op):
+            return op in _OPERATIONS
+        case Unary(op=op):
+            return op == "neg"
+    return False
+
+
+def _is_contiguous(access: Load | Store, lane: str) -> bool:
+    """Returns whether the lanes are elements that follow one another."""
+    if not access.indices:
+        return False
+    *outer, last = access.indices
+    return coefficient(last, lane) == 1 and not any(lane in variables(index) for index in outer)
+
+
+def _lanes(dtype: str) -> int:
+    return VECTOR_BYTES // int(as_dtype(dtype).dtype.itemsize)

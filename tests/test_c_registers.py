@@ -1,0 +1,151 @@
+"""Vectors that stay in registers: by text, and by what their C computes."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from loop_ir import (
+    PASSES_TO_C,
+    Kernel,
+    interpret,
+    keep_vectors_in_registers,
+    kernel_text,
+    mark_vectors,
+    parse_kernel,
+    run_passes,
+)
+from loop_native import build_together, call, prepared, printed
+from test_c_arrangement import arranged, body_of, marked
+
+# A row of a tile: an array of one vector, and loops over its lanes.
+TILE = """kernel tile(a: {dtype}[9], b: {dtype}[9, 20]) -> (c) {{
+  buffer c: {dtype}[20]
+  local tile: {dtype}[{lanes}] {{
+    serial k in 0 .. 9 {{
+      parallel lane in 0 .. {lanes} {{ tile[lane] = {value} }}
+    }}
+    parallel lane_1 in 0 .. {lanes} {{ {keep} }}
+  }}
+}}"""
+PARTS = {
+    "dtype": "float32",
+    "lanes": "8",
+    "value": "tile[lane] + (a[k] * b[k, lane + 3])",
+    "keep": "c[lane_1 + 5] = tile[lane_1]",
+}
+
+
+def tile(**parts: str) -> Kernel:
+    return mark_vectors(parse_kernel(TILE.format(**{**PARTS, **parts})))
+
+
+def test_an_array_of_one_vector_is_kept_in_a_register() -> None:
+    assert body_of(arranged(keep_vectors_in_registers, tile())) == textwrap.dedent("""\
+        buffer c: float32[20]
+        local tile: float32[8] @register {
+          serial k in 0 .. 9 {
+            parallel lane in 0 .. 8 @vector(registers) {
+              tile[lane] = tile[lane] + (a[k] * b[k, lane + 3])
+            }
+          }
+          parallel lane_1 in 0 .. 8 @vector(registers) {
+            c[lane_1 + 5] = tile[lane_1]
+          }
+        }""")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"lanes": "7"},
+        {"dtype": "int32"},
+        {"dtype": "float64"},
+        {"value": "tile[lane] + exp(b[k, lane])"},
+        {"value": "tile[lane] + b[lane, k]"},
+        {"value": "tile[lane] + b[k, 2 * lane]"},
+        {"value": "tile[7 - lane] + b[k, lane]"},
+        {"value": "tile[lane] + tile[0]"},
+        {"keep": "c[2 * lane_1] = tile[lane_1]"},
+        {"keep": "c[lane_1] = a[0]"},
+    ],
+    ids=[
+        "no vector", "integers", "two vectors", "a function", "a column", "every second",
+        "backwards", "one lane", "apart", "a number",
+    ],
+)  # fmt: skip
+def test_other_arrays_stay(parts: dict[str, str]) -> None:
+    kernel = tile(**parts)
+    changed = keep_vectors_in_registers(kernel)
+    is_left = "@register" not in kernel_text(changed)
+    # A loop that only reads another value is none over lanes of the array.
+    assert is_left or parts.get("keep") == "c[lane_1] = a[0]"
+    assert not is_left or changed is kernel
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("registers")
+
+
+VALUES = (
+    "tile[lane] + (a[k] * b[k, lane + 3])",
+    "tile[lane] - ((b[k, lane] / a[k]) - -(b[k, lane + 12]))",
+    "(2.5:{dtype} * b[k, lane]) - -(tile[lane])",
+    # Beyond the end of b, where the nearest element counts.
+    "tile[lane] + b[k, (lane + k) + 8]",
+)
+
+
+@pytest.mark.parametrize(("dtype", "lanes"), [("float32", "8"), ("float64", "4")])
+def test_vectors_hold_what_the_loops_compute(folder: Path, dtype: str, lanes: str) -> None:
+    kernels = [
+        keep_vectors_in_registers(tile(dtype=dtype, lanes=lanes, value=value.format(dtype=dtype)))
+        for value in VALUES
+    ]
+    sources = [printed(kernel, number) for number, kernel in enumerate(kernels)]
+    texts = [source.text for source in sources]
+    assert ["for (int64_t lane" in text for text in texts] == [False, False, False, lanes == "8"]
+    assert all("vector_size(32)" in text for text in texts)
+    library = build_together(folder, sources)
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=shape).astype(dtype) for shape in ((9,), (9, 20))]
+    inputs[1][2, 4:7] = np.inf, -0.0, np.nan
+    for kernel, source in zip(kernels, sources, strict=True):
+        (expected,) = interpret(kernel, inputs)
+        (got,) = call(library, kernel, source, inputs)
+        # A product and a sum are rounded one by one, so that not a bit differs.
+        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
+
+
+PRODUCT = """kernel product(a: {dtype}[{m}, {k}], b: {dtype}[{k}, {n}]) -> (c) {{
+  buffer c: {dtype}[{m}, {n}]
+  serial i in 0 .. {m} {{ serial k in 0 .. {k} {{ serial j in 0 .. {n} {{
+    c[i, j] = c[i, j] + (a[i, k] * b[k, j])
+  }} }} }}
+}}"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_of_all_sizes_are_those_of_numpy(folder: Path, dtype: str) -> None:
+    sizes = [(12, 8, 16), (13, 9, 17), (14, 20, 31), (17, 8, 40), (18, 33, 23), (64, 30, 64)]
+    texts = [PRODUCT.format(dtype=dtype, m=m, k=k, n=n) for m, k, n in sizes]
+    kernels = [prepared(parse_kernel(text)) for text in texts]
+    sources = [printed(kernel, number) for number, kernel in enumerate(kernels)]
+    assert all("vector_size(32)" in source.text for source in sources)
+    library = build_together(folder, sources)
+    rng = np.random.default_rng(1)
+    for (m, k, n), kernel, source in zip(sizes, kernels, sources, strict=True):
+        a, b = rng.normal(size=(m, k)).astype(dtype), rng.normal(size=(k, n)).astype(dtype)
+        (got,) = call(library, kernel, source, [a, b])
+        np.testing.assert_allclose(got, a @ b, rtol=0, atol=100 * np.finfo(dtype).eps)
+
+
+def test_the_tiles_of_a_product_are_in_registers() -> None:
+    kernel = marked(PRODUCT.format(dtype="float32", m=24, k=16, n=32))
+    text = body_of(run_passes(kernel, PASSES_TO_C))
+    assert text.count("@register") == 12
+    assert "tile: float32[8] {" not in text
