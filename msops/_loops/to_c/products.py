@@ -1,15 +1,15 @@
 """Sums of several iterations of a loop are computed together, in tiles that fit the registers.
 
-    parallel i in 0 .. 64 {                 parallel i_block in 0 .. 16 {
-      reduction k in 0 .. i {                 local parts: float32[4, 96] {
-        parallel j in 0 .. 96 {                 parallel j_block in 0 .. 4 {
+    parallel i in 0 .. 60 {                 parallel i_block in 0 .. 10 {
+      reduction k in 0 .. i {                 local parts: float32[6, 96] {
+        parallel j in 0 .. 96 {                 parallel j_block in 0 .. 6 {
           c[i, j] = c[i, j]          ->           local tile: float32[8] { ... of rows and vectors
-            + a[i, k] * b[k, j]                     reduction k in 0 .. 4 * i_block {
+            + a[i, k] * b[k, j]                     reduction k in 0 .. 6 * i_block {
         }                                             parallel lane in 0 .. 8 {
       }                                                 tile[lane] = tile[lane] + a[...] * b[...]
     }                                             ...
-                                                parallel i in 4 * i_block .. 4 * i_block + 4 {
-                                                  reduction k in 4 * i_block .. i { ... }
+                                                parallel i in 6 * i_block .. 6 * i_block + 6 {
+                                                  reduction k in 6 * i_block .. i { ... }
                                                   parallel j in 0 .. 96 {
                                                     c[i, j] = c[i, j] + parts[...]
 
@@ -30,14 +30,16 @@ High-Performance Matrix Multiplication", TOMS 34(3), 2008.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
-from msops._loops.analysis.costs import arithmetic, computed, mean_trips
+from msops._loops.analysis.costs import arithmetic, computed, fixed_trips, mean_trips
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
+    Buffer,
     Expr,
     For,
     FunctionCall,
@@ -61,7 +63,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import in_groups, index
 from msops._loops.to_c.packing import pack
 from msops._loops.to_c.strides import coefficient, stride
-from msops._loops.to_c.sums import Sum
+from msops._loops.to_c.sums import DOTS, ROWS, Sum
 from msops._loops.to_c.tiles import Tile
 
 _PARTS_BYTES = 1 << 15
@@ -80,18 +82,29 @@ def tile_products(kernel: Kernel) -> Kernel:
     return kernel if tiled is kernel else unique_names(simplify(tiled))
 
 
-def is_product(kernel: Kernel, loop: For, scope: Scope) -> bool:
-    """Returns whether a loop, which need not be in the kernel, is rows that tiles are made of."""
+def is_product(kernel: Kernel, loop: For, scope: Scope, fewest: int = 0) -> bool:
+    """Returns whether a loop is rows that tiles are made of.
+
+    Args:
+      kernel: the kernel.
+      loop: a loop over rows, which need not be in the kernel.
+      scope: that around it.
+      fewest: terms of a sum that must be there.
+    """
     (inside,) = scope.inside(loop)
-    products = _Products(kernel)
-    return any(products.is_worth_it(found, loop, scope) for found in _sums(loop.body, inside))
+    declared = {s.buffer.name: s.buffer for s in statements(loop.body) if isinstance(s, Local)}
+    products = _Products(kernel, declared)
+    return any(
+        products.is_worth_it(found, loop, scope) and found.terms >= fewest
+        for found in _sums(loop.body, inside)
+    )
 
 
 class _Products:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, declared: Mapping[str, Buffer] = MappingProxyType({})):
         self._kernel = kernel
         self._names = Names(kernel)
-        self._buffers = buffers_of(kernel)
+        self._buffers = {**buffers_of(kernel), **declared}
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
@@ -123,8 +136,7 @@ class _Products:
             return False
         if stride(found.store, last.var, self._buffers) != int(found.is_vector):
             return False
-        reductions = found.nest[:-1] if found.is_vector else found.nest
-        over = {part.var for part in reductions}
+        over = {part.var for part in found.reductions}
         # All terms of a sum have the same columns.
         same = (
             (*found.store.indices, last.begin, last.end) if found.is_vector else found.store.indices
@@ -132,7 +144,7 @@ class _Products:
         if any(variables(expr) & over for expr in same):
             return False
         fewest = _FEWEST_TERMS if found.is_vector else LONG_SUM
-        if math.prod(mean_trips(part, found.ranges) for part in reductions) < fewest:
+        if found.terms < fewest:
             return False
         return not found.is_vector or (
             mean_trips(last, found.ranges) >= found.width and found.parts_bytes <= _PARTS_BYTES
@@ -174,6 +186,11 @@ class _Products:
         groups, *rest = in_groups(loop, rows, block, ranges, inside)
         for panels, filling in itertools.chain(*packed):
             groups = Local(panels.buffer, (filling, groups), location=loop.location)
+        length = fixed_trips(loop) or 0
+        match rest:
+            case [For() as left] if length > rows and length % rows > 1:
+                fewer = [replace(each, rows=length % rows) for each in found]
+                return (groups, *self._in_blocks(left, fewer, ranges))
         return (groups, *rest)
 
 
@@ -201,7 +218,8 @@ def _sum_in(stmt: Stmt, scope: Scope) -> Sum | None:
     if not isinstance(stmt, Store):
         return None
     update = sum_of(stmt)
-    return Sum(tuple(nest), stmt, update, scope.ranges) if update else None
+    rows = ROWS if nest and nest[-1].kind == "parallel" else DOTS
+    return Sum(tuple(nest), stmt, update, scope.ranges, rows) if update else None
 
 
 def _is_short(term: Expr) -> bool:
