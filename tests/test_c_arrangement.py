@@ -1198,6 +1198,38 @@ def test_sums_that_stay_in_variables(kernel: Kernel) -> None:
     assert widen_sums(kernel) is kernel
 
 
+# A sum for each position, whose terms are in rows of memory.
+CONVOLUTION = """kernel convolution(x: float32[4, 40, 40], w: float32[4, 3, 5]) -> (y) {{
+  buffer y: float32[32, 32]
+  serial i in 0 .. {rows} {{
+    serial j in 0 .. 32 {{
+      local s: float32[] {{
+        serial c in 0 .. {channels} {{ serial p in 0 .. 3 {{ serial q in 0 .. 5 {{
+          s[] = s[] + (x[c, i + p, j + q] * w[c, p, q])
+        }} }} }}
+        y[i, j] = s[]
+      }}
+    }}
+  }}
+}}"""
+
+
+def convolution(channels: int = 4, rows: int = 32) -> Kernel:
+    return mark_loops(simplify(parse_kernel(CONVOLUTION.format(channels=channels, rows=rows))))
+
+
+def test_long_sums_whose_additions_wait_for_each_other_get_elements() -> None:
+    text = body_of(arranged(widen_sums, convolution()))
+    assert "local s: float32[32] {" in text
+    assert "s[j] = s[j] + (x[c, i + p, j + q] * w[c, p, q])" in text
+
+
+@pytest.mark.parametrize("parts", [{"channels": 3}, {"rows": 8}], ids=["short", "few rows"])
+def test_sums_that_no_tile_of_rows_computes_stay(parts: dict[str, int]) -> None:
+    kernel = convolution(**parts)
+    assert widen_sums(kernel) is kernel
+
+
 # What a product adds to the gradients of its factors.
 BACKWARDS = """kernel backwards(d: float32[{n}], s: float32[20], v: float32[20, {n}],
     ds: float32[20], dv: float32[20, {n}], total: float32[]) -> (ds, dv, total) {{

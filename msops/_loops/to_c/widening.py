@@ -13,9 +13,10 @@
 The loop over `k` would jump through `u`, and each of its additions waits for the one before. Each
 sum in a variable keeps its order. A local array gets the positions as its last axis. The loop over
 positions may be a reduction, as in gradients: what all positions share may be added up in another
-order. So is done, too, where rows of such sums go into tiles of registers, see products.py: long
-sums, as those of a convolution, then no longer wait for their own additions. Compilers call this scalar expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern
-Architectures", 5.3); what is split and moved then is as in sinking.py.
+order. The same is done where rows of such sums go into tiles of registers, see products.py: long
+sums, as those of a convolution, then no longer wait for their own additions. Compilers call this
+scalar expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 5.3); what
+is split and moved then is as in sinking.py.
 """
 
 from __future__ import annotations
