@@ -133,7 +133,7 @@ def is_quick_as_native(kernel: Kernel, arranged: Kernel) -> bool:
     return wakes and native + fusion_seconds(kernel) < SECONDS_PER_WAKING
 
 
-def choose_for_cpu(costs: Costs, steps: tuple[Step, ...], is_quick: bool) -> Choice:
+def choose_for_cpu(costs: Costs, is_quick: bool) -> Choice:
     """Returns what a kernel becomes on a CPU; `is_quick` is what `is_quick_as_native` returns."""
     xla, native, fusion = costs.xla, costs.native, costs.fusion
     source = "a measured" if costs.are_measured else "an estimated"

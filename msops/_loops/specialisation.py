@@ -148,7 +148,7 @@ class Specialisation:
             if not _toolchain.has_compiler(".c"):
                 return forced("xla", "as no C compiler is installed")
         costs = self.estimates if travels else self._measured or self.estimates
-        choice = choose_for_cpu(costs, self.steps, self._is_quick)
+        choice = choose_for_cpu(costs, self._is_quick)
         if self.is_worth_timing and not travels:
             hint = "; these are close, so a first call outside jax.jit times both"
             return dataclasses.replace(choice, reason=choice.reason + hint)
