@@ -1,4 +1,4 @@
-"""Steps that copy what they computed back: every other step computes into the array itself.
+"""Steps that copy their result back: every other step computes into the array itself.
 
     serial s in 0 .. 8 {                       parallel at in 0 .. 100 {
       parallel i in 1 .. 99 {                    w[at] = a[at]
@@ -10,15 +10,15 @@
     }                                            parallel i_1 in 1 .. 99 {
                                                    a[i_1] = w[i_1 - 1] + w[i_1 + 1]
 
-A step of a stencil moves little more memory than the copy does. Programmers swap two pointers here;
-loops have no pointers, so two steps are written out, as for the two buffers of a time loop in
-Devito.
+A step of a stencil moves little more memory than the copy does. Programmers swap two pointers here.
+Loops have no pointers, so two steps are written out, as Devito does for the two buffers of a time
+loop.
 
-What must hold for each array that is copied back, so that both hold what the array would:
+The values stay the same if all of this holds for each array that is copied back:
 
-- It is of the same shape and dtype as its copy, which is an array of a step alone.
-- Each step writes the same box of the copy, whole and under no condition, and reads none of it; at
-  its end it copies that box back, which is all that it writes to the array.
+- It has the same shape and dtype as its copy, an array that nothing outside of a step uses.
+- Each step writes the same box of the copy, whole and under no condition, and does not read it. At
+  its end the step copies that box back, and writes nothing else to the array.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import index
 
 LEAST_SHARE = 0.05
-"""Of a step that the copy takes, by the estimates: the code of the step doubles for it."""
+"""Share of a step that its copies take, as estimated; less is not worth doubling the code."""
 _FEWEST_STEPS = 4
-"""The whole array is copied once, and what an odd number of steps leaves once more."""
+"""Steps of a loop: the array is copied once before them, and once more if their number is odd."""
 
 _Box: TypeAlias = tuple[tuple[int, int], ...]
-"""The first index of each axis, and the one after the last."""
+"""The first index along each axis, and the index after the last."""
 
 
 def alternate_arrays(kernel: Kernel) -> Kernel:
@@ -133,7 +133,7 @@ class _Alternation:
 
 
 def _without_locals(loop: For, scope: Scope) -> tuple[dict[str, Buffer], tuple[Stmt, ...], Scope]:
-    """Returns the arrays of a loop's body alone, what is inside of them, and the scope there."""
+    """Returns the local arrays around a loop's body, the body inside of them, and its scope."""
     own: dict[str, Buffer] = {}
     body = loop.body
     (inside,) = scope.inside(loop)
@@ -159,7 +159,7 @@ def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
 
 
 def _copies(stmt: Stmt) -> bool:
-    """Returns whether a statement does nothing but copy boxes, and runs."""
+    """Returns whether a statement copies boxes and does nothing else."""
     inside = [inner for inner in statements((stmt,)) if not isinstance(inner, For)]
     found = list(_whole_stores((stmt,), {}))
     return len(found) == len(inside) > 0 and all(
@@ -174,12 +174,12 @@ def _may_alternate(
     own: Mapping[str, Buffer],
     buffers: Mapping[str, Buffer],
 ) -> bool:
-    """Returns whether arrays may take the turns of their copies.
+    """Returns whether steps may compute into arrays and their copies by turns.
 
     Args:
-      work: what a step does before it copies back.
-      back: the copies.
-      own: the arrays of a step alone.
+      work: the statements of a step before the copies.
+      back: the copies at its end.
+      own: the arrays that only a step uses.
       buffers: all arrays.
     """
     copies = list(_whole_stores(back, {}))
@@ -209,7 +209,7 @@ def _is_inside(box: _Box, buffer: Buffer) -> bool:
 def _whole_stores(
     body: tuple[Stmt, ...], ranges: Mapping[str, tuple[int, int]]
 ) -> Iterator[_WholeStore]:
-    """Yields the stores under no condition whose indices are loops of their own."""
+    """Yields the unconditional stores for which each index is the variable of one loop."""
     for stmt in body:
         match stmt:
             case For() if (span := fixed_span(stmt)) and span[0] < span[1]:

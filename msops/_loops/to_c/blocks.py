@@ -1,6 +1,6 @@
-"""Loops in blocks: a loop over the blocks of another's iterations, and that one over a block.
+"""Loops in blocks: one loop over blocks of iterations, and one over the iterations of a block.
 
-Of whole groups of iterations, which run as one, the rest has a loop of its own.
+A group is a block that is always whole: the iterations that fill none have a loop of their own.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def in_blocks(
     """Returns the loop over the blocks of a loop.
 
     Args:
-      loop: a loop of any kind, which that over its blocks has, too.
-      width: iterations of a block; the last one may have fewer.
-      names: of the kernel.
-      inside: returns what a block runs, for the loop over its iterations and its number.
+      loop: a loop of any kind; the loop over blocks has the same kind.
+      width: iterations of a block; the last block may have fewer.
+      names: the names of the kernel.
+      inside: returns the body of a block from the loop over its iterations, and its number.
     """
     block = names.fresh(f"{loop.var}_block")
     begin = index("add", loop.begin, index("mul", Var(block), integer(width)))
@@ -63,11 +63,11 @@ def in_groups(
     """Returns the loop over whole groups of a loop's iterations, and the loop over the rest.
 
     Args:
-      loop: a loop of any kind, which that over its groups has, too.
+      loop: a loop of any kind; the loop over groups has the same kind.
       size: iterations of a group.
       var: the variable of the loop over groups.
-      ranges: of the loops around it.
-      inside: returns what a group runs, for its first iteration.
+      ranges: the ranges of the variables around the loop.
+      inside: returns the body of a group from its first iteration.
     """
     trips = fixed_trips(loop)
     if trips is None:
@@ -86,12 +86,12 @@ def in_groups(
 
 
 def if_it_runs(loop: For, around: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
-    """Returns what a pass puts around a loop, under a condition unless the loop surely runs.
+    """Returns statements around a loop, under a condition unless the loop surely runs.
 
     Args:
       loop: the loop.
-      around: the loop, with what touches its elements before it or after it.
-      ranges: of the loops around it.
+      around: the loop, with statements before and after it that touch its elements.
+      ranges: the ranges of the variables around the loop.
     """
     if range_of(loop.begin, ranges)[1] < range_of(loop.end, ranges)[0]:
         return around
@@ -106,7 +106,7 @@ def can_swap(outer: For, inner: For) -> bool:
 
 
 def index(op: BinaryOp, left: Expr, right: Expr) -> Expr:
-    """Returns an operation on indices; nothing is added to 0."""
+    """Returns an operation on indices; the addition of 0 is left out."""
     match op, left, right:
         case "add", Const(value=0), _:
             return right

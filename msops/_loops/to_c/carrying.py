@@ -7,8 +7,8 @@
                                               d[j + 1] = carried[] } }
 
 The next iteration then waits for f, not for memory to be written and read again. Compilers do the
-same only where they see that no other access comes in between. For the same reason an element of
-the stored array that all iterations of a parallel loop read is held in a variable.
+same only where they see that no other access comes in between. For the same reason a variable holds
+an element of the stored array if all iterations of a parallel loop read it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def carry_elements(kernel: Kernel) -> Kernel:
 
 
 def _carried(loop: For, store: Store, inside: Scope) -> Load | None:
-    """Returns the load of what the iteration before has stored, if it is always that."""
+    """Returns the load that always reads the store of the iteration before, if there is one."""
     if any(loads(index) for index in store.indices):
         return None
     one = integer(1)
@@ -83,7 +83,7 @@ def _carried(loop: For, store: Store, inside: Scope) -> Load | None:
 def _in_variable(
     loop: For, store: Store, carried: Load, ranges: Ranges, names: Names
 ) -> tuple[Stmt, ...]:
-    """Returns a loop of one store, in a variable what it reads of the iteration before."""
+    """Returns a loop of one store that reads the store of the iteration before in a variable."""
     scalar = Buffer(names.fresh("carried"), (), carried.dtype)
     new = Load(scalar.name, (), scalar.dtype)
     value = rewrite(store.value, lambda part: new if part == carried else part)
@@ -97,14 +97,14 @@ def _in_variable(
         Store(scalar.name, (), dataclasses.replace(carried, indices=first)),
         dataclasses.replace(loop, body=body),
     )
-    # A loop without iterations reads nothing, and what it would read first may not exist.
+    # A loop without iterations reads nothing, and the element it would read may not exist.
     return if_it_runs(loop, (Local(scalar, stmts, location=loop.location),), ranges)
 
 
 def _held(loop: For, store: Store, inside: Scope) -> list[Load]:
-    """Returns the loads of the stored array that are of the same element in all iterations.
+    """Returns the loads that read the same element of the stored array in all iterations.
 
-    None of them writes it, or the loop would not be parallel.
+    No iteration writes this element, or the loop would not be parallel.
     """
     return [
         load

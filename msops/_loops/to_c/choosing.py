@@ -6,8 +6,8 @@
     }                                        n[] = chosen[] ? (n[] + 1) : n[]
                                            }
 
-What is stored to are variables, or elements that no other iteration of the loop around touches: the
-element is then stored to whether or not the condition holds.
+Every target is a variable, or an element that no other iteration of the loop around touches. So it
+may be stored to whether or not the condition holds.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def with_choices(loop: For, scope: Scope, buffers: Mapping[str, Buffer], names: 
 
     Args:
       loop: a parallel loop.
-      scope: that around it.
-      buffers: of the kernel, locals too, by name.
-      names: of the kernel.
+      scope: the scope around it.
+      buffers: the buffers of the kernel, locals too, by name.
+      names: the names of the kernel.
     """
     (inside,) = scope.inside(loop)
 

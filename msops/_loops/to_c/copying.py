@@ -1,4 +1,4 @@
-"""Copies of what each iteration of a loop reads again, in local arrays.
+"""Local copies of elements that every iteration of a loop reads again.
 
     serial j in 0 .. 16 {                 local copy: float32[8] {
       reduction t in 0 .. 8 {               parallel t_1 in 0 .. 8 {
@@ -8,8 +8,8 @@
     }                                         reduction t in 0 .. 8 {
                                                 d[] = d[] + f(copy[t], ...)
 
-Of rows in the lanes of vectors the copies are laid out by lanes, so that a vector of their elements
-is read at once: what is copied was apart in memory.
+For rows in the lanes of vectors, the lanes are the last axis of a copy. A vector of its elements is
+then read at once, although the original elements are apart in memory.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from msops._loops.to_c.blocks import index
 
 
 def may_be_copied(load: Load, loop: For, scope: Scope, most_bytes: int) -> bool:
-    """Returns whether all that a load in a loop reads may be copied before the loop.
+    """Returns whether the elements that a load in a loop reads may be copied before the loop.
 
     Args:
       load: a load of an array that nothing in the loop stores to.
       loop: the loop.
-      scope: that around it.
-      most_bytes: of the copy.
+      scope: the scope around the loop.
+      most_bytes: the largest size of the copy.
     """
     inner = _loops_of(load, loop)
     used = {var for at in load.indices for var in variables(at)}
@@ -46,13 +46,13 @@ def may_be_copied(load: Load, loop: For, scope: Scope, most_bytes: int) -> bool:
 
 
 def with_copies(loop: For, copied: Sequence[Load], scope: Scope, names: Names) -> tuple[Stmt, ...]:
-    """Returns a loop that reads copies in place of some loads, after what copies.
+    """Returns statements that make copies, and then a loop that reads them in place of some loads.
 
     Args:
       loop: the loop.
-      copied: loads in it that may be copied.
-      scope: that around it.
-      names: of the kernel.
+      copied: the loads; `may_be_copied` holds for them.
+      scope: the scope around the loop.
+      names: the names of the kernel.
     """
     elements: dict[Load, Load] = {}
     copies: list[tuple[Buffer, Stmt]] = []
@@ -73,7 +73,7 @@ def with_copies(loop: For, copied: Sequence[Load], scope: Scope, names: Names) -
 
 
 def _copy(load: Load, buffer: Buffer, inner: Sequence[For], names: Names) -> Stmt:
-    """Returns the loops that copy what a load reads."""
+    """Returns the loops that copy the elements that a load reads."""
     fresh = {loop.var: names.fresh(loop.var) for loop in inner}
     at: dict[str, Expr] = {
         loop.var: index("add", loop.begin, Var(fresh[loop.var])) for loop in inner

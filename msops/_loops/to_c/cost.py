@@ -1,8 +1,9 @@
 """Estimates what native code costs on a CPU, to choose between it and operations of XLA.
 
-The constants are seconds of one thread, as the generated C of the suite takes in
-``benchmarks/loops_choice.py``, rounded. What is split over threads counts half: those of XLA's
-operations were measured on two processors, and both share large work among the same threads.
+The constants are seconds of one thread: rounded times of the generated C in
+``benchmarks/loops_choice.py``. A loop that is split over threads counts half, because the constants
+for XLA's operations were measured on two processors, and both share large work among the same
+threads.
 """
 
 from __future__ import annotations
@@ -44,43 +45,43 @@ from msops._loops.ir.walk import (
 from msops._loops.to_c.vectors import may_run_in_vectors
 
 SECONDS_PER_OPERATION = 7e-12
-"""One operation in vector registers, or one access there to what the first-level cache holds, on 4
-bytes."""
+"""Seconds of one operation on 4 bytes in vector registers, or of one access to 4 bytes in the
+first-level cache."""
 SECONDS_PER_SECOND_CACHE = 2e-11
-"""One access, in its order, to 4 bytes of a larger array, which the second-level cache holds."""
+"""Seconds of one access, in order, to 4 bytes of a larger array in the second-level cache."""
 SECONDS_PER_STREAMED = 2.6e-11
-"""One byte of a larger array, read or written in its order."""
+"""Seconds of one byte of a still larger array, read or written in order."""
 SECONDS_PER_SCALAR = 1e-10
-"""One operation by itself, as in a loop whose order is kept."""
+"""Seconds of one scalar operation, as in a loop whose order is kept."""
 SECONDS_PER_FUNCTION = 5e-10
-"""One call of a mathematical function on one element of 4 bytes in a vector."""
+"""Seconds of a mathematical function on one element of 4 bytes in a vector."""
 SECONDS_PER_SCALAR_FUNCTION = 5e-9
-"""One call of a mathematical function by itself."""
+"""Seconds of a mathematical function on one scalar."""
 SECONDS_PER_MISS = 2e-9
-"""One element of a larger array, away from the one before."""
+"""Seconds of one element of a larger array, away from the element before."""
 SECONDS_PER_TILED = 1.1e-9
-"""One such element in a line of memory that was read shortly before, or in the next cache."""
+"""Seconds of one such element in a line of memory read shortly before, or in the next cache."""
 VECTOR_BYTES = 32
-"""The size of a vector register."""
+"""Bytes of a vector register."""
 FIRST_CACHE_BYTES = 1 << 15
-"""The size of the largest arrays that the first-level cache holds."""
+"""Bytes of the largest arrays that the first-level cache holds."""
 SECONDS_PER_ITERATION = 3e-10
-"""An iteration of a loop around another."""
+"""Seconds of one iteration of a loop around another."""
 BLOCK_SECONDS = 2e-5
-"""The least work worth a thread: a few times what it takes to start one."""
+"""Seconds of the least work worth a thread: a few times the start of one."""
 _THREADS = 2
 # A vector loop that goes down a column reads from as many cache lines as it has iterations. So many
 # lines stay in the first-level cache until the loop around reads the next column.
 _LINES = 256
-# So few lines the processor also prefetches; a loop over the lanes of a vector has no more.
+# The processor also prefetches as few lines as these; a loop over lanes touches no more.
 _FEW_LINES = 16
 
 
 def native_seconds(kernel: Kernel) -> float:
-    """Returns the estimated seconds of native code, beside those of the call.
+    """Returns the estimated seconds of native code, without the call.
 
     Args:
-      kernel: as it is printed: its loops have their kinds, and their order.
+      kernel: the kernel in the form that is printed, after all passes.
     """
     return _SharedCosts(kernel)._body(kernel.body, Scope.of(kernel), None)
 
@@ -202,11 +203,11 @@ class NativeCosts:
         return own + sum(self._value(operand, vector) for operand in operands(expr))
 
     def _address(self, indices: Sequence[Expr], vector: _Vector | None) -> float:
-        """Returns the seconds of indices: processors do the arithmetic beside that of values."""
+        """Returns the seconds of indices; their arithmetic runs in parallel with that of values."""
         return sum(self._access(load, vector) for index in indices for load in loads(index))
 
     def _access(self, access: Load | Store, vector: _Vector | None) -> float:
-        """Returns the seconds of a load or store: few where a vector's elements are contiguous."""
+        """Returns the seconds of a load or store; contiguous elements of a vector take few."""
         if vector is None:
             return SECONDS_PER_SCALAR
         buffer, indices = access.buffer, access.indices
@@ -242,7 +243,7 @@ def operations_in_loops(kernel: Kernel) -> float:
 
 
 class _SharedCosts(NativeCosts):
-    """Costs where threads share the outermost parallel loops that are worth it."""
+    """Costs with the outermost parallel loops shared among threads, where that pays."""
 
     def loop(self, loop: For, scope: Scope) -> float:
         seconds = super().loop(loop, scope)

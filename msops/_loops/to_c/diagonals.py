@@ -1,4 +1,4 @@
-"""Rows that need what the row before has just made go into the lanes of vectors, along diagonals.
+"""Rows that read the row before go into the lanes of vectors, along diagonals.
 
     serial i in 0 .. 512 {                     serial i_block in 0 .. 32 {
       serial j in 0 .. 512 {                     ... the first iterations ...
@@ -19,11 +19,11 @@
                                                    }
                                                  ... the last iterations ...
 
-If each row is behind the one before by so much that what runs at the same time is independent, a
-vector may compute it: it has one element of each row, from a diagonal of the array (M. Wolfe, "Loop
-skewing: the wavefront method revisited", 1986). Elements on a diagonal are fetched and stored one
-by one, so this is for rows that compute more than that: with exponentials, for example. Compilers
-do not make vectors of a loop that does both, so each has a loop of its own.
+Each row is delayed against the row before it until the iterations that run together are
+independent. A vector then holds one element of each row, from a diagonal of the array (M. Wolfe,
+"Loop skewing: the wavefront method revisited", 1986). Elements on a diagonal are fetched and stored
+one by one, so this pays for rows whose arithmetic takes longer than that, for example exponentials.
+Compilers do not vectorise a loop that fetches and computes, so each step has a loop of its own.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from msops._loops.to_c.work import LEAST_WORK, work
 
 _MOST_LAG = 4
 _FEWEST_TRIPS = 2 * LANES
-"""Iterations of a row for each one of its lag: a part of them does not run in vectors."""
+"""Iterations of a row for each iteration of its lag: some of them do not run in vectors."""
 
 
 def put_diagonals_in_lanes(kernel: Kernel) -> Kernel:
@@ -98,7 +98,7 @@ class _Diagonals:
         lag = least_lag(self._kernel, loop, row, most, apart=True)
         return None if not lag else self._in_lanes(loop, row, lag, alone, scope)
 
-    # Whether.
+    # Legality.
 
     def _alone(self, loop: For, row: For, inside: Scope) -> list[Element] | None:
         """Returns the elements that lanes fetch or store one by one; None if rows stay."""
@@ -126,19 +126,19 @@ class _Diagonals:
         return list(dict.fromkeys((a.buffer, a.indices) for a in alone))
 
     def _is_apart(self, access: Load | Store, loop: For, row: For) -> bool:
-        """Returns whether lanes take an element each from places that are apart.
+        """Returns whether the elements of neighbouring lanes are apart in memory.
 
-        Few lags are not 1, so that is what this looks at.
+        This assumes a lag of 1, which most nests have.
         """
         down, along = (stride(access, var, self._buffers) for var in (loop.var, row.var))
         return down is None or along is None or down - along not in (-1, 0, 1)
 
-    # How.
+    # Rewriting.
 
     def _in_lanes(
         self, loop: For, row: For, lag: int, alone: list[Element], scope: Scope
     ) -> tuple[Stmt, ...]:
-        """Returns the loop over groups of rows, and that over the rows that are left."""
+        """Returns the loop over groups of rows, and the loop over the remaining rows."""
         arrays = {
             (name, indices): Buffer(
                 self._names.fresh("diagonal"), (LANES,), self._buffers[name].dtype
@@ -157,7 +157,7 @@ class _Diagonals:
         return in_groups(loop, LANES, group, scope.ranges, inside)
 
     def _together(self, skew: Skew, arrays: Mapping[Element, Buffer]) -> For:
-        """Returns the loop in which all rows run, in lanes that have elements in arrays."""
+        """Returns the loop in which all rows run; arrays hold the elements of the lanes."""
         row, lane = skew.row, Var(self._names.fresh("lane"))
         at = Var(self._names.fresh(row.var))
 
@@ -191,7 +191,7 @@ class _Diagonals:
 
 
 def _differ(accesses: Sequence[Load | Store], ranges: Ranges) -> bool:
-    """Returns whether elements that an iteration stores are none of the others that it touches."""
+    """Returns whether each element that an iteration stores differs from all others it touches."""
     return all(
         one.indices == other.indices or _are_apart(one, other, ranges)
         for one, other in itertools.combinations(accesses, 2)

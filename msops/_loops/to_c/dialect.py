@@ -27,8 +27,8 @@ C = Dialect(
     float_form=lambda row: row.c,
     integer_form=lambda row: row.c_integer,
     not_finite=_not_finite,
-    # Of a choice of floats by any other condition gcc makes a cmov outside vectors: through the
-    # integer registers, which a chain of minima waits for.
+    # For any other condition gcc makes a choice of floats a cmov outside vectors. That goes through
+    # the integer registers, and a chain of minima waits for it.
     rare="__builtin_expect_with_probability({}, 0, 1.0)",
     function=native_function,
 )

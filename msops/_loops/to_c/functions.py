@@ -1,7 +1,7 @@
 """Mathematical functions in generated C, in a form that compilers vectorise.
 
-The common ones on float are printed as functions without branches (ir/float32_c.py); of the
-others, glibc's vector library has most, within 4 ulp, and a declaration lets gcc use it.
+The common ones on float are printed as functions without branches (ir/float32_c.py). Most others
+are in glibc's vector library, within 4 ulp, and a declaration lets gcc use it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from msops._loops.to_c.text.names import library_name
 _NAME = re.compile(r"\bms_\w+")
 
 _POW_SINCE = (2, 22)
-"""The glibc from which its vector library has `pow`, an operation of the IR."""
+"""Version of glibc since which its vector library has `pow`, an operation of the IR."""
 
 
 def native_function(
     function: str, arity: int, dtype: str, *, is_in_vector: bool
 ) -> Declaration | None:
-    """Returns what generated C calls in place of a function of the C library; None for that.
+    """Returns the function to call instead of one of the C library; None: call the library's.
 
     Args:
-      function: its name in the IR, or "pow".
-      arity: number of its arguments.
+      function: the name in the IR, or "pow".
+      arity: the number of arguments.
       dtype: "float32" or "float64".
       is_in_vector: the call is in a loop that a compiler can vectorise.
     """
@@ -41,7 +41,7 @@ def native_function(
         return None
     suffix, kind = ("f", "float") if dtype == "float32" else ("", "double")
     name = f"{library_name(function)}{suffix}"
-    # Lets gcc replace calls in loops by the vector library's, where there is one.
+    # This lets gcc replace calls in loops by calls of the vector library, if there is one.
     declaration = (
         "#if defined(__x86_64__) && defined(__GLIBC_PREREQ)\n"
         f"#if __GLIBC_PREREQ({since[0]}, {since[1]})\n"
@@ -53,7 +53,7 @@ def native_function(
 
 
 def _with_parts(name: str, code: str) -> dict[str, str]:
-    """Returns a function of float32_c.py after those that it uses."""
+    """Returns a function of float32_c.py, preceded by the functions that it uses."""
     found: dict[str, str] = {}
     for part in _NAME.findall(code):
         if part != name and part not in found:

@@ -11,21 +11,21 @@
         b[k, l] = t[k, l] * t[k + 2, l]                 b[y, l] = t[y % 3, l] * t[(y + 2) % 3, l]
 
 A temporary array is written to memory and read again, which takes longer than stencils compute.
-Here a row of it is read while it is in a cache, and its memory is used again for a later row. Each
-strip computes the rows itself that it shares with the next one. Halide calls this a sliding window
-(``store_at`` the strip, ``compute_at`` the row), and overlapped tiles.
+Here a row of it is read while it is in a cache, and its memory is used again for a later row. Rows
+that two strips need are computed by both. Halide calls this a sliding window (``store_at`` the
+strip, ``compute_at`` the row), and overlapped tiles.
 
-What must hold, so that every strip reads what the loops would have read:
+Every strip reads the values that the loops would have read if all of this holds:
 
 - The iterations of each loop are independent, and its bounds are constants.
-- One loop writes the temporary, in its iteration i row i + w and no other, and does not read it.
-  Later loops of the group read rows i + r, which that loop all writes; what only conditions keep
-  inside of them is not read. Nothing else uses it.
-- The positions of a row that are written are the same in each row, whatever conditions hold, and
-  each time the group runs in a loop around it: so a position that is read holds what its row got,
-  or 0 where no row ever gets any.
-- What else the group writes only the loop that writes it uses; and that loop, which writes no
-  temporary of the group, runs each iteration once. So what is computed twice reads the same twice.
+- One loop writes the temporary and does not read it; its iteration i writes only row i + w. Later
+  loops of the group read rows i + r, and the first loop writes all of these. Rows that a condition
+  keeps from being read do not count. Nothing else uses the temporary.
+- The same positions are written in every row, whatever conditions hold, and each time that a loop
+  around runs the group. So a position that is read was written in its own row, or in none and is 0.
+- Any other array that the group writes is used by the loop that writes it and by no other. That
+  loop writes no temporary, so it runs each iteration once. So an iteration that runs in two strips
+  reads the same values in both.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ from msops._loops.to_c.rows import reads_rows, writes_alike
 
 _STRIPS, _FEWEST_STRIPS = 8, 4
 LEAST_ROW_SECONDS = 2e-8
-"""Of a row in each loop: what it takes to go from loop to loop is little beside it."""
+"""Seconds of a row in each loop, beside which going from loop to loop takes little."""
 LEAST_BYTES = cost.FIRST_CACHE_BYTES
-"""Temporaries of fewer bytes in all stay in a cache as they are."""
+"""Bytes of all temporaries; fewer stay in a cache without fusion."""
 _ROWS_PER_SHARED = 16
-"""The rows of a strip for each one that the next strip computes, too."""
+"""Rows of a strip for each row that the next strip computes, too."""
 _FEWEST_ROWS_PER_SHARED = 4
 _MOST_LOOPS = 16
 
 
 def fuse_rows(kernel: Kernel) -> Kernel:
-    """Returns the kernel with the temporaries that parallel loops hand on kept by rows."""
+    """Returns the kernel with parallel loops fused that hand temporaries on by rows."""
     fusion = _Fusion(kernel)
     body = fusion.body(kernel.body, Scope.of(kernel))
     if not fusion.kept:
@@ -91,7 +91,7 @@ def fuse_rows(kernel: Kernel) -> Kernel:
 
 @dataclass(frozen=True)
 class _Stage:
-    """One loop over rows of a group.
+    """A loop over rows, one of a group.
 
     Attributes:
       loop: the loop.
@@ -104,14 +104,14 @@ class _Stage:
     end: int
 
     def row(self, access: Load | Store) -> int | None:
-        """Returns how far the row of an access is from the variable; None: it is no such row."""
+        """Returns the distance of an access's row from the variable; None: it has none."""
         function = affine(access.indices[0], {self.loop.var})
         if function is None or function.terms != {Var(self.loop.var): 1}:
             return None
         return function.constant
 
     def rows(self, name: str, kind: type[Load] | type[Store]) -> set[int | None]:
-        """Returns what `row` does of each load or each store of an array."""
+        """Returns the results of `row` for the loads or the stores of an array."""
         return {
             self.row(access)
             for access in accesses_in(self.loop.body)
@@ -126,8 +126,8 @@ class _Row:
     Attributes:
       buffer: the temporary.
       writer: the number of the stage that writes it.
-      written: how far the row that it writes is from its variable.
-      read: for each stage that reads it, how far the first and last rows are.
+      written: the distance of the row that it writes from its variable.
+      read: for each stage that reads it, the distances of the first and last row read.
     """
 
     buffer: Buffer
@@ -151,7 +151,7 @@ class _Fusion:
         }
 
     def body(self, body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
-        """Returns a body with groups of its loops, and those of serial loops in it, fused."""
+        """Returns a body with groups of its loops fused, also those inside serial loops."""
         found: list[Stmt] = []
         first = 0
         while first < len(body):
@@ -170,7 +170,7 @@ class _Fusion:
         return tuple(found)
 
     def _fused(self, stages: Sequence[_Stage], scope: Scope) -> Stmt | None:
-        """Returns what a group of loops becomes; None if it stays."""
+        """Returns the loop that replaces a group of loops; None if the group stays."""
         rows = self._rows(stages)
         producers = {row.writer for row in rows}
         if 0 not in producers or not _are_apart(stages, rows):
@@ -201,7 +201,7 @@ class _Fusion:
             for row in [_row(self._temporaries[name], stages)]
             if row is not None
         }
-        # A loop that writes something else, too, runs each of its iterations once.
+        # A loop that also writes other arrays must run each iteration once: it keeps no rows.
         while True:
             kept = {
                 name: row
@@ -224,13 +224,13 @@ class _Fusion:
     ) -> Stmt:
         """Returns the loop over strips.
 
-        Beside row y of the results, each stage runs its iteration y + high: so it finds the rows
-        that the stages before have computed, and they are as new as can be.
+        While the last stages compute row y, each stage runs its iteration y + high. So it finds the
+        rows that the stages before have computed, and reads them as early as possible.
         """
         strip = Var(self._names.fresh("strip"))
         wave = Var(self._names.fresh("row"))
         begin = index("mul", strip, integer(height))
-        # The variable counts from 0: a remainder of what is never negative is one instruction.
+        # The variable counts from 0: the remainder of a number >= 0 is one instruction.
         start = min(low - high for low, high in zip(lows, highs, strict=True))
         waves = last - first - start
         heights = {row.buffer.name: _kept_rows(row, highs) for row in rows}
@@ -270,7 +270,7 @@ def _stages(body: Sequence[Stmt]) -> Iterator[_Stage]:
 
 
 def _row(buffer: Buffer, stages: Sequence[_Stage]) -> _Row | None:
-    """Returns how loops hand an array on by rows; None if they may not."""
+    """Returns an array as a temporary that is kept by rows; None if it may not be."""
     name = buffer.name
     writers = [n for n, stage in enumerate(stages) if name in stored_in((stage.loop,))]
     if len(writers) != 1:
@@ -306,7 +306,7 @@ def _outer_stores(stage: _Stage) -> set[str]:
 
 
 def _are_apart(stages: Sequence[_Stage], rows: Sequence[_Row]) -> bool:
-    """Returns whether only the loop that writes an array uses it, but for what is kept by rows."""
+    """Returns whether each array that is not kept by rows is used by one loop alone."""
     kept = {row.buffer.name for row in rows}
     used = [{access.buffer for access in accesses_in(stage.loop.body)} for stage in stages]
     return all(
@@ -336,13 +336,13 @@ def _reaches(count: int, rows: Sequence[_Row]) -> tuple[list[int], list[int]]:
 
 
 def _kept_rows(row: _Row, highs: Sequence[int]) -> int:
-    """Returns how many rows of a temporary are there at once: from the newest to those read."""
+    """Returns the number of rows to keep: from the newest row to the oldest that is still read."""
     oldest = min(highs[reader] + low for reader, (low, _) in row.read.items())
     return highs[row.writer] + row.written - oldest + 1
 
 
 def _in_rows(body: tuple[Stmt, ...], heights: Mapping[str, int]) -> tuple[Stmt, ...]:
-    """Returns a body with the rows of some arrays in the memory of as many as are kept."""
+    """Returns a body in which arrays have the given heights, and rows share their memory."""
 
     def change(access: A) -> A:
         height = heights.get(access.buffer)

@@ -1,4 +1,4 @@
-"""Sums that each iteration of a loop adds a term to become sums that are added up one by one.
+"""Interchange of loops so that each sum is completed before the next one begins.
 
     reduction i in 0 .. 64 {                parallel k in 0 .. 63 {
       reduction k in 0 .. i {                 reduction i in k + 1 .. 64 {
@@ -9,10 +9,10 @@
       }                                     reduction i_1 in 0 .. 64 {
       ...                                     ...
 
-Then `tile_products` computes them in registers, and what is left of the loop may be parallel.
+Then `tile_products` computes the sums in registers, and the rest of the loop may be parallel.
 
-The nest of such an update leaves the loop around it as far as dependences allow: it runs before all
-iterations of the rest, or after them. Updates of an element by one operation do not order each
+The nest of such an update leaves the loop around it where dependences allow that: it runs before
+all iterations of the rest, or after them. Updates of an element by one operation do not order each
 other. This is loop distribution and interchange (R. Allen, K. Kennedy, TOPLAS 9(4), 1987), as in
 `passes.distribute`; but the rest stays together, so that its locals stay small.
 """
@@ -54,7 +54,7 @@ _KINDS: tuple[LoopKind, ...] = ("serial", "reduction")
 
 
 def gather_updates(kernel: Kernel) -> Kernel:
-    """Returns the kernel with such sums in loops of their own, where they are products."""
+    """Returns the kernel with such sums in loops of their own, if they are products."""
     gathered = rewrite_loops(kernel, _Gathering(kernel).loop, *_KINDS)
     return kernel if gathered.body == kernel.body else unique_names(simplify(gathered))
 
@@ -92,7 +92,7 @@ class _Gathering:
         return None
 
     def _may_leave(self, loop: For, store: Store, scope: Scope, first: bool) -> bool:
-        """Returns whether a store may run in a loop of its own, first or last."""
+        """Returns whether a store may run in a loop of its own, before the rest or after it."""
         if self._dependences is None:
             return False
         around = {outer.var for outer in scope.loops}
@@ -107,7 +107,7 @@ class _Gathering:
         return True
 
     def _rest(self, loop: For, store: Store, scope: Scope) -> tuple[Stmt, ...]:
-        """Returns what is left of a loop without a store."""
+        """Returns a loop without a store; empty if there is nothing else in it."""
         body = _without(loop.body, store)
         if not body:
             return ()
@@ -117,7 +117,7 @@ class _Gathering:
         return (rewrite_inner_loops(rest, scope, self.loop, *_KINDS),) if again is None else again
 
     def _of_its_kind(self, loop: For) -> tuple[Stmt, ...]:
-        """Returns a loop with the kind that it has without the stores that are gone."""
+        """Returns a loop with its new kind, now that some stores have left it."""
         if loop.kind == "parallel" or loop.hint == "serial":
             return (loop,)
         carried = [
@@ -133,14 +133,14 @@ class _Gathering:
 
 
 def _is_free(loop: For) -> bool:
-    """Returns whether a loop is not serial by request, and has bounds that are no data."""
+    """Returns whether a loop has no hint to be serial, and no bound that depends on data."""
     return loop.hint != "serial" and not (loads(loop.begin) or loads(loop.end))
 
 
 def _updates(
     body: tuple[Stmt, ...], path: tuple[For, ...] = (), own: frozenset[str] = frozenset()
 ) -> Iterator[tuple[tuple[For, ...], Store]]:
-    """Yields updates in loops inside of a body, with these loops; none that locals are part of."""
+    """Yields the updates in loops inside of a body that use no locals, with these loops."""
     for stmt in body:
         match stmt:
             case Store() if path and update_of(stmt):
@@ -153,13 +153,13 @@ def _updates(
 
 
 def _gathered(loop: For, path: Sequence[For], store: Store, ranges: Ranges) -> For | None:
-    """Returns the rows of an update, each a sum over a loop; None if they are not apart.
+    """Returns the nest of an update by rows, each a sum over a loop; None if rows may meet.
 
     Args:
-      loop: all iterations of it update the same elements.
-      path: the loops in it around the update. The first one goes over rows.
+      loop: the loop, each iteration of which updates the same elements.
+      path: the loops in it around the update; the first one goes over rows.
       store: the update.
-      ranges: of the variables around the loop.
+      ranges: the ranges of the variables around the loop.
     """
     row, *inner = path
     moving = {loop.var, *(part.var for part in inner)}
@@ -179,7 +179,7 @@ def _gathered(loop: For, path: Sequence[For], store: Store, ranges: Ranges) -> F
 
 
 def _swapped(outer: For, inner: For, ranges: Ranges) -> tuple[For, For] | None:
-    """Returns the inner one of two loops and the outer one in it, for the same iterations."""
+    """Returns two loops interchanged; None if their new bounds are not known."""
     factors = coefficient(inner.begin, outer.var), coefficient(inner.end, outer.var)
     if not {*factors} <= {-1, 0, 1}:
         return None
@@ -212,7 +212,7 @@ def _swapped(outer: For, inner: For, ranges: Ranges) -> tuple[For, For] | None:
 
 
 def _without(body: tuple[Stmt, ...], store: Store) -> tuple[Stmt, ...]:
-    """Returns a body without a store, and without what is empty then."""
+    """Returns a body without a store, and without statements that are then empty."""
 
     def kept(stmt: Stmt) -> tuple[Stmt, ...]:
         has_effect = stmt is not store if isinstance(stmt, Store) else any(bodies(stmt))

@@ -7,8 +7,8 @@
     }                                            }
                                                }
 
-An element is then read and written once for four terms. They are added in their order, so that
-every bit of the sum stays. This is the unroll-and-jam of D. Callahan, S. Carr, K. Kennedy,
+An element is then read and written once for four terms. They are added in their order, so the sum
+has the same bits. This is the unroll-and-jam of D. Callahan, S. Carr, K. Kennedy,
 "Improving Register Allocation for Subscripted Variables", PLDI 1990.
 """
 
@@ -39,9 +39,9 @@ from msops._loops.to_c.strides import step
 TERMS = 4
 """Terms that are added to an element at once."""
 _FEWEST_TRIPS = 16
-"""Of the vector loop."""
+"""Iterations of the vector loop; fewer are not worth a group."""
 _MOST_OPERATIONS = 8
-"""Of one term: more of them take longer than reading and writing the element."""
+"""Operations of one term; more of them take longer than reading and writing the element."""
 
 
 def group_terms(kernel: Kernel) -> Kernel:
@@ -70,10 +70,10 @@ class _Grouping:
                     return self._grouped(loop, vectors, store, scope.ranges)
         return None
 
-    # Whether.
+    # Legality.
 
     def _may_be_grouped(self, store: Store, loop: For) -> bool:
-        """Returns whether what a loop does to each element is one chain, of short links."""
+        """Returns whether a loop only adds short terms to each element, one after another."""
         value, target = store.value, _target(store)
         if value.dtype in SUMMED_IN_FLOAT32 or expressions(value).count(target) != 1:
             return False
@@ -85,16 +85,16 @@ class _Grouping:
             return False
         if any(loop.var in variables(i) for i in store.indices) or step(store, loop, self._buffers):
             return False
-        # Two iterations of the parallel loop never store to one element. No term may read what
-        # another one changes: in a reduction none does, or it would have an order.
+        # Two iterations of the parallel loop never store to one element. No term may read an
+        # element that another term changes: in a reduction none does, or it would have an order.
         read = [load for part in (*store.indices, value) for load in loads(part)]
         is_alone = sum(load.buffer == store.buffer for load in read) == 1
         return is_alone or (loop.kind == "reduction" and sum_of(store) is not None)
 
-    # How.
+    # Rewriting.
 
     def _grouped(self, loop: For, vectors: For, store: Store, ranges: Ranges) -> tuple[Stmt, ...]:
-        """Returns the loop over groups of terms, and that over the terms that are left."""
+        """Returns the loop over groups of terms, and the loop over the remaining terms."""
         target = _target(store)
 
         def inside(first: Expr) -> tuple[Stmt, ...]:

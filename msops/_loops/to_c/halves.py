@@ -1,4 +1,4 @@
-"""float16 in generated C: the compiler's type where it has one, as gcc 12 does, else its bits."""
+"""float16 in generated C: the compiler's type if it has one, as gcc 12 does, else its bits."""
 
 HALVES = """
 #ifdef __FLT16_MANT_DIG__

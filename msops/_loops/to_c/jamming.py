@@ -6,11 +6,12 @@
       }                                             b[4 * i_group + 2, j + 1] = ...
     }                                               ...
 
-A processor waits in such a row of floats for one result before it starts the next; of several rows
-it works on all. Rows of a parallel loop always may go so, others if no dependence forbids it.
+In one such row of floats, a processor waits for a result before it starts the next operation; with
+several rows it works on all of them meanwhile. Rows of a parallel loop may always run side by side,
+other rows may if no dependence forbids it.
 
-A row of Gauss and Seidel's method needs the next element of the row before it. Such rows go side by
-side if each is behind the one before by so many iterations as the dependences want: this is
+A row of Gauss and Seidel's method needs the next element of the row before it. Such rows run side
+by side if each is delayed by the number of iterations that the dependences ask for: this is
 unroll-and-jam of a skewed nest (M. Wolfe, "Loop skewing: the wavefront method revisited", 1986).
 """
 
@@ -58,10 +59,10 @@ class _Jamming:
         lag = self._lag(loop, row, scope) if row else None
         return None if row is None or lag is None else self._jammed(loop, row, lag, scope)
 
-    # Whether.
+    # Legality.
 
     def _row(self, loop: For, scope: Scope) -> For | None:
-        """Returns the one serial loop in a loop, if it is worth it."""
+        """Returns the serial loop that is all of a loop's body, if jamming pays; else None."""
         rows = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
         if len(rows) != 1 or rows[0] not in loop.body or rows[0].kind != "serial":
             return None
@@ -79,7 +80,7 @@ class _Jamming:
         return row if is_small and can_swap(loop, row) else None
 
     def _lag(self, loop: For, row: For, scope: Scope) -> int | None:
-        """Returns how far each row is behind the one before; None if they go one by one."""
+        """Returns how far each row is behind the one before; None if rows run one by one."""
         if loop.kind == "parallel":
             return 0
         if len(loop.body) != 1:
@@ -93,10 +94,10 @@ class _Jamming:
         most = min(_MOST_LAG, (end[0] - begin[1]) // ROWS)
         return least_lag(self._kernel, loop, row, max(0, most))
 
-    # How.
+    # Rewriting.
 
     def _jammed(self, loop: For, row: For, lag: int, scope: Scope) -> tuple[Stmt, ...]:
-        """Returns the loop over groups of rows, and the one over the rows that are left."""
+        """Returns the loop over groups of rows, and the loop over the remaining rows."""
 
         def inside(first: Expr) -> tuple[Stmt, ...]:
             rows = [index("add", first, integer(number)) for number in range(ROWS)]

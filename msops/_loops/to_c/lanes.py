@@ -11,10 +11,10 @@
 
 A small local array of a row gets the lanes as its last axis. Each row keeps its order; 16 of them
 take a step at once. An element of each row is fetched by itself, so this is for rows that compute
-more than they fetch. What each step fetches again is copied before, as the coordinates of a point
-that is compared with many others, one by one: the loop over coordinates also goes around the lanes.
-It is the outer-loop vectorisation of D. Nuzman and A. Zaks, "Outer-Loop Vectorization - Revisited
-for Short SIMD Architectures", PACT 2008.
+more than they fetch. Values that every step would fetch again are copied once before the row: for
+example the coordinates of a point that is compared with many others. The loop over these
+coordinates then goes around the lanes, too. This is the outer-loop vectorisation of D. Nuzman and
+A. Zaks, "Outer-Loop Vectorization - Revisited for Short SIMD Architectures", PACT 2008.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ from msops._loops.to_c.strides import stride
 from msops._loops.to_c.work import LEAST_WORK, work
 
 LANES = 16
-"""Rows that take a step together: what a vector of 512 bits holds of float32."""
+"""Rows that take a step together: the float32 elements of a vector of 512 bits."""
 _FEWEST_TRIPS = 8
 _MOST_BYTES = 1 << 14
-"""Of a local array that each row has: that of all lanes stays in the second-level cache."""
+"""Bytes of a local array of one row: the array of all lanes stays in the second-level cache."""
 _MOST_COPIED_BYTES = 1 << 10
-"""Of a copy of what a row reads: that of all lanes stays in the first-level cache."""
+"""Bytes of a copy for one row: the copy for all lanes stays in the first-level cache."""
 
 
 def put_rows_in_lanes(kernel: Kernel) -> Kernel:
@@ -90,15 +90,15 @@ class _Lanes:
         body = self._prepared(chosen.body, chosen, inside, around)
         return self._in_lanes(loop, body, around, scope) if around else None
 
-    # Whether.
+    # Legality.
 
     def _prepared(
         self, body: tuple[Stmt, ...], loop: For, scope: Scope, around: list[For]
     ) -> tuple[Stmt, ...]:
-        """Returns a body in which rows that go into lanes have copies of what they read often.
+        """Returns a body in which the rows for lanes read copies of elements that they read often.
 
-        They are under nothing but variables of an iteration. Their loops, which go around the
-        lanes, are added to `around`.
+        Nothing but local variables of an iteration may surround such a row. The loops of the rows
+        go around the lanes, and are added to `around`.
         """
         prepared: list[Stmt] = []
         for stmt in body:
@@ -116,7 +116,7 @@ class _Lanes:
         return tuple(prepared)
 
     def _repeated(self, row: For, loop: For, scope: Scope) -> list[Load]:
-        """Returns what each iteration of a row reads again, from places that are apart in lanes."""
+        """Returns the loads worth a copy: read again each iteration, from apart places in lanes."""
         stored = stored_in(loop.body)
         return [
             load
@@ -128,7 +128,7 @@ class _Lanes:
         ]
 
     def _is_row(self, row: For, loop: For, scope: Scope) -> bool:
-        """Returns whether a loop hands floats on in variables, and computes much with them."""
+        """Returns whether a loop carries floats in variables, and mostly computes with them."""
         if row.kind != "serial" or not can_swap(loop, row):
             return False
         if mean_trips(row, scope.ranges) < _FEWEST_TRIPS:
@@ -157,18 +157,18 @@ class _Lanes:
             return fetched == 0 and dtypes.isdisjoint(SUMMED_IN_FLOAT32)
         return work(inside) >= LEAST_WORK * fetched
 
-    # How.
+    # Rewriting.
 
     def _in_lanes(
         self, loop: For, prepared: tuple[Stmt, ...], around: list[For], scope: Scope
     ) -> tuple[Stmt, ...]:
-        """Returns the loop over groups of rows, and that over the rows that are left.
+        """Returns the loop over groups of rows, and the loop over the remaining rows.
 
         Args:
           loop: the loop.
           prepared: its body without branches in rows.
           around: the loops in it that go around the lanes.
-          scope: that around it.
+          scope: the scope around the loop.
         """
         rows = {id(row) for row in around}
 
@@ -186,7 +186,7 @@ class _Lanes:
         rows: Set[int],
         lanes: dict[str, Buffer],
     ) -> tuple[Stmt, ...]:
-        """Returns a body with a loop over lanes around all that is in no row.
+        """Returns a body with a loop over lanes around the statements outside of rows.
 
         Args:
           body: a part of the loop's.

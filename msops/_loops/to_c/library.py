@@ -1,7 +1,7 @@
-"""What generated C uses of the C library, declared without its headers.
+"""Declarations of the C library for generated C, instead of its headers.
 
-Reading the headers would take a fifth of a build's time, and looking after them in the build cache
-some more.
+A compiler would read the headers for a fifth of a build's time, and the build cache would have to
+check them, too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PROTOTYPES = _prototypes()
 
 
 def declarations(text: str) -> str:
-    """Returns the types of <stdint.h>, and the functions that C code calls."""
+    """Returns the types of <stdint.h>, and declarations of the functions that C code calls."""
     called = dict.fromkeys(_CALL.findall(text))
     functions = [_PROTOTYPES[name] for name in called if name in _PROTOTYPES]
     # For __GLIBC_PREREQ.

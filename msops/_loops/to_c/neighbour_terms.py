@@ -1,4 +1,4 @@
-"""What a loop nest adds to neighbours of each position, as terms that another nest can compute.
+"""Terms that a loop nest adds to neighbours of each position, so that another nest can sum them.
 
     reduction i in 1 .. 99 {                  terms of d: w[i] * 2.0 for d[i - 1], d[i + 1]
       local t: float32[] {
@@ -8,8 +8,9 @@
       }
     }
 
-The value of a variable is written out in a term, for the terms are computed where their element is.
-What takes long and goes to several neighbours is computed once: the nest keeps it in an array.
+A term is computed at its element, so the values of variables are written out in it. A value that
+takes long to compute, and is a part of terms for several neighbours, is computed once: the nest
+keeps it in an array.
 """
 
 from __future__ import annotations
@@ -59,18 +60,18 @@ from msops._loops.to_c.strides import offset
 
 MOST_TERMS = 64
 _MOST_KEPT = 4
-"""Arrays of what takes long: each is written and read again."""
+"""Arrays that keep values which take long; each is written and read again."""
 _MOST_PARTS = 64
 """Operations and loads of a term that is written out."""
 _QUICK = 5
-"""Operations and loads that are rather computed again at each neighbour than kept in an array."""
+"""Operations and loads of a value that each neighbour computes again; more are kept instead."""
 _FUNCTION = 16
-"""Operations of a mathematical function; those of a quotient are a few."""
+"""Operations that take as long as a mathematical function."""
 _QUOTIENT = 4
-
+"""Operations that take as long as a quotient."""
 
 _Position: TypeAlias = tuple[tuple[str, ...], tuple[int, ...]]
-"""The variable that moves each index, and how far the index is from it."""
+"""The variable that moves each index, and the distance of the index from it."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,10 @@ class Term:
 
     Attributes:
       value: in terms of the variables.
-      is_negated: it is subtracted.
-      variables: of the position, in the order of the target's axes.
-      offsets: of the element from the position.
-      box: the first position of each axis, and the one after the last.
+      is_negated: the value is subtracted.
+      variables: the coordinates of the position, in the order of the target's axes.
+      offsets: the distance of the element from the position, along each axis.
+      box: the first position along each axis, and the position after the last.
     """
 
     value: Expr
@@ -97,9 +98,9 @@ class Scattering:
     """A nest that adds to neighbours.
 
     Attributes:
-      terms: of each array that only these terms add to, in the order of the updates.
-      rest: what is left of the nest.
-      kept: the arrays in which the rest keeps what takes long.
+      terms: the terms by array, in the order of the updates; nothing else adds to these arrays.
+      rest: the statements of the nest without the terms.
+      kept: the arrays in which the rest keeps values that take long to compute.
     """
 
     terms: Mapping[str, tuple[Term, ...]]
@@ -108,12 +109,12 @@ class Scattering:
 
 
 def scattering(loops: tuple[For, ...], scope: Scope, names: Names) -> Scattering | None:
-    """Returns what a perfect nest adds to neighbours; None if it does not, or not evenly.
+    """Returns the terms that a perfect nest adds to neighbours; None if it adds none.
 
     Args:
-      loops: of the nest, outermost first; their bounds are constants.
-      scope: that around the nest.
-      names: of the kernel.
+      loops: the loops of the nest, outermost first; their bounds are constants.
+      scope: the scope around the nest.
+      names: the names of the kernel.
     """
     *around, inner = loops
     loops = (*around, with_parts(inner, body=_apart(inner.body)))
@@ -137,7 +138,7 @@ def scattering(loops: tuple[For, ...], scope: Scope, names: Names) -> Scattering
 def _apart(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Returns a body in which no statement is the same object as another one.
 
-    What holds for a statement is kept by its id, and passes share equal statements.
+    Facts about statements are kept by their ids, and passes share equal statements.
     """
     return tuple(dataclasses.replace(map_bodies(stmt, _apart)) for stmt in body)
 
@@ -149,9 +150,9 @@ def _bounds(loop: For) -> tuple[int, int]:
 
 
 def _positions(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Position]]:
-    """Yields the updates of neighbours, by ids of stores, with variables and offsets of the axes.
+    """Yields the ids of stores that update neighbours, each with its position.
 
-    Each of their arrays is updated in no other way, and nothing else reads it.
+    Their arrays are updated in no other way, and nothing else reads them.
     """
     body = loops[-1].body
     variables = {loop.var for loop in loops}
@@ -173,7 +174,7 @@ def _positions(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Pos
 
 
 def _position(access: Load | Store, variables: set[str]) -> _Position | None:
-    """Returns the variable that each index moves with, and how far it is from it."""
+    """Returns the position of an access; None if an index is no variable plus a constant."""
     found: list[tuple[str, int]] = []
     for at in access.indices:
         own = {part.name for part in expressions(at) if isinstance(part, Var)}
@@ -201,12 +202,12 @@ def _unconditional(body: tuple[Stmt, ...]) -> Iterator[Store]:
 
 @dataclass(frozen=True)
 class _Value:
-    """What a variable holds after a statement.
+    """The value of a variable after a statement.
 
     Attributes:
       after: the statement.
-      expr: how it is computed, from elements and earlier values; None: by more than an expression.
-      load: reads it from its variable there.
+      expr: the value in terms of elements and earlier values; None if it is no such expression.
+      load: the load that reads the value from its variable, after the statement.
     """
 
     after: Stmt
@@ -218,8 +219,8 @@ class _Values:
     """The values of the variables in one iteration of a nest.
 
     Attributes:
-      updates: the stores that become terms, whether they subtract, and their terms.
-      arrays: what is kept, by the name of its value.
+      updates: the stores that become terms; for each, whether it subtracts, and the term.
+      arrays: the arrays of the values that are kept, by the name of the value.
     """
 
     def __init__(self, loops: tuple[For, ...], moved: set[int], names: Names) -> None:
@@ -261,7 +262,7 @@ class _Values:
         self._values[key] = _Value(after, expr, Load(name, (), dtype))
 
     def _resolved(self, expr: Expr) -> Expr | None:
-        """Returns an expression of what the nest leaves as it is; None: it reads something else."""
+        """Returns an expression with values for variables; None if the nest changes other loads."""
         if any(self._changes(load) for load in loads(expr)):
             return None
 
@@ -286,10 +287,10 @@ class _Values:
         self._values[key] = _Value(store, None, term)
         return Load(key, (), term.dtype)
 
-    # What is kept.
+    # Values that are kept.
 
     def decide(self) -> bool:
-        """Chooses what is kept; returns whether that is little."""
+        """Chooses the values to keep; returns whether they, and the terms, are few enough."""
         terms = [term for _, _, term in self.updates]
         if any(sum(map(_weight, expressions(term))) > _MOST_PARTS for term in terms):
             return False
@@ -330,7 +331,7 @@ class _Values:
         return isinstance(part, Load) and part.buffer in self._values
 
     def final(self, expr: Expr) -> Expr:
-        """Returns an expression with the values in it written out, or read from where they are."""
+        """Returns an expression with its values written out, or loaded where they are kept."""
 
         def change(part: Expr) -> Expr:
             if not self._is_value(part):
@@ -346,10 +347,10 @@ class _Values:
     def _at(self) -> tuple[Expr, ...]:
         return tuple(index("sub", Var(loop.var), loop.begin) for loop in self._loops)
 
-    # What is left.
+    # The nest without the terms.
 
     def rest(self, loops: tuple[For, ...]) -> tuple[Stmt, ...]:
-        """Returns the nest without the terms, and with what keeps values for them."""
+        """Returns the nest without the terms, and with the stores of the values that are kept."""
         keeping: dict[int, list[Stmt]] = defaultdict(list)
         for key, array in self.arrays.items():
             value = self._values[key]
@@ -377,7 +378,7 @@ class _Values:
 
 
 def _is_of_each(name: str, body: tuple[Stmt, ...], variables: set[str]) -> bool:
-    """Returns whether each iteration of a nest touches one element of an array, and no other's."""
+    """Returns whether each iteration of a nest touches one element of an array, its own."""
     touched = {a.indices: a for a in accesses_in(body) if a.buffer == name}
     return len(touched) == 1 and all(_position(a, variables) is not None for a in touched.values())
 

@@ -7,10 +7,11 @@
     }                                       }
                                             parallel i_2 in 98 .. 100 { if ... }
 
-Gradients of stencils are such loops. As written their iterations add to the same elements, so they
-run in order, and every term reads and writes its element. Each element's sum is a stencil again:
-its iterations are independent, it is written once, and what is 0 before is not read. At the edges
-some neighbours are missing, so there each term has its condition. See Hueckelheim et al., Automatic
+Gradients of stencils are such loops. As written, their iterations add to the same elements, so they
+run in order, and every term reads and writes its element. A loop that computes the sums element by
+element is a stencil again: its iterations are independent, each element is written once, and it is
+not read where it is 0 before. At the edges some neighbours are missing, so there each term has a
+condition. See Hueckelheim et al., Automatic
 differentiation for adjoint stencil loops (ICPP 2019).
 
 Terms that several nests add to an array, one after the other, are one sum. The terms of a sum are
@@ -56,7 +57,7 @@ from msops._loops.to_c.neighbour_terms import MOST_TERMS, Scattering, Term, scat
 from msops._loops.to_c.windows import in_positions
 
 _FEWEST_TRIPS = 16
-"""Of the innermost loop: less is little work."""
+"""Iterations of the innermost loop; fewer are too little work to gain from this."""
 _MOST_STATEMENTS = 256
 
 
@@ -71,7 +72,7 @@ def gather_from_neighbours(kernel: Kernel) -> Kernel:
 
 
 class _Gathering:
-    """Attributes: buffers: new ones of the kernel; is_changed: whether anything is gathered."""
+    """Attributes: buffers: the new buffers; is_changed: whether the kernel has such sums."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._names = Names(kernel)
@@ -80,7 +81,7 @@ class _Gathering:
         self.is_changed = False
 
     def body(self, body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
-        """Returns a body whose nests gather, and those in its serial loops."""
+        """Returns a body with its sums gathered, and those inside its serial loops."""
         found: list[Stmt] = []
         pending: dict[str, list[Term]] = {}
         for stmt in body:
@@ -99,7 +100,7 @@ class _Gathering:
         return (*found, *self._gathered(pending, {*pending}, scope))
 
     def _scattering(self, stmt: Stmt, scope: Scope) -> Scattering | None:
-        """Returns what a statement adds to neighbours; None if it does not."""
+        """Returns the terms that a statement adds to neighbours; None if it adds none."""
         if any(loop.kind != "serial" for loop in scope.loops):
             return None
         loops: list[For] = []
@@ -111,7 +112,7 @@ class _Gathering:
                 break
             (stmt,) = stmt.body
         if all(loop.kind == "parallel" for loop in loops):
-            # Their iterations touch elements of their own.
+            # Each iteration touches elements of its own.
             return None
         for count in range(len(loops), 0, -1):
             *around, inner = loops[:count]
@@ -124,9 +125,9 @@ class _Gathering:
         return None
 
     def _other(self, stmt: Stmt, scope: Scope) -> Stmt:
-        """Returns a statement that is no such nest, with what is inside of it gathered."""
+        """Returns a statement that adds no terms, with the sums inside of it gathered."""
         if isinstance(stmt, For):
-            # What a loop runs again finds what it has written.
+            # In a later iteration of a loop its arrays are no longer 0.
             self._touch((stmt,))
         if not isinstance(stmt, For) or stmt.kind == "serial":
             stmt = map_bodies_within(stmt, scope, self.body)
@@ -136,7 +137,7 @@ class _Gathering:
     def _touch(self, body: tuple[Stmt, ...]) -> None:
         self._zero -= {access.buffer for access in accesses_in(body)}
 
-    # How.
+    # Rewriting.
 
     def _gathered(
         self, pending: dict[str, list[Term]], names: Set[str], scope: Scope
@@ -149,7 +150,7 @@ class _Gathering:
         found: list[Stmt] = []
         for hull, sums in groups.items():
             every = [term for terms in sums.values() for term in terms]
-            # Arrays whose terms do not meet where the others' do have a nest of their own.
+            # If most elements do not get the terms of all arrays, each array has its own nest.
             parts = (
                 [sums] if _share_most(every) else [{name: terms} for name, terms in sums.items()]
             )
@@ -161,17 +162,17 @@ class _Gathering:
 
 
 _Span: TypeAlias = tuple[int, int]
-"""The first index of an axis, and the one after the last."""
+"""The first index along an axis, and the index after the last."""
 
 
 def _spans_of(term: Term) -> tuple[_Span, ...]:
-    """Returns for each axis which elements get a term."""
+    """Returns, for each axis, the span of the elements that get a term."""
     axes = zip(term.box, term.offsets, strict=True)
     return tuple((begin + away, end + away) for (begin, end), away in axes)
 
 
 def _spans(terms: Sequence[Term]) -> Iterator[tuple[_Span, ...]]:
-    """Yields for each axis which elements get each term."""
+    """Yields, for each axis, the spans of the elements that get each term."""
     return zip(*map(_spans_of, terms), strict=True)
 
 
@@ -196,12 +197,14 @@ def _share_most(terms: Sequence[Term]) -> bool:
 def _disturbed(
     pending: Mapping[str, Sequence[Term]], stmt: Stmt, added: Mapping[str, Sequence[Term]]
 ) -> set[str]:
-    """Returns the arrays whose sums must be complete before a statement, or are then.
+    """Returns the arrays whose pending terms must be added up before a statement runs.
+
+    The statement uses such an array, or writes an element that a pending term reads.
 
     Args:
-      pending: the terms of sums.
+      pending: the terms that are not yet added, by array.
       stmt: the statement.
-      added: the terms that it adds; it uses their arrays in no other way.
+      added: the terms that it adds itself, by array; it uses these arrays in no other way.
     """
     used = {access.buffer for access in accesses_in((stmt,))}
     written = stored_in((stmt,))
@@ -214,7 +217,7 @@ def _disturbed(
 
 
 class _Writing:
-    """Writes the nest of some sums over one box."""
+    """Builds the loop nest that computes the sums of some arrays over one box."""
 
     def __init__(
         self,
@@ -236,7 +239,7 @@ class _Writing:
         """Returns the loops over the axes that are left.
 
         Args:
-          at: the indices of the axes before, for which there is every term.
+          at: the indices along the axes before; their elements get every term.
         """
         number = len(at)
         if number == len(self._hull):
@@ -244,7 +247,7 @@ class _Writing:
         hull, middle = self._hull[number], self._middle[number]
         if hull != middle and number == len(self._hull) - 1:
             every = [term for terms in self._sums.values() for term in terms]
-            # From one of these to the next, the elements get the same terms.
+            # The elements between two cuts all get the same terms.
             cuts = sorted({cut for term in every for cut in _spans_of(term)[number]})
             parts = [self._part(at, number, span) for span in itertools.pairwise(cuts)]
             return tuple(itertools.chain.from_iterable(parts))
@@ -256,7 +259,7 @@ class _Writing:
         return (_parallel(var, hull, inner),)
 
     def _part(self, at: tuple[Expr, ...], number: int, span: _Span) -> tuple[Stmt, ...]:
-        """Returns what writes the elements in a part of the last axis, which get the same terms."""
+        """Returns the loop over a part of the last axis whose elements all get the same terms."""
         low, high = span
         var = self._variable(number)
         element: Expr = integer(low) if high == low + 1 else var
@@ -268,7 +271,7 @@ class _Writing:
         return stmts if element != var or not stmts else (_parallel(var, span, stmts),)
 
     def _sum(self, name: str, at: tuple[Expr, ...], terms: Sequence[Term]) -> Stmt:
-        """Returns what writes one element."""
+        """Returns the store of one element."""
         total: Expr = Const(0.0, self._buffers[name].dtype)
         for term in terms:
             total = _with_term(total, term, at)
@@ -279,9 +282,9 @@ class _Writing:
         return Const(0.0, dtype) if name in self._zero else Load(name, at, dtype)
 
     def _edge(self, at: tuple[Expr, ...]) -> tuple[Stmt, ...]:
-        """Returns what writes the elements of the axes that are left, where terms may be missing.
+        """Returns the loops over the axes that are left, for elements that may miss terms.
 
-        Each term has loops of its own, over the elements that get it: there are few such rows.
+        Each term has loops of its own, over the elements that get it. Few rows need these loops.
         """
         first = len(at)
         found: list[Stmt] = []
@@ -317,7 +320,7 @@ class _Writing:
         spans: Sequence[_Span],
         make: Callable[[tuple[Expr, ...]], Stmt],
     ) -> Stmt:
-        """Returns loops over the axes that are left around what is made for their indices."""
+        """Returns loops over the axes that are left around the statement that `make` builds."""
         if not spans:
             return make(at)
         var = self._variable(len(at))
@@ -328,7 +331,7 @@ class _Writing:
 
 
 def _with_term(total: Expr, term: Term, at: tuple[Expr, ...]) -> Expr:
-    """Returns a sum with a term, where that is added to an element."""
+    """Returns a sum plus or minus a term, for the element at some indices."""
     moves = zip(term.variables, at, term.offsets, strict=True)
     position = {var: index("sub", e, integer(away)) for var, e, away in moves}
     value = substitute(term.value, position)
@@ -336,13 +339,13 @@ def _with_term(total: Expr, term: Term, at: tuple[Expr, ...]) -> Expr:
 
 
 def _is_in(index: int, term: Term, axis: int) -> bool:
-    """Returns whether elements with an index get a term."""
+    """Returns whether the elements with an index along an axis get a term."""
     begin, end = _spans_of(term)[axis]
     return begin <= index < end
 
 
 def _limits(at: Expr, known: _Span, wanted: _Span) -> list[Expr]:
-    """Returns the conditions under which an index is in a part of what it is known to be in."""
+    """Returns the conditions under which an index of a known span is in a wanted span."""
     conditions: list[Expr] = []
     if wanted[0] > known[0]:
         conditions.append(binary("ge", at, integer(wanted[0])))

@@ -8,9 +8,10 @@
                                         ...
     b[i] = w_2[]                        b[i] = entry[] != entry[] || ... ? nan : w_2[]
 
-What leaves is NaN if one of the numbers that went in is; else no step sees a NaN, and a comparison
-decides. A network that sorts has many more steps than numbers, and takes half the time. Nor do
-compilers try for seconds to simplify a chain of choices between numbers and NaN.
+A value that leaves is NaN if one of the numbers that went in is. Otherwise no step sees a NaN, and
+comparisons suffice. A network that sorts has many more steps than numbers, so this halves its time.
+Compilers, too, take seconds less, for they try to simplify chains of choices between numbers and
+NaN.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ from msops._loops.ir.walk import (
 
 _DTYPES = ("float32", "float64")
 _STEPS_PER_TEST = 2
-"""A step takes a comparison less; a test of a number that goes in is one."""
+"""Steps for each number that goes in: a step saves one comparison, and a test takes one."""
 
 
 def defer_nan_tests(kernel: Kernel) -> Kernel:
-    """Returns the kernel with the networks in bodies without branches and loops rewritten."""
+    """Returns the kernel with its networks rewritten; their bodies have no branches and loops."""
     names = Names(kernel)
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
@@ -71,8 +72,8 @@ class _Network:
 
     Attributes:
       steps: positions of the stores of minima and maxima.
-      entries: positions of the stores of what goes in, and the variable of each.
-      leaving: by position of a store that is none of them, the variables that it reads of a step.
+      entries: positions of the stores of numbers that go in, and the variable of each.
+      leaving: positions of the other stores, each with the results of steps that it reads.
     """
 
     steps: frozenset[int]
@@ -81,7 +82,7 @@ class _Network:
 
 
 def _network(body: tuple[Stmt, ...]) -> _Network | None:
-    """Returns the network in a body; None if it has none, or one that is not worth it."""
+    """Returns the network in a body; None if there is none that is worth rewriting."""
     inner = statements(body)
     variables = {
         stmt.buffer.name: stmt.buffer
@@ -92,14 +93,14 @@ def _network(body: tuple[Stmt, ...]) -> _Network | None:
         return None
     steps: set[int] = set()
     leaving: dict[int, frozenset[str]] = {}
-    # What the value of a variable is made of, by the positions of stores; more than its own one
-    # where it comes out of a step.
+    # For each variable, the stores of the numbers that its value comes from, by position. The
+    # result of a step comes from several.
     entries_of: dict[str, frozenset[int]] = {}
     out_of_steps: set[str] = set()
     leaves: list[frozenset[int]] = []
     for position, store in enumerate(stmt for stmt in inner if isinstance(stmt, Store)):
         read = {load.buffer for load in loads_in((store,))} & variables.keys()
-        # A variable is 0 before it is written; that happens to no network.
+        # A variable that is read before it is written is 0; no network does that.
         if not read <= entries_of.keys():
             return None
         target = store.buffer
@@ -137,8 +138,8 @@ class _Deferring:
     """Rewrites the body of a network.
 
     Args:
-      network: what is in it.
-      names: gives names.
+      network: the network in it.
+      names: the names of the kernel.
     """
 
     def __init__(self, network: _Network, names: Names):
@@ -149,7 +150,7 @@ class _Deferring:
         }
 
     def whole(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Returns the body, in the variables that keep what goes in."""
+        """Returns the body, inside of variables that keep the numbers that go in."""
         changed = self._body(body, itertools.count())
         for copy in reversed(self._copies.values()):
             changed = (Local(copy, changed),)
@@ -185,7 +186,7 @@ class _Deferring:
 
     @functools.cached_property
     def _finds_nan(self) -> Expr:
-        """Whether anything that went in is NaN."""
+        """Returns whether a number that went in is NaN, as an expression."""
         kept = [Load(copy.name, (), copy.dtype) for copy in self._copies.values()]
         return functools.reduce(
             lambda some, test: binary("lor", some, test),

@@ -1,16 +1,16 @@
-"""Parallel loops go around serial ones, so that each iteration of theirs runs through at once.
+"""Parallel loops go around serial ones, so that each runs all serial iterations in a row.
 
     serial t in 0 .. 90 {                     parallel i in 0 .. 160 {
       parallel i in 0 .. 160 {                  serial t in 0 .. 90 {
         parallel j in 0 .. 64 {        ->         parallel j in 0 .. 64 {
           x[t + 1, i, j] = f(x[t, i, j])            x[t + 1, i, j] = f(x[t, i, j])
 
-What one iteration of the serial loop leaves in the caches is there for the next one, and threads
-share the work once, not in each iteration. This is the search for outer parallelism of Pluto's
-schedules (U. Bondhugula et al., PLDI 2008), for the nests where interchanging loops is all it
-takes: no two iterations of the parallel loop touch the same element, in whatever iterations of the
-serial one. A parallel loop that reads and writes memory in its order stays inside, for vectors;
-blocks of it go out.
+Elements that one iteration of the serial loop leaves in the caches are there for the next one, and
+threads share the work once, not in each iteration. This is the search for outer parallelism of
+Pluto's schedules (U. Bondhugula et al., PLDI 2008), for nests where an interchange of loops is
+enough: no two iterations of the parallel loop touch the same element, in any iterations of the
+serial one. A parallel loop that reads and writes memory in its order stays inside, for vectors, and
+a loop over blocks of it goes out.
 """
 
 from __future__ import annotations
@@ -112,12 +112,12 @@ class _Moving:
 
 
 def _is_fixed(loop: For) -> bool:
-    """Returns whether the bounds of a loop are no data, which the loop might change."""
+    """Returns whether the bounds of a loop read no data, which the loop might change."""
     return not any(True for bound in (loop.begin, loop.end) for _ in loads(bound))
 
 
 def _is_in_order(loop: For, innermost: For, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether the body of the innermost loop touches memory in the order of a loop."""
+    """Returns whether the body of an innermost loop touches memory in the order of a loop."""
     if not is_innermost(innermost):
         return False
     steps = (stride(access, loop.var, buffers) for access in accesses_in(innermost.body))

@@ -1,9 +1,10 @@
-"""What all rows of a large product fetch, copied once into the order in which its tiles read it.
+"""Factors of large products, copied once into the order in which tiles read them.
 
 A tile goes down its columns, so that each of its terms is in another row of the factor, often in
-another page. An array beyond the caches near the processor is fetched so for every block of rows.
-A panel has the columns of one tile, row after row: each block reads it forwards. Panels also keep
-what is computed of the factor, as `x[k, j] - mean[j]`, which is then computed once.
+another page. Every block of rows would fetch an array in this way, even one too large for the
+caches near the processor. A panel has the columns of one tile, row after row, so each block reads
+it forwards. A panel may also hold an expression of the factor, such as `x[k, j] - mean[j]`, which
+is then computed once.
 
 Source: K. Goto, R. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", TOMS 34(3),
 2008.
@@ -27,13 +28,13 @@ from msops._loops.to_c.strides import coefficient
 from msops._loops.to_c.sums import Sum
 
 _FEWEST_BYTES = CACHE_BYTES // 2
-"""Of panels: a cache has the other factor and the sums, too."""
+"""Bytes of panels: a cache has to hold the other factor and the sums, too."""
 _FEWEST_ROWS = 32
-"""So many rows read a panel that filling it takes little beside."""
+"""Rows that read a panel: with so many, filling it takes a small share of the time."""
 _FEWEST_TILES = 4
-"""So many tiles read a strip."""
+"""Tiles that read a strip: with so many, filling it takes a small share of the time."""
 _MOST_STRIP_BYTES = 1 << 14
-"""Half of the first-level cache, where a strip stays."""
+"""Bytes of a strip: half of the first-level cache, so that it stays there."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Panels:
 
     Attributes:
       value: the part.
-      buffer: by tile, term and column of the tile.
+      buffer: their memory, indexed by tile, term and column of the tile.
       firsts: the first iterations of the loops over terms.
     """
 
@@ -51,7 +52,7 @@ class Panels:
     firsts: tuple[int, ...]
 
     def load(self, nest: Sequence[For], tile: Expr, first: Expr) -> Load:
-        """Returns the part as it is in the panels.
+        """Returns the load of the part from the panels.
 
         Args:
           nest: the loops of the sum.
@@ -65,12 +66,12 @@ class Panels:
 
 @dataclass(frozen=True)
 class Strip:
-    """A part of the terms of a block's rows, which all their tiles read.
+    """A part of the terms of a block of rows, in the order in which all their tiles read it.
 
     Attributes:
       value: the part.
-      buffer: by term and row.
-      load: the part as it is there.
+      buffer: its memory, indexed by term and row.
+      load: the load of the part from the strip.
     """
 
     value: Expr
@@ -81,20 +82,22 @@ class Strip:
 def pack(
     found: Sum, rows: For, buffers: Mapping[str, Buffer], names: Names
 ) -> tuple[tuple[Panels, Stmt], ...]:
-    """Returns panels for the terms of a sum, and what fills them; none for a small product.
+    """Returns panels for the terms of a sum, each with the loops that fill it.
+
+    A small product has none.
 
     Args:
       found: the sum.
       rows: the loop over its rows.
-      buffers: of the kernel, by name.
-      names: of the kernel.
+      buffers: the buffers of the kernel, by name.
+      names: the names of the kernel.
     """
     if not found.is_vector or found.common_tiles(rows) == 0:
         return ()
     if (difference(rows.end, rows.begin, found.ranges) or (0, 0))[0] < _FEWEST_ROWS:
         return ()
     bounds = [bound for part in found.nest for bound in (part.begin, part.end)]
-    # What is between the first and the last term of any row is then a term of some row.
+    # Then each number between the first and the last term of any row is a term of some row.
     if any(coefficient(bound, rows.var) not in (-1, 0, 1) for bound in bounds):
         return ()
     made = []
@@ -109,7 +112,9 @@ def pack(
 
 
 def pack_rows(found: Sum, rows: For, names: Names) -> tuple[Strip, ...]:
-    """Returns strips for what is computed of a row, or is in another line of memory for each term.
+    """Returns strips for the parts of terms that a row does not read forwards as they are.
+
+    These are expressions, and loads that touch another line of memory for each term.
 
     Args:
       found: the sum.
@@ -133,7 +138,7 @@ def pack_rows(found: Sum, rows: For, names: Names) -> tuple[Strip, ...]:
 def _parts_along(term: Expr, moving: str, still: str) -> Iterator[Expr]:
     """Yields the largest parts of a term that move with one loop variable, and not with another.
 
-    Those of a choice are left out: what is not chosen may be out of range.
+    Parts of a choice are left out: the one that is not chosen may be out of range.
     """
     used = variables(term)
     if moving in used and still not in used and loads(term):
@@ -150,20 +155,20 @@ def _panels(value: Expr, found: Sum, rows: For, names: Names) -> Panels:
 
 
 def _extents(loops: Sequence[For], ranges: Ranges) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns the first iterations of loops, and how many there are at most."""
+    """Returns the first iteration of each loop, and its greatest number of iterations."""
     firsts = tuple(range_of(loop.begin, ranges)[0] for loop in loops)
     lasts = (range_of(loop.end, ranges)[1] for loop in loops)
     return firsts, tuple(last - first for first, last in zip(firsts, lasts, strict=True))
 
 
 def _offsets(loops: Sequence[For], firsts: Sequence[int]) -> tuple[Expr, ...]:
-    """Returns how many iterations of each loop came before."""
+    """Returns the number of iterations of each loop that came before."""
     pairs = zip(loops, firsts, strict=True)
     return tuple(index("sub", Var(loop.var), integer(first)) for loop, first in pairs)
 
 
 def _filling(panels: Panels, found: Sum, rows: For, names: Names) -> Stmt:
-    """Returns what copies the terms of all rows."""
+    """Returns the loops that copy the terms of all rows."""
     *reductions, last = found.nest
     tile, lane = names.fresh(f"{last.var}_block"), names.fresh("lane")
     first = index("add", last.begin, index("mul", Var(tile), integer(found.width)))

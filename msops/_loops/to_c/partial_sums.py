@@ -10,8 +10,8 @@
                                             reduction j in 0 .. 16 { s[] = s[] + parts[j] }
 
 The number of parts depends on the kernel alone, so that a sum has the same bits however many
-threads there are. A loop may have several such sums, and may write rows of its own besides, as the
-gradient of a layer does that adds up what all rows give to a shared weight.
+threads there are. A loop may have several such sums, and may write rows of its own besides. The
+gradient of a layer is an example: it adds up the contributions of all rows to a shared weight.
 """
 
 from __future__ import annotations
@@ -96,13 +96,13 @@ class _SplittingReductions:
         count = self._count(loop, list(sums), scope) if sums else 0
         return self._split(loop, sums, count) if count >= 2 else None
 
-    # Whether.
+    # Legality.
 
     def _sums(self, loop: For) -> dict[Buffer, BinaryOp]:
-        """Returns the buffers that a reduction updates, and how.
+        """Returns the buffers that a reduction updates, and the operation for each.
 
-        None if it writes anything else, but locals and elements of which no two iterations share
-        one.
+        There are none if the reduction also writes other buffers. Locals, and elements that no two
+        iterations share, do not count.
         """
         own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
         found: dict[Buffer, BinaryOp] = {}
@@ -129,14 +129,14 @@ class _SplittingReductions:
         return op if op in ("add", "mul", "min", "max") else None
 
     def _count(self, loop: For, sums: Sequence[Buffer], scope: Scope) -> int:
-        """Returns in how many parts a reduction is worth being split."""
+        """Returns the number of parts into which a reduction is worth being split."""
         trips = fixed_trips(loop)
         if trips is None:
             return 0
         seconds = self._costs.loop(loop, scope)
         elements = max(1, sum(math.prod(buffer.shape) for buffer in sums))
         per_part = 2 * elements * cost.SECONDS_PER_SCALAR
-        # What is estimated of loops whose bounds are data may be far too long: an iteration around
+        # The estimate for loops whose bounds are data may be far too long: an iteration around
         # them counts as one update.
         inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
         is_open = any(loads(bound) for stmt in inner for bound in (stmt.begin, stmt.end))
@@ -147,7 +147,7 @@ class _SplittingReductions:
             int(_SHARE * seconds / per_part),
         )
 
-    # How.
+    # Rewriting.
 
     def _split(self, loop: For, sums: dict[Buffer, BinaryOp], count: int) -> tuple[Stmt, ...]:
         """Returns the loop over the parts, and the ones that add them up."""
@@ -210,7 +210,7 @@ class _SplittingReductions:
 
 
 def _are_apart(touched: Sequence[Load | Store], loop: For) -> bool:
-    """Returns whether no two iterations of a loop touch one element: an index is all its own."""
+    """Returns whether one index keeps the elements of any two iterations of a loop apart."""
     first, *rest = touched
     return any(
         coefficient(index, loop.var) not in (None, 0)
@@ -222,7 +222,7 @@ def _are_apart(touched: Sequence[Load | Store], loop: For) -> bool:
 
 
 def _neutral(op: BinaryOp, dtype: str) -> Const:
-    """Returns what combines with any value to that value."""
+    """Returns the neutral element of an operation."""
     if op in ("add", "mul"):
         value: float = int(op == "mul")
     elif is_float(dtype):

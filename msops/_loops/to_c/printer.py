@@ -1,4 +1,4 @@
-"""Statements as C: loops for vector units and threads, and large locals, as they are marked."""
+"""Statements as C, with the marks of loops for vector units and threads, and of large locals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CPrinter(Statements):
     """Prints statements as C that a compiler vectorises, and parallel loops as tasks.
 
     Attributes:
-      large_locals: the arrays of the function being printed that are in its workspace.
+      large_locals: the arrays in the workspace of the function that is being printed.
       tasks: the text of each task, in order.
     """
 
@@ -69,7 +69,7 @@ class CPrinter(Statements):
     # Vectors.
 
     def _pragmas(self, stmt: For) -> list[str]:
-        """Returns what a compiler reads before a loop."""
+        """Returns the directives for a compiler before a loop."""
         if not stmt.vector:
             return []
         if stmt.kind == "parallel":
@@ -88,7 +88,7 @@ class CPrinter(Statements):
         return fixed_updates(stmt, self.values.ranges, self._buffers)
 
     def _lanes(self, stmt: For) -> list[str]:
-        """Returns a minimum or maximum of floats, one in each of some lanes and then of them."""
+        """Returns a minimum or maximum of floats: first one for each lane, then one of those."""
         (update,) = self._sums(stmt).values()
         values, total = self.values, update.target
         var, name = values.names[stmt.var], values.names[total.buffer]
@@ -129,7 +129,7 @@ class CPrinter(Statements):
         ]
 
     def _vector_value(self, expr: Expr, lane: str) -> str:
-        """Returns a value of all lanes; one that they share stays a number."""
+        """Returns a value as a vector, or as a number if all lanes share it."""
         match expr:
             case _ if lane not in variables(expr):
                 return self.values.value(expr)
@@ -165,7 +165,7 @@ class CPrinter(Statements):
     # Local arrays.
 
     def local(self, stmt: Local) -> list[str]:
-        """Returns a block with a zeroed local, which may be in memory that is reused."""
+        """Returns a block with a zeroed local, which may be in a workspace."""
         if stmt.storage == "register":
             self._in_register.add(stmt.buffer.name)
         if stmt.storage != "workspace":
@@ -178,7 +178,7 @@ class CPrinter(Statements):
         return [*zero, *self.statements(stmt.body)]
 
     def definition(self, buffer: Buffer) -> str:
-        """Returns the definition of a local; of a vector, as a value of its type."""
+        """Returns the definition of a local; that of a vector has a vector type."""
         if buffer.name not in self._in_register:
             return super().definition(buffer)
         start = "" if buffer.name in self.values.overwritten else " = {0}"
@@ -187,7 +187,7 @@ class CPrinter(Statements):
     # Tasks.
 
     def _split(self, stmt: For) -> list[str]:
-        """Returns the call that runs a loop in blocks, and keeps the task it is given."""
+        """Returns the call that runs a loop in blocks, and adds its task to `tasks`."""
         values = self.values
         number = len(self.tasks) + 1
         captured = tuple(self._captured(stmt))
@@ -228,7 +228,7 @@ class CPrinter(Statements):
         ]
 
     def _captured(self, stmt: For) -> Iterator[Captured]:
-        """Yields everything around a loop that it uses."""
+        """Yields the buffers and variables around a loop that it uses."""
         inside = list(statements((stmt,)))
         own = {s.var for s in inside if isinstance(s, For)}
         own |= {s.buffer.name for s in inside if isinstance(s, Local)}
@@ -264,7 +264,7 @@ class CPrinter(Statements):
         ]
 
     def _with_memory(self, body: list[str]) -> list[str]:
-        """Returns a task's lines with its workspace around them: threads cannot share one."""
+        """Returns a task's lines with its own workspace around them; threads cannot share one."""
         if not self.large_locals:
             return body
         values, checks = self.values, self.values.checks

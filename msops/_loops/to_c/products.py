@@ -14,13 +14,13 @@
                                                     c[i, j] = c[i, j] + parts[...]
 
 An element of `b` is then fetched once for all rows of a block, and a sum stays in a register until
-it is complete. The terms that all rows of a block have are summed before its first row runs. No row
-of the block may write what they read, before the row that they are of: then they are the same
-there. So the loop may have an order, as that of a triangular solver has. A row adds the terms of
-its own, and the sum, where its terms were: a reduction may be reassociated.
+it is complete. Some terms are common to all rows of a block: these are summed before its first row
+runs. This is right if no row of the block writes an element that its own terms or those of a later
+row read. So the loop may be serial, as in a triangular solver. A row then adds its other terms
+and the sum of the common ones at the place of the original sum: a reduction may be reassociated.
 
-Sums of one element go the same way, `reduction k { s[] = s[] + a[i, k] * b[j, k] }` in a loop over
-j: those of several rows wait for each other no longer.
+Sums of one element are computed in the same way: `reduction k { s[] = s[] + a[i, k] * b[j, k] }`
+in a loop over j. The sums of several rows are then independent chains of additions.
 
 Source: D. Callahan, S. Carr, K. Kennedy, "Improving Register Allocation for Subscripted Variables",
 PLDI 1990; the tiles of registers are those of K. Goto, R. van de Geijn, "Anatomy of
@@ -67,12 +67,12 @@ from msops._loops.to_c.sums import DOTS, ROWS, Sum
 from msops._loops.to_c.tiles import Tile
 
 _PARTS_BYTES = 1 << 15
-"""Of the sums of a block: they stay in the first-level cache."""
+"""Bytes of the sums of a block: they stay in the first-level cache."""
 _FEWEST_TERMS = 8
 LONG_SUM = 128
-"""Terms from which on sums of one element go together: short ones end before they wait long."""
+"""Terms of a sum of one element; shorter sums gain nothing, for they end before they wait."""
 _MOST_OPERATIONS = 4
-"""Of a term: more of them take longer than to fetch it."""
+"""Operations of a term; more of them take longer than fetching its elements."""
 _DTYPES = ("float32", "float64")
 
 
@@ -83,13 +83,13 @@ def tile_products(kernel: Kernel) -> Kernel:
 
 
 def is_product(kernel: Kernel, loop: For, scope: Scope, fewest: int = 0) -> bool:
-    """Returns whether a loop is rows that tiles are made of.
+    """Returns whether `tile_products` would compute the rows of a loop in tiles.
 
     Args:
       kernel: the kernel.
       loop: a loop over rows, which need not be in the kernel.
-      scope: that around it.
-      fewest: terms of a sum that must be there.
+      scope: the scope around the loop.
+      fewest: the fewest terms of a sum.
     """
     (inside,) = scope.inside(loop)
     declared = {s.buffer.name: s.buffer for s in statements(loop.body) if isinstance(s, Local)}
@@ -117,10 +117,10 @@ class _Products:
             return None
         return self._in_blocks(loop, found, scope.ranges)
 
-    # Whether.
+    # Legality.
 
     def is_worth_it(self, found: Sum, loop: For, scope: Scope) -> bool:
-        """Returns whether rows share what one sum fetches, and tiles can hold it."""
+        """Returns whether the rows of a sum share loads, and tiles can hold the sum."""
         if found.store.value.dtype not in _DTYPES or found.update.op != "add":
             return False
         if mean_trips(loop, scope.ranges) < 2 * found.rows or not _is_short(found.update.term):
@@ -151,7 +151,7 @@ class _Products:
         )
 
     def _are_early(self, loop: For, found: Sequence[Sum]) -> bool:
-        """Returns whether the terms that rows have in common may be computed before the rows."""
+        """Returns whether the terms common to all rows may be computed before the rows."""
         own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
         if any(load.buffer in own for each in found for load in loads(each.update.term)):
             return False
@@ -162,10 +162,10 @@ class _Products:
             may_be_read_early(self._kernel, loop, each.store, each.update.target) for each in found
         )
 
-    # How.
+    # Rewriting.
 
     def _in_blocks(self, loop: For, found: Sequence[Sum], ranges: Ranges) -> tuple[Stmt, ...]:
-        """Returns the loop over blocks of rows, and that over the rows that are left."""
+        """Returns the loop over blocks of rows, and the loop over the remaining rows."""
         rows = found[0].rows
         packed = [pack(each, loop, self._buffers, self._names) for each in found]
 
@@ -195,7 +195,7 @@ class _Products:
 
 
 def _sums(body: tuple[Stmt, ...], scope: Scope) -> Iterator[Sum]:
-    """Yields the nests of one sum in a body, under nothing but locals."""
+    """Yields the sums in a body that nothing but locals surrounds."""
     for stmt in body:
         match stmt:
             case Local():
@@ -207,7 +207,7 @@ def _sums(body: tuple[Stmt, ...], scope: Scope) -> Iterator[Sum]:
 
 
 def _sum_in(stmt: Stmt, scope: Scope) -> Sum | None:
-    """Returns the sum that a nest of reductions is, the last loop of which may be parallel."""
+    """Returns a nest of reductions, whose last loop may be parallel, as a sum; None: it is none."""
     nest: list[For] = []
     while isinstance(stmt, For) and len(stmt.body) == 1:
         if stmt.kind == "serial" or (nest and nest[-1].kind == "parallel"):

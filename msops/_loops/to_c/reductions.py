@@ -47,13 +47,13 @@ from msops._loops.to_c.blocks import if_it_runs
 from msops._loops.to_c.strides import offset, step
 
 SUMMED_IN_FLOAT32 = ("float16", "bfloat16")
-"""Floats that are added up in float32."""
+"""Float dtypes that are added up in float32."""
 
 Element: TypeAlias = tuple[str, tuple[Expr, ...]]
-"""A buffer and indices."""
+"""The name of a buffer, and indices."""
 
 Updates: TypeAlias = dict[Element, Update]
-"""Updates by the element that they combine with others."""
+"""Updates by the element that they update."""
 
 
 def sum_in_variables(kernel: Kernel) -> Kernel:
@@ -63,8 +63,8 @@ def sum_in_variables(kernel: Kernel) -> Kernel:
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         updates = fixed_updates(loop, scope.ranges, buffers)
-        # A condition may be what keeps iterations of parallel loops around from meeting: a sum that
-        # is written back without it would meet.
+        # A condition may keep iterations of the parallel loops around apart. A sum that is written
+        # back without the condition could meet another one.
         guarded = {(s.buffer, s.indices) for s, is_guarded in _stores(loop.body) if is_guarded}
         if not updates or not all(_is_apart(e, scope) for e in guarded & updates.keys()):
             return None
@@ -74,7 +74,7 @@ def sum_in_variables(kernel: Kernel) -> Kernel:
 
 
 def _is_apart(element: Element, scope: Scope) -> bool:
-    """Returns whether each iteration of the parallel loops around has an element of its own."""
+    """Returns whether an element differs between all iterations of the parallel loops around."""
     name, indices = element
     around = scope.loops[scope.depths.get(name, 0) :]
     variables = [loop.var for loop in around if loop.kind == "parallel"]
@@ -103,13 +103,13 @@ def _summed(loop: For, updates: Updates, ranges: Ranges, names: Names) -> tuple[
 def fixed_updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> Updates:
     """Returns the updates in an innermost reduction of elements that stay the same.
 
-    They may be done in variables if there is an iteration, and in any order. There are none if
-    the loop does anything else with their elements, or if two of them may be the same.
+    They may be done in variables, if the loop runs at all, and in any order. The result is empty if
+    the loop uses such an element in another way, or if two of them may be the same.
 
     Args:
       loop: the loop.
-      ranges: of the loops around it.
-      buffers: of the kernel, locals too, by name.
+      ranges: the ranges of the variables around it.
+      buffers: the buffers of the kernel, locals too, by name.
     """
     if loop.kind != "reduction" or not is_innermost(loop):
         return {}
@@ -118,7 +118,7 @@ def fixed_updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> U
         update = sum_of(store)
         if update is None or step(store, loop, buffers) != 0:
             continue
-        # An element that only a condition proves to be there must not be touched without it.
+        # An element may exist only under its condition, and must not be touched without it.
         if is_guarded and not exists(store, ranges, buffers):
             return {}
         known = found.setdefault((store.buffer, store.indices), update)
@@ -149,7 +149,7 @@ def _differ(one: Element, other: Element, ranges: Ranges) -> bool:
 def _are_alone(loop: For, found: Updates) -> bool:
     """Returns whether nothing but the updates touches their elements in the loop."""
     if len(loop.body) == 1 and isinstance(loop.body[0], Store):
-        # Else it would not be a reduction.
+        # Otherwise the loop would not be a reduction.
         return True
     ours = {name for name, _ in found}
     if len({(name, update.op) for (name, _), update in found.items()}) > len(ours):

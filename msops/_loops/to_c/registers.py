@@ -7,9 +7,9 @@
             + a[k] * b[k, lane]                          + a[k] * b[k, lane]
     ...
 
-A compiler that makes vectors of the loops leaves such arrays in memory where it cannot show that
-no pointer meets them, and computes what all rows need before the first of them. As values of gcc's
-vector types (`__attribute__((vector_size))`, which clang has, too) the sums of a tile stay in
+A compiler that vectorises the loops leaves such an array in memory unless it can show that no
+pointer meets it. It also computes everything that all rows need before the first row. As values of
+gcc's vector types (`__attribute__((vector_size))`, which clang has, too) the sums of a tile stay in
 registers: twice as fast on a processor with 16 of them.
 """
 
@@ -72,7 +72,7 @@ def _is_vector(local: Local) -> bool:
 
 
 def _is_over_lanes(loop: For) -> bool:
-    """Returns whether a loop does the same to each element of vectors that lie in memory."""
+    """Returns whether a loop does one operation to all lanes of vectors of contiguous elements."""
     if loop.kind != "parallel" or not is_innermost(loop) or loop.begin != integer(0):
         return False
     return bool(loop.body) and all(
@@ -110,7 +110,7 @@ def _is_of_vectors(expr: Expr, lane: str) -> bool:
 
 
 def _is_contiguous(access: Load | Store, lane: str) -> bool:
-    """Returns whether the lanes are elements that follow one another."""
+    """Returns whether the lanes of an access are contiguous elements."""
     if not access.indices:
         return False
     *outer, last = access.indices

@@ -1,4 +1,4 @@
-"""Which elements of a row statements write, and which rows they read."""
+"""Rows that statements read, and positions of a row that they write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def reads_rows(name: str, loop: For, limits: Ranges, rows: Range) -> bool:
     """Returns whether the rows of an array that a loop reads are within a range.
 
     Args:
-      name: of the array.
+      name: the name of the array.
       loop: the loop.
       limits: the range of its variable.
       rows: the first and the last row.
@@ -39,7 +39,7 @@ def reads_rows(name: str, loop: For, limits: Ranges, rows: Range) -> bool:
 
 
 def writes_alike(name: str, loop: For) -> bool:
-    """Returns whether every iteration of a loop, whenever it runs, writes the same positions."""
+    """Returns whether all iterations of a loop write the same positions, each time it runs."""
     inside = {stmt.var for stmt in statements(loop.body) if isinstance(stmt, For)}
 
     def is_alike(expr: Expr) -> bool:
@@ -67,7 +67,7 @@ def writes_alike(name: str, loop: For) -> bool:
 
 
 def _box(name: str, body: tuple[Stmt, ...], ranges: Ranges) -> _Box | None:
-    """Returns the positions of a row that a body writes in any case; None if they are no box."""
+    """Returns the positions of a row that a body surely writes; None if they are no box."""
     boxes: list[_Box | None] = []
     for stmt in body:
         match stmt:

@@ -1,6 +1,6 @@
 """Loops that add to neighbours of each position, as gradients of stencils do.
 
-Terms first, then a loop for each neighbour that they are added to, a block of positions at a time:
+For each block of positions, one loop computes the terms. A loop for each neighbour then adds them:
 
     reduction j in 0 .. 600 {               reduction j_block in 0 .. 3 {
       local t: float32[] {                    local terms: float32[256] {
@@ -13,17 +13,17 @@ Terms first, then a loop for each neighbour that they are added to, a block of p
                                                 parallel j_1 in ... { d[j_1] = d[j_1] + terms[...] }
                                                 parallel j_2 in ... { d[j_2 + 1] = ... }
 
-What is added to one element by several terms is their sum, in a variable, before it is kept.
+Several terms of one element are summed in a variable before they are kept.
 
-Then a loop around that adds to a few rows beside its own goes in blocks of rows, of which every
-second one meets no other: first those, on threads, then the rest.
+A loop around that adds to a few rows beside its own is then split into blocks of rows. Blocks with
+even numbers touch no row in common, so threads run these first, and then those with odd numbers.
 
     reduction i in 0 .. 400 {               serial parity in 0 .. 2 {
       d[i, ...] = d[i, ...] + ...             parallel i_block in 0 .. 8 {
       d[i + 1, ...] = ...            ->         reduction i in (2 * i_block + parity) * 25 .. {
     }                                             ...
 
-Both give the terms of a sum another order, which is the same however many threads there are.
+Both change the order of the terms of a sum. The new order does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ from msops._loops.to_c.windows import in_positions
 
 _FEWEST_TRIPS = 32
 _BLOCK = 256
-"""Positions whose terms are kept at a time: those of a dozen arrays stay in the first cache."""
+"""Positions whose terms are kept at a time: a dozen arrays of them stay in the first cache."""
 _MOST_TARGETS = 32
 _MOST_BLOCKS = 32
 _MOST_STATEMENTS = 1024
-"""Of one position. GCC takes 0.8 seconds for as many, which run ten times as fast in vectors."""
+"""Statements of one position: GCC compiles as many in 0.8 s, and vectors make them 10x faster."""
 
 
 # Vectors.
@@ -105,10 +105,10 @@ class _SplittingUpdates:
         updates = self._updates(loop)
         return (self._split(loop, updates),) if updates else None
 
-    # Whether.
+    # Legality.
 
     def _updates(self, loop: For) -> dict[int, Update]:
-        """Returns the updates of elements that move with a loop, by ids of stores; none: stays."""
+        """Returns the updates to split off, by ids of their stores; none if the loop stays."""
         inside = statements(loop.body)
         own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Local)}
         outer = [s for s in _unconditional(loop.body) if s.buffer not in own]
@@ -122,7 +122,7 @@ class _SplittingUpdates:
             ):
                 found[id(store)] = update
         updated = {update.target.buffer for update in found.values()}
-        # What else touches their buffers might see a sum that is not complete, or come too early.
+        # Other accesses of these buffers might read incomplete sums, or write too early.
         stores = [s for s in inside if isinstance(s, Store) and s.buffer in updated]
         reads = [load for load in loads_in(loop.body) if load.buffer in updated]
         if len(stores) != len(reads) or any(id(s) not in found for s in stores):
@@ -135,10 +135,10 @@ class _SplittingUpdates:
         targets = {update.target for update in found.values()}
         return found if is_scattered and len(targets) <= _MOST_TARGETS else {}
 
-    # How.
+    # Rewriting.
 
     def _split(self, loop: For, updates: dict[int, Update]) -> Stmt:
-        """Returns the loop over blocks of a loop, with its terms and then their sums."""
+        """Returns a loop over blocks that computes the terms of a loop and then adds them."""
 
         def inside(block: For, _: Var) -> tuple[Stmt, ...]:
             return self._in_block(block, updates)
@@ -257,7 +257,7 @@ class _Separating:
         return self._separated(loop, width, trips) if trips >= 4 * width else None
 
     def _span(self, loop: For) -> int | None:
-        """Returns how many rows beside its own a loop writes; None if it writes other elements."""
+        """Returns the number of rows beside its own that a loop writes; None if it is not fixed."""
         own = {s.buffer.name for s in statements(loop.body) if isinstance(s, Local)}
         written = stored_in(loop.body) - own
         reach: dict[str, list[tuple[int | None, ...]]] = {name: [] for name in written}

@@ -1,9 +1,9 @@
-"""Parallel loops that are worth it are shared among threads.
+"""Parallel loops with enough work are shared among threads.
 
     parallel i in 0 .. 4096 {              parallel i in 0 .. 4096 @threads(64) {
       parallel j in 0 .. 64 { ... }   ->     parallel j in 0 .. 64 { ... }
 
-The number is of the fewest iterations that are worth a thread. Where a short loop is around a
+The number, the grain, is the fewest iterations that are worth a thread. If a short loop is around a
 longer one, both are marked: threads share the pairs of their iterations.
 """
 
@@ -51,7 +51,7 @@ def share_among_threads(kernel: Kernel) -> Kernel:
 
 
 def _grain(seconds: float) -> int:
-    """Returns how many iterations are worth a thread; `seconds` are of one."""
+    """Returns the fewest iterations that are worth a thread, if each takes some seconds."""
     return max(1, math.ceil(cost.BLOCK_SECONDS / seconds))
 
 

@@ -5,10 +5,10 @@
       reduction k {                    ->      reduction k {
         c[i, j] = c[i, j] + a[i, k] * b[k, j]    parallel j_1 { c[i, j_1] = ... }
 
-The iterations of a parallel loop have no dependences on each other, wherever they are inside it,
-so the loop may be split into one for each statement of its body, and each may be interchanged with
-the loops inside it that do not depend on its variable. Those of a reduction meet only in updates,
-which may be in any order: so the same holds, and a part without such updates is parallel.
+No iteration of a parallel loop depends on another. So the loop may be split into one loop for each
+statement of its body, and each of these may be interchanged with the loops inside it whose bounds
+do not depend on its variable. The iterations of a reduction meet only in updates, whose order is
+free. So a reduction may be split and interchanged, too, and a part without updates is parallel.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Sinking:
         self._buffers = buffers_of(kernel)
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...]:
-        """Returns what replaces a loop, those inside of it first."""
+        """Returns the statements that replace a loop, after the loops inside of it."""
         loop = rewrite_inner_loops(loop, scope, self.loop)
         if loop.kind == "serial" or not is_better_inside(loop, self._buffers):
             return (loop,)
@@ -70,11 +70,11 @@ class _Sinking:
 
 
 def is_better_inside(loop: For, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether loops inside of a loop jump through memory where it would not.
+    """Returns whether the loops inside of a loop jump through memory and it would not.
 
     Args:
       loop: the loop.
-      buffers: of the kernel, locals too, by name.
+      buffers: the buffers of the kernel, locals too, by name.
     """
     if not _can_sink(loop):
         return False
@@ -119,14 +119,14 @@ def _of_its_kind(loop: For, buffers: Mapping[str, Buffer]) -> For:
 
 
 def _can_sink(loop: For) -> bool:
-    """Returns whether a loop inside lets this one in, with no local to share on the way."""
+    """Returns whether a loop can go further inside, past no local that its iterations share."""
     return all(not isinstance(stmt, Local) for stmt in loop.body) and any(
         isinstance(stmt, For) and can_swap(loop, stmt) for stmt in loop.body
     )
 
 
 def _leaves(loop: For) -> Iterator[For]:
-    """Yields the innermost loops in a loop, itself if there are none inside."""
+    """Yields the innermost loops in a loop; the loop itself if it has none inside."""
     inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
     for stmt in (loop, *inner):
         if is_innermost(stmt):

@@ -1,6 +1,6 @@
 """Rows that run side by side, each behind the one before by some iterations.
 
-The first and last iterations of a group are those that not all of its rows have, in loops of their
+At the beginning and end of a group only some of its rows run. These iterations have loops of their
 own.
 """
 
@@ -21,11 +21,11 @@ class Skew:
     """Rows of a loop that run side by side.
 
     Attributes:
-      row: the loop that each of them is.
-      outer: the variable of the loop around.
-      first: its value in the first of them.
-      count: of the rows.
-      lag: iterations that each is behind the one before.
+      row: the loop of a row.
+      outer: the variable of the loop around it.
+      first: the value of that variable in the first row.
+      count: the number of rows.
+      lag: the iterations by which each row is behind the one before.
     """
 
     row: For
@@ -35,22 +35,22 @@ class Skew:
     lag: int
 
     def around(self, names: Names, together: For) -> tuple[Stmt, ...]:
-        """Returns the loop that runs all rows, between those that run only some of them.
+        """Returns the loop that runs all rows, between two that run only some of them.
 
         Args:
           names: of the kernel.
-          together: runs the iterations that all rows have.
+          together: the loop that runs all rows.
         """
         if not self.lag:
             return (together,)
         return (self._few(names, is_end=False), together, self._few(names, is_end=True))
 
     def first_together(self) -> Expr:
-        """Returns the first iteration in which all rows run, counted as the first row counts."""
+        """Returns the iteration of the first row from which on all rows run."""
         return index("add", self.row.begin, integer(self.lag * (self.count - 1)))
 
     def _few(self, names: Names, *, is_end: bool) -> For:
-        """Returns the first or last iterations, which only some of the rows have."""
+        """Returns the loop over the first or last iterations, in which only some rows run."""
         row, lag = self.row, self.lag
         var, number = names.fresh(row.var), names.fresh(f"{self.outer}_row")
         started = index("add", index("floordiv", Var(var), integer(lag)), integer(1))
@@ -80,5 +80,5 @@ def repeated(
 
 
 def before(at: Expr, distance: Expr) -> Expr:
-    """Returns an index that is less by a distance."""
+    """Returns an index minus a distance."""
     return at if distance == integer(0) else index("sub", at, distance)

@@ -16,7 +16,7 @@ from msops._loops.to_c.text.names import plain_name
 from msops._loops.to_c.threads import PARALLEL_FOR
 
 _LARGE_BYTES = 1 << 22
-"""From this size on numpy requests huge pages for its arrays, too."""
+"""Bytes of an array for which numpy requests huge pages, too."""
 
 HUGE_PAGES = """
 // A result is new memory as a rule, and the system brings in a page at its first use: 512 times as
@@ -37,7 +37,7 @@ class CSource:
 
     Attributes:
       text: the translation unit.
-      symbol: the function in it; `<symbol>Message` returns what its error codes mean.
+      symbol: the function in it; `<symbol>Message` returns the meaning of its error codes.
       workspaces: sizes of the memory it wants beside inputs and outputs, in bytes.
     """
 
@@ -58,8 +58,8 @@ def c_source(
 
     Args:
       kernel: after `pipeline.PASSES_TO_C`.
-      unproven: the indices that may be out of range; None if they were not looked for: then
-        the ranges of loops decide.
+      unproven: the indices that may be out of range; None if that was not analysed: then the
+        ranges of loops decide.
       overwritten: names of buffers and locals that need not be zero at the start.
       check_bounds: an index out of range is an error of the run; else loads take the nearest
         element, and stores are dropped.
@@ -101,7 +101,7 @@ def _body_function(printer: CPrinter, names: list[str], body: list[str]) -> str:
 
 
 def _large_results(kernel: Kernel, storage: Storage) -> list[Placement]:
-    """Returns where the large results are; workspaces are memory that is used again."""
+    """Returns the placements of large results; workspaces do not count, for they are reused."""
     first = len(kernel.parameters)
     results = range(first, first + len(kernel.results))
     return [
@@ -133,14 +133,14 @@ def _entry(symbol: str, storage: Storage, large: list[Placement], positions: lis
 
 
 def _preparation(placement: Placement) -> list[str]:
-    """Returns what is done to a buffer before the body runs."""
+    """Returns the lines that prepare a buffer before the body runs."""
     if placement.start not in ("copy", "zero"):
         return []
     size = size_bytes(placement.buffer)
     if size == 0:
         return []
     if placement.start == "copy":
-        # A result that is a parameter may have that one's buffer.
+        # A result that is also a parameter may have the parameter's buffer.
         copy = _copy(placement.position, placement.source, size)
         return [f"if (params[{placement.position}] != params[{placement.source}]) {copy}"]
     return [f"memset(params[{placement.position}], 0, {size});"]

@@ -1,4 +1,4 @@
-"""Where each buffer of a kernel is in generated code, and what is done to it before the body runs.
+"""The place of each buffer of a kernel in generated code, and its content before the body runs.
 
 Inputs, outputs and workspaces come as pointers, in this order, as MindSpore's aot kernels get them.
 A parameter that is written, or returned, is copied first, unless the result has its buffer. The
@@ -18,14 +18,14 @@ from msops._loops.ir.walk import statements
 
 @dataclass(frozen=True)
 class Placement:
-    """Where one buffer of the kernel is.
+    """The place of one buffer of the kernel.
 
     Attributes:
       buffer: the buffer.
-      position: of its pointer among the function's parameters.
-      start: what it must hold before the body runs: "given" is there already, "copy" is a copy of
-        the parameter at `source`, "zero" is zeros, "any" is whatever is there.
-      source: position of the parameter that is copied.
+      position: the position of its pointer among the function's parameters.
+      start: its content before the body runs: "given" is there already, "copy" is a copy of the
+        parameter at `source`, "zero" is zeros, "any" may be anything.
+      source: the position of the parameter that is copied.
     """
 
     buffer: Buffer
@@ -50,7 +50,7 @@ class Storage:
 
 
 def place_buffers(kernel: Kernel, overwritten: Collection[str]) -> Storage:
-    """Decides where the buffers of a kernel are.
+    """Returns the placements of the buffers of a kernel.
 
     Args:
       kernel: the kernel.

@@ -1,4 +1,4 @@
-"""How far apart in memory the elements are that the iterations of a loop touch."""
+"""Distances in memory between the elements that the iterations of a loop touch."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from msops._loops.ir.walk import (
 
 
 def step(access: Load | Store, loop: For, buffers: Mapping[str, Buffer]) -> int | None:
-    """Returns by how many elements an access in a loop moves from each iteration to the next.
+    """Returns the number of elements by which an access moves from one iteration to the next.
 
-    Other values count as constants only if the loop leaves them as they are: the variables of the
-    loops around it and of those inside it, and loads of what it neither stores to nor declares.
+    Other values count as constants if the loop does not change them. These are the variables of the
+    loops around it and inside it, and loads of buffers that it neither stores to nor declares.
 
     Args:
       access: a load or store in the body of the loop.
       loop: the loop.
-      buffers: of the kernel, locals too, by name.
+      buffers: the buffers of the kernel, locals too, by name.
 
     Returns:
       0 if all iterations touch the same element; n if the elements of any two iterations differ,
@@ -41,15 +41,15 @@ def step(access: Load | Store, loop: For, buffers: Mapping[str, Buffer]) -> int 
     if access.buffer in own or read & changing:
         return None
     moved = stride(access, loop.var, buffers)
-    # Several indices may move and make no stride: where that is in range is not known here.
+    # Several indices may move and cancel out; an index that is clamped would break that.
     is_fixed = all(coefficient(index, loop.var) == 0 for index in access.indices)
     return moved if moved != 0 or is_fixed else None
 
 
 def is_of_its_own(name: str, loop: For, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether each iteration of a loop touches one element of a buffer, and no other's.
+    """Returns whether each iteration of a loop touches one element of a buffer, its own.
 
-    It is one element in all iterations of the loops inside.
+    The element must be the same in all iterations of the loops inside.
     """
     elements = {a.indices: a for a in accesses_in(loop.body) if a.buffer == name}
     inner = {stmt.var for stmt in statements(loop.body) if isinstance(stmt, For)}
@@ -60,10 +60,10 @@ def is_of_its_own(name: str, loop: For, buffers: Mapping[str, Buffer]) -> bool:
 
 
 def stride(access: Load | Store, var: str, buffers: Mapping[str, Buffer]) -> int | None:
-    """Returns by how many elements an access moves with a variable; None if not evenly.
+    """Returns the number of elements by which an access moves with a variable; None if uneven.
 
-    Loads in its indices count as constants unless the variable is in them. So this says what is
-    fast, not what is right: for that see `step`.
+    Loads in its indices count as constants unless the variable is in them. So this may decide what
+    is fast, but not what is legal: for that use `step`.
     """
     shape = buffers[access.buffer].shape
     total = 0
@@ -76,7 +76,7 @@ def stride(access: Load | Store, var: str, buffers: Mapping[str, Buffer]) -> int
 
 
 def coefficient(expr: Expr, var: str) -> int | None:
-    """Returns what a variable in an index is multiplied by; None if the index is not affine in it.
+    """Returns the factor of a variable in an index; None if the index is not affine in it.
 
     A load counts as a constant unless the variable is in its indices, although a loop over the
     variable may store to what is loaded.
@@ -99,7 +99,7 @@ def coefficient(expr: Expr, var: str) -> int | None:
 
 
 def offset(expr: Expr, var: str) -> int | None:
-    """Returns c of an index that is var + c; None if it is something else."""
+    """Returns c if an index is var + c, else None."""
     if coefficient(expr, var) != 1 or variables(expr) != {var}:
         return None
     low, high = range_of(substitute(expr, {var: integer(0)}), {})

@@ -1,4 +1,4 @@
-"""The sums that are computed in tiles of registers, and how large the tiles are."""
+"""Sums that are computed in tiles of registers, and the sizes of the tiles."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from msops._loops.to_c.cost import VECTOR_BYTES
 ROWS = 6
 """Rows of a tile of vectors."""
 VECTORS = 2
-"""Vectors of each row of a tile. The sums of all rows take 12 of 16 registers; two more have what
-rows share, and two what a row adds. Four rows of three vectors take one more than there are: 73
-instead of 98 GFLOP/s in one thread of an EPYC, as gcc 12 compiles them."""
+"""Vectors of each row of a tile. The sums of all rows take 12 of 16 registers; two more hold what
+rows share, and two hold what a row adds. Four rows of three vectors would take one register too
+many: 73 instead of 98 GFLOP/s in one thread of an EPYC, as gcc 12 compiles them."""
 DOTS = 4
-"""Sums of one element that are computed together; each takes a vector, too."""
+"""Sums of one element that are computed together; each of them takes a vector register."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Sum:
     Attributes:
       nest: its loops, outermost first. The last one is parallel if sums are vectors.
       store: its store.
-      update: what that is.
-      ranges: of the variables of these loops and those around them.
-      rows: how many of them go together.
+      update: the update that the store is.
+      ranges: the ranges of the variables of these loops and of the loops around them.
+      rows: the number of rows in a tile.
     """
 
     nest: tuple[For, ...]
@@ -53,7 +53,7 @@ class Sum:
 
     @property
     def terms(self) -> float:
-        """About how many terms there are."""
+        """The estimated number of terms."""
         return math.prod(mean_trips(part, self.ranges) for part in self.reductions)
 
     @property
@@ -68,7 +68,7 @@ class Sum:
 
     @property
     def columns(self) -> int:
-        """The most elements that the sum of a row may have."""
+        """The greatest number of elements that the sum of a row may have."""
         if not self.is_vector:
             return 1
         span = difference(self.nest[-1].end, self.nest[-1].begin, self.ranges)
@@ -76,7 +76,7 @@ class Sum:
 
     @property
     def parts_bytes(self) -> int:
-        """The size of the sums of a block."""
+        """The bytes of the sums of a block."""
         return self.rows * self.columns * self._itemsize
 
     @property
@@ -84,17 +84,17 @@ class Sum:
         return int(as_dtype(self.store.value.dtype).dtype.itemsize)
 
     def trips(self, loop: For, rows: For) -> tuple[int, int | None]:
-        """Returns the fewest and the most iterations that all rows have of a loop of the nest.
+        """Returns the fewest and the most iterations of a loop of the nest that all rows have.
 
         Args:
           loop: the loop.
-          rows: that over the rows. A loop whose bounds move with them is not looked at: 0, None.
+          rows: the loop over rows. If the bounds depend on its variable, the result is (0, None).
         """
         if rows.var in variables(loop.begin) | variables(loop.end):
             return 0, None
         return difference(loop.end, loop.begin, self.ranges) or (0, None)
 
     def common_tiles(self, rows: For) -> int:
-        """Returns how many whole tiles each row has, if that is a constant; else 0."""
+        """Returns the number of whole tiles of each row, if that is a constant; else 0."""
         fewest, most = self.trips(self.nest[-1], rows)
         return fewest // self.width if fewest == most else 0

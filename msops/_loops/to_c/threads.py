@@ -1,8 +1,9 @@
 """Parallel loops in generated C, split into blocks that threads run.
 
-A loop becomes a task: a function over a range of its iterations, with what it uses of its
-surroundings in a struct. Who opens the library fills the slot `ms_parallel_for` calls; without it,
-and where there is little to do, the calling thread runs the whole range at once.
+A loop becomes a task: a function over a range of its iterations. A struct holds the buffers and
+variables of its surroundings. The program that opens the library fills the slot that
+`ms_parallel_for` calls. With an empty slot, or little to do, the calling thread runs the whole
+range at once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from msops._loops.to_c.text import indented
 
 SLOT = "msops_parallel_for_slot"
-"""The symbol that who opens the library writes a function pointer to."""
+"""Symbol of the slot, to which the program that opens the library writes a function pointer."""
 
 PARALLEL_FOR = f"""
 typedef int ms_task(void* argument, int64_t begin, int64_t end);
@@ -40,10 +41,10 @@ def task_call(
     """Returns the lines that run a task.
 
     Args:
-      number: of the task.
-      captured: what it uses of its surroundings.
+      number: the number of the task.
+      captured: the buffers and variables that it uses of its surroundings.
       begin: the first iteration.
-      end: the one after the last.
+      end: the iteration after the last.
       grain: the fewest iterations that are worth a thread.
     """
     names = ", ".join(c.name for c in captured)
@@ -58,7 +59,7 @@ def task_call(
 
 
 def task_text(number: int, captured: Sequence[Captured], body: list[str]) -> str:
-    """Returns the struct and the functions of a task, of which `body` are the lines."""
+    """Returns the struct and the functions of a task whose lines are `body`."""
     fields = [f"{c.kind.removesuffix(' restrict')} {c.name};" for c in captured]
     parameters = "".join(f"{c.kind} {c.name}, " for c in captured)
     arguments = "".join(f"ms_context->{c.name}, " for c in captured)

@@ -26,11 +26,11 @@ from msops._loops.to_c.sums import Sum
 
 
 class Tile:
-    """Makes the statements of one sum in a block of rows.
+    """Builds the statements of one sum in a block of rows.
 
     Attributes:
       sum: the sum.
-      parts: of all rows, the sums of the terms that they have in common.
+      parts: the sums of the terms that are common to all rows, one for each row.
     """
 
     def __init__(self, found: Sum, rows: For, panels: Sequence[Panels], names: Names) -> None:
@@ -55,7 +55,7 @@ class Tile:
         return substitute(expr, {self._loop.var: index("add", self._loop.begin, integer(row))})
 
     def before_rows(self) -> tuple[Stmt, ...]:
-        """Returns what sums the terms that all rows have in common."""
+        """Returns the statements that sum the terms common to all rows."""
         if not self.sum.is_vector:
             return (self._registers(self.sum.update.term, None),)
         body = self._tiles()
@@ -64,14 +64,14 @@ class Tile:
         return body
 
     def _filling(self, strip: Strip) -> Stmt:
-        """Returns what fills a strip."""
+        """Returns the loops that fill a strip."""
         store = Store(strip.buffer.name, strip.load.indices, strip.value)
         rows = with_parts(self._loop, body=(store,), kind="parallel")
         (stmt,) = self._in_common(self.sum.nest[:-1], (rows,))
         return stmt
 
     def _tiles(self) -> tuple[Stmt, ...]:
-        """Returns what sums vectors."""
+        """Returns the loops that sum vectors."""
         last = self.sum.nest[-1]
         begin, end = self._common[-1]
         width = integer(self.sum.width)
@@ -88,7 +88,7 @@ class Tile:
         if left == 0:
             return (whole,)
         if fewest >= self.sum.width:
-            # Another tile has the last elements, and again some of those before.
+            # One more tile has the last elements; it computes some of those before again.
             last_width = -(-left // self.sum.lanes) * self.sum.lanes
             return (
                 whole,
@@ -98,12 +98,12 @@ class Tile:
         return (whole, *(self._columns_left(row, rest, end) for row in range(self.sum.rows)))
 
     def _registers(self, term: Expr, first: Expr | None, width: int = 1) -> Stmt:
-        """Returns what sums in registers and keeps the sums; of vectors from a first element.
+        """Returns the statements that sum in registers and store the sums in `parts`.
 
         Args:
-          term: what is summed.
-          first: the first element, if sums are vectors.
-          width: how many elements of a row.
+          term: the term of the sums.
+          first: the first element of a row, if sums are vectors.
+          width: the number of elements of a row.
         """
         found, dtype = self.sum, self.parts.dtype
         lane = self._names.fresh("lane")
@@ -134,14 +134,14 @@ class Tile:
         return body[0]
 
     def _columns(self, first: Expr | None, lane: str, width: int) -> list[Expr | None]:
-        """Returns the columns of a lane: one in each vector from a first element on."""
+        """Returns the columns of a lane, one for each vector from a first element on."""
         if first is None:
             return [None]
         starts = range(0, width, self.sum.lanes)
         return [index("add", index("add", first, integer(start)), Var(lane)) for start in starts]
 
     def _columns_left(self, row: int, begin: Expr, end: Expr) -> Stmt:
-        """Returns what sums the last elements of a row, which fill no vector."""
+        """Returns the loops that sum the last elements of a row, which fill no vector."""
         last = self.sum.nest[-1]
         at = self._part(integer(row), Var(last.var))
         value = _sum(
@@ -152,7 +152,7 @@ class Tile:
         return stmt
 
     def _in_common(self, loops: Sequence[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Returns loops over what rows have in common."""
+        """Returns loops over the iterations that all rows have in common."""
         for loop, (begin, end) in reversed([*zip(loops, self._common, strict=False)]):
             body = (with_parts(loop, begin=begin, end=end, body=body),)
         return body
@@ -162,14 +162,14 @@ class Tile:
         return term if column is None else substitute(term, {self.sum.nest[-1].var: column})
 
     def _part(self, row: Expr, column: Expr | None) -> tuple[Expr, ...]:
-        """Returns where a sum is among the parts."""
+        """Returns the indices of a sum in `parts`."""
         if not self.sum.is_vector:
             return (row,)
         assert column is not None
         return (row, index("sub", column, self._common[-1][0]))
 
     def in_row(self) -> tuple[Stmt, ...]:
-        """Returns what a row does where the sum was: the terms of its own, and the sum."""
+        """Returns the statements of a row: its own terms, and then the sum of the common ones."""
         found = self.sum
         row = index("sub", Var(self._loop.var), self._loop.begin)
         last = found.nest[-1]
@@ -183,7 +183,7 @@ class Tile:
         return (*self._own_terms(0), stmt)
 
     def _own_terms(self, depth: int) -> Iterator[Stmt]:
-        """Yields loops over the terms that not all rows have, from a depth of the nest on."""
+        """Yields loops over the terms not common to all rows, from a depth of the nest on."""
         if depth == len(self.sum.nest):
             return
         loop, (begin, end) = self.sum.nest[depth], self._common[depth]

@@ -6,8 +6,8 @@
       }                                              parallel j in 64 * j_block .. {
     }                                                  b[i, j] = a[j, i]
 
-In either order of the loops, one array is read or written a line of memory for each element;
-of a tile, the lines of both stay in the first-level cache.
+In either order of the loops, each element of one of the arrays is in another line of memory. The
+lines of a tile of both arrays stay in the first-level cache.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from msops._loops.to_c.blocks import can_swap, in_blocks
 from msops._loops.to_c.strides import stride
 
 TILE = (8, 64)
-"""Iterations of the outer and the inner loop in a tile: short columns, rows of some lines."""
+"""Iterations of the outer and the inner loop in a tile; a row of it is a few lines of memory."""
 _CACHE_BYTES = 1 << 15
 
 
@@ -49,7 +49,7 @@ def tile_crossing_loops(kernel: Kernel) -> Kernel:
 
 
 def _cross(outer: For, inner: For, scope: Scope, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether each of two loops is the one that walks along some large array."""
+    """Returns whether each of two loops walks along a large array that the other jumps through."""
     if not outer.kind == inner.kind == "parallel" or not can_swap(outer, inner):
         return False
     if not is_innermost(inner):

@@ -1,4 +1,4 @@
-"""Short inner loops become statements, so that the loop around them is the one to vectorise.
+"""Short inner loops become statements, so that a compiler vectorises the loop around them.
 
 parallel j in 0 .. 64 {                       parallel j in 0 .. 64 {
   reduction k in 0 .. 2 {                       b[j] = max(b[j], a[2 * j])
@@ -30,7 +30,7 @@ def unroll_short_loops(kernel: Kernel) -> Kernel:
 
 
 def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-    """Returns what replaces a loop, those inside of it first; None to look inside of it."""
+    """Returns the statements that replace a loop; None to look inside of it."""
     if all(map(_is_short, scope.loops)) or not _is_short(loop):
         return None
     loop = rewrite_inner_loops(loop, scope, _unrolled)
@@ -38,7 +38,7 @@ def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     assert span is not None
     values = range(*span)
     inner = statements(loop.body)
-    # Names are unique in a kernel, so what declares one cannot be repeated.
+    # Names are unique in a kernel, so statements that declare one cannot be repeated.
     if any(isinstance(part, For | Local) for part in inner):
         return (loop,)
     if len(inner) * len(values) > _MOST_STATEMENTS:

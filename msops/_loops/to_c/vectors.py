@@ -1,4 +1,4 @@
-"""Innermost loops that run in vectors are marked, with how C asks a compiler for vectors.
+"""Innermost loops that run in vectors are marked with the way to ask a compiler for them.
 
     parallel i in 0 .. 4096 {           parallel i in 0 .. 4096 @vector(ivdep) {
       b[i] = a[i]                 ->      b[i] = a[i]
@@ -9,7 +9,7 @@
 
 `ivdep` is `#pragma GCC ivdep`: no iteration depends on another. `simd` is `#pragma omp simd`, which
 also keeps a compiler from unrolling a short loop instead, and lets it reassociate sums of floats.
-OpenMP's minimum and maximum of floats lose NaN. For these `lanes` is a loop of our own, which keeps
+OpenMP's minimum and maximum of floats lose NaN, so `lanes` stands for a loop of our own: it keeps
 one minimum or maximum for each lane of a vector and combines them at the end.
 """
 
@@ -69,13 +69,13 @@ def _is_peeled(loop: For) -> bool:
 def _form_of_reduction(
     loop: For, ranges: Ranges, buffers: Mapping[str, Buffer], variables: Collection[str]
 ) -> VectorForm:
-    """Returns the form of an innermost reduction: a vector only if its sums are in variables.
+    """Returns the form of an innermost reduction; it runs in vectors if its sums are variables.
 
     Args:
       loop: the loop.
-      ranges: of the loops around it.
-      buffers: of the kernel, locals too, by name.
-      variables: names of those around the loop that are variables of C.
+      ranges: the ranges of the variables around it.
+      buffers: the buffers of the kernel, locals too, by name.
+      variables: the names of the locals around the loop that are variables of C.
     """
     sums = {name: update for (name, _), update in fixed_updates(loop, ranges, buffers).items()}
     if mean_trips(loop, ranges) < _FEW_TRIPS or not sums.keys() <= set(variables):
@@ -86,15 +86,15 @@ def _form_of_reduction(
     has_extremes = "min" in floats or "max" in floats
     if has_extremes:
         return "lanes" if len(sums) == 1 else ""
-    # A compiler may reassociate integers unasked.
+    # A compiler may reassociate sums of integers without being asked.
     return "simd" if floats else ""
 
 
 def _meet(loop: For, sums: Collection[str], buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether iterations may update the same element of anything but these sums.
+    """Returns whether iterations may update the same element of a buffer other than the sums.
 
-    Iterations of a reduction meet in updates alone, `h[t[j]] = h[t[j]] + 1.0`. The
-    compiler may not take them as independent: it would load for several before it stores.
+    Iterations of a reduction meet in updates alone, such as `h[t[j]] = h[t[j]] + 1.0`. A compiler
+    must not take these as independent: it would load for several iterations before it stores.
     """
     updated = {
         inner.buffer

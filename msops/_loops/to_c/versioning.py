@@ -1,4 +1,4 @@
-"""Loops whose bounds are data get a version in which no index that moves is out of range.
+"""Loops whose bounds are data get a version in which the indices are proven to be in range.
 
     serial k in first[i] .. first[i + 1] {       if (first[i] >= 0 && first[i + 1] <= 90) {
       y[i] = y[i] + value[k]                       serial k in max(first[i], 0)
@@ -9,9 +9,10 @@
                                                    serial k_1 in first[i] .. first[i + 1] { ... }
                                                  }
 
-An index that may be out of range is brought into it at each access (rule 3 of `_loops/README.md`).
-The bounds of the first version are those of the loop, and show that `value[k]` is in range; the
-other version keeps what is to happen where it is not. Compilers call this loop versioning.
+An index that may be out of range is clamped at each access (rule 3 of `_loops/README.md`). Under
+its condition, the first version has the same iterations as the loop, and its bounds show that
+`value[k]` is in range. The other version keeps the guarded accesses. Compilers call this loop
+versioning.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
 def _in_range(loop: For, scope: Scope) -> Range:
     """Returns the first and last value of a loop's variable for which its indices are in range.
 
-    Its indices are those that are the variable plus a constant. The last value is less than the
-    greatest of its dtype, so that the next one can be the end of a loop.
+    Only indices that are the variable plus a constant count. The last value is less than the
+    greatest value of the dtype, so that the next value can be the end of a loop.
     """
     first, last = dtype_range(INDEX_DTYPE)
     last -= 1

@@ -12,11 +12,11 @@
 
 The loop over `k` would jump through `u`, and each of its additions waits for the one before. Each
 sum in a variable keeps its order. A local array gets the positions as its last axis. The loop over
-positions may be a reduction, as in gradients: what all positions share may be added up in another
-order. The same is done where rows of such sums go into tiles of registers, see products.py: long
-sums, as those of a convolution, then no longer wait for their own additions. Compilers call this
-scalar expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 5.3); what
-is split and moved then is as in sinking.py.
+positions may be a reduction, as in gradients, since the order of sums over positions is free. The
+same is done if rows of such sums go into tiles of registers, see products.py: long sums, such as
+those of a convolution, then no longer wait for their own additions. Compilers call this scalar
+expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 5.3). The loop
+over positions is then split and moved inwards as in sinking.py.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from msops._loops.to_c.sinking import is_better_inside, sunk
 
 _FEWEST_POSITIONS = 16
 _FEWEST_TERMS = 16
-"""Fewer are written out for each position, see windows.py."""
+"""Terms of a sum; fewer are written out for each position, see windows.py."""
 _FEWEST_WAITING = 48
-"""Terms of a sum, written out, whose additions wait for each other: a processor looks ahead by a
-few hundred operations, so that it finds fewer than two positions to compute meanwhile."""
+"""Terms of a sum whose additions, written out, wait for each other: a processor looks ahead by a
+few hundred operations, which are then fewer than two positions."""
 _BLOCK = 1024
 """Positions whose sums are kept together: they stay in the first-level cache."""
 
 
 def widen_sums(kernel: Kernel) -> Kernel:
-    """Returns the kernel with locals of loops as arrays over them, where that helps vectors."""
+    """Returns the kernel with the locals of loops expanded to arrays, where that helps vectors."""
     widened = rewrite_loops(kernel, _Widening(kernel).loop, "parallel", "reduction")
     return kernel if widened is kernel else unique_names(simplify(widened))
 
@@ -101,7 +101,7 @@ class _Widening:
         return (in_blocks(flat, size, self._names, lambda block, _: widened(block)),)
 
     def _is_row_of_product(self, row: tuple[Stmt, ...], scope: Scope) -> bool:
-        """Returns whether a loop around positions has long sums that tiles of rows gain from."""
+        """Returns whether a loop around positions has long sums that gain from tiles of rows."""
         if scope.outer is None or not scope.loops or scope.loops[-1].kind != "parallel":
             return False
         around = with_parts(scope.loops[-1], body=row)
@@ -109,17 +109,17 @@ class _Widening:
 
 
 def _positions(trips: int, variables: Sequence[Buffer]) -> int:
-    """Returns how many positions are taken together, of all the iterations of a loop."""
+    """Returns the number of positions that are computed together, out of a number of trips."""
     size = trips if trips < 2 * _BLOCK else _BLOCK
     if any(variable.shape for variable in variables):
-        # They stay in the second-level cache, beside what the loop reads.
+        # They stay in the second-level cache, beside the elements that the loop reads.
         fitting = CACHE_BYTES // 2 // max(1, sum(map(size_bytes, variables)))
         size = min(size, fitting // _FEWEST_POSITIONS * _FEWEST_POSITIONS)
     return size
 
 
 def _in_arrays(loop: For, arrays: Mapping[str, Buffer]) -> For:
-    """Returns a loop whose variables are arrays, with an element for each iteration."""
+    """Returns a loop with arrays in place of variables, with an element for each iteration."""
     at = index("sub", Var(loop.var), loop.begin)
 
     def element(access: A) -> A:
@@ -131,7 +131,7 @@ def _in_arrays(loop: For, arrays: Mapping[str, Buffer]) -> For:
 
 
 def _flat(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], list[Buffer]]:
-    """Returns a body without locals around its statements, and what they declare."""
+    """Returns a body without the locals around its statements, and the buffers of the locals."""
     found: list[Stmt] = []
     variables: list[Buffer] = []
     for stmt in body:

@@ -7,9 +7,9 @@ parallel j in 0 .. 64 {                       parallel j in 0 .. 64 {
     }                                               w[] = a[j]
     ...                                             w_1[] = a[j + 1]
 
-Each iteration of the short loops inside becomes statements, and each element of a local array a
-variable: what Halide's schedules call `vectorize(x)` with `unroll` of all that is inside. Sums keep
-their order. Large products are no windows: `products` tiles them.
+Each iteration of the short loops inside becomes statements, and each element of a local array
+becomes a variable. Halide's schedules say `vectorize(x)`, and `unroll` for all loops inside, for
+this. Sums keep their order. Large products are no windows: `products` tiles them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from msops._loops.to_c.sinking import is_better_inside, sunk
 from msops._loops.to_c.strides import stride
 
 _MOST_STATEMENTS = 256
-"""Of one position. GCC takes a fifth of a second for as many."""
+"""Statements of one position; GCC takes a fifth of a second to compile as many."""
 _FEWEST_POSITIONS = 32
 
 
@@ -65,12 +65,12 @@ def write_out_windows(kernel: Kernel) -> Kernel:
 
 
 def in_positions(loop: For, scope: Scope, names: Names, most: int) -> For | None:
-    """Returns a loop of any kind with the windows in it written out; None: it is over none.
+    """Returns a loop with the windows in it written out; None: there are none.
 
     Args:
-      loop: the loop over positions.
-      scope: that around it.
-      names: of the kernel.
+      loop: the loop over positions, of any kind.
+      scope: the scope around it.
+      names: the names of the kernel.
       most: the most statements of one position.
     """
     return _Writing(names).written(loop, scope, most)
@@ -90,10 +90,10 @@ class _Windows:
         return None if written is None else (written,)
 
     def _is_of_product(self, loop: For, scope: Scope) -> bool:
-        """Returns whether a loop is over the elements of a row of a product that tiles gain from.
+        """Returns whether a loop goes over a row of a product that gains from tiles.
 
-        Later passes share what they fetch for several rows, which pays where the first-level cache
-        does not hold what each row would fetch again.
+        In tiles several rows share what they fetch. This pays where the first-level cache does not
+        hold the elements that each row would fetch again.
         """
         if scope.outer is None or not scope.loops or not is_better_inside(loop, self._buffers):
             return False
@@ -114,7 +114,7 @@ class _Writing:
         self._names = names
 
     def written(self, loop: For, scope: Scope, most: int) -> For | None:
-        """Returns a loop over positions with the windows in it written out; None: it is none."""
+        """Returns a loop with the windows in it written out; None: it is over no positions."""
         if not _is_over_positions(loop, scope):
             return None
         (inside,) = scope.inside(loop)
@@ -153,7 +153,7 @@ class _Writing:
 
 
 def _is_over_positions(loop: For, scope: Scope) -> bool:
-    """Returns whether vectors of a loop's iterations read and write memory in its order."""
+    """Returns whether a loop with loops inside goes over the positions of windows, in order."""
     if is_innermost(loop):
         return False
     if mean_trips(loop, scope.ranges) < _FEWEST_POSITIONS:
@@ -188,7 +188,7 @@ def _written_out(body: tuple[Stmt, ...], most: int, ranges: Ranges) -> tuple[Stm
 
 
 def _parts(stmt: Stmt, most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
-    """Returns what a statement becomes."""
+    """Returns the statements that a statement becomes; None if there are too many."""
     if isinstance(stmt, For):
         span = fixed_span(stmt)
         if span is None or span[1] - span[0] > most:

@@ -1,4 +1,4 @@
-"""How much the rows compute that may go into the lanes of vectors."""
+"""The amount of arithmetic in a row, for passes that put rows into the lanes of vectors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import Binary, Cast, Expr, FunctionCall, Select, Stmt, Store, Unary
 
 LEAST_WORK = 4
-"""Operations for each element that is fetched from a row, from which on vectors win."""
+"""Operations for each element that a row fetches; with fewer, vectors do not pay."""
 _LONG = 8
-# What takes a processor as long as some operations.
+"""Operations that take as long as a function, or as one of the operators below."""
 _LONG_OPERATORS = ("div", "floordiv", "mod", "pow")
 
 

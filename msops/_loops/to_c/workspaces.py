@@ -1,4 +1,4 @@
-"""Where the arrays go that are neither inputs nor results: on the stack, or in a workspace.
+"""Arrays that are neither inputs nor results go on the stack, or into a workspace.
 
     buffer t: float32[8]                       local t: float32[8] {
     parallel i in 0 .. 8 {              ->       parallel i in 0 .. 8 {
@@ -7,7 +7,7 @@
     }                                            }
                                                }
 
-The temporaries of the whole kernel that are small become locals around its body.
+Small temporaries of the whole kernel become locals around its body.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import rewrite_statements, with_body, with_parts
 
 LOCAL_BYTES = 4096
-"""The largest array that a loop of C keeps on the stack; each level of loops may have some."""
+"""Bytes of the largest array that a loop keeps on the stack; each level of loops may have some."""
 _TEMPORARIES_BYTES = 8192
-"""What the temporaries around the body of a kernel may take of the stack, in all."""
+"""Bytes of the stack that all temporaries around the body of a kernel may take together."""
 
 
 def place_locals(kernel: Kernel, most_bytes: int) -> Kernel:
-    """Returns the kernel with the local arrays of more bytes than that in workspaces."""
+    """Returns the kernel with its local arrays of more than `most_bytes` in workspaces."""
 
     def placed(local: Local) -> tuple[Stmt, ...]:
         is_large = size_bytes(local.buffer) > most_bytes
@@ -35,7 +35,7 @@ def place_locals(kernel: Kernel, most_bytes: int) -> Kernel:
 
 
 def localise_temporaries(kernel: Kernel) -> Kernel:
-    """Returns the kernel with its smallest temporaries, while they fit, as locals of its body."""
+    """Returns the kernel with as many of its smallest temporaries as fit as locals of its body."""
     temporaries = [buffer for buffer in kernel.buffers if buffer.name not in kernel.results]
     small, left = set(), _TEMPORARIES_BYTES
     for buffer in sorted(temporaries, key=size_bytes):

@@ -31,17 +31,18 @@ from msops._loops.ir.walk import AccessSite, Scope, visit_accesses
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """A load, or the write of a store, in all iterations.
+    """A load, or the write of a store, over all iterations.
 
     Attributes:
       node: the load or store.
       declared: the buffer it accesses.
-      statement: what evaluates it: a store, the condition of an `If`, or the bounds of a `For`.
+      statement: the statement that evaluates it: a store, or an `If` or `For` with its condition or
+        bounds.
       order: the number of the statement in the text, counted over the kernel.
-      is_write: the write of a store.
+      is_write: whether it is the write of a store.
       domain: the iterations in which it happens.
       relation: from iterations to elements.
-      is_exact: each iteration touches exactly these elements (else: at most these).
+      is_exact: whether each iteration touches exactly these elements; else at most these.
     """
 
     node: Load | Store
@@ -60,7 +61,7 @@ class Access:
 
     @functools.cached_property
     def private_loops(self) -> int:
-        """The number of loops around the `Local` of the buffer; 0 for one of the kernel."""
+        """The number of loops around the `Local` of the buffer; 0 for a buffer of the kernel."""
         return int(self.relation.dim(isl.dim_type.out)) - len(self.declared.shape)
 
     @functools.cached_property
@@ -70,7 +71,7 @@ class Access:
 
 
 class _Latest(threading.local):
-    """The accesses of the kernel that a thread asked for last, which most passes leave as it is."""
+    """The accesses of the last kernel that a thread asked for; most passes leave it as it is."""
 
     kernel: Kernel | None = None
     context: isl.Context
@@ -82,7 +83,7 @@ _latest = _Latest()
 
 @contextmanager
 def analysis(kernel: Kernel) -> Iterator[tuple[Access, ...]]:
-    """Gives all accesses of a kernel, and stops what is done with them past isl's limit.
+    """Gives all accesses of a kernel to a block, and stops the block past isl's limit.
 
     They are in the order of the text, reads before the write.
 
@@ -157,7 +158,7 @@ def _access(site: AccessSite, domain: Domain) -> Access:
 def _element(index: Expr, size: int, domain: Domain, is_store: bool) -> isl.Map | None:
     """Returns the relation of one dimension, or None if the index is not quasi-affine.
 
-    In an exact domain an index out of range is an error, found elsewhere. In another one a load
+    In an exact domain an index out of range is an error, found elsewhere. In another domain a load
     clamps and a store is dropped.
     """
     value = domain.expression(index)

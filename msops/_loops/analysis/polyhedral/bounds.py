@@ -49,7 +49,7 @@ def _doubts(access: Access) -> Iterator[Doubt]:
     ):
         if is_within(range_of(index, domain.scope.ranges), (0, size - 1)):
             continue
-        # Only where being out of range is an error does it matter how an index wraps.
+        # How an index wraps matters only if it is an error to be out of range.
         value = domain.expression(index, wraps=domain.is_exact)
         if value is None:
             yield Doubt(access, axis)

@@ -1,8 +1,9 @@
-"""How many operations a kernel does, by the kinds that XLA's cost analysis has.
+"""Counts the operations of a kernel, by the kinds that XLA's cost analysis has.
 
-Counted is arithmetic on elements of arrays and on what is computed from them: not that of indices
-and bounds, and no comparison, choice or conversion. An operation counts as often as its statement
-runs: isl counts the iterations. A condition on data counts as its longer branch.
+Arithmetic on elements of arrays, and on values computed from them, counts. The arithmetic of
+indices and bounds does not, nor do comparisons, choices and conversions. An operation counts as
+often as its statement runs: isl counts the iterations. A condition on data counts as its longer
+branch.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _MOST_STEPS = 30_000_000
 def count_operations(kernel: Kernel) -> dict[str, int]:
     """Returns the number of "flops" and of "transcendentals".
 
-    Empty if a loop runs as often as data says, or isl cannot count in time.
+    Empty if data decides the trips of a loop, or isl cannot count them in time.
     """
     try:
         context = isl.Context()
@@ -61,7 +62,7 @@ def count_operations(kernel: Kernel) -> dict[str, int]:
 
 
 class _DependsOnData(Exception):
-    """How often a loop runs is known only when it runs."""
+    """Data decides the number of iterations of a loop."""
 
 
 Counts: TypeAlias = "Counter[str]"
@@ -71,7 +72,7 @@ _Part = TypeVar("_Part")
 
 
 def _kind(expr: Expr) -> str | None:
-    """Returns what the last operation of an expression counts as."""
+    """Returns the kind of an expression's last operation; None if it does not count."""
     match expr:
         case Unary(op=op) if op != "not":
             return "flops"
@@ -89,8 +90,8 @@ class _Region:
     """Iterations in which something runs.
 
     Attributes:
-      domain: the iterations, without those of loops that decide over nothing inside them.
-      factor: how often each of them is run by such loops.
+      domain: the iterations, without the loops whose variables decide nothing inside.
+      factor: the product of the trips of those loops.
     """
 
     domain: Domain
@@ -113,7 +114,7 @@ class _Region:
         return _Region(domain, self.factor)
 
     def branches(self, condition: Expr) -> tuple[_Region, _Region] | None:
-        """Returns where a condition holds and where it does not; None if data says."""
+        """Returns the regions where a condition holds and fails; None if data decides."""
         holds = self.domain.where(condition)
         if not holds.is_exact:
             return None
@@ -156,7 +157,7 @@ def _in_statement(stmt: Stmt, region: _Region) -> Counts:
 def _in_expression(expr: Expr, region: _Region) -> Counts:
     match expr:
         case Load():
-            # Its indices are part of the address.
+            # The indices are part of the address.
             return Counter()
         case Select(condition=condition, then=then, otherwise=otherwise):
             return _in_choice(_in_expression, condition, then, otherwise, region)

@@ -1,8 +1,9 @@
 """Memory-based dependences between the accesses of a kernel, exact for quasi-affine ones.
 
-Two accesses of one element depend on each other if one writes. Which loop carries the dependence
-isl finds loop by loop: the outer variables equal, this one less in the source than in the target
-(or, at the end, all common variables equal and the source first in the text).
+Two accesses of one element depend on each other if one writes. isl looks loop by loop for the one
+that carries the dependence: the outer variables are equal, and its variable is less in the source
+than in the target. If none does, all common variables are equal and the source is first in the
+text.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ class Dependence:
     Attributes:
       source: the access that happens first.
       target: the access that happens second.
-      carrier: the variable of the common loop whose iterations it orders; None if the common loops
-        are in the same iteration.
-      is_exact: it certainly exists, unless what is not exact leaves it out.
+      carrier: the variable of the common loop whose iterations it orders; None if both accesses are
+        in the same iteration of all common loops.
+      is_exact: whether both accesses are exact; else it may not exist.
       is_reduction: both accesses belong to updates by one operation that may be reordered.
     """
 
@@ -41,7 +42,7 @@ class Dependence:
 
     @property
     def kind(self) -> Literal["flow", "anti", "output"]:
-        """What meets what: write and read, read and write, write and write."""
+        """The kinds of source and target: write and read, read and write, or two writes."""
         if self.source.is_write:
             return "output" if self.target.is_write else "flow"
         return "anti"
@@ -73,10 +74,10 @@ def dependences_between(all_accesses: tuple[Access, ...]) -> tuple[Dependence, .
 
 
 def _without_repetitions(all_accesses: tuple[Access, ...]) -> list[Access]:
-    """Leaves out a load that its statement has already."""
+    """Returns the accesses without loads that their statement repeats."""
     kept: dict[tuple[object, ...], Access] = {}
     for access in all_accesses:
-        # Domains are equal only if they are the same, guards in an expression make new ones.
+        # Domains are compared by identity; a guard in an expression makes a new domain.
         domain, node = id(access.domain), access.node
         key = (access.order, domain, access.is_write, node.buffer, node.indices)
         kept.setdefault(key, access)
@@ -117,7 +118,7 @@ class _Updates:
         self._known: dict[int, Update | None] = {}
 
     def commute(self, first: Access, second: Access) -> bool:
-        """Returns whether both accesses are the element of updates by the same operation."""
+        """Returns whether both accesses are to elements of updates by the same operation."""
         a, b = self._update(first), self._update(second)
         return a is not None and b is not None and a.op == b.op
 

@@ -1,4 +1,4 @@
-"""Where a statement runs: its loops and guards, as an isl set, and expressions over them.
+"""The iterations in which a statement runs, as an isl set, and expressions over them.
 
 The iterations of n loops are integer points of n dimensions. An expression is quasi-affine if it is
 made of loop variables and constants by sums, multiples, division by positive constants, minima and
@@ -35,10 +35,10 @@ class Domain:
     """The iterations in which a statement or an expression is reached.
 
     Attributes:
-      scope: what is in scope there.
+      scope: the scope there.
       points: the iterations, one dimension per loop.
       variables: those of the loops, outermost first.
-      is_exact: no point is an iteration that does not get there.
+      is_exact: whether every point is an iteration that gets there; else some may not.
     """
 
     scope: Scope
@@ -81,7 +81,7 @@ class Domain:
         return dataclasses.replace(self, points=points, is_exact=self.is_exact and is_exact)
 
     def expression(self, expr: Expr, wraps: bool = False) -> isl.PwAff | None:
-        """Returns an integer expression as isl's quasi-affine one, or None if it is none.
+        """Returns an integer expression as a quasi-affine expression of isl; None if it is not one.
 
         Args:
           expr: the expression.
@@ -105,7 +105,7 @@ class Domain:
         return value.sub(self.constant(low)).mod_val(size).add(self.constant(low))
 
     def _form(self, expr: Expr, wraps: bool) -> isl.PwAff | None:
-        """Returns what the last operation of an expression gives if it does not wrap."""
+        """Returns an expression as quasi-affine, as if its last operation never wrapped."""
         match expr:
             case Unary(op="neg", operand=operand):
                 part = self.expression(operand, wraps)
@@ -187,5 +187,5 @@ class Domain:
         return isl.LocalSpace.from_space(self.points.get_space())
 
     def _value(self, value: float) -> isl.Val:
-        # Through text, for there are numbers of 64 bits that no C long holds.
+        # The value goes through text: some numbers of 64 bits fit no C long.
         return isl.Val.read_from_str(self.points.get_ctx(), str(int(value)))

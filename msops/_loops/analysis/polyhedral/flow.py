@@ -1,4 +1,4 @@
-"""Whether what is read has been written before: which elements, in which iterations."""
+"""Elements that are read before they are written, and the iterations that read them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Flow:
         return (*self.reads, *self.writes)[0].declared
 
     def unwritten_reads(self) -> list[tuple[Access, dict[str, int]]]:
-        """Returns the reads that certainly find an element unwritten, and where one does."""
+        """Returns the reads that certainly find an element unwritten, with an iteration of each."""
         return [
             (read, _first_iteration(read, missing))
             for read in self.reads
@@ -44,7 +44,7 @@ class Flow:
         """Returns whether each element read certainly has been written before.
 
         Args:
-          together: in the same iteration of that many outer loops.
+          together: the number of outer loops in whose same iteration the write must be.
         """
         certain = [write for write in self.writes if write.is_exact]
         return all(_unwritten(read, certain, together) is None for read in self.reads)
@@ -61,7 +61,7 @@ class Flow:
 
 
 def flows(kernel: Kernel, accesses: Iterable[Access]) -> Mapping[str, Flow]:
-    """Returns the accesses of each buffer of a kernel that is not a parameter, from all of them."""
+    """Returns the accesses by buffer, for the buffers of a kernel that are no parameters."""
     parameters = {buffer.name for buffer in kernel.parameters}
     by_buffer: dict[str, list[Access]] = defaultdict(list)
     for access in accesses:
@@ -77,9 +77,9 @@ def flows(kernel: Kernel, accesses: Iterable[Access]) -> Mapping[str, Flow]:
 
 
 def _unwritten(read: Access, writes: Iterable[Access], together: int = 0) -> isl.Map | None:
-    """Returns what a read may find unwritten, from its iterations to elements; None: nothing."""
+    """Returns the map from iterations of a read to elements it may find unwritten, or None."""
     missing = read.relation
-    # The write in the same innermost loops most likely is the one that matters.
+    # The write that shares most loops with the read is the likeliest to cover it.
     for write in sorted(writes, key=lambda w: -len(common_loops(w, read))):
         for before in _before(write, read, together):
             if missing.is_empty():
@@ -89,10 +89,10 @@ def _unwritten(read: Access, writes: Iterable[Access], together: int = 0) -> isl
 
 
 def _before(write: Access, read: Access, together: int) -> Sequence[isl.Map]:
-    """Returns, from iterations of the read, the iterations of the write that happen before.
+    """Returns the maps from iterations of the read to the iterations of the write before them.
 
-    One map for equal variables of all common loops, and one per common loop with those in which it
-    is the outermost one that differs; innermost first.
+    The first map is for equal variables of all common loops. Then each common loop, innermost
+    first, has a map for the iterations in which it is the outermost loop whose variable differs.
     """
     same = isl.Map.from_domain_and_range(read.domain.points, write.domain.points)
     found = []
@@ -106,9 +106,9 @@ def _before(write: Access, read: Access, together: int) -> Sequence[isl.Map]:
 
 
 def _first_iteration(read: Access, missing: isl.Map) -> dict[str, int]:
-    """Returns the variables of the loops around a read where it finds an element unwritten."""
+    """Returns an iteration in which a read finds an element unwritten, by loop variable."""
     iterations = missing.domain()
-    # isl fails at some unions with floors; then any of the iterations shows what is missing.
+    # isl fails at some unions with floors; then any of the iterations is an example.
     with contextlib.suppress(isl.Error):
         iterations = iterations.lexmin()
     first = iterations.sample_point()

@@ -1,4 +1,4 @@
-"""islpy: imported at the first analysis, and how many operations it may take."""
+"""islpy, imported at the first analysis, and the limit of its operations."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ except ImportError as error:
     ) from error
 
 OPERATION_LIMIT = 1_000_000
-"""isl's count of its own steps in one analysis: a third of a second, and a few times what gradients
-of stencils and of split loops take."""
+"""Steps of isl in one analysis, as it counts them: they take a third of a second. Gradients of
+stencils and of split loops need a fraction of them."""
 
 
 class TooComplex(Exception):

@@ -15,18 +15,19 @@ from msops._loops.ir.nodes import For, Kernel, Load, Store
 def least_lag(
     kernel: Kernel, outer: For, inner: For, most: int, *, apart: bool = False
 ) -> int | None:
-    """Returns by how many iterations of `inner` each one of `outer` must be behind the one before.
+    """Returns the iterations of `inner` by which one of `outer` must lag behind the one before.
 
-    So far behind, iterations of `outer` may run in turns, one iteration of `inner` each, the
-    earlier ones first: in unroll-and-jam, after the loops are skewed. 0 if no iteration of `outer`
-    needs, or overwrites, what an earlier one does at a later iteration of `inner`.
+    With this lag, iterations of `outer` may take turns: each runs one iteration of `inner`, the
+    earlier ones first. That is unroll-and-jam of skewed loops. The lag is 0 if no iteration of
+    `outer` touches an element that an earlier one touches at a later iteration of `inner`, where
+    one of the two writes.
 
     Args:
       kernel: the kernel.
       outer: a loop of it.
       inner: the only loop in that one.
       most: the largest lag to look for.
-      apart: what runs in the same turn may also run in any order: as a vector, for example.
+      apart: whether iterations in the same turn must be free to run in any order, as in a vector.
 
     Returns:
       The lag; None if it is larger, or not known.
@@ -37,7 +38,7 @@ def least_lag(
             lag = 0
             for first, second in itertools.combinations_with_replacement(inside, 2):
                 meetings = _meetings(first, second, outer)
-                # Pairs that meet ask for a lag each: the largest serves all of them.
+                # Each pair of accesses that meet needs a lag; the largest serves all pairs.
                 while meetings and _turns_back(meetings, lag, apart):
                     lag += 1
                     if lag > most:
@@ -57,8 +58,8 @@ class _Meetings:
     """Iterations in which two accesses of a nest touch one element.
 
     Attributes:
-      pairs: from iterations of the one to those of the other.
-      depth: of the outer loop of the nest; the loops around that are in the same iteration.
+      pairs: the map from iterations of the first access to those of the second.
+      depth: the depth of the outer loop of the nest; variables of loops around it are equal.
     """
 
     pairs: isl.Map
@@ -66,7 +67,7 @@ class _Meetings:
 
 
 def _meetings(first: Access, second: Access, outer: For) -> _Meetings | None:
-    """Returns where two accesses meet; None if they never do, or neither writes."""
+    """Returns the meetings of two accesses; None if they share no buffer, or neither writes."""
     if first.buffer != second.buffer or not (first.is_write or second.is_write):
         return None
     depth = [loop.var for loop in first.loops].index(outer.var)
@@ -79,8 +80,8 @@ def _meetings(first: Access, second: Access, outer: For) -> _Meetings | None:
 def _turns_back(meetings: _Meetings, lag: int, apart: bool) -> bool:
     """Returns whether accesses meet forwards in the outer loop and backwards in the inner one.
 
-    That is counted from where each iteration of the outer loop starts, `lag` behind the one before.
-    If they are to be `apart`, they may not meet at the same iteration of the inner one either.
+    Iterations of the inner loop are compared after each iteration of the outer one is delayed by
+    `lag`. With `apart`, meeting at the same iteration of the inner loop counts as backwards, too.
     """
     both, depth = meetings.pairs, meetings.depth
     if lag:
@@ -97,7 +98,7 @@ def _turns_back(meetings: _Meetings, lag: int, apart: bool) -> bool:
 
 
 def _skew(both: isl.Map, side: isl.dim_type, depth: int, lag: int) -> isl.Map:
-    """Returns the map from iterations to the same with `inner` delayed by `lag` times `outer`."""
+    """Returns the map that delays the inner loop by `lag` times the variable of the outer one."""
     names = [f"i{number}" for number in range(both.dim(side))]
     skewed = [*names]
     skewed[depth + 1] += f" + {lag} * {names[depth]}"
@@ -105,10 +106,10 @@ def _skew(both: isl.Map, side: isl.dim_type, depth: int, lag: int) -> isl.Map:
 
 
 def never_meet(kernel: Kernel, serial: For, parallel: Sequence[For]) -> bool:
-    """Returns whether loops in one another may go around the serial loop that they are all of.
+    """Returns whether nested loops may go around the serial loop whose whole body they are.
 
-    They may if no two of their iterations touch an element that one of them writes, in the same or
-    different iterations of `serial`.
+    They may if no two of their iterations touch an element that one of the two writes, in the same
+    iteration of `serial` or in different ones.
     """
     nest = tuple(loop.var for loop in (serial, *parallel))
     try:
@@ -144,16 +145,16 @@ def _meet(first: Access, second: Access, nest: tuple[str, ...]) -> bool:
 
 
 def may_be_read_early(kernel: Kernel, loop: For, store: Store, target: Load) -> bool:
-    """Returns whether what a store in a loop reads is there before several iterations of the loop.
+    """Returns whether a store in a loop may read its elements before several iterations of it.
 
-    It is if no iteration writes what the store reads in itself or in a later one, in iterations of
-    the loops inside that both have.
+    It may if no iteration of the loop writes an element that the store reads in that iteration or a
+    later one. Only iterations of the loops inside that both of them have count.
 
     Args:
       kernel: the kernel.
       loop: a loop of it.
       store: a store in the loop, in loops inside.
-      target: what the store may read all the same.
+      target: a load of the store that is exempt.
     """
     try:
         with analysis(kernel) as accesses:
@@ -176,11 +177,11 @@ def _depth(access: Access, loop: For) -> int | None:
 
 
 def _is_written_before(write: Access, early: Access, loop: For) -> bool:
-    """Returns whether an iteration of a loop writes what it, or a later one, reads in common."""
+    """Returns whether an iteration of a loop writes an element that it or a later one reads."""
     depth = _depth(early, loop)
     assert depth is not None
     points = early.relation.domain()
-    # From each iteration of the read to the same ones of earlier rows: these have it in common.
+    # From each iteration of the read to the iterations that are the same but for earlier rows.
     earlier = isl.Map.from_domain_and_range(points, points).order_ge(IN, depth, OUT, depth)
     for level in range(len(early.loops)):
         if level != depth:

@@ -14,8 +14,9 @@ class Declaration:
     """A type or a function that generated code uses.
 
     Attributes:
-      name: how the code calls it.
-      definitions: what has to come before, by name and in this order; empty if the compiler has it.
+      name: its name in the code.
+      definitions: the definitions before its use, by name and in this order; empty if the compiler
+        has it.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Dialect:
     """C or CUDA C.
 
     Attributes:
-      inline: what a helper function starts with.
+      inline: the words before a helper function.
       reserved: words that are taken, beside those of C and C++.
       float16: the type of a float16 in an array.
       from_float16: converts one to float.

@@ -12,7 +12,7 @@ LIBRARY = {
     for name, row in FUNCTIONS.items()
     if row.domain != "integer" and is_name(row.c or name)
 } | {"pow": 2, "copysign": 2}
-"""The C library's functions on double, and their numbers of arguments; those on float end in f."""
+"""Number of arguments of each C function on double; the functions on float end in f."""
 
 _KEYWORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline
@@ -47,7 +47,7 @@ def choose_names(kernel: Kernel, reserved: frozenset[str]) -> dict[str, str]:
 
     Args:
       kernel: the kernel.
-      reserved: what the dialect needs beside C's and C++'s words.
+      reserved: words that the dialect needs beside those of C and C++.
     """
     declared = [buffer.name for buffer in (*kernel.parameters, *kernel.buffers)]
     for stmt in statements(kernel.body):

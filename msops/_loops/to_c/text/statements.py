@@ -85,7 +85,7 @@ class Statements:
         name = self.values.names[stmt.var]
         begin, end = bare(self.values.index(stmt.begin)), bare(self.values.index(stmt.end))
         if loads(stmt.end):
-            # The body may write what the bound reads, which counts as it was before.
+            # The body may write what the bound reads, so the bound is computed before the loop.
             return (
                 f"for (int64_t {name} = {begin}, ms_end_{name} = {end}; {name} < ms_end_{name}; "
                 f"++{name}) {{"
@@ -115,9 +115,10 @@ class Statements:
 
 
 def _ends_early(loop: For) -> bool:
-    """Returns whether a loop, as a `while` is one, does nothing after its condition is false once.
+    """Returns whether a loop does nothing more once its condition is false, like a `while`.
 
-    So it is where the condition reads what only the branch changes, and not the loop's variable.
+    This holds if only the branch changes what the condition reads, and the loop's variable is not
+    in it.
     """
     match loop:
         case For(kind="serial", body=(If(condition=condition, then=then, otherwise=()),)):

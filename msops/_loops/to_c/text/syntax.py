@@ -40,7 +40,7 @@ def short_name(dtype: str) -> str:
 
 
 def has_variable(expr: Expr) -> bool:
-    """Returns whether a loop variable is in an expression, outside of what it loads."""
+    """Returns whether a loop variable is in an expression, outside of its loads."""
     match expr:
         case Var():
             return True
@@ -85,7 +85,7 @@ def width(dtype: str) -> int:
 
 
 def signedness(dtype: str) -> str:
-    """Returns what the names of the helpers of an integer dtype say of it."""
+    """Returns the ending for the sign of an integer dtype in the names of helpers."""
     return "unsigned" if dtype_range(dtype)[0] == 0 else "signed"
 
 

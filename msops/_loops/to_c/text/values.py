@@ -69,7 +69,7 @@ Unproven: TypeAlias = Collection[Index]
 _EXPENSIVE = ("div", "floordiv", "mod", "truncdiv", "truncmod", "pow")
 
 _POWERS = {0.5: "root", 2.0: "square", -1.0: "reciprocal"}
-"""Exponents of floats for which there is a helper; the one for 1/2 is right for -inf and -0."""
+"""Helpers for some exponents of floats; the helper for 1/2 is right for -inf and -0, too."""
 
 
 _VALUE_TYPES = {
@@ -91,7 +91,7 @@ class Values:
       variables: names of the locals that are C variables, not arrays.
       overwritten: names of buffers and locals that need not be zero at the start.
       check_bounds: an index out of range is an error of the run.
-      is_in_vector: what is printed now is in a loop that a compiler can vectorise.
+      is_in_vector: the printer is inside a loop that a compiler can vectorise.
     """
 
     def __init__(
@@ -105,10 +105,10 @@ class Values:
         """Prepares to print.
 
         Args:
-          kernel: what to print.
+          kernel: the kernel.
           dialect: C or CUDA C.
-          unproven: the indices that may be out of range; None if they were not looked for: then
-            the ranges of loops decide.
+          unproven: the indices that may be out of range; None if that was not analysed: then the
+            ranges of loops decide.
           overwritten: names of buffers and locals that need not be zero at the start.
           check_bounds: such an index is an error of the run.
         """
@@ -300,7 +300,7 @@ class Values:
         named = dict(zip(row.arguments, args, strict=True))
         if all(uses(form, name) == 1 for name in named):
             return self._formula(form, named, dtype)
-        # What is used twice is evaluated once.
+        # An argument that is used twice is evaluated once.
         kind = _VALUE_TYPES[dtype]
         return self._function(
             f"ms_{function}_{short_name(dtype)}",
@@ -331,7 +331,7 @@ class Values:
         Args:
           name: its name.
           result: its C type.
-          arguments: the C type of each argument and what it is called with, by its name.
+          arguments: the C type and the value of each argument, by its name.
           value: the expression.
         """
         declared = ", ".join(f"{kind} {argument}" for argument, (kind, _) in arguments.items())
@@ -361,10 +361,10 @@ class Values:
             "saturate", dtype, source=source, S=_VALUE_TYPES[source], above=above, below=below
         )
 
-    # What the dtypes that are computed in float are in arrays.
+    # Values of dtypes that arrays store otherwise.
 
     def rounded(self, text: str, dtype: str) -> str:
-        """Returns a value rounded to float16 or bfloat16 and held in float; others as they are."""
+        """Returns a value, rounded first if its dtype is float16 or bfloat16."""
         if dtype not in ROUNDED:
             return text
         return self.from_storage(self.to_storage(text, dtype), dtype)
@@ -376,7 +376,7 @@ class Values:
         return f"{self.helper('from_bf16')}({text})" if dtype == "bfloat16" else text
 
     def to_storage(self, text: str, dtype: str) -> str:
-        """Returns what is written into an array for a value."""
+        """Returns a value as an element of an array."""
         if dtype == "float16":
             return f"{self.symbol(self._dialect.to_float16)}({text})"
         return f"{self.helper('to_bf16')}({text})" if dtype == "bfloat16" else text
@@ -391,7 +391,7 @@ class Values:
         )
 
     def _is_always_inside(self, load: Load) -> bool:
-        """Returns whether an element exists whatever conditions are around its load."""
+        """Returns whether the element of a load exists even where the conditions around it fail."""
         return all(
             is_within(self._range(index), (0, size - 1))
             for index, size in zip(load.indices, self.buffers[load.buffer].shape, strict=True)
@@ -422,7 +422,7 @@ class Values:
                 return f"{self.helper(op, 'int64')}({self.index(left)}, {self.index(right)})"
         text = self.value(expr)
         if expr.dtype == "uint64":
-            # What int64_t cannot hold is beyond the end of any array.
+            # A value that int64_t cannot hold is beyond the end of any array.
             return f"{self.helper('signed')}({bare(text)})"
         return f"(int64_t){text}"
 
