@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+from msops._loops.pipeline import PASSES_TO_C
+
 PAGE = ROOT / "docs" / "architecture.md"
 PUBLIC = {
     *("_checkparam", "common", "context", "errors", "extension", "lang", "nn", "ops", "tbe"),
@@ -158,6 +160,15 @@ def test_a_package_lists_its_modules(package: str) -> None:
         named = {name.rstrip("/") for name in re.findall(r"\b(\w+)(?=\.py\b|/)", text)}
         assert named >= inside
         assert set(re.findall(r"\b(\w+)\.py\b", text)) <= inside
+
+
+def test_the_passes_to_c_are_listed_in_their_order() -> None:
+    package = "msops._loops.to_c"
+    functions = [getattr(change, "func", change) for _, change in PASSES_TO_C]
+    modules = [function.__module__ for function in functions]
+    used = [name for name in dict.fromkeys(modules) if name.startswith(f"{package}.")]
+    (listed,) = re.findall(r"Passes, in the order of .*:\n\n((?: +.+\n)+)", docstring(package))
+    assert [f"{package}.{name}" for name in re.findall(r"^ +(\w+)\.py ", listed, re.M)] == used
 
 
 @pytest.mark.parametrize("room", ROOMS)

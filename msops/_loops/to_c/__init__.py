@@ -1,57 +1,63 @@
 """Loop IR as C: the back end for CPUs.
 
-Passes, which `pipeline.PASSES_TO_C` lists in their order, and what several of them share:
+Passes, in the order of `pipeline.PASSES_TO_C`:
 
-    alternating.py  steps that copy their result back
-    merging.py     conditions with one store in each branch
-    neighbours.py  sums of terms from neighbours
-    neighbour_terms.py  these terms
-    scattering.py  loops that add to neighbours otherwise
-    widening.py    sums in variables, with an element for each position
-    windows.py     loops over small windows
-    unrolling.py   short inner loops
-    networks.py    where sorting networks look for NaN
-    outwards.py    parallel loops that belong around serial ones
-    sinking.py     parallel loops that belong innermost
-    tiling.py      pairs of parallel loops that cross through memory
-    gathering.py   sums that each iteration adds a term to
-    products.py    sums of several iterations, in tiles of registers
-    tiles.py, sums.py  such a tile, and its sums
-    packing.py     what tiles read, in their order
-    partial_sums.py  long reductions, for threads
-    lanes.py       rows in order, in the lanes of vectors
-    choosing.py    without conditions
-    copying.py     with copies of what they read often
-    work.py        how much they compute
-    diagonals.py   rows that follow one another, there too
-    grouping.py    several terms added to an element at once
-    jamming.py     rows in order, side by side
-    skewing.py     each behind the one before
-    carrying.py    elements that one iteration hands to the next
-    reductions.py  sums in variables
-    versioning.py  loops whose bounds are data
-    fusing.py      loops that hand rows on
-    rows.py        which rows and positions they use
-    workspaces.py  arrays on the stack or in workspaces
-    sharing.py     which loops are split over threads
-    vectors.py     which loops run in vectors, and how C says so
-    registers.py   which local arrays are values of vector types
-    blocks.py, strides.py  what these share
+    alternating.py   alternation of an array and its copy, step by step of a time loop
+    merging.py       one store of a chosen value instead of a store in each branch
+    neighbours.py    sums of terms from neighbours, gathered element by element
+    scattering.py    loops that add to neighbours, split for vectors and later for threads
+    widening.py      sums in variables, with an element for each position
+    windows.py       loops over small windows, written out as statements
+    unrolling.py     short inner loops, written out as statements
+    networks.py      sorting networks that test for NaN only where values leave them
+    outwards.py      parallel loops that move around serial ones
+    sinking.py       parallel loops that move innermost
+    tiling.py        tiles of two parallel loops that cross through memory
+    gathering.py     interchange of loops so that each sum is completed before the next
+    products.py      tiles of registers for sums that share what they read
+    partial_sums.py  long reductions, split into partial sums for threads
+    lanes.py         rows that run in order, one in each lane of a vector
+    diagonals.py     rows that read the row before, in lanes along diagonals
+    grouping.py      several terms added to an element at once
+    jamming.py       rows that run in order, side by side in one loop
+    carrying.py      elements that one iteration hands to the next, in variables
+    reductions.py    sums of innermost reductions, in variables
+    versioning.py    a version with proven indices for loops whose bounds are data
+    fusing.py        parallel loops that hand rows on, fused strip by strip
+    workspaces.py    arrays on the stack or in workspaces
+    sharing.py       loops that threads share
+    vectors.py       loops that run in vectors, marked for the compiler
+    registers.py     local arrays that are values of vector types
+
+What the passes share:
+
+    neighbour_terms.py  terms that a nest adds to neighbours (neighbours)
+    sums.py             sums that fit tiles, and the sizes of tiles (products)
+    tiles.py            statements of one sum in a tile (products)
+    packing.py          factors of products in the order of their tiles (products)
+    choosing.py         choices of values instead of conditions (lanes)
+    copying.py          local copies of elements that are read often (lanes)
+    work.py             the amount of arithmetic in a row (lanes, diagonals)
+    skewing.py          rows that run side by side with a lag (diagonals, jamming)
+    rows.py             rows that a loop reads, positions that it writes (fusing)
+    blocks.py           loops over blocks and groups of iterations
+    strides.py          distances in memory between the elements that a loop touches
 
 The printer:
 
     source.py      the translation unit
-    storage.py     where each buffer is
+    storage.py     the place of each buffer
     printer.py     statements
     threads.py     calls that split a loop over threads
-    dialect.py     where C differs from CUDA C
+    dialect.py     C where it differs from CUDA C
     functions.py   mathematical functions that vectorise
     halves.py      float16
-    library.py     what is used of the C library
+    library.py     declarations of the C library
 
-cost.py estimates what the code will take, for passes and for the choice of a form.
+cost.py estimates the time of the code, for passes and for the choice of a form.
 
-What is printed as in CUDA is in text/; CUDA also uses reductions.py, storage.py and workspaces.py.
+text/ prints what C and CUDA C have in common; CUDA also uses reductions.py, storage.py and
+workspaces.py.
 """
 
 from msops._loops.to_c.source import CSource, c_source
