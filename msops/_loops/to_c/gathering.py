@@ -55,11 +55,11 @@ _KINDS: tuple[LoopKind, ...] = ("serial", "reduction")
 
 def gather_updates(kernel: Kernel) -> Kernel:
     """Returns the kernel with such sums in loops of their own, if they are products."""
-    gathered = rewrite_loops(kernel, _Gathering(kernel).loop, *_KINDS)
+    gathered = rewrite_loops(kernel, _UpdateInterchange(kernel).loop, *_KINDS)
     return kernel if gathered.body == kernel.body else unique_names(simplify(gathered))
 
 
-class _Gathering:
+class _UpdateInterchange:
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._gone: set[int] = set()

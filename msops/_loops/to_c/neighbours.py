@@ -63,15 +63,15 @@ _MOST_STATEMENTS = 256
 
 def gather_from_neighbours(kernel: Kernel) -> Kernel:
     """Returns the kernel with sums of terms from neighbours computed element by element."""
-    gathering = _Gathering(kernel)
-    body = gathering.body(kernel.body, Scope.of(kernel))
-    if not gathering.is_changed:
+    sums = _NeighbourSums(kernel)
+    body = sums.body(kernel.body, Scope.of(kernel))
+    if not sums.is_changed:
         return kernel
-    buffers = (*kernel.buffers, *gathering.buffers)
+    buffers = (*kernel.buffers, *sums.buffers)
     return unique_names(simplify(dataclasses.replace(kernel, buffers=buffers, body=body)))
 
 
-class _Gathering:
+class _NeighbourSums:
     """Attributes: buffers: the new buffers; is_changed: whether the kernel has such sums."""
 
     def __init__(self, kernel: Kernel) -> None:
@@ -155,8 +155,8 @@ class _Gathering:
                 [sums] if _share_most(every) else [{name: terms} for name, terms in sums.items()]
             )
             for part in parts:
-                writing = _Writing(part, hull, scope, self._zero, self._names)
-                found += writing.axis(())
+                nest = _BoxNest(part, hull, scope, self._zero, self._names)
+                found += nest.axis(())
                 self._zero -= part.keys()
         return tuple(found)
 
@@ -216,7 +216,7 @@ def _disturbed(
     }
 
 
-class _Writing:
+class _BoxNest:
     """Builds the loop nest that computes the sums of some arrays over one box."""
 
     def __init__(

@@ -73,7 +73,7 @@ def in_positions(loop: For, scope: Scope, names: Names, most: int) -> For | None
       names: the names of the kernel.
       most: the most statements of one position.
     """
-    return _Writing(names).written(loop, scope, most)
+    return _WindowExpansion(names).written(loop, scope, most)
 
 
 class _Windows:
@@ -86,7 +86,7 @@ class _Windows:
         """Returns what replaces a loop, with windows written out; None leaves it."""
         if self._is_of_product(loop, scope):
             return None
-        written = _Writing(self._names).written(loop, scope, _MOST_STATEMENTS)
+        written = _WindowExpansion(self._names).written(loop, scope, _MOST_STATEMENTS)
         return None if written is None else (written,)
 
     def _is_of_product(self, loop: For, scope: Scope) -> bool:
@@ -109,7 +109,7 @@ class _Windows:
         return is_product(self._kernel, row, scope.outer)
 
 
-class _Writing:
+class _WindowExpansion:
     def __init__(self, names: Names) -> None:
         self._names = names
 
