@@ -116,7 +116,7 @@ def never_meet(kernel: Kernel, serial: For, parallel: Sequence[For]) -> bool:
         with analysis(kernel) as accesses:
             inside = [a for a in accesses if _nest_of(a, nest) == nest]
             pairs = itertools.combinations_with_replacement(inside, 2)
-            return not any(_meet(first, second, nest) for first, second in pairs)
+            return not any(_meet(*pair, serial, len(parallel)) for pair in pairs)
     except TooComplex:
         return False
 
@@ -129,15 +129,13 @@ def _nest_of(access: Access, nest: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(variables[start : start + len(nest)])
 
 
-def _meet(first: Access, second: Access, nest: tuple[str, ...]) -> bool:
+def _meet(first: Access, second: Access, serial: For, loops: int) -> bool:
     """Returns whether two accesses meet in different iterations of the loops in a serial one."""
-    if first.buffer != second.buffer or not (first.is_write or second.is_write):
+    meetings = _meetings(first, second, serial)
+    if meetings is None:
         return False
-    depth = [loop.var for loop in first.loops].index(nest[0])
-    both = first.relation.apply_range(second.relation.reverse())
-    for level in range(depth):
-        both = both.equate(IN, level, OUT, level)
-    for level in range(depth + 1, depth + len(nest)):
+    both = meetings.pairs
+    for level in range(meetings.depth + 1, meetings.depth + 1 + loops):
         before, after = both.order_lt(IN, level, OUT, level), both.order_gt(IN, level, OUT, level)
         if not (before.is_empty() and after.is_empty()):
             return True
