@@ -151,7 +151,7 @@ def _with_locals(body: tuple[Stmt, ...], buffers: Iterable[Buffer], loop: For) -
 
 
 def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
-    """Returns a body without the copies at its end, and these."""
+    """Returns the statements of a body before the copies at its end, and the copies."""
     count = len(body)
     while count and _copies(body[count - 1]):
         count -= 1

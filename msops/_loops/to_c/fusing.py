@@ -24,8 +24,8 @@ Every strip reads the values that the loops would have read if all of this holds
 - The same positions are written in every row, whatever conditions hold, and each time that a loop
   around runs the group. So a position that is read was written in its own row, or in none and is 0.
 - Any other array that the group writes is used by the loop that writes it and by no other. That
-  loop writes no temporary, so it runs each iteration once. So an iteration that runs in two strips
-  reads the same values in both.
+  loop writes no temporary, so it runs each iteration once. Hence an iteration that runs in two
+  strips reads the same values in both.
 """
 
 from __future__ import annotations

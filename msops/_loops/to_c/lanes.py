@@ -116,7 +116,7 @@ class _Lanes:
         return tuple(prepared)
 
     def _repeated(self, row: For, loop: For, scope: Scope) -> list[Load]:
-        """Returns the loads worth a copy: read again each iteration, from apart places in lanes."""
+        """Returns the loads worth a copy: all iterations repeat them, and their lanes are apart."""
         stored = stored_in(loop.body)
         return [
             load

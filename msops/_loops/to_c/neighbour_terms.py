@@ -2,7 +2,7 @@
 
     reduction i in 1 .. 99 {                  terms of d: w[i] * 2.0 for d[i - 1], d[i + 1]
       local t: float32[] {
-        t[] = w[i] * 2.0               ->     what is left: nothing
+        t[] = w[i] * 2.0               ->     the rest of the nest: none
         d[i - 1] = d[i - 1] + t[]
         d[i + 1] = d[i + 1] + t[]
       }
@@ -290,7 +290,7 @@ class _Values:
     # Values that are kept.
 
     def decide(self) -> bool:
-        """Chooses the values to keep; returns whether they, and the terms, are few enough."""
+        """Chooses the values to keep; returns whether they are few, and the terms short."""
         terms = [term for _, _, term in self.updates]
         if any(sum(map(_weight, expressions(term))) > _MOST_PARTS for term in terms):
             return False

@@ -49,7 +49,7 @@ class _Sinking:
         self._buffers = buffers_of(kernel)
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...]:
-        """Returns the statements that replace a loop, after the loops inside of it."""
+        """Returns the statements that replace a loop; loops inside of it are replaced first."""
         loop = rewrite_inner_loops(loop, scope, self.loop)
         if loop.kind == "serial" or not is_better_inside(loop, self._buffers):
             return (loop,)

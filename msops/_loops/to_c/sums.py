@@ -17,9 +17,9 @@ from msops._loops.to_c.cost import VECTOR_BYTES
 ROWS = 6
 """Rows of a tile of vectors."""
 VECTORS = 2
-"""Vectors of each row of a tile. The sums of all rows take 12 of 16 registers; two more hold what
-rows share, and two hold what a row adds. Four rows of three vectors would take one register too
-many: 73 instead of 98 GFLOP/s in one thread of an EPYC, as gcc 12 compiles them."""
+"""Vectors of each row of a tile. The sums of all rows take 12 of 16 registers; two more hold
+factors of all rows, and two hold factors of one row. Four rows of three vectors would take one
+register too many: 73 instead of 98 GFLOP/s in one thread of an EPYC, as gcc 12 compiles them."""
 DOTS = 4
 """Sums of one element that are computed together; each of them takes a vector register."""
 
