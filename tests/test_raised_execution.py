@@ -292,16 +292,19 @@ def test_equal_indices_and_divisions_of_naturals_are_one_operation() -> None:
 
 
 def test_values_of_indices_stay_in_the_body_that_jax_traces_them_in() -> None:
-    text = """kernel k(a: float32[5], n: int32[4]) -> (c) {
+    text = """kernel k(a: float32[5], n: int32[90]) -> (c) {
       buffer c: float32[5]
-      serial t in 0 .. 4 {
-        if (n[t] > 1) { serial i in 0 .. 5 { c[i] = c[i] + a[(i * i) % 5] } }
-        else { serial i in 0 .. 5 { c[i] = c[i] * 2.0:float32 + a[(i * i) % 5] } }
-        serial i in 0 .. 5 { c[i] = c[(4 * i) % 5] + a[(i * i) % 5] + a[(i * t) % 5] }
+      serial t in 0 .. 90 {
+        if (n[t] > 1) {
+          serial i in 0 .. 5 { c[i] = sin(c[(i + 1) % 5] + a[(t * t) % 5]) }
+        } else {
+          serial j in 0 .. 5 { c[j] = cos(c[(j + 2) % 5] + a[(t * t) % 5]) }
+        }
+        c[(t * t) % 5] = c[0] + 1.0:float32
       }
     }"""
     kernel = parse_kernel(text)
-    inputs = [np.arange(5, dtype="float32"), np.int32([0, 2, 1, 3])]
+    inputs = [np.ones(5, "float32"), np.arange(90, dtype="int32") % 4]
     assert_agree(kernel, inputs, interpret(kernel, inputs), run(to_raised(kernel), inputs))
 
 
