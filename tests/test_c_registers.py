@@ -64,6 +64,8 @@ def test_an_array_of_one_vector_is_kept_in_a_register() -> None:
         {"dtype": "int32"},
         {"dtype": "float64"},
         {"value": "tile[lane] + exp(b[k, lane])"},
+        {"value": "min(tile[lane], b[k, lane])"},
+        {"value": "tile[lane] + float32(int32(b[k, lane]))"},
         {"value": "tile[lane] + b[lane, k]"},
         {"value": "tile[lane] + b[k, 2 * lane]"},
         {"value": "tile[7 - lane] + b[k, lane]"},
@@ -72,8 +74,8 @@ def test_an_array_of_one_vector_is_kept_in_a_register() -> None:
         {"keep": "c[lane_1] = a[0]"},
     ],
     ids=[
-        "no vector", "integers", "two vectors", "a function", "a column", "every second",
-        "backwards", "one lane", "apart", "a number",
+        "no vector", "integers", "two vectors", "a function", "a minimum", "a cast", "a column",
+        "every second", "backwards", "one lane", "apart", "a number",
     ],
 )  # fmt: skip
 def test_other_arrays_stay(parts: dict[str, str]) -> None:
