@@ -1,3 +1,3 @@
-"""What C++ extensions are built with."""
+"""Names for building C++ extensions."""
 
 from msops._ascend.aclnn import register_aclnn as register_aclnn

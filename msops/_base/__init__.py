@@ -1,4 +1,4 @@
-"""What every room uses: settings, dtypes, logging, paths. It knows neither ops nor kernels.
+"""Helpers of every package: settings, dtypes, logging, paths. They know neither ops nor kernels.
 
 May import: nothing else of msops.
 Modules: building, config, dtypes, explanation, host_memory, kernel_errors, logging, missing_names,

@@ -1,4 +1,4 @@
-"""What a user says about the building of a kernel: its options, and a source given as text."""
+"""Options of building a kernel, and sources given as text."""
 
 from __future__ import annotations
 

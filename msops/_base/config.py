@@ -12,7 +12,7 @@ DEBUG_WORDS = {
     "ir": "prints every stage of a loop kernel to stderr",
     "bounds": "checks indices of loop kernels that could not be proven to be in range",
 }
-"""What ``MSOPS_DEBUG`` may hold, and what each word does."""
+"""The words that ``MSOPS_DEBUG`` may hold, and the effect of each."""
 
 
 def cache_dir() -> Path:

@@ -1,4 +1,4 @@
-"""What becomes of a call, as text and, in a notebook, as HTML."""
+"""Explanations of a call, as text and, in a notebook, as HTML."""
 
 from __future__ import annotations
 

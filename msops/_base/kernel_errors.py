@@ -42,7 +42,7 @@ def describe_exception(error: BaseException) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Failure:
-    """What a Python function raised.
+    """An exception that a Python function raised.
 
     Attributes:
       text: of the error that reports it.
@@ -56,7 +56,7 @@ class _Failure:
 
 
 class Failures:
-    """What a Python function raised, until the errors that report it come back.
+    """Exceptions of Python functions, kept until the errors that report them come back.
 
     Args:
       limit: how many are kept; one more drops the oldest, whose error then has no cause.

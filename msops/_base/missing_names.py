@@ -1,4 +1,4 @@
-"""What a namespace says when asked for a name it does not have."""
+"""Errors of namespaces for names that they do not have."""
 
 from __future__ import annotations
 

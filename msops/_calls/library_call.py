@@ -37,7 +37,7 @@ class LibraryCall(ProcessCall):
     """
 
     _KERNEL: ClassVar[str]
-    """What handlers call the attribute with the kernel's name."""
+    """The attribute in which handlers find the kernel's name."""
 
     op: str
     kernel_name: str

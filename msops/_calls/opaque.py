@@ -1,4 +1,4 @@
-"""What func_types have in common whose kernels are opaque: msops only knows how to call them."""
+"""The base of func_types whose kernels are opaque: msops only knows how to call them."""
 
 from __future__ import annotations
 

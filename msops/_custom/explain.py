@@ -1,4 +1,4 @@
-"""What becomes of an op's call: `Custom.explain`, `Custom.lower_text`, `Custom.cost_analysis`."""
+"""How an op's call is lowered: `Custom.explain`, `Custom.lower_text`, `Custom.cost_analysis`."""
 
 from __future__ import annotations
 

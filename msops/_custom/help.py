@@ -1,4 +1,4 @@
-"""What `help` and `inspect` show of an op: its call, its kernel's docstring, its options."""
+"""Signature and docstring of an op, for `help` and `inspect`."""
 
 from __future__ import annotations
 

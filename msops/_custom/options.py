@@ -1,4 +1,4 @@
-"""What `Custom` is given, checked: its name, func_type, rules and options."""
+"""Checks of the arguments of `Custom`: name, func_type, rules and options."""
 
 from __future__ import annotations
 

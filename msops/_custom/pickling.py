@@ -1,4 +1,4 @@
-"""What of an op travels to another process: its definition, without what is compiled of it.
+"""Pickling of ops: their definitions travel to another process, compiled code does not.
 
 Functions travel as Python's pickle does it, by the module and name they are found at, or by value
 if cloudpickle runs. The kernel is read again there, so a loop kernel travels by its source.

@@ -37,7 +37,7 @@ _WHO = "extension function"
 
 @dataclasses.dataclass(frozen=True)
 class Module:
-    """What is known of a loaded extension module.
+    """A loaded extension module.
 
     Attributes:
       name: its name.

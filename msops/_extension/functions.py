@@ -44,7 +44,7 @@ class Saved:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """What Forward left in its context, but for arrays; hashable, as JAX asks of such data.
+    """The data that Forward left in its context, without arrays; hashable, as JAX requires.
 
     Attributes:
       needs: which tensor arguments are differentiated.
@@ -61,7 +61,7 @@ class Record:
 
 @dataclasses.dataclass(frozen=True)
 class Structure:
-    """What is the same whenever Forward runs with the same needs.
+    """The results of Forward that are the same whenever it runs with the same needs.
 
     Attributes:
       returned: for each output the input that it is, or None.

@@ -1,4 +1,4 @@
-"""What stands behind a tensor in C++: a handle on an array, which C++ rebinds to new ones.
+"""Handles: a tensor in C++ is a handle on an array, which C++ rebinds to new arrays.
 
 `jax.Array`s never change, so an operator that changes a tensor in place gives its handle another
 array. C++ sees one object all the while, and the caller's Tensor gets the last array when the call

@@ -1,4 +1,4 @@
-"""What a CustomOpBuilder was asked for, checked."""
+"""Checks of the arguments of `CustomOpBuilder`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BuilderOptions:
 
     @property
     def who(self) -> str:
-        """What messages call the builder."""
+        """The builder's name in messages."""
         return f"{_WHO} '{self.name}'"
 
 

@@ -1,4 +1,4 @@
-"""What extension modules ask of msops, in the order of ``MsopsVerb`` in msops_extension/table.h."""
+"""Requests of extension modules, in the order of ``MsopsVerb`` in msops_extension/table.h."""
 
 from __future__ import annotations
 

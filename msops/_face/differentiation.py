@@ -26,7 +26,7 @@ from msops.errors import ArgumentValueError, GradientTypeError, GradientValueErr
 
 @dataclasses.dataclass(frozen=True)
 class GradientRequest:
-    """What to differentiate.
+    """The arguments that a gradient is taken for.
 
     Attributes:
       who: the function asked, for messages.

@@ -339,7 +339,7 @@ def _refuse_init(init: Any) -> None:
 
 
 class _Placeholder(Tensor):
-    """What ``Tensor(shape=..., dtype=...)`` makes: a shape for `Cell.set_inputs`, no data."""
+    """A shape and dtype without data, for `Cell.set_inputs`: ``Tensor(shape=..., dtype=...)``."""
 
     __slots__ = ("_dtype", "_shape")
 

@@ -1,4 +1,4 @@
-"""What a Tensor can be made of, indexed with and read from; arrays only, no Tensor class."""
+"""Data and indices of Tensors as arrays; the class itself is in tensor.py."""
 
 from __future__ import annotations
 

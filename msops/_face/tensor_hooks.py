@@ -19,7 +19,7 @@ _NUMBERS = itertools.count()
 
 
 class HookHandle:
-    """What `register_hook` returns.
+    """The handle that `register_hook` returns.
 
     Corresponds to the handle of ``mindspore.Tensor.register_hook``.
     """

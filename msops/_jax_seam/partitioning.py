@@ -28,7 +28,7 @@ from msops._jax_seam.lowering import DEVICES, Lowering, OneDevice
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What XLA replaces a call by that it divides over devices.
+    """The program that replaces a call which XLA divides over devices.
 
     Attributes:
       plan: how the arrays are divided, and results summed.

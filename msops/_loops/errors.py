@@ -1,4 +1,4 @@
-"""What passes say to each other when something cannot be done."""
+"""Errors that passes raise for other passes to catch."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def to_steps(raised: Kernel) -> tuple[Step, ...]:
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known of a kernel before it is printed as anything.
+    """Facts about a kernel, before it is printed in any form.
 
     Attributes:
       common: the kernel after `PASSES_COMMON`.

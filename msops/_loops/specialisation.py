@@ -81,7 +81,7 @@ class Specialisation:
 
     @functools.cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What the author should know, as whole messages."""
+        """The warnings for the author, as whole messages."""
         return tuple(
             explain(self._who, finding.message, _REMEDIES[finding.kind], point(finding.location))
             for finding in self._analysis.findings

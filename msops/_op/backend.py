@@ -1,4 +1,4 @@
-"""What a func_type answers to serve its kernels."""
+"""The interface of a func_type: reading, building, inference, lowering."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Trial: TypeAlias = Callable[[Sequence[Any]], None]
 
 
 class Backend(abc.ABC, Generic[SourceT, KernelT]):
-    """What a func_type answers, in this order, for its kernels.
+    """The questions that a func_type answers, in this order, for its kernels.
 
     `SourceT` is what it reads, and `KernelT` what that becomes once it is built.
 

@@ -1,4 +1,4 @@
-"""What an op returns, and how it is read from what its author says: values, or answers."""
+"""Outputs of an op, read from the values or functions that its author gives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from msops.errors import ArgumentTypeError, InferenceTypeError, InferenceValueEr
 
 @dataclasses.dataclass(frozen=True)
 class Outputs:
-    """What an op returns.
+    """The outputs of an op.
 
     Attributes:
       structs: its arrays.
@@ -101,7 +101,7 @@ class Answer:
 
 
 class Asked(NamedTuple):
-    """What a function answered that was asked for shapes or dtypes, as it came.
+    """The answer of a function that was asked for shapes or dtypes, unchanged.
 
     Attributes:
       value: the answer.

@@ -16,7 +16,7 @@ from msops import _jax_seam as seam
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
-    """What a program holds of a call.
+    """The parts of a call that a program holds.
 
     Attributes:
       attributes: of the custom call, but for those of all calls.
@@ -48,7 +48,7 @@ class ProcessCall(abc.ABC):
     @property
     @abc.abstractmethod
     def target(self) -> str:
-        """What XLA knows the handlers by."""
+        """The name of the handlers in XLA."""
 
     @abc.abstractmethod
     def bind(self, lowering: seam.Lowering, who: str) -> Bound:

@@ -1,4 +1,4 @@
-"""What rules of transformations ask of an op: those of JAX's transformations, and of devices."""
+"""Protocols of an op, for the rules of JAX's transformations and of devices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BoundOp(Protocol):
 
     @property
     def primitive_name(self) -> str:
-        """What jaxprs and profiles show."""
+        """The primitive's name, in jaxprs and profiles."""
 
     def bind(self, call: Call, flat: Sequence[Any]) -> Sequence[Any]:
         """Binds the primitive to flat arrays; returns flat results."""

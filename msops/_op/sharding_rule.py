@@ -21,7 +21,7 @@ _EXAMPLE = 'Write sharding="i j, j -> i j": a name per dimension, a comma betwee
 
 @dataclasses.dataclass(frozen=True)
 class ShardingRule:
-    """What an op's author says of its dimensions.
+    """The dimensions of an op's arrays, as its author names them.
 
     Attributes:
       inputs: per flat input a name for each dimension.

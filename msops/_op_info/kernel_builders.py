@@ -8,7 +8,7 @@ from msops._op_info.builders import RegOp
 
 
 class _KernelRegOp(RegOp):
-    """What the builders of kernels share: inputs, and the kind of kernel."""
+    """The base of the builders for kernels: inputs, and the kind of kernel."""
 
     _imply_type: ClassVar[str]
 

@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class OpInfo:
-    """What one op accepts on one target.
+    """The inputs, dtypes and attributes that one op accepts on one target.
 
     No inputs listed means that their number is undetermined; no rows, that every dtype is accepted.
     `by_name`: a call gives attributes by their names only. No target: the attributes of an op

@@ -67,7 +67,7 @@ class Operator:
 
     @property
     def primitive_name(self) -> str:
-        """What jaxprs and profiles show."""
+        """The primitive's name, in jaxprs and profiles."""
         return f"custom_{self.definition.name}"
 
     def bind(self, call: Call, flat: Sequence[Any]) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""What a failed compiler or linker said, as an error that shows its first message."""
+"""Errors for a failed compiler or linker; they show its first message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in the cache folder: its libraries and its size, and how to empty it."""
+"""The contents of the cache folder: its libraries, its size, and how to empty it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the CUDA driver says of itself and of the devices present."""
+"""Versions and devices, as the CUDA driver reports them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _SYSTEM_LIBRARY = re.compile(r"(?:libc|libm|libdl|librt|libpthread|libgcc_s|libs
 
 @dataclass(frozen=True)
 class ElfInfo:
-    """What a shared library says of itself.
+    """The headers of a shared library.
 
     Attributes:
       machine: as ``uname -m`` names it, e.g. ``"x86_64"``.

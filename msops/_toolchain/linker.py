@@ -1,4 +1,4 @@
-"""What the linker reads: archives, shared libraries and scripts, wherever it found them.
+"""Inputs of the linker: archives, shared libraries and scripts, wherever it found them.
 
 Only the linker knows which file ``-lfoo`` is: that depends on ``-L``, ``LIBRARY_PATH``, its own
 folders, and scripts that name further libraries. So it is asked to report what it opened.

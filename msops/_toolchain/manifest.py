@@ -1,4 +1,4 @@
-"""What a build read, recorded so that the next one sees without compiling that it still holds.
+"""Records of the files that a build read: the next build checks them without compiling.
 
 This is the direct mode of ccache: under a key of everything known before compiling (source, flags,
 compiler, architecture) lie the results so far, each with the stamps of the files that compiler and

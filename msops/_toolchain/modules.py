@@ -41,7 +41,7 @@ from msops._toolchain.store import Built, ObjectStore, open_store, retried
 
 @dataclass(frozen=True)
 class ModuleSources:
-    """What an extension module is built from.
+    """The sources and options of an extension module.
 
     Attributes:
       name: the module's name, an identifier.

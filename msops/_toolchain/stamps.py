@@ -1,4 +1,4 @@
-"""What a file held when it was read, so that it need not be read again to know that it still does.
+"""Stamps of files that were read, to know without reading them again that they have not changed.
 
 A stamp trusts size, times and inode only if the file was at rest when it was taken: a file written
 twice within one tick of the file system's clock has the same times both times. A stamp taken

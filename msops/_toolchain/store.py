@@ -42,7 +42,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 STORE_VARIABLES = ("MSOPS_CACHE_DIR", "XDG_CACHE_HOME", "HOME")
-"""What in the environment decides where the cache folder is."""
+"""The environment variables that decide where the cache folder is."""
 
 # An orphaned compiler may still write after its Python process was killed; not for this long.
 _ABANDONED_AFTER_S = 3600

@@ -1,4 +1,4 @@
-"""What the names show that a library exports and imports."""
+"""Facts from the names that a library exports and imports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BIND_OWN_SYMBOLS = (
     "Link the library with -Wl,-Bsymbolic, make these names static or hidden, or name the source "
     "instead of the library."
 )
-"""What to do about names that `taken_names` finds."""
+"""Advice for names that `taken_names` finds."""
 
 
 class Exporting(Protocol):

@@ -121,7 +121,7 @@ class Crash:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What a job did.
+    """The outcome of a job.
 
     Attributes:
       crash: how the process ended in it, if it did.

@@ -1,4 +1,4 @@
-"""What a kernel does to memory: checks that stand on its runs between guard pages."""
+"""Checks of a kernel's accesses to memory, on runs between guard pages."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _LOOKS, _WITHOUT_CALLS_S = 20, 1.0
 
 
 class SettingsWatch:
-    """What calls of a function change of the process, whose other threads may change it, too."""
+    """Settings of the process that calls of a function change; other threads may, too."""
 
     def __init__(self) -> None:
         self._changes: dict[str, str] = {}

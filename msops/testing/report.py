@@ -1,4 +1,4 @@
-"""What `opcheck` found, and how it is shown."""
+"""Findings of `opcheck`, and their text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Finding:
 
     @property
     def advice(self) -> str:
-        """What to do, and which finding to look at before this one."""
+        """The remedy, and the finding to look at before this one."""
         if not self.follows:
             return self.remedy
         return f"May follow from {self.follows!r}: correct that first. {self.remedy}"

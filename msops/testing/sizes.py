@@ -35,7 +35,7 @@ _ALIKE = 2
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """What came of one set of inputs.
+    """The outcome of one set of inputs.
 
     Attributes:
       inputs: what was tried, in words.

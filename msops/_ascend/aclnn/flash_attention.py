@@ -29,7 +29,7 @@ _COPIES = 8
 
 @dataclasses.dataclass(frozen=True)
 class _Attention:
-    """What attention is computed with, beside query, key and value."""
+    """The arguments of attention, beside query, key and value."""
 
     drop_mask: jax.Array | None
     atten_mask: jax.Array | None

@@ -1,4 +1,4 @@
-"""What the parameters and results of an aclnn operator can be, as annotations of its function.
+"""Kinds of parameters and results of an aclnn operator, as annotations of its function.
 
 A function of this package is written with aclnn's names and order; its annotations say how each
 argument is read, so that the signature is the whole declaration of an operator.

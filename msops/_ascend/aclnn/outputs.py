@@ -1,4 +1,4 @@
-"""What an operator knows of the outputs that its caller has made.
+"""The outputs that the caller of an operator has made.
 
 An operator whose arguments determine the size of its result compares that with the output before it
 computes anything: a size that nobody declared may be larger than any memory.

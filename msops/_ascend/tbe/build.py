@@ -16,7 +16,7 @@ from msops._loops.frontends.tvm.tracing import build_error, call_error
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a kernel passes from ``auto_schedule`` to ``build``.
+    """The object that a kernel passes from ``auto_schedule`` to ``build``.
 
     Attributes:
       results: the tensors scheduled.

@@ -1,4 +1,4 @@
-"""What Ascend's matrix unit computes: products of matrices and convolutions.
+"""Operations of Ascend's matrix unit: products of matrices and convolutions.
 
 Operands are plain (ND matrices, NCHW images) or in Ascend's blocks, as the kernel laid them out.
 """

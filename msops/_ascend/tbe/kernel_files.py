@@ -28,14 +28,14 @@ from msops._toolchain import check_allowed, read_path
 from msops.errors import ArgumentValueError, BuildError, MsopsError
 
 FACE = "mindspore"
-"""What kernel files know msops as."""
+"""The name under which kernel files import msops."""
 
 # Packages whose modules are kernel files: of CANN and of MindSpore.
 _KERNEL_PACKAGES = ("impl.", f"{FACE}.ops._op_impl.")
 
 
 class KernelScope(ModuleScope):
-    """What ``import`` means in a kernel: TBE's modules, msops for mindspore, and files beside it.
+    """``import`` in a kernel: TBE's modules, msops for mindspore, and files beside it.
 
     Args:
       folder: where the kernel's file lies; None for a kernel that is no file of its own.

@@ -1,4 +1,4 @@
-"""What kernels know as `tbe.common.utils.para_check`: checks by the kind of each parameter."""
+"""`tbe.common.utils.para_check`, as kernels import it: checks by the kind of each parameter."""
 
 from __future__ import annotations
 
@@ -164,4 +164,4 @@ NAMES: dict[str, Any] = {
     "check_shape_size": util.check_shape_size,
     "check_tensor_shape_size": util.check_tensor_shape_size,
 }
-"""What the module holds."""
+"""The names of the module."""

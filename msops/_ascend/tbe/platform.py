@@ -1,4 +1,4 @@
-"""What kernels ask of the machine, the registries they enter, and the language that is not here.
+"""`te.platform` and its neighbours: facts of the machine, registries, and TIK, which is refused.
 
 The answers are those of the Ascend 910, whose table of dtypes the DSL follows. Kernels are called
 by their functions, so registering one has no effect.
@@ -35,7 +35,7 @@ CCE_PARAMS: dict[str, Any] = {
     "scope_reg": "local.REG",
     "scope_ubuf": "local.UB",
 }
-"""What `te.platform.cce_params` holds."""
+"""The names of `te.platform.cce_params`."""
 
 CUBE_MKN: dict[str, dict[str, list[int]]] = {
     dtype: {"mac": [16, 32 if dtype in ("int8", "uint8") else 16, 16]}
@@ -85,7 +85,7 @@ def register(*names: Any, **options: Any) -> Callable[[Any], Any]:
 
 
 class FusionManager:
-    """What kernels know as ``fusion_manager``: no kernel is fused with another here, XLA does."""
+    """``fusion_manager``, as kernels import it. It fuses nothing: XLA does."""
 
     @staticmethod
     def register(*names: Any, **options: Any) -> Callable[[Any], Any]:
@@ -124,7 +124,7 @@ def get_dynamic_param_in_json(params: Any) -> str:
 
 
 class Tik(KernelModule):
-    """What kernels know as `te.tik`: it can be imported, so that files with DSL kernels run."""
+    """`te.tik`, as kernels import it: importing works, so that files with DSL kernels run."""
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):

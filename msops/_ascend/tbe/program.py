@@ -1,4 +1,4 @@
-"""What a kernel described: tensors from inputs to results, and how JAX computes them.
+"""The program that a kernel describes: tensors from inputs to results, computed by JAX.
 
 Operations of the DSL are JAX operations. What `tvm.compute` and its kin made is handed to the loop
 compiler: neighbouring stages as one kernel, which is raised to JAX operations.
@@ -80,7 +80,7 @@ class Program:
 
     @functools.cached_property
     def operations(self) -> tuple[Operation, ...]:
-        """What makes the results, each operation after those it reads; inputs are not among it.
+        """The operations that make the results, each after those that it reads, without the inputs.
 
         Raises:
           BuildError: a placeholder is used that is no input.

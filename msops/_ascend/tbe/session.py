@@ -18,7 +18,7 @@ class KernelTypeError(BuildError, TypeError):
 
 @dataclasses.dataclass
 class Session:
-    """What the calls of one run share.
+    """The state that the calls of one run share.
 
     Attributes:
       kernel: the name of the kernel function.

@@ -1,4 +1,4 @@
-"""What kernels know as `tbe.common.utils.shape_util` and `tbe.dsl.classify`: shapes of a call."""
+"""`tbe.common.utils.shape_util` and `tbe.dsl.classify`, as kernels import them: shapes."""
 
 from __future__ import annotations
 
@@ -115,4 +115,4 @@ NAMES: dict[str, Any] = {
     "variable_shape": variable_shape,
     "wrap_axes_to_positive": wrap_axes_to_positive,
 }
-"""What the module holds."""
+"""The names of the module."""

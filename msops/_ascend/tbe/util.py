@@ -1,4 +1,4 @@
-"""What kernels know as `topi.cce.util`: checks of their arguments, and helpers for shapes."""
+"""`topi.cce.util`, as kernels import it: checks of their arguments, and helpers for shapes."""
 
 from __future__ import annotations
 
@@ -266,4 +266,4 @@ NAMES: dict[str, Any] = {
     if name.isupper() or (callable(value) and getattr(value, "__module__", "") == __name__)
     if not name.startswith("_")
 }
-"""What the module holds."""
+"""The names of the module."""

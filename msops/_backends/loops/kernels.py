@@ -127,7 +127,7 @@ class AdjointKernel:
 
 @dataclasses.dataclass(frozen=True)
 class LoopCase:
-    """What a kernel is specialised for.
+    """The arguments that a kernel is specialised for.
 
     Attributes:
       layout: per argument None, or the length of a list.

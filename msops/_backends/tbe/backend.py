@@ -108,7 +108,7 @@ def make_backend(func_type: str) -> Backend[Any, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class TbeCase:
-    """What a kernel is run for.
+    """The arguments of one run of a kernel.
 
     Attributes:
       inputs: per input of the op info.

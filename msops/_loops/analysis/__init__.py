@@ -1,4 +1,4 @@
-"""What is known of a kernel without changing it.
+"""Analyses of a kernel; they change nothing.
 
 affine.py    sums of multiples of expressions
 conditions.py  what a condition says of loop variables

@@ -25,7 +25,7 @@ Index: TypeAlias = tuple[str, tuple[Expr, ...], int]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of the indices of a kernel.
+    """Facts about the indices of a kernel.
 
     Attributes:
       findings: accesses that are out of range in an iteration that certainly is run.

@@ -1,4 +1,4 @@
-"""What a condition that holds says about loop variables."""
+"""Limits of loop variables where a condition holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all estimates of costs count: how often loops run, what they compute, what caches hold."""
+"""Quantities that all estimates of costs share: trips of loops, operations, sizes of caches."""
 
 from __future__ import annotations
 

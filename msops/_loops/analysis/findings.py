@@ -1,4 +1,4 @@
-"""What an analysis reports to the author of a kernel."""
+"""Findings that an analysis reports to the author of a kernel."""
 
 from __future__ import annotations
 

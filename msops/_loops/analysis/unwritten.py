@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Written:
-    """What is known of the values that reads find.
+    """Facts about the values that reads find.
 
     Attributes:
       findings: reads that find an element unwritten for certain.

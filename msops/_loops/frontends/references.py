@@ -1,4 +1,4 @@
-"""What a function refers to."""
+"""The globals and closures that a function refers to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of an argument when a kernel is translated."""
+"""The shape and dtype of an argument: all that a translation depends on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an assignment ``y = e`` adds to the adjoints of the elements that `e` reads.
+"""The terms that an assignment ``y = e`` adds to the adjoints of the elements that `e` reads.
 
 The adjoint w of a node goes down to its operands by the rules of rules.py, until a load is reached.
 Where a choice lies on the way (`Select`, `min`, `max`) it goes to what may be chosen only: the

@@ -44,7 +44,7 @@ from msops._loops.ir.walk import loads
 
 @dataclass
 class Plan:
-    """What is run again where, and what is on the tape.
+    """A plan of a gradient: the statements that run again, and the values on the tape.
 
     Attributes:
       homes: for each local needed, the statement where its values are computed again; None is the

@@ -37,7 +37,7 @@ _USE = "<use>"
 
 @dataclass(frozen=True)
 class Derivative:
-    """What the reversal of an active store computes.
+    """The reversal of an active store.
 
     Attributes:
       seed: the adjoint of the element.

@@ -23,7 +23,7 @@ from msops._loops.ir.walk import buffers_of, rewrite_all
 
 @dataclass(frozen=True)
 class _Again:
-    """What running a part of the kernel again does.
+    """One run of a part of the kernel again.
 
     Attributes:
       stores: runs these.

@@ -127,4 +127,4 @@ PARTS = {
     "ms_scaled": _SCALED,
     "ms_exp_f32": EXP,
 }
-"""What the functions are made of, by name."""
+"""The helpers that the functions call, by name."""

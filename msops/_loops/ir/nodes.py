@@ -252,5 +252,5 @@ class Kernel:
 
     @property
     def outputs(self) -> tuple[Buffer, ...]:
-        """What is returned, in order."""
+        """The buffers that are returned, in order."""
         return tuple(self.buffer(name) for name in self.results)

@@ -1,4 +1,4 @@
-"""What every operation of the loop IR means on single values: the rules of meaning, executable.
+"""The semantics of the loop IR: every operation on single values, as Python functions.
 
 Values are Python's: `bool`, `int` within the dtype's range, and for floats a numpy scalar of the
 type that does the arithmetic: float64, or float32 for float32 and for the two 16-bit types, whose

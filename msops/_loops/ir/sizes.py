@@ -13,7 +13,7 @@ from msops._loops.ir.walk import statements
 from msops.errors import ArgumentValueError
 
 _MOST_BYTES = 2**47
-"""What a process can address. XLA terminates the process on shapes whose sizes overflow 64 bits."""
+"""The bytes that a process can address. XLA ends the process on sizes that overflow 64 bits."""
 
 
 def size_bytes(buffer: Buffer) -> int:

@@ -146,7 +146,7 @@ def stored_in(body: tuple[Stmt, ...]) -> set[str]:
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """What is in scope at a statement: buffers, loops, conditions, ranges of variables.
+    """The scope of a statement: buffers, loops, conditions, ranges of variables.
 
     Attributes:
       buffers: parameters, buffers of the kernel and enclosing locals, by name.

@@ -1,4 +1,4 @@
-"""What a kernel means, for tests and for checks between passes.
+"""The meaning of kernels, for tests and for checks between passes.
 
 parse.py, tokens.py  text to kernel
 rules.py, verify.py  what a legal kernel is

@@ -1,4 +1,4 @@
-"""What makes a kernel legal: a table with one rule a line, which verify.py applies.
+"""The rules of a legal kernel: a table with one rule a line, which verify.py applies.
 
 A rule may rely on those above it for the same node, and on its operands' being legal.
 """
@@ -47,7 +47,7 @@ from msops._loops.ir.walk import Scope, is_innermost
 
 
 class Rule(NamedTuple):
-    """What holds for every legal node of a type."""
+    """A property of every legal node of a type."""
 
     text: str
     holds: Callable[[Any, Scope], bool]

@@ -102,7 +102,7 @@ def split_running_maxima(kernel: Kernel) -> Kernel:
 
 @dataclass(frozen=True)
 class _Step:
-    """What one iteration does.
+    """The parts of one iteration.
 
     Attributes:
       own: its variables and arrays.
@@ -223,7 +223,7 @@ class _OtherUseError(Exception):
 
 
 class _Sums:
-    """What an iteration does with the maximum.
+    """The uses of the maximum in an iteration.
 
     Attributes:
       after: the same with the last maximum in place of the running one.

@@ -1,4 +1,4 @@
-"""What a kernel has the device do: the values that the CUDA printer returns."""
+"""The steps of a kernel on the device, as values that the CUDA printer returns."""
 
 from __future__ import annotations
 

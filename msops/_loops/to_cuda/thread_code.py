@@ -1,4 +1,4 @@
-"""What one thread does."""
+"""Printing of the code that one thread runs."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _SPELLED = {
 
 @dataclass(frozen=True)
 class Rules:
-    """What a kernel is checked against.
+    """The rules that a kernel is checked against.
 
     Attributes:
       dialect: "akg", or "hybrid", which has fewer functions.

@@ -1,4 +1,4 @@
-"""What each name of a kernel means, and where it lives.
+"""The names of a kernel, resolved: the meaning and scope of each.
 
 As in AKG the first assignment of a name declares it, for the rest of the enclosing loop's or
 function's body; an if opens no scope. A name whose scope has ended may be declared again, which
@@ -28,7 +28,7 @@ TENSORS = ("output", "temporary")
 
 @dataclass(eq=False)
 class ScopedName:
-    """What a name means in one scope.
+    """The meaning of a name in one scope.
 
     Attributes:
       name: the author's name.

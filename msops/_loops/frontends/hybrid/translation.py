@@ -46,7 +46,7 @@ class Block:
 
 @dataclass
 class Translation:
-    """What the functions of a translation share.
+    """The state that the functions of a translation share.
 
     Attributes:
       names: the kernel's names, resolved.

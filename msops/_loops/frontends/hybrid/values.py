@@ -1,4 +1,4 @@
-"""What an expression of the loop language can denote while a kernel is translated."""
+"""The values of expressions of the loop language, while a kernel is translated."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class TileLevel(enum.Enum):
 
 
 class TileMode(enum.Enum):
-    """What a tile is made of."""
+    """The kinds of tiles."""
 
     AXIS = "AXIS"
     TENSOR = "TENSOR"
@@ -41,7 +41,7 @@ class TileMode(enum.Enum):
 
 
 class TileConstraint(enum.Enum):
-    """What is said of a tile's size."""
+    """The kinds of constraints on the size of a tile."""
 
     MIN = "MIN"
     MOD = "MOD"

@@ -201,7 +201,7 @@ CALLABLE: dict[str, Callable[..., ScalarExpr]] = {
     "likely": likely,
     "tvm_if_then_else": if_then_else,
 }
-"""What `tvm.call_pure_intrin` knows by name."""
+"""The functions that `tvm.call_pure_intrin` finds by name."""
 
 
 def call_pure_intrin(dtype: Any, name: str, *args: Any) -> ScalarExpr:

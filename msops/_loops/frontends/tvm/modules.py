@@ -110,7 +110,7 @@ TOPI = new_module(
         "util": new_module("topi.util", akg_hints.TOPI_UTIL),
     },
 )
-"""What kernels know as `topi`."""
+"""The module that kernels import as `topi`."""
 
 TVM = new_module(
     "tvm",
@@ -133,7 +133,7 @@ TVM = new_module(
         "tensor": new_module("tvm.tensor", _TENSOR),
     },
 )
-"""What kernels know as `tvm`."""
+"""The module that kernels import as `tvm`."""
 
 _UTILS = {**akg_utils.CONSTANTS, **akg_utils.KERNEL_EXEC, **functions_of(akg_utils)}
 
@@ -160,7 +160,7 @@ AKG = new_module(
         ),
     },
 )
-"""What kernels know as `akg`."""
+"""The module that kernels import as `akg`."""
 
 MODULES: dict[str, KernelModule] = {"akg": AKG, "topi": TOPI, "tvm": TVM}
 """The modules that resolve inside a kernel, by name; others are attributes of these."""

@@ -82,7 +82,7 @@ def unravelled(position: ScalarExpr, shape: Shape) -> tuple[ScalarExpr, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """What makes tensors.
+    """An operation that makes tensors.
 
     Attributes:
       name: the author's name for it.

@@ -1,4 +1,4 @@
-"""What differs between C and CUDA C in names and expressions."""
+"""Differences between C and CUDA C in names and expressions."""
 
 from __future__ import annotations
 

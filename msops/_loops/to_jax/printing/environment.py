@@ -27,7 +27,7 @@ ValueOf: TypeAlias = Callable[[Expr], Value]
 
 @dataclass(frozen=True)
 class Environment(AxesNamed):
-    """What is known at a point of the program, and the axes and conditions of a nest there.
+    """The contents, scalars, axes and conditions at a point of the program.
 
     Attributes:
       contents: the contents of every buffer.

@@ -17,7 +17,7 @@ Array: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Value:
-    """What an expression is for all values of the axes it varies with.
+    """The value of an expression, for all values of the axes that it varies with.
 
     Attributes:
       array: one dimension per axis.
@@ -64,7 +64,7 @@ class Uniform:
 
 
 Contents: TypeAlias = Any
-"""What a buffer holds: an array, or a `Uniform`."""
+"""The contents of a buffer: an array, or a `Uniform`."""
 
 
 def contents_array(contents: Contents) -> Array:

@@ -23,7 +23,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Dimension:
-    """What of one dimension a view shows.
+    """The part of one dimension that a view shows.
 
     Attributes:
       size: of the buffer's dimension.
