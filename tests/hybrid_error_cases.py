@@ -114,6 +114,12 @@ VALUE_ERRORS: Rows = (
         ]
     ),
     (
+        "«while True»:\n    c[0] = 1.0\n    break",
+        "the number of iterations of this 'while' has no bound that can be read off it",
+        "Give it one: for _ in range(1000). A while is bounded by i < n if its body changes n "
+        "nowhere, and i by one i += 1.",
+    ),
+    (
         "i = 0\nwhile i < 3:\n    i += 1\nelse:\n    «c[0] = 1.0»",
         "a loop has no else",
         "Write the statements after the loop.",

@@ -106,11 +106,16 @@ def check_for(node: ast.For, rules: Rules) -> list[ast.AST]:
 def check_while(node: ast.While, rules: Rules) -> list[ast.AST]:
     """Checks that the number of iterations of a `while` has a bound."""
     if iterations(node) is None:
+        # Of `while True`, the breaks in the body are all that ends it.
+        test = ast.unparse(node.test) if not isinstance(node.test, ast.Constant) else None
+        instead = (
+            f"for _ in range(1000): if not ({test}): break" if test else "for _ in range(1000)"
+        )
         raise rules.report.value_error(
             node,
             "the number of iterations of this 'while' has no bound that can be read off it",
-            f"Give it one: for _ in range(1000): if not ({ast.unparse(node.test)}): break. A while "
-            "is bounded by i < n if its body changes n nowhere, and i by one i += 1.",
+            f"Give it one: {instead}. A while is bounded by i < n if its body changes n nowhere, "
+            "and i by one i += 1.",
         )
     _check_no_else(node, rules)
     return [node.test, *node.body]
