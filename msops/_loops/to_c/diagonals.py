@@ -36,7 +36,7 @@ from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Local, Stmt, Store, Var
-from msops._loops.ir.ranges import Ranges, exists, range_of
+from msops._loops.ir.ranges import Ranges, exists
 from msops._loops.ir.walk import (
     A,
     Scope,
@@ -55,11 +55,10 @@ from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import can_swap, in_groups, index
 from msops._loops.to_c.lanes import LANES
 from msops._loops.to_c.reductions import Element
-from msops._loops.to_c.skewing import Skew, before
+from msops._loops.to_c.skewing import Skew, before, find_lag
 from msops._loops.to_c.strides import stride
 from msops._loops.to_c.work import LEAST_WORK, work
 
-_MOST_LAG = 4
 _FEWEST_TRIPS = 2 * LANES
 """Iterations of a row for each iteration of its lag: some of them do not run in vectors."""
 
@@ -85,22 +84,19 @@ class _Diagonals:
                 return None
         if trips is None or trips < LANES:
             return None
-        (inside,) = scope.inside(loop)
-        begin, end = range_of(row.begin, inside.ranges), range_of(row.end, inside.ranges)
-        most = min(_MOST_LAG, (end[0] - begin[1]) // _FEWEST_TRIPS)
-        (inside,) = inside.inside(row)
-        alone = self._alone(loop, row, inside)
-        if most < 1 or alone is None:
+        if work(statements(row.body)) < LEAST_WORK:
             return None
-        # At the first compile, not with `import msops`.
-        from msops._loops.analysis.polyhedral.side_by_side import least_lag
-
-        lag = least_lag(self._kernel, loop, row, most, apart=True)
-        return None if not lag else self._in_lanes(loop, row, lag, alone, scope)
+        lag = find_lag(self._kernel, loop, row, scope, _FEWEST_TRIPS, apart=True)
+        if not lag:
+            return None
+        (inside,) = scope.inside(loop)
+        (inside,) = inside.inside(row)
+        alone = self._alone(loop, row, lag, inside)
+        return None if alone is None else self._in_lanes(loop, row, lag, alone, scope)
 
     # Legality.
 
-    def _alone(self, loop: For, row: For, inside: Scope) -> list[Element] | None:
+    def _alone(self, loop: For, row: For, lag: int, inside: Scope) -> list[Element] | None:
         """Returns the elements that lanes fetch or store one by one; None if rows stay."""
         parts = statements(row.body)
         if not all(
@@ -111,7 +107,7 @@ class _Diagonals:
         own = {part.buffer.name for part in parts if isinstance(part, Local)}
         stored = stored_in(row.body) - own
         accesses = [a for a in dict.fromkeys(accesses_in(row.body)) if a.buffer not in own]
-        apart = [a for a in accesses if a.buffer in stored or self._is_apart(a, loop, row)]
+        apart = [a for a in accesses if a.buffer in stored or self._jumps(a, loop, row, lag)]
         if work(parts) < LEAST_WORK * len(apart) or not _differ(apart, inside.ranges):
             return None
         changing = own | stored
@@ -125,13 +121,10 @@ class _Diagonals:
             return None
         return list(dict.fromkeys((a.buffer, a.indices) for a in alone))
 
-    def _is_apart(self, access: Load | Store, loop: For, row: For) -> bool:
-        """Returns whether the elements of neighbouring lanes are apart in memory.
-
-        This assumes a lag of 1, which most nests have.
-        """
+    def _jumps(self, access: Load | Store, loop: For, row: For, lag: int) -> bool:
+        """Returns whether the elements of neighbouring lanes are apart in memory."""
         down, along = (stride(access, var, self._buffers) for var in (loop.var, row.var))
-        return down is None or along is None or down - along not in (-1, 0, 1)
+        return down is None or along is None or abs(down - lag * along) > 1
 
     # Rewriting.
 

@@ -24,7 +24,6 @@ from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import range_of
 from msops._loops.ir.walk import (
     Scope,
     rewrite_loops,
@@ -33,11 +32,10 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import can_swap, in_groups, index
-from msops._loops.to_c.skewing import Skew, before, repeated
+from msops._loops.to_c.skewing import Skew, before, find_lag, repeated
 
 ROWS = 4
 """Rows that run side by side."""
-_MOST_LAG = 4
 _FEWEST_TRIPS = 8
 _MOST_STATEMENTS = 16
 
@@ -85,14 +83,8 @@ class _Jamming:
             return 0
         if len(loop.body) != 1:
             return None
-        # At the first compile, not with `import msops`.
-        from msops._loops.analysis.polyhedral.side_by_side import least_lag
-
-        (inside,) = scope.inside(loop)
-        begin, end = range_of(row.begin, inside.ranges), range_of(row.end, inside.ranges)
         # All rows of a group run in some iterations together.
-        most = min(_MOST_LAG, (end[0] - begin[1]) // ROWS)
-        return least_lag(self._kernel, loop, row, max(0, most))
+        return find_lag(self._kernel, loop, row, scope, fewest=ROWS)
 
     # Rewriting.
 

@@ -11,9 +11,12 @@ from collections.abc import Sequence
 
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Expr, For, Local, Stmt, Var
-from msops._loops.ir.walk import statements, with_value
+from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Var
+from msops._loops.ir.ranges import range_of
+from msops._loops.ir.walk import Scope, statements, with_value
 from msops._loops.to_c.blocks import index, with_buffer
+
+_MOST_LAG = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +65,31 @@ class Skew:
         rows = dataclasses.replace(row, var=number, begin=begin, end=end, body=body)
         steps = integer(lag * (self.count - 1))
         return dataclasses.replace(row, var=var, begin=integer(0), end=steps, body=(rows,))
+
+
+def find_lag(
+    kernel: Kernel, loop: For, row: For, scope: Scope, fewest: int, *, apart: bool = False
+) -> int | None:
+    """Returns the iterations by which each row must be behind the one before.
+
+    Args:
+      kernel: the kernel.
+      loop: the loop whose iterations are rows.
+      row: the loop of a row.
+      scope: where `loop` stands.
+      fewest: the fewest iterations that a row must have for each one of the lag.
+      apart: whether the iterations that run together must be independent.
+
+    Returns:
+      The lag; None if it is not known, or too large for the rows.
+    """
+    # At the first compile, not with `import msops`.
+    from msops._loops.analysis.polyhedral.side_by_side import least_lag
+
+    (inside,) = scope.inside(loop)
+    begin, end = range_of(row.begin, inside.ranges), range_of(row.end, inside.ranges)
+    most = min(_MOST_LAG, (end[0] - begin[1]) // fewest)
+    return least_lag(kernel, loop, row, max(0, most), apart=apart)
 
 
 def repeated(
