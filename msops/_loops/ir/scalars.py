@@ -8,6 +8,7 @@ same table, so they cannot disagree. Callers silence numpy's warnings (`np.errst
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -17,6 +18,7 @@ import numpy as np
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.operators import COMPARISONS, LOGICAL, is_float
+from msops._loops.ir.ranges import dtype_range
 
 Value: TypeAlias = Any
 """A bool, an int or a numpy float32 or float64 scalar."""
@@ -30,6 +32,16 @@ def zero(dtype: str) -> Value:
 def constant(value: bool | int | float, dtype: str) -> Value:
     """Returns a number as a value of a dtype."""
     return _rounding(dtype)(value) if is_float(dtype) else bool(value) if dtype == "bool" else value
+
+
+def identity(op: str, dtype: str) -> bool | int | float:
+    """Returns what one of the `REDUCIBLE` operations combines with any value to that value."""
+    if is_float(dtype) and op in ("min", "max"):
+        return math.inf if op == "min" else -math.inf
+    least, greatest = (0, 1) if is_float(dtype) else dtype_range(dtype)
+    ones = -1 if least < 0 else greatest
+    number = {"mul": 1, "land": 1, "and": ones, "min": greatest, "max": least}.get(op, 0)
+    return float(number) if is_float(dtype) else bool(number) if dtype == "bool" else number
 
 
 def arithmetic_dtype(dtype: str) -> np.dtype[Any]:
@@ -101,14 +113,9 @@ def _bits(dtype: str) -> int:
     return as_dtype(dtype).dtype.itemsize * 8
 
 
-def _limits(dtype: str) -> tuple[int, int]:
-    info = np.iinfo(as_dtype(dtype).dtype)
-    return int(info.min), int(info.max)
-
-
 def _wrapped(exact: Callable[..., int], dtype: str) -> Callable[..., int]:
     """Returns a function of integers with its result wrapped into the range of a dtype."""
-    low, mask = _limits(dtype)[0], (1 << _bits(dtype)) - 1
+    low, mask = dtype_range(dtype)[0], (1 << _bits(dtype)) - 1
     return lambda *args: ((exact(*args) - low) & mask) + low
 
 
@@ -121,7 +128,7 @@ def _shift(op: str, dtype: str) -> Callable[[int, int], int]:
 
 
 def _saturate(dtype: str) -> Callable[[Value], int]:
-    low, high = _limits(dtype)
+    low, high = dtype_range(dtype)
 
     def convert(a: Value) -> int:
         if a != a:

@@ -7,20 +7,19 @@
       reduction j in 0 .. 8 {                 reduction j in 0 .. 8 {
         m[i_1] = max(m[i_1], a[i_1, j])         m[i_1] = max(m[i_1], a[i_1, j])
 
-From the neutral element, the whole is one reduction that XLA can fuse with what uses it.
+From the identity of the reduction, the whole is one reduction that XLA can fuse with what uses it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.nodes import Const, Expr, For, Kernel, Stmt, Store, Var
-from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import Ranges, dtype_range, nested_ranges
+from msops._loops.ir.ranges import Ranges, nested_ranges
+from msops._loops.ir.scalars import identity
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -35,7 +34,7 @@ from msops._loops.passes.simplify_expressions import simplified
 
 
 def drop_starts(kernel: Kernel) -> Kernel:
-    """Returns the kernel with starts that make no difference replaced by neutral elements."""
+    """Returns the kernel with starts that make no difference replaced by identities."""
     return with_body(kernel, _body(kernel.body, Scope.of(kernel)))
 
 
@@ -46,8 +45,8 @@ def _body(body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
         if start is None:
             found.append(map_bodies_within(stmt, scope, _body))
             continue
-        neutral = _neutral(loops, start, body[number + 1 :], scope)
-        found.append(_storing(stmt, neutral) if neutral else stmt)
+        value = _identity(loops, start, body[number + 1 :], scope)
+        found.append(_storing(stmt, value) if value else stmt)
     return tuple(found)
 
 
@@ -60,23 +59,23 @@ def _nest(stmt: Stmt) -> tuple[tuple[For, ...], Store | None]:
     return tuple(loops), stmt if isinstance(stmt, Store) else None
 
 
-def _neutral(
+def _identity(
     loops: Sequence[For], start: Store, rest: Sequence[Stmt], scope: Scope
 ) -> Const | None:
     """Returns the number that can be stored instead of a start, if there is one."""
     sources = {load.buffer for load in loads(start.value)}
     for stmt in rest:
         if any(access.buffer == start.buffer for access in accesses_in((stmt,))):
-            return _neutral_for(loops, start, stmt, scope.ranges)
+            return _identity_for(loops, start, stmt, scope.ranges)
         if not sources.isdisjoint(stored_in((stmt,))):
             return None
     return None
 
 
-def _neutral_for(
+def _identity_for(
     loops: Sequence[For], start: Store, following: Stmt, outer_ranges: Ranges
 ) -> Const | None:
-    """Returns the neutral element of a reduction if its first term is the start."""
+    """Returns the identity of a reduction if its first term is the start."""
     nest, store = _nest(following)
     update = update_of(store) if store is not None else None
     if store is None or update is None or update.op not in ("min", "max"):
@@ -95,15 +94,7 @@ def _neutral_for(
         simplified(expr, ranges) for expr in wanted
     ]:
         return None
-    return Const(_identity(update.op, store.value.dtype), store.value.dtype)
-
-
-def _identity(op: str, dtype: str) -> bool | int | float:
-    if is_float(dtype):
-        return math.inf if op == "min" else -math.inf
-    low, high = dtype_range(dtype)
-    least, greatest = (bool(low), bool(high)) if dtype == "bool" else (low, high)
-    return greatest if op == "min" else least
+    return Const(identity(update.op, store.value.dtype), store.value.dtype)
 
 
 def _storing(stmt: Stmt, value: Const) -> Stmt:

@@ -39,8 +39,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import dtype_range
+from msops._loops.ir.scalars import identity
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -177,9 +176,9 @@ class _SplittingReductions:
             return stmts
 
         def kept(buffer: Buffer, op: BinaryOp, number: Var, stmts: tuple[Stmt, ...]) -> Stmt:
-            neutral = _neutral(op, buffer.dtype)
+            start = Const(identity(op, buffer.dtype), buffer.dtype)
             local, all_parts = part[buffer].name, parts[buffer].name
-            clear = self._nest(buffer.shape, lambda at: Store(local, at, neutral))
+            clear = self._nest(buffer.shape, lambda at: Store(local, at, start))
             keep = self._nest(
                 buffer.shape,
                 lambda at: Store(all_parts, (number, *at), Load(local, at, buffer.dtype)),
@@ -219,14 +218,3 @@ def _are_apart(touched: Sequence[Load | Store], loop: For) -> bool:
         and all(other.indices[axis] == index for other in rest)
         for axis, index in enumerate(first.indices)
     )
-
-
-def _neutral(op: BinaryOp, dtype: str) -> Const:
-    """Returns the neutral element of an operation."""
-    if op in ("add", "mul"):
-        value: float = int(op == "mul")
-    elif is_float(dtype):
-        value = -math.inf if op == "max" else math.inf
-    else:
-        value = dtype_range(dtype)[0 if op == "max" else 1]
-    return Const(float(value) if is_float(dtype) else int(value), dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from msops._base.dtypes import as_dtype
+from msops._loops.ir import scalars
 from msops._loops.ir.formulas import evaluate, is_name
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.operators import is_float
@@ -270,19 +270,8 @@ def cast(source: str, target: str) -> Callable[[Array], Array]:
 
 
 def identity(op: str, dtype: str) -> Any:
-    """Returns the neutral element of a reduction, a numpy scalar."""
-    kind = as_dtype(dtype).dtype
-    if op in ("add", "or", "xor", "lor"):
-        return kind.type(0)
-    if op in ("mul", "land"):
-        return kind.type(1)
-    if op == "and":
-        return kind.type(-1) if kind.kind == "i" else np.array(0, kind)[()] ^ np.iinfo(kind).max \
-            if kind.kind == "u" else kind.type(1)  # fmt: skip
-    if is_float(dtype):
-        return kind.type(-math.inf if op == "max" else math.inf)
-    info = np.iinfo(kind)
-    return kind.type(info.min if op == "max" else info.max)
+    """Returns the identity of a reduction, a numpy scalar."""
+    return as_dtype(dtype).dtype.type(scalars.identity(op, dtype))
 
 
 def reduce(op: str, x: Array, dimensions: tuple[int, ...]) -> Array:

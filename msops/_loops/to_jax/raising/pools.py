@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
-from msops._loops.ir.nodes import Const, Expr, Select
-from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import dtype_range
+from msops._loops.ir.nodes import Const, Select
+from msops._loops.ir.scalars import identity
 from msops._loops.ir.walk import variables
 from msops._loops.to_jax.raising.steps import Pool, Reduce
 from msops._loops.to_jax.raising.windows import find_windows
@@ -21,17 +19,10 @@ def find_pool(whole: Reduce) -> Pool | None:
     kept = tuple(c for c in nest.mask if variables(c).isdisjoint(whole.over))
     for condition in nest.mask:
         if condition not in kept:
-            value = Select(condition, value, _neutral(whole.op, value.dtype), value.dtype)
+            unchanged = Const(identity(whole.op, value.dtype), value.dtype)
+            value = Select(condition, value, unchanged, value.dtype)
     found = find_windows(value, set(nest.extents) - set(whole.over), whole.over)
     if found is None or any(window.dilation < 0 for window in found[0]):
         return None
     box = dataclasses.replace(nest, mask=kept)
     return Pool(box, whole.op, found[1], found[0], whole.over)
-
-
-def _neutral(op: str, dtype: str) -> Expr:
-    if is_float(dtype):
-        return Const({"add": 0.0, "max": -math.inf, "min": math.inf}[op], dtype)
-    if op == "add" or dtype == "bool":
-        return Const(0 if dtype != "bool" else False, dtype)
-    return Const(dtype_range(dtype)[op == "min"], dtype)
