@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
@@ -142,6 +142,15 @@ def loads_in(body: tuple[Stmt, ...]) -> list[Load]:
 def stored_in(body: tuple[Stmt, ...]) -> set[str]:
     """Returns the buffers that statements store to."""
     return {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+
+
+def unconditional_stores(body: tuple[Stmt, ...]) -> Iterator[Store]:
+    """Yields the stores of a body that run once each time the body runs."""
+    for stmt in body:
+        if isinstance(stmt, Store):
+            yield stmt
+        elif isinstance(stmt, Local):
+            yield from unconditional_stores(stmt.body)
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,6 +48,7 @@ from msops._loops.ir.walk import (
     accesses_of,
     expressions,
     loads,
+    unconditional_stores,
     map_bodies,
     rewrite,
     statements,
@@ -158,7 +159,7 @@ def _positions(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Pos
     variables = {loop.var for loop in loops}
     uses = Counter(access.buffer for stmt in statements(body) for access in accesses_of(stmt))
     found: dict[str, list[tuple[int, tuple[str, ...], tuple[int, ...]]]] = defaultdict(list)
-    for store in _unconditional(body):
+    for store in unconditional_stores(body):
         update = update_of(store) if store.buffer in scope.buffers else None
         if update is None or update.op != "add" or not is_float(update.term.dtype):
             continue
@@ -189,15 +190,6 @@ def _position(access: Load | Store, variables: set[str]) -> _Position | None:
     if {*around} != variables or len(around) != len(variables):
         return None
     return around, tuple(away for _, away in found)
-
-
-def _unconditional(body: tuple[Stmt, ...]) -> Iterator[Store]:
-    """Yields the stores of a body that run in each iteration."""
-    for stmt in body:
-        if isinstance(stmt, Store):
-            yield stmt
-        elif isinstance(stmt, Local):
-            yield from _unconditional(stmt.body)
 
 
 @dataclass(frozen=True)

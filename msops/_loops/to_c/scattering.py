@@ -63,6 +63,7 @@ from msops._loops.ir.walk import (
     stored_in,
     substitute,
     with_parts,
+    unconditional_stores,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
@@ -111,7 +112,7 @@ class _SplittingUpdates:
         """Returns the updates to split off, by ids of their stores; none if the loop stays."""
         inside = statements(loop.body)
         own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Local)}
-        outer = [s for s in _unconditional(loop.body) if s.buffer not in own]
+        outer = [s for s in unconditional_stores(loop.body) if s.buffer not in own]
         found: dict[int, Update] = {}
         for store in outer:
             update = update_of(store)
@@ -215,17 +216,6 @@ class _SplittingUpdates:
 
 def _read(expr: Expr) -> set[str]:
     return {load.buffer for load in loads(expr)}
-
-
-def _unconditional(body: tuple[Stmt, ...]) -> list[Store]:
-    """Returns the stores of a body that run in each iteration."""
-    found: list[Store] = []
-    for stmt in body:
-        if isinstance(stmt, Store):
-            found.append(stmt)
-        elif isinstance(stmt, Local):
-            found += _unconditional(stmt.body)
-    return found
 
 
 # Threads.
