@@ -6,7 +6,19 @@ import math
 from collections.abc import Iterator
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.nodes import Binary, Cast, Const, Expr, For, Load, Select, Unary, Var
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.nodes import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    For,
+    FunctionCall,
+    Load,
+    Select,
+    Unary,
+    Var,
+)
 from msops._loops.ir.ranges import Range, Ranges, range_of
 from msops._loops.ir.walk import Scope, accesses_in, operands, variables
 
@@ -15,6 +27,12 @@ CACHE_BYTES = 1 << 20
 
 UNKNOWN_TRIPS = 1024
 """Iterations that estimates take for a loop whose bounds are data."""
+
+_FUNCTION = 16
+"""Operations of a mathematical function: a polynomial, and bringing its argument into a range."""
+
+_QUOTIENT = 4
+"""Operations of a quotient, or of a square root."""
 
 _COUNTED_BYTES = 4
 """The size of the elements that the constants of estimates are for."""
@@ -78,9 +96,22 @@ def fixed_span(loop: For) -> Range | None:
     return None
 
 
-def width(dtype: str) -> float:
+def width_in_float32s(dtype: str) -> float:
     """Returns how many elements of float32 a vector holds for one of a dtype; at least 1."""
     return max(1.0, as_dtype(dtype).dtype.itemsize / _COUNTED_BYTES)
+
+
+def effort(part: Expr) -> int:
+    """Returns about how many quick operations one operation, function or load takes.
+
+    Its operands do not count. A constant or variable takes none.
+    """
+    match part:
+        case FunctionCall(function=function):
+            return _QUOTIENT if FUNCTIONS[function].is_instruction else _FUNCTION
+        case Binary(op="div" | "floordiv" | "mod" | "pow"):
+            return _QUOTIENT
+    return 0 if isinstance(part, Const | Var) else 1
 
 
 def arithmetic(expr: Expr) -> int:

@@ -10,16 +10,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from msops._loops.analysis.costs import UNKNOWN_TRIPS, mean_trips
+from msops._loops.analysis.costs import UNKNOWN_TRIPS, effort, mean_trips
 from msops._loops.gradient.recording import Recording
 from msops._loops.gradient.relations import Derivative
 from msops._loops.gradient.tree import Node, Tree
-from msops._loops.ir.nodes import Binary, Cast, Expr, FunctionCall, Load, Select, Store, Unary
+from msops._loops.ir.nodes import Expr, Store
 from msops._loops.ir.ranges import nested_ranges
 from msops._loops.ir.walk import buffers_of, expressions, loads
 
-_FUNCTION = 16
-"""Operations of a mathematical function: a polynomial, and bringing its argument into a range."""
 _TAPED = 4
 """Accesses for each value on a tape: it is read and written twice."""
 
@@ -79,9 +77,4 @@ def _runs(node: Node) -> float:
 
 def _effort(values: Iterable[Expr]) -> int:
     """Returns the operations and loads of some values; what they share counts once."""
-    parts = {part for value in values for part in expressions(value)}
-    return sum(
-        _FUNCTION if isinstance(part, FunctionCall) else 1
-        for part in parts
-        if isinstance(part, Binary | Cast | FunctionCall | Load | Select | Unary)
-    )
+    return sum(map(effort, {part for value in values for part in expressions(value)}))

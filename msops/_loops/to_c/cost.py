@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.affine import affine
-from msops._loops.analysis.costs import CACHE_BYTES, arithmetic, estimated_trips, width
+from msops._loops.analysis.costs import CACHE_BYTES, arithmetic, estimated_trips, width_in_float32s
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Buffer,
@@ -193,12 +193,12 @@ class NativeCosts:
             case Load(indices=indices):
                 return self._address(indices, vector) + self._access(expr, vector)
             case FunctionCall(function=function) if not FUNCTIONS[function].is_instruction:
-                in_vector = SECONDS_PER_FUNCTION * width(expr.dtype)
+                in_vector = SECONDS_PER_FUNCTION * width_in_float32s(expr.dtype)
                 own = in_vector if vector else SECONDS_PER_SCALAR_FUNCTION
             case Const() | Var():
                 return 0.0
             case _:
-                in_vector = SECONDS_PER_OPERATION * width(expr.dtype)
+                in_vector = SECONDS_PER_OPERATION * width_in_float32s(expr.dtype)
                 own = in_vector if vector else SECONDS_PER_SCALAR
         return own + sum(self._value(operand, vector) for operand in operands(expr))
 
@@ -219,7 +219,9 @@ class NativeCosts:
         if last is not None and not any(f is None or f.along for f in outer):
             is_near = buffer not in self._beyond_first
             element = SECONDS_PER_OPERATION if is_near else SECONDS_PER_SECOND_CACHE
-            return element * width(access.dtype if isinstance(access, Load) else access.value.dtype)
+            return element * width_in_float32s(
+                access.dtype if isinstance(access, Load) else access.value.dtype
+            )
         if buffer not in self._large:
             return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         # The loop around goes on along the cache lines, which are still in the cache.

@@ -21,24 +21,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
-from msops._loops.analysis.costs import fixed_span
+from msops._loops.analysis.costs import effort, fixed_span
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
-    Binary,
     Buffer,
-    Cast,
     Const,
     Expr,
     For,
-    FunctionCall,
     Load,
     Local,
     LoopKind,
-    Select,
     Stmt,
     Store,
-    Unary,
     Var,
 )
 from msops._loops.ir.operators import is_float
@@ -48,11 +43,11 @@ from msops._loops.ir.walk import (
     accesses_of,
     expressions,
     loads,
-    unconditional_stores,
     map_bodies,
     rewrite,
     statements,
     stored_in,
+    unconditional_stores,
     with_parts,
 )
 from msops._loops.to_c.blocks import index
@@ -66,10 +61,6 @@ _MOST_PARTS = 64
 """Operations and loads of a term that is written out."""
 _QUICK = 5
 """Operations and loads of a value that each neighbour computes again; more are kept instead."""
-_FUNCTION = 16
-"""Operations that take as long as a mathematical function."""
-_QUOTIENT = 4
-"""Operations that take as long as a quotient."""
 
 _Position: TypeAlias = tuple[tuple[str, ...], tuple[int, ...]]
 """The variable that moves each index, and the distance of the index from it."""
@@ -284,7 +275,7 @@ class _Values:
     def decide(self) -> bool:
         """Chooses the values to keep; returns whether they are few, and the terms short."""
         terms = [term for _, _, term in self.updates]
-        if any(sum(map(_weight, expressions(term))) > _MOST_PARTS for term in terms):
+        if any(sum(map(effort, expressions(term))) > _MOST_PARTS for term in terms):
             return False
         targets: dict[str, set[tuple[Expr, ...]]] = defaultdict(set)
         for store, _, term in self.updates:
@@ -299,7 +290,7 @@ class _Values:
             parts = expressions(value.expr) if value.expr else []
             own = [part for part in parts if not self._is_value(part)]
             inner = [efforts[load.buffer] for load in parts if self._is_value(load)]
-            efforts[key] = sum(map(_weight, own)) + sum(inner)
+            efforts[key] = sum(map(effort, own)) + sum(inner)
             most = _QUICK if len(targets[key]) > 1 else _MOST_PARTS
             if value.expr is None or efforts[key] > most:
                 costly.add(key)
@@ -377,14 +368,3 @@ def _is_of_each(name: str, body: tuple[Stmt, ...], variables: set[str]) -> bool:
 
 def _zero(dtype: str) -> Const:
     return Const(0.0 if is_float(dtype) else False if dtype == "bool" else 0, dtype)
-
-
-def _weight(expr: Expr) -> int:
-    match expr:
-        case FunctionCall():
-            return _FUNCTION
-        case Binary(op="div" | "pow"):
-            return _QUOTIENT
-        case Binary() | Cast() | Load() | Select() | Unary():
-            return 1
-    return 0

@@ -16,7 +16,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from msops._base.dtypes import as_dtype
-from msops._loops.analysis.costs import CACHE_BYTES, UNKNOWN_TRIPS, arithmetic, computed, width
+from msops._loops.analysis.costs import (
+    CACHE_BYTES,
+    UNKNOWN_TRIPS,
+    arithmetic,
+    computed,
+    width_in_float32s,
+)
 from msops._loops.ir.nodes import Const, Expr, FunctionCall, Kernel, Load, Store, Var
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import expressions, loads, variables
@@ -201,9 +207,9 @@ class _Costs:
     def _element(self, step: VectorStep) -> float:
         match step:
             case Contract(nest=nest):
-                return SECONDS_PER_PRODUCT * width(nest.store.value.dtype)
+                return SECONDS_PER_PRODUCT * width_in_float32s(nest.store.value.dtype)
             case Convolve(nest=nest):
-                return SECONDS_PER_CONVOLVED * width(nest.store.value.dtype)
+                return SECONDS_PER_CONVOLVED * width_in_float32s(nest.store.value.dtype)
             case Pool():
                 return SECONDS_PER_POOLED
             case Accumulate() | Recur():
@@ -299,7 +305,7 @@ def _computing(nest: Nest, operation: float, *, in_vectors: bool = True) -> floa
     """Returns the seconds of one element's value and store, by those of an operation."""
 
     def wide(dtype: str) -> float:
-        return width(dtype) if in_vectors else 1.0
+        return width_in_float32s(dtype) if in_vectors else 1.0
 
     def seconds(part: Expr) -> float:
         match part:
