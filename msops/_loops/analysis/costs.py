@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from msops._base.dtypes import as_dtype
+from msops._loops.analysis.boxes import Span
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Binary,
@@ -86,7 +87,7 @@ def fixed_trips(loop: For) -> int | None:
     return None if span is None else max(0, span[1] - span[0])
 
 
-def fixed_span(loop: For) -> Range | None:
+def fixed_span(loop: For) -> Span | None:
     """Returns the first iteration of a loop and the one after its last; None if these are data.
 
     A loop that never runs may end before it begins.

@@ -28,8 +28,8 @@ import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
+from msops._loops.analysis.boxes import Box, Span
 from msops._loops.analysis.costs import fixed_span
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
@@ -53,9 +53,6 @@ LEAST_SHARE = 0.05
 _FEWEST_STEPS = 4
 """Steps of a loop: the array is copied once before them, and once more if their number is odd."""
 
-_Box: TypeAlias = tuple[tuple[int, int], ...]
-"""The first index along each axis, and the index after the last."""
-
 
 def alternate_arrays(kernel: Kernel) -> Kernel:
     """Returns the kernel with loops that compute into an array and its copy by turns."""
@@ -68,7 +65,7 @@ class _WholeStore:
     """A store that writes each element of a box."""
 
     store: Store
-    box: _Box
+    box: Box
 
 
 class _Alternation:
@@ -201,14 +198,12 @@ def _may_alternate(
     )
 
 
-def _is_inside(box: _Box, buffer: Buffer) -> bool:
+def _is_inside(box: Box, buffer: Buffer) -> bool:
     sizes = zip(box, buffer.shape, strict=True)
     return all(low >= 0 and high <= size for (low, high), size in sizes)
 
 
-def _whole_stores(
-    body: tuple[Stmt, ...], ranges: Mapping[str, tuple[int, int]]
-) -> Iterator[_WholeStore]:
+def _whole_stores(body: tuple[Stmt, ...], ranges: Mapping[str, Span]) -> Iterator[_WholeStore]:
     """Yields the unconditional stores for which each index is the variable of one loop."""
     for stmt in body:
         match stmt:

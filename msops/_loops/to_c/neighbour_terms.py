@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
+from msops._loops.analysis.boxes import Box, Span
 from msops._loops.analysis.costs import effort, fixed_span
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.names import Names
@@ -75,14 +76,20 @@ class Term:
       is_negated: the value is subtracted.
       variables: the coordinates of the position, in the order of the target's axes.
       offsets: the distance of the element from the position, along each axis.
-      box: the first position along each axis, and the position after the last.
+      box: the positions.
     """
 
     value: Expr
     is_negated: bool
     variables: tuple[str, ...]
     offsets: tuple[int, ...]
-    box: tuple[tuple[int, int], ...]
+    box: Box
+
+    @property
+    def elements(self) -> Box:
+        """The elements that get the term."""
+        axes = zip(self.box, self.offsets, strict=True)
+        return tuple((low + away, high + away) for (low, high), away in axes)
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,7 @@ def _apart(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return tuple(dataclasses.replace(map_bodies(stmt, _apart)) for stmt in body)
 
 
-def _bounds(loop: For) -> tuple[int, int]:
+def _bounds(loop: For) -> Span:
     span = fixed_span(loop)
     assert span is not None
     return span

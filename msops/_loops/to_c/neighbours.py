@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
-from typing import TypeAlias
 
+from msops._loops.analysis.boxes import Box, Span, common, hull
 from msops._loops.analysis.costs import fixed_span, mean_trips
 from msops._loops.ir.algebra import add, both, sub
 from msops._loops.ir.building import binary, integer
@@ -143,52 +143,32 @@ class _NeighbourSums:
         self, pending: dict[str, list[Term]], names: Set[str], scope: Scope
     ) -> tuple[Stmt, ...]:
         """Returns the nests that add up the pending terms of some arrays."""
-        groups: dict[tuple[_Span, ...], dict[str, list[Term]]] = {}
+        groups: dict[Box, dict[str, list[Term]]] = {}
         for name in [name for name in pending if name in names]:
             terms = pending.pop(name)
-            groups.setdefault(_hull(terms), {})[name] = terms
+            groups.setdefault(_elements(terms, hull), {})[name] = terms
         found: list[Stmt] = []
-        for hull, sums in groups.items():
+        for whole, sums in groups.items():
             every = [term for terms in sums.values() for term in terms]
             # If most elements do not get the terms of all arrays, each array has its own nest.
             parts = (
                 [sums] if _share_most(every) else [{name: terms} for name, terms in sums.items()]
             )
             for part in parts:
-                nest = _BoxNest(part, hull, scope, self._zero, self._names)
+                nest = _BoxNest(part, whole, scope, self._zero, self._names)
                 found += nest.axis(())
                 self._zero -= part.keys()
         return tuple(found)
 
 
-_Span: TypeAlias = tuple[int, int]
-"""The first index along an axis, and the index after the last."""
-
-
-def _spans_of(term: Term) -> tuple[_Span, ...]:
-    """Returns, for each axis, the span of the elements that get a term."""
-    axes = zip(term.box, term.offsets, strict=True)
-    return tuple((begin + away, end + away) for (begin, end), away in axes)
-
-
-def _spans(terms: Sequence[Term]) -> Iterator[tuple[_Span, ...]]:
-    """Yields, for each axis, the spans of the elements that get each term."""
-    return zip(*map(_spans_of, terms), strict=True)
-
-
-def _hull(terms: Sequence[Term]) -> tuple[_Span, ...]:
-    """Returns the box of the elements that get a term."""
-    return tuple((min(b for b, _ in axis), max(e for _, e in axis)) for axis in _spans(terms))
-
-
-def _middle(terms: Sequence[Term]) -> tuple[_Span, ...]:
-    """Returns the box of the elements that get every term."""
-    return tuple((max(b for b, _ in axis), min(e for _, e in axis)) for axis in _spans(terms))
+def _elements(terms: Sequence[Term], together: Callable[[Sequence[Box]], Box]) -> Box:
+    """Returns the `hull` of the elements that get each term, or what they have in `common`."""
+    return together([term.elements for term in terms])
 
 
 def _share_most(terms: Sequence[Term]) -> bool:
     """Returns whether most of the elements get every term."""
-    sizes = zip(_hull(terms), _middle(terms), strict=True)
+    sizes = zip(_elements(terms, hull), _elements(terms, common), strict=True)
     return len(terms) <= MOST_TERMS and all(
         2 * (e - b) > high - low for (low, high), (b, e) in sizes
     )
@@ -222,14 +202,15 @@ class _BoxNest:
     def __init__(
         self,
         sums: Mapping[str, Sequence[Term]],
-        hull: tuple[_Span, ...],
+        whole: Box,
         scope: Scope,
         zero: Set[str],
         names: Names,
     ) -> None:
         self._sums = sums
-        self._hull = hull
-        self._middle = _middle([term for terms in sums.values() for term in terms])
+        self._hull = whole
+        every = [term for terms in sums.values() for term in terms]
+        self._middle = _elements(every, common)
         self._buffers = scope.buffers
         self._zero = zero
         self._names = names
@@ -244,21 +225,21 @@ class _BoxNest:
         number = len(at)
         if number == len(self._hull):
             return tuple(self._sum(name, at, terms) for name, terms in self._sums.items())
-        hull, middle = self._hull[number], self._middle[number]
-        if hull != middle and number == len(self._hull) - 1:
+        whole, middle = self._hull[number], self._middle[number]
+        if whole != middle and number == len(self._hull) - 1:
             every = [term for terms in self._sums.values() for term in terms]
             # The elements between two cuts all get the same terms.
-            cuts = sorted({cut for term in every for cut in _spans_of(term)[number]})
+            cuts = sorted({cut for term in every for cut in term.elements[number]})
             parts = [self._part(at, number, span) for span in itertools.pairwise(cuts)]
             return tuple(itertools.chain.from_iterable(parts))
         var = self._variable(number)
         inner = self.axis((*at, var))
-        if hull != middle:
-            inside = both(_limits(var, hull, middle))
+        if whole != middle:
+            inside = both(_limits(var, whole, middle))
             inner = (If(inside, inner, self._edge((*at, var))),)
-        return (_parallel(var, hull, inner),)
+        return (_parallel(var, whole, inner),)
 
-    def _part(self, at: tuple[Expr, ...], number: int, span: _Span) -> tuple[Stmt, ...]:
+    def _part(self, at: tuple[Expr, ...], number: int, span: Span) -> tuple[Stmt, ...]:
         """Returns the loop over a part of the last axis whose elements all get the same terms."""
         low, high = span
         var = self._variable(number)
@@ -307,7 +288,7 @@ class _BoxNest:
 
             stmts: list[Stmt] = []
             for term in terms:
-                spans = _spans_of(term)
+                spans = term.elements
                 loops = self._loops(at, spans[first:], partial(added, term=term))
                 conditions = _limits(at[-1], self._hull[first - 1], spans[first - 1])
                 stmts.append(If(both(conditions), (loops,)) if conditions else loops)
@@ -317,7 +298,7 @@ class _BoxNest:
     def _loops(
         self,
         at: tuple[Expr, ...],
-        spans: Sequence[_Span],
+        spans: Sequence[Span],
         make: Callable[[tuple[Expr, ...]], Stmt],
     ) -> Stmt:
         """Returns loops over the axes that are left around the statement that `make` builds."""
@@ -340,11 +321,11 @@ def _with_term(total: Expr, term: Term, at: tuple[Expr, ...]) -> Expr:
 
 def _is_in(index: int, term: Term, axis: int) -> bool:
     """Returns whether the elements with an index along an axis get a term."""
-    begin, end = _spans_of(term)[axis]
+    begin, end = term.elements[axis]
     return begin <= index < end
 
 
-def _limits(at: Expr, known: _Span, wanted: _Span) -> list[Expr]:
+def _limits(at: Expr, known: Span, wanted: Span) -> list[Expr]:
     """Returns the conditions under which an index of a known span is in a wanted span."""
     conditions: list[Expr] = []
     if wanted[0] > known[0]:
@@ -354,5 +335,5 @@ def _limits(at: Expr, known: _Span, wanted: _Span) -> list[Expr]:
     return conditions
 
 
-def _parallel(var: Var, span: _Span, body: tuple[Stmt, ...]) -> For:
+def _parallel(var: Var, span: Span, body: tuple[Stmt, ...]) -> For:
     return For(var.name, integer(span[0]), integer(span[1]), body, "parallel")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
-from typing import TypeAlias
 
+from msops._loops.analysis.boxes import Box, common, hull, size
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.nodes import Expr, For, If, Kernel, Load, Local, Stmt, Store
 from msops._loops.ir.ranges import Range, Ranges, is_within, loop_range, range_of
 from msops._loops.ir.walk import bodies, loads, statements, stored_in, variables, visit_accesses
 from msops._loops.passes.simplify_expressions import where
 from msops._loops.to_c.strides import offset
-
-_Box: TypeAlias = tuple[Range, ...]
-"""The first and last index of each axis."""
 
 
 def reads_rows(name: str, loop: For, limits: Ranges, rows: Range) -> bool:
@@ -66,9 +62,9 @@ def writes_alike(name: str, loop: For) -> bool:
     return visit(loop.body)
 
 
-def _box(name: str, body: tuple[Stmt, ...], ranges: Ranges) -> _Box | None:
+def _box(name: str, body: tuple[Stmt, ...], ranges: Ranges) -> Box | None:
     """Returns the positions of a row that a body surely writes; None if they are no box."""
-    boxes: list[_Box | None] = []
+    boxes: list[Box | None] = []
     for stmt in body:
         match stmt:
             case _ if name not in stored_in((stmt,)):
@@ -88,15 +84,12 @@ def _box(name: str, body: tuple[Stmt, ...], ranges: Ranges) -> _Box | None:
     found = [box for box in boxes if box is not None]
     if not found or len(found) < len(boxes):
         return None
-    hull = tuple(
-        (min(low for low, _ in axis), max(high for _, high in axis))
-        for axis in zip(*found, strict=True)
-    )
-    are_apart = not any(_meet(a, b) for a, b in itertools.combinations(found, 2))
-    return hull if are_apart and sum(map(_size, found)) == _size(hull) else None
+    whole = hull(found)
+    are_apart = not any(size(common(pair)) for pair in itertools.combinations(found, 2))
+    return whole if are_apart and sum(map(size, found)) == size(whole) else None
 
 
-def _written(indices: Sequence[Expr], ranges: Ranges) -> _Box | None:
+def _written(indices: Sequence[Expr], ranges: Ranges) -> Box | None:
     """Returns the positions that a store in some loops writes; None if they are no box."""
     moving = [variables(at) for at in indices]
     if sum(map(len, moving)) > len(set().union(*moving)) or any(map(loads, indices)):
@@ -106,13 +99,4 @@ def _written(indices: Sequence[Expr], ranges: Ranges) -> _Box | None:
             return None
         if any(offset(at, name) is None for name in names):
             return None
-    return tuple(range_of(at, ranges) for at in indices)
-
-
-def _meet(a: _Box, b: _Box) -> bool:
-    axes = zip(a, b, strict=True)
-    return all(low <= last and first <= high for (low, high), (first, last) in axes)
-
-
-def _size(box: _Box) -> int:
-    return math.prod(high - low + 1 for low, high in box)
+    return tuple((low, high + 1) for low, high in (range_of(at, ranges) for at in indices))
