@@ -114,8 +114,8 @@ from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.fusing import fuse_rows
-from msops._loops.to_c.gathering import gather_updates
 from msops._loops.to_c.grouping import group_terms
+from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.neighbours import gather_from_neighbours
@@ -241,8 +241,8 @@ __all__ = [
     "fuse_rows",
     "fusing",
     "gather_from_neighbours",
-    "gather_updates",
     "group_terms",
+    "interchange_updates",
     "interpret",
     "is_float",
     "isl",

@@ -48,8 +48,8 @@ from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.fusing import fuse_rows
-from msops._loops.to_c.gathering import gather_updates
 from msops._loops.to_c.grouping import group_terms
+from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.merging import merge_branches
@@ -118,7 +118,7 @@ PASSES_TO_C: Passes = (
     ("move parallel loops out", move_parallel_loops_out),
     ("sink parallel loops", sink_parallel_loops),
     ("tile crossing loops", tile_crossing_loops),
-    ("gather updates", gather_updates),
+    ("interchange updates", interchange_updates),
     ("tile products", tile_products),
     ("separate rows", separate_rows),
     ("split reductions", split_reductions),

@@ -13,7 +13,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     outwards.py      parallel loops that move around serial ones
     sinking.py       parallel loops that move innermost
     tiling.py        tiles of two parallel loops that cross through memory
-    gathering.py     interchange of loops so that each sum is completed before the next
+    interchange.py   interchange of loops so that each sum is completed before the next
     products.py      tiles of registers for sums that share what they read
     partial_sums.py  long reductions, split into partial sums for threads
     lanes.py         rows that run in order, one in each lane of a vector

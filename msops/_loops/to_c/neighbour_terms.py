@@ -93,7 +93,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Scattering:
+class NeighbourTerms:
     """A nest that adds to neighbours.
 
     Attributes:
@@ -107,7 +107,7 @@ class Scattering:
     kept: tuple[Buffer, ...]
 
 
-def scattering(loops: tuple[For, ...], scope: Scope, names: Names) -> Scattering | None:
+def neighbour_terms(loops: tuple[For, ...], scope: Scope, names: Names) -> NeighbourTerms | None:
     """Returns the terms that a perfect nest adds to neighbours; None if it adds none.
 
     Args:
@@ -131,7 +131,9 @@ def scattering(loops: tuple[For, ...], scope: Scope, names: Names) -> Scattering
         box = tuple(boxes[var] for var in variables)
         terms[store.buffer].append(Term(values.final(value), is_negated, variables, offsets, box))
     rest = values.rest(loops)
-    return Scattering({k: tuple(v) for k, v in terms.items()}, rest, tuple(values.arrays.values()))
+    return NeighbourTerms(
+        {k: tuple(v) for k, v in terms.items()}, rest, tuple(values.arrays.values())
+    )
 
 
 def _apart(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

@@ -53,7 +53,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import index
-from msops._loops.to_c.neighbour_terms import MOST_TERMS, Scattering, Term, scattering
+from msops._loops.to_c.neighbour_terms import MOST_TERMS, NeighbourTerms, Term, neighbour_terms
 from msops._loops.to_c.windows import in_positions
 
 _FEWEST_TRIPS = 16
@@ -85,7 +85,7 @@ class _NeighbourSums:
         found: list[Stmt] = []
         pending: dict[str, list[Term]] = {}
         for stmt in body:
-            nest = self._scattering(stmt, scope)
+            nest = self._terms(stmt, scope)
             added = nest.terms if nest else {}
             found += self._gathered(pending, _disturbed(pending, stmt, added), scope)
             if nest is None:
@@ -99,7 +99,7 @@ class _NeighbourSums:
                 pending[name] = [*pending.get(name, ()), *terms]
         return (*found, *self._gathered(pending, {*pending}, scope))
 
-    def _scattering(self, stmt: Stmt, scope: Scope) -> Scattering | None:
+    def _terms(self, stmt: Stmt, scope: Scope) -> NeighbourTerms | None:
         """Returns the terms that a statement adds to neighbours; None if it adds none."""
         if any(loop.kind != "serial" for loop in scope.loops):
             return None
@@ -119,7 +119,7 @@ class _NeighbourSums:
             if mean_trips(inner, scopes[count - 1].ranges) < _FEWEST_TRIPS:
                 continue
             written = in_positions(inner, scopes[count - 1], self._names, _MOST_STATEMENTS)
-            found = scattering((*around, written or inner), scope, self._names)
+            found = neighbour_terms((*around, written or inner), scope, self._names)
             if found and all(_share_most(terms) for terms in found.terms.values()):
                 return found
         return None

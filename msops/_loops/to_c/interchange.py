@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 _KINDS: tuple[LoopKind, ...] = ("serial", "reduction")
 
 
-def gather_updates(kernel: Kernel) -> Kernel:
+def interchange_updates(kernel: Kernel) -> Kernel:
     """Returns the kernel with such sums in loops of their own, if they are products."""
-    gathered = rewrite_loops(kernel, _UpdateInterchange(kernel).loop, *_KINDS)
-    return kernel if gathered.body == kernel.body else unique_names(simplify(gathered))
+    interchanged = rewrite_loops(kernel, _UpdateInterchange(kernel).loop, *_KINDS)
+    return kernel if interchanged.body == kernel.body else unique_names(simplify(interchanged))
 
 
 class _UpdateInterchange:
@@ -81,7 +81,7 @@ class _UpdateInterchange:
         if not _is_free(loop):
             return None
         for path, store in _updates(loop.body):
-            nest = _gathered(loop, path, store, scope.ranges)
+            nest = _interchanged(loop, path, store, scope.ranges)
             if nest is None or not is_product(self._kernel, nest, scope):
                 continue
             is_first = self._may_leave(loop, store, scope, first=True)
@@ -152,7 +152,7 @@ def _updates(
                 yield from _updates(stmt.body, (*path, stmt), own)
 
 
-def _gathered(loop: For, path: Sequence[For], store: Store, ranges: Ranges) -> For | None:
+def _interchanged(loop: For, path: Sequence[For], store: Store, ranges: Ranges) -> For | None:
     """Returns the nest of an update by rows, each a sum over a loop; None if rows may meet.
 
     Args:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_ir import Kernel, gather_updates, interpret, tile_products
+from loop_ir import Kernel, interchange_updates, interpret, tile_products
 from test_c_arrangement import arranged_apart, body_of, marked
 
 # Each row adds to the rows above it, and is changed by itself.
@@ -48,12 +48,12 @@ MIXED = """kernel mixed(a: float64[7, 7], b: float64[7, 7], c: float64[13, 7]) -
   }}
 }}"""
 
-IS_PRODUCT = "msops._loops.to_c.gathering.is_product"
+IS_PRODUCT = "msops._loops.to_c.interchange.is_product"
 
 
 @pytest.fixture
 def anything() -> Iterator[None]:
-    """Small sums, and those that no tiles are made of, are gathered, too."""
+    """Small sums, and those that no tiles are made of, are interchanged, too."""
     with mock.patch(IS_PRODUCT, return_value=True):
         yield
 
@@ -63,18 +63,18 @@ def scattered(**parts: str) -> Kernel:
     return marked(SCATTERED.format(**{**given, "sign": "+", "after": OWN_ROW, **parts}))
 
 
-def gathered(**parts: str) -> str:
-    return body_of(arranged_apart(gather_updates, scattered(**parts)))
+def interchanged(**parts: str) -> str:
+    return body_of(arranged_apart(interchange_updates, scattered(**parts)))
 
 
-def is_gathered(kernel: Kernel) -> bool:
-    return arranged_apart(gather_updates, kernel) is not kernel
+def is_interchanged(kernel: Kernel) -> bool:
+    return arranged_apart(interchange_updates, kernel) is not kernel
 
 
 def test_terms_for_other_rows_are_summed_row_by_row() -> None:
     kernel = scattered()
     assert body_of(kernel).startswith("serial i")
-    after = arranged_apart(gather_updates, kernel)
+    after = arranged_apart(interchange_updates, kernel)
     assert (
         body_of(after)
         == """\
@@ -108,17 +108,17 @@ parallel k in 0 .. 23 {
 )
 def test_bounds_are_those_of_the_same_terms(terms: str, rows: str, sums: str) -> None:
     ends = "0 .. 16" if "9" in terms else "0 .. 24"
-    text = gathered(terms=terms, rows=ends, after="")
+    text = interchanged(terms=terms, rows=ends, after="")
     assert text.startswith(f"parallel k in {rows} {{\n  reduction i in {sums} {{")
 
 
 @pytest.mark.parametrize("after", ["b[i, 0] = c[i, 0]", "a[i, 0] = c[0, 0]", "a[23, 0] = c[0, i]"])
 def test_sums_stay_whose_terms_the_rows_before_write(after: str) -> None:
-    assert not is_gathered(scattered(after=after))
+    assert not is_interchanged(scattered(after=after))
 
 
 def test_sums_leave_a_loop_first_if_its_rest_needs_them() -> None:
-    text = gathered(terms="(i + 1) .. 24", after="a[i, i] = c[i, 0]")
+    text = interchanged(terms="(i + 1) .. 24", after="a[i, i] = c[i, 0]")
     assert text.startswith("parallel k in 1 .. 24 {")
     assert "parallel i_1 in 0 .. 24 {\n  a[i_1, i_1] = c[i_1, 0]" in text
 
@@ -136,14 +136,14 @@ def test_sums_leave_a_loop_first_if_its_rest_needs_them() -> None:
 )
 def test_other_loops_stay(parts: dict[str, str]) -> None:
     kernel = scattered(**parts)
-    assert gather_updates(kernel) is kernel
+    assert interchange_updates(kernel) is kernel
 
 
 def test_a_loop_that_is_serial_by_request_stays() -> None:
     text = SCATTERED.replace("in {rows} {{", "in {rows} @serial {{")
     parts = {"dtype": "float64", "rows": "0 .. 24", "terms": "0 .. i", "target": "c[k, j]"}
     kernel = marked(text.format(**parts, sign="-", after=""))
-    assert gather_updates(kernel) is kernel
+    assert interchange_updates(kernel) is kernel
 
 
 @pytest.mark.usefixtures("anything")
@@ -168,9 +168,9 @@ def test_a_loop_that_is_serial_by_request_stays() -> None:
          "b[6 - i, j_1] = b[6 - i, j_1]", "a[j_1, 0] = a[j_1, i]"]
     ),
 )  # fmt: skip
-def test_gathered_updates_mean_the_same(**parts: str) -> None:
+def test_interchanged_updates_mean_the_same(**parts: str) -> None:
     kernel = marked(MIXED.format(**parts))
-    after = arranged_apart(gather_updates, kernel)
+    after = arranged_apart(interchange_updates, kernel)
     inputs = [np.full(b.shape, 2.0) for b in kernel.parameters]
     # Iterations of loops without an order in another one.
     shuffled = interpret(after, inputs, shuffle=random.Random(0))
