@@ -15,6 +15,7 @@ registers: twice as fast on a processor with 16 of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from msops._base.dtypes import as_dtype
@@ -22,10 +23,12 @@ from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import Binary, Expr, For, Kernel, Load, Local, Stmt, Store, Unary, Var
 from msops._loops.ir.walk import (
     accesses_in,
+    accesses_of,
     is_innermost,
     rewrite_statements,
     statements,
     variables,
+    visit,
     with_parts,
 )
 from msops._loops.to_c.cost import VECTOR_BYTES
@@ -37,38 +40,44 @@ _OPERATIONS = ("add", "sub", "mul", "div")
 
 def keep_vectors_in_registers(kernel: Kernel) -> Kernel:
     """Returns the kernel with such local arrays and loops marked."""
-    kept: set[str] = set()
+    kept = _vectors(kernel)
+    if not kept:
+        return kernel
 
     def local(stmt: Local) -> tuple[Stmt, ...]:
-        if not _is_vector(stmt):
-            return (stmt,)
-        kept.add(stmt.buffer.name)
-        return (with_parts(stmt, storage="register"),)
+        is_kept = stmt.buffer.name in kept
+        return (with_parts(stmt, storage="register") if is_kept else stmt,)
 
     def loop(stmt: For) -> tuple[Stmt, ...]:
         touches = any(access.buffer in kept for access in accesses_in(stmt.body))
         return (with_parts(stmt, vector="registers") if touches and _is_over_lanes(stmt) else stmt,)
 
     body = rewrite_statements(kernel.body, local, Local)
-    return with_parts(kernel, body=rewrite_statements(body, loop, For)) if kept else kernel
+    return with_parts(kernel, body=rewrite_statements(body, loop, For))
+
+
+def _vectors(kernel: Kernel) -> set[str]:
+    """Returns the locals of one vector that only loops over lanes touch, all in one function."""
+    inside = statements(kernel.body)
+    found = {stmt.buffer.name for stmt in inside if isinstance(stmt, Local) and _is_vector(stmt)}
+    if not found:
+        return found
+    touched: Counter[str] = Counter()
+    in_lanes: Counter[str] = Counter()
+    for stmt, scope in visit(kernel):
+        if isinstance(stmt, For) and stmt.grain:
+            # Tasks get the address of what is around them.
+            found -= scope.depths.keys()
+        touched.update(access.buffer for access in accesses_of(stmt))
+        if isinstance(stmt, For) and _is_over_lanes(stmt):
+            accesses = accesses_in(stmt.body)
+            in_lanes.update(a.buffer for a in accesses if a.indices == (Var(stmt.var),))
+    return {name for name in found if in_lanes[name] == touched[name]}
 
 
 def _is_vector(local: Local) -> bool:
-    """Returns whether a local is one vector, and nothing but loops over lanes touches it."""
     dtype, shape = local.buffer.dtype, local.buffer.shape
-    if local.storage or dtype not in _DTYPES or shape != (_lanes(dtype),):
-        return False
-    loops = [stmt for stmt in statements(local.body) if isinstance(stmt, For)]
-    if any(loop.grain for loop in loops):
-        return False
-    name = local.buffer.name
-    inside = sum(
-        access.buffer == name and access.indices == (Var(loop.var),)
-        for loop in loops
-        if _is_over_lanes(loop)
-        for access in accesses_in(loop.body)
-    )
-    return inside == sum(access.buffer == name for access in accesses_in(local.body))
+    return not local.storage and dtype in _DTYPES and shape == (_lanes(dtype),)
 
 
 def _is_over_lanes(loop: For) -> bool:
