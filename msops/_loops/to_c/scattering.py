@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Mapping
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.analysis.updates import Update, update_of
@@ -62,8 +63,8 @@ from msops._loops.ir.walk import (
     statements,
     stored_in,
     substitute,
-    with_parts,
     unconditional_stores,
+    with_parts,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
@@ -142,76 +143,94 @@ class _SplittingUpdates:
         """Returns a loop over blocks that computes the terms of a loop and then adds them."""
 
         def inside(block: For, _: Var) -> tuple[Stmt, ...]:
-            return self._in_block(block, updates)
+            return _SplitBlock(block, updates, self._names, self._buffers).body()
 
         return in_blocks(loop, _BLOCK, self._names, inside)
 
-    def _in_block(self, block: For, updates: dict[int, Update]) -> tuple[Stmt, ...]:
-        adding: list[Stmt] = []
-        arrays: list[Buffer] = []
-        known: dict[Expr, Buffer] = {}
-        sums: dict[Load, Buffer] = {}
-        counts = Counter(update.target for update in updates.values())
-        at = index("sub", Var(block.var), block.begin)
 
-        def kept(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            return tuple(new for stmt in body for new in changed(stmt))
+class _SplitBlock:
+    """Builds the loops over one block: one that computes the terms, and those that add them."""
 
-        def changed(stmt: Stmt) -> tuple[Stmt, ...]:
-            if not isinstance(stmt, Store):
-                return (map_bodies(stmt, kept),)
-            if id(stmt) in updates:
-                return keep(stmt, updates[id(stmt)])
-            for term in [term for term in known if stmt.buffer in _read(term)]:
-                del known[term]
-            return (stmt,)
+    def __init__(
+        self, block: For, updates: dict[int, Update], names: Names, buffers: Mapping[str, Buffer]
+    ) -> None:
+        self._block = block
+        self._updates = updates
+        self._names = names
+        self._buffers = buffers
+        self._at = index("sub", Var(block.var), block.begin)
+        self._counts = Counter(update.target for update in updates.values())
+        self._adding: list[Stmt] = []
+        self._arrays: list[Buffer] = []
+        self._known: dict[Expr, Buffer] = {}
+        self._sums: dict[Load, Buffer] = {}
 
-        def keep(store: Store, update: Update) -> tuple[Stmt, ...]:
-            target, term = update.target, update.term
-            if counts[target] > 1:
-                return (summed(store, update),)
-            is_new = term not in known
-            if is_new:
-                known[term] = new_array(term.dtype)
-            add(target, update.is_negated, known[term])
-            return (Store(known[term].name, (at,), term, location=store.location),) * is_new
-
-        def summed(store: Store, update: Update) -> Store:
-            dtype = update.term.dtype
-            if update.target not in sums:
-                sums[update.target] = Buffer(self._names.fresh("sum"), (), dtype)
-            name = sums[update.target].name
-            op: BinaryOp = "sub" if update.is_negated else update.op
-            total = Binary(op, Load(name, (), dtype), update.term, dtype)
-            return Store(name, (), total, location=store.location)
-
-        def new_array(dtype: str) -> Buffer:
-            arrays.append(Buffer(self._names.fresh("terms"), (_BLOCK,), dtype))
-            return arrays[-1]
-
-        def add(target: Load, is_negated: bool, array: Buffer) -> None:
-            var = self._names.fresh(block.var)
-            here = {block.var: Var(var)}
-            indices = tuple(substitute(i, here) for i in target.indices)
-            moved = dataclasses.replace(target, indices=indices)
-            value = Load(array.name, (substitute(at, here),), array.dtype)
-            op: BinaryOp = "sub" if is_negated else "add"
-            new = Store(target.buffer, indices, Binary(op, moved, value, target.dtype))
-            is_fixed = step(target, block, self._buffers) == 0
-            kind: LoopKind = "reduction" if is_fixed else "parallel"
-            adding.append(For(var, block.begin, block.end, (new,), kind, location=block.location))
-
-        inner = kept(block.body)
-        for target, variable in sums.items():
-            array = new_array(variable.dtype)
-            add(target, False, array)
+    def body(self) -> tuple[Stmt, ...]:
+        """Returns the loops, with the arrays of the terms around them."""
+        block = self._block
+        inner = self._kept(block.body)
+        for target, variable in self._sums.items():
+            array = self._new_array(variable.dtype)
+            self._add(target, False, array)
             total = Load(variable.name, (), variable.dtype)
-            inner = (Local(variable, (*inner, Store(array.name, (at,), total))),)
+            inner = (Local(variable, (*inner, Store(array.name, (self._at,), total))),)
         terms = with_parts(block, body=inner, kind="parallel")
-        body: tuple[Stmt, ...] = (terms, *adding)
-        for array in arrays:
+        body: tuple[Stmt, ...] = (terms, *self._adding)
+        for array in self._arrays:
             body = (Local(array, body, location=block.location),)
         return body
+
+    def _kept(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Returns a body that keeps the terms instead of adding them."""
+        return tuple(new for stmt in body for new in self._statement(stmt))
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        if not isinstance(stmt, Store):
+            return (map_bodies(stmt, self._kept),)
+        if id(stmt) in self._updates:
+            return self._update(stmt, self._updates[id(stmt)])
+        for term in [term for term in self._known if stmt.buffer in _read(term)]:
+            del self._known[term]
+        return (stmt,)
+
+    def _update(self, store: Store, update: Update) -> tuple[Stmt, ...]:
+        target, term = update.target, update.term
+        if self._counts[target] > 1:
+            return (self._summed(store, update),)
+        is_new = term not in self._known
+        if is_new:
+            self._known[term] = self._new_array(term.dtype)
+        array = self._known[term]
+        self._add(target, update.is_negated, array)
+        return (Store(array.name, (self._at,), term, location=store.location),) * is_new
+
+    def _summed(self, store: Store, update: Update) -> Store:
+        """Returns the store that adds one of several terms of an element to a variable."""
+        dtype = update.term.dtype
+        if update.target not in self._sums:
+            self._sums[update.target] = Buffer(self._names.fresh("sum"), (), dtype)
+        name = self._sums[update.target].name
+        op: BinaryOp = "sub" if update.is_negated else update.op
+        total = Binary(op, Load(name, (), dtype), update.term, dtype)
+        return Store(name, (), total, location=store.location)
+
+    def _new_array(self, dtype: str) -> Buffer:
+        self._arrays.append(Buffer(self._names.fresh("terms"), (_BLOCK,), dtype))
+        return self._arrays[-1]
+
+    def _add(self, target: Load, is_negated: bool, array: Buffer) -> None:
+        """Appends the loop that adds the terms in an array to their elements."""
+        block = self._block
+        var = self._names.fresh(block.var)
+        here = {block.var: Var(var)}
+        indices = tuple(substitute(i, here) for i in target.indices)
+        moved = dataclasses.replace(target, indices=indices)
+        value = Load(array.name, (substitute(self._at, here),), array.dtype)
+        op: BinaryOp = "sub" if is_negated else "add"
+        new = Store(target.buffer, indices, Binary(op, moved, value, target.dtype))
+        is_fixed = step(target, block, self._buffers) == 0
+        kind: LoopKind = "reduction" if is_fixed else "parallel"
+        self._adding.append(For(var, block.begin, block.end, (new,), kind, location=block.location))
 
 
 def _read(expr: Expr) -> set[str]:
