@@ -165,11 +165,15 @@ class CPrinter(Statements):
     # Local arrays.
 
     def local(self, stmt: Local) -> list[str]:
-        """Returns a block with a zeroed local, which may be in a workspace."""
+        """Returns a block with a local of its own; one in a workspace needs no block."""
+        return self.in_local(stmt) if stmt.storage == "workspace" else super().local(stmt)
+
+    def in_local(self, stmt: Local) -> list[str]:
+        """Returns the lines of that block."""
         if stmt.storage == "register":
             self._in_register.add(stmt.buffer.name)
         if stmt.storage != "workspace":
-            return super().local(stmt)
+            return super().in_local(stmt)
         self.values.declare(stmt.buffer)
         self.large_locals.append(stmt.buffer)
         name = self.values.names[stmt.buffer.name]

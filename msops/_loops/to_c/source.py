@@ -69,7 +69,7 @@ def c_source(
     storage = place_buffers(kernel, overwritten)
     values = Values(kernel, C, unproven, overwritten, check_bounds)
     printer = CPrinter(kernel, values)
-    body = printer.statements(kernel.body)
+    body = printer.block(kernel.body)
     workspaces = (*storage.workspaces, *map(size_bytes, printer.large_locals))
     first = len(kernel.parameters) + len(kernel.results) + len(storage.workspaces)
     pointers = {

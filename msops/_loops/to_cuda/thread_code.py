@@ -27,10 +27,10 @@ class ThreadCode(Statements):
         self._numbers = itertools.count()
         self.slots: dict[str, Buffer] = {}
 
-    def local(self, stmt: Local) -> list[str]:
-        """Returns a block with a zeroed array of a thread's own; in a workspace, one of many."""
+    def in_local(self, stmt: Local) -> list[str]:
+        """Returns the lines of a block with an array of a thread's own; a workspace has many."""
         if stmt.storage != "workspace":
-            return super().local(stmt)
+            return super().in_local(stmt)
         buffer = stmt.buffer
         self.values.declare(buffer)
         number, count = next(self._numbers), math.prod(buffer.shape)
@@ -41,7 +41,7 @@ class ThreadCode(Statements):
         if buffer.name not in self.values.overwritten:
             head = f"for (int64_t {index} = 0; {index} < {count}; ++{index})"
             lines.append(f"{head} {name}[{index}] = 0;")
-        return ["{", *indented([*lines, *self.statements(stmt.body)]), "}"]
+        return [*lines, *self.block(stmt.body)]
 
     def points(self, grid: Grid) -> list[str]:
         """Returns the loop in which the threads of a launch share out the points of a grid."""
@@ -49,7 +49,7 @@ class ThreadCode(Statements):
         # Division is quick in 32 bits only. A number may be beyond the last point by as many as
         # there are threads.
         kind = "uint32_t" if grid.count < 1 << 31 else "uint64_t"
-        body = self.statements(grid.body)
+        body = self.block(grid.body)
         condition = " && ".join(self._bounds(grid))
         if condition:
             body = [f"if ({condition}) {{", *indented(body), "}"]

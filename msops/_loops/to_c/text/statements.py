@@ -32,6 +32,12 @@ class Statements:
         """Returns the lines of a body."""
         return [line for stmt in body for line in self.statement(stmt)]
 
+    def block(self, body: tuple[Stmt, ...]) -> list[str]:
+        """Returns the lines of a body between braces; a local at its end needs no others."""
+        if body and isinstance(body[-1], Local):
+            return [*self.statements(body[:-1]), *self.in_local(body[-1])]
+        return self.statements(body)
+
     def statement(self, stmt: Stmt) -> list[str]:
         """Returns the lines of one statement."""
         match stmt:
@@ -71,9 +77,9 @@ class Statements:
     def branch(self, stmt: If) -> list[str]:
         """Returns an if statement."""
         lines = [f"if ({bare(self.values.value(stmt.condition))}) {{"]
-        lines += indented(self.statements(stmt.then))
+        lines += indented(self.block(stmt.then))
         if stmt.otherwise:
-            lines += ["} else {", *indented(self.statements(stmt.otherwise))]
+            lines += ["} else {", *indented(self.block(stmt.otherwise))]
         return [*lines, "}"]
 
     def loop(self, stmt: For) -> list[str]:
@@ -95,13 +101,17 @@ class Statements:
     def loop_body(self, stmt: For) -> list[str]:
         """Returns the lines inside a loop, where the range of its variable is known."""
         self.values.ranges[stmt.var] = loop_range(stmt, self.values.ranges)
-        lines = self.statements(stmt.body)
+        lines = self.block(stmt.body)
         return [*lines[:-1], "} else break;"] if _ends_early(stmt) else lines
 
     def local(self, stmt: Local) -> list[str]:
-        """Returns a block with a zeroed variable or array of its own."""
+        """Returns a block with a variable or array of its own."""
+        return ["{", *indented(self.in_local(stmt)), "}"]
+
+    def in_local(self, stmt: Local) -> list[str]:
+        """Returns the lines of that block: the definition, zeroed, and the body."""
         self.values.declare(stmt.buffer)
-        return ["{", *indented([self.definition(stmt.buffer), *self.statements(stmt.body)]), "}"]
+        return [self.definition(stmt.buffer), *self.block(stmt.body)]
 
     def definition(self, buffer: Buffer) -> str:
         """Returns the definition of a local, zeroed where that can be seen."""
