@@ -40,6 +40,7 @@ What the passes share:
     work.py             the amount of arithmetic in a row (lanes, diagonals)
     skewing.py          rows that run side by side with a lag (diagonals, jamming)
     rows.py             rows that a loop reads, positions that it writes (fusing)
+    apart.py            elements that are surely not the same (reductions, diagonals)
     blocks.py           loops over blocks and groups of iterations
     strides.py          distances in memory between the elements that a loop touches
 

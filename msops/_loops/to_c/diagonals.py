@@ -51,7 +51,7 @@ from msops._loops.ir.walk import (
     with_value,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.passes.simplify_expressions import difference
+from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.blocks import can_swap, in_groups, index
 from msops._loops.to_c.lanes import LANES
 from msops._loops.to_c.reductions import Element
@@ -186,15 +186,7 @@ class _Diagonals:
 def _differ(accesses: Sequence[Load | Store], ranges: Ranges) -> bool:
     """Returns whether each element that an iteration stores differs from all others it touches."""
     return all(
-        one.indices == other.indices or _are_apart(one, other, ranges)
+        one.indices == other.indices or are_apart(one.indices, other.indices, ranges)
         for one, other in itertools.combinations(accesses, 2)
         if one.buffer == other.buffer and isinstance(one, Store) | isinstance(other, Store)
     )
-
-
-def _are_apart(one: Load | Store, other: Load | Store, ranges: Ranges) -> bool:
-    between = [
-        difference(left, right, ranges)
-        for left, right in zip(one.indices, other.indices, strict=True)
-    ]
-    return any(span is not None and (span[0] > 0 or span[1] < 0) for span in between)

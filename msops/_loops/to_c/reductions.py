@@ -11,8 +11,7 @@ float16 and bfloat16 are summed in float32 and rounded once.
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from msops._loops.analysis.updates import Update, sum_of
@@ -30,19 +29,19 @@ from msops._loops.ir.nodes import (
     Stmt,
     Store,
 )
-from msops._loops.ir.ranges import Ranges, exists
+from msops._loops.ir.ranges import Ranges, exists, loop_range
 from msops._loops.ir.walk import (
     Scope,
     bodies,
     buffers_of,
-    expressions,
     is_innermost,
+    loads,
     own_expressions,
     rewrite_loops,
     rewrite_statements,
     statements,
 )
-from msops._loops.passes.simplify_expressions import difference
+from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.blocks import if_it_runs
 from msops._loops.to_c.strides import offset, step
 
@@ -62,7 +61,7 @@ def sum_in_variables(kernel: Kernel) -> Kernel:
     buffers = buffers_of(kernel)
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        updates = fixed_updates(loop, scope.ranges, buffers)
+        updates = fixed_updates(loop, scope.ranges, buffers, scope.loops)
         # A condition may keep iterations of the parallel loops around apart. A sum that is written
         # back without the condition could meet another one.
         guarded = {(s.buffer, s.indices) for s, is_guarded in _stores(loop.body) if is_guarded}
@@ -100,7 +99,9 @@ def _summed(loop: For, updates: Updates, ranges: Ranges, names: Names) -> tuple[
     return if_it_runs(loop, body, ranges)
 
 
-def fixed_updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> Updates:
+def fixed_updates(
+    loop: For, ranges: Ranges, buffers: Mapping[str, Buffer], around: Sequence[For] = ()
+) -> Updates:
     """Returns the updates in an innermost reduction of elements that stay the same.
 
     They may be done in variables, if the loop runs at all, and in any order. The result is empty if
@@ -110,6 +111,7 @@ def fixed_updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> U
       loop: the loop.
       ranges: the ranges of the variables around it.
       buffers: the buffers of the kernel, locals too, by name.
+      around: the loops around it, whose bounds may show that elements are not the same.
     """
     if loop.kind != "reduction" or not is_innermost(loop):
         return {}
@@ -124,8 +126,24 @@ def fixed_updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> U
         known = found.setdefault((store.buffer, store.indices), update)
         if known.op != update.op:
             return {}
-    are_apart = all(_differ(one, other, ranges) for one, other in itertools.combinations(found, 2))
-    return found if found and are_apart and _are_alone(loop, found) else {}
+    ranges = {**ranges, loop.var: loop_range(loop, ranges)}
+    loops = (*around, loop)
+
+    def is_other(access: Load | Store, element: Element) -> bool:
+        name, indices = element
+        if access.buffer != name:
+            return True
+        # An index out of range is clamped for a load; a store is dropped.
+        is_where_it_says = isinstance(access, Store) or exists(access, ranges, buffers)
+        return is_where_it_says and are_apart(access.indices, indices, ranges, loops)
+
+    targets = [update.target for update in found.values()]
+    are_distinct = all(
+        is_other(target, element)
+        for number, target in enumerate(targets)
+        for element in list(found)[:number]
+    )
+    return found if found and are_distinct and _are_alone(loop, found, is_other) else {}
 
 
 def _stores(body: tuple[Stmt, ...], is_guarded: bool = False) -> Iterator[tuple[Store, bool]]:
@@ -137,38 +155,27 @@ def _stores(body: tuple[Stmt, ...], is_guarded: bool = False) -> Iterator[tuple[
             yield from _stores(inner, is_guarded or isinstance(stmt, If))
 
 
-def _differ(one: Element, other: Element, ranges: Ranges) -> bool:
-    """Returns whether two elements are surely not the same one."""
-    (buffer, indices), (other_buffer, other_indices) = one, other
-    if buffer != other_buffer:
-        return True
-    apart = (difference(i, j, ranges) for i, j in zip(indices, other_indices, strict=True))
-    return any(found is not None and not found[0] <= 0 <= found[1] for found in apart)
-
-
-def _are_alone(loop: For, found: Updates) -> bool:
+def _are_alone(
+    loop: For, found: Updates, is_other: Callable[[Load | Store, Element], bool]
+) -> bool:
     """Returns whether nothing but the updates touches their elements in the loop."""
     if len(loop.body) == 1 and isinstance(loop.body[0], Store):
         # Otherwise the loop would not be a reduction.
         return True
-    ours = {name for name, _ in found}
-    if len({(name, update.op) for (name, _), update in found.items()}) > len(ours):
+    if len({(name, update.op) for (name, _), update in found.items()}) > len({n for n, _ in found}):
         return False
+    touched: list[Load | Store] = []
     for stmt in statements(loop.body):
-        if isinstance(stmt, Store) and stmt.buffer in ours:
-            update = sum_of(stmt)
-            if update is None or (stmt.buffer, stmt.indices) not in found:
-                return False
-            parts: tuple[Expr, ...] = (update.term,)
-        else:
-            parts = own_expressions(stmt)
-        if any(
-            isinstance(load, Load) and load.buffer in ours
-            for part in parts
-            for load in expressions(part)
-        ):
-            return False
-    return True
+        parts = own_expressions(stmt)
+        if isinstance(stmt, Store):
+            if (stmt.buffer, stmt.indices) in found:
+                update = sum_of(stmt)
+                assert update is not None
+                parts = (*stmt.indices, update.term)
+            else:
+                touched.append(stmt)
+        touched += [load for part in parts for load in loads(part)]
+    return all(is_other(access, element) for access in touched for element in found)
 
 
 def _updated(stmt: Store, buffers: dict[Element, Buffer]) -> Store | None:

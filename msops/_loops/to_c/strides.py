@@ -47,16 +47,22 @@ def step(access: Load | Store, loop: For, buffers: Mapping[str, Buffer]) -> int 
 
 
 def is_of_its_own(name: str, loop: For, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether each iteration of a loop touches one element of a buffer, its own.
-
-    The element must be the same in all iterations of the loops inside.
-    """
-    elements = {a.indices: a for a in accesses_in(loop.body) if a.buffer == name}
-    inner = {stmt.var for stmt in statements(loop.body) if isinstance(stmt, For)}
-    if any(variables(index) & inner for indices in elements for index in indices):
+    """Returns whether no two iterations of a loop touch the same element of a buffer."""
+    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
+    if name in own:
         return False
-    steps = [step(access, loop, buffers) for access in elements.values()]
-    return len(steps) == 1 and steps[0] not in (None, 0)
+    changing = own | stored_in(loop.body)
+    inner = {stmt.var for stmt in statements(loop.body) if isinstance(stmt, For)}
+
+    def moves(index: Expr) -> bool:
+        is_fixed = variables(index).isdisjoint(inner) and changing.isdisjoint(
+            load.buffer for load in loads(index)
+        )
+        return is_fixed and coefficient(index, loop.var) not in (None, 0)
+
+    accesses = [access for access in accesses_in(loop.body) if access.buffer == name]
+    axes = zip(*(access.indices for access in accesses), strict=True)
+    return any(len(set(axis)) == 1 and moves(axis[0]) for axis in axes)
 
 
 def stride(access: Load | Store, var: str, buffers: Mapping[str, Buffer]) -> int | None:

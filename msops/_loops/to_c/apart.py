@@ -1,0 +1,49 @@
+"""Elements of an array that are surely not the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msops._loops.ir.building import integer
+from msops._loops.ir.nodes import Expr, For, Var
+from msops._loops.ir.ranges import Ranges, range_of
+from msops._loops.ir.walk import substitute, variables
+from msops._loops.passes.simplify_expressions import difference
+from msops._loops.to_c.blocks import index
+
+
+def are_apart(
+    one: Sequence[Expr], other: Sequence[Expr], ranges: Ranges, loops: Sequence[For] = ()
+) -> bool:
+    """Returns whether two elements always differ, in each iteration of the loops around.
+
+    Args:
+      one: the indices of an element.
+      other: the indices of another element of the same array.
+      ranges: the ranges of all variables.
+      loops: loops whose bounds may prove it, as those of ``for j in range(k + 1, n)`` prove it for
+        j and k; outermost first.
+    """
+    return any(_differ(i, j, ranges, loops) for i, j in zip(one, other, strict=True))
+
+
+def _differ(left: Expr, right: Expr, ranges: Ranges, loops: Sequence[For]) -> bool:
+    """Returns whether two indices always differ."""
+    span = difference(left, right, ranges)
+    if span is not None and not span[0] <= 0 <= span[1]:
+        return True
+    if not loops:
+        return False
+    *outer, loop = loops
+    if loop.var not in variables(left) | variables(right):
+        return _differ(left, right, ranges, outer)
+    # From here on the variable is a distance: from the first iteration, or from the last.
+    (first, _), (_, end) = range_of(loop.begin, ranges), range_of(loop.end, ranges)
+    inside = {**ranges, loop.var: (0, max(0, end - 1 - first))}
+    distance = Var(loop.var)
+    last = index("sub", loop.end, integer(1))
+    for value in (index("add", loop.begin, distance), index("sub", last, distance)):
+        here = {loop.var: value}
+        if _differ(substitute(left, here), substitute(right, here), inside, outer):
+            return True
+    return False
