@@ -18,7 +18,7 @@ from loop_ir import (
 )
 from quick_cases import in_turn
 from random_examples import examples
-from test_c_arrangement import arranged_apart, body_of, marked
+from test_c_arrangement import arranged, arranged_apart, body_of, marked
 
 # A product, and what a row does before and after it.
 ROWS = """kernel rows(a: {dtype}[24, 24], b: {dtype}[24, 24], c: {dtype}[24, 24]) -> (b, c) {{
@@ -227,14 +227,38 @@ PLAIN = """kernel plain(a: float32[16, {k}], b: float32[{k}, 96]) -> (c) {{
 }}"""
 
 
-@pytest.mark.parametrize(("terms", "is_large"), [(80, False), (96, True)])
-def test_a_product_whose_factor_is_beyond_the_first_cache_is_no_window(
-    terms: int, is_large: bool
-) -> None:
+@pytest.mark.parametrize(("terms", "is_long"), [(15, False), (16, True), (200, True)])
+def test_a_product_with_long_sums_is_no_window(terms: int, is_long: bool) -> None:
     kernel = marked(PLAIN.format(k=terms))
-    assert (write_out_windows(kernel) is kernel) is is_large
+    written = arranged(write_out_windows, kernel)
+    assert ("reduction k in" in body_of(written)) is is_long
     text = body_of(run_passes(kernel, PASSES_TO_C))
-    assert ("local c_parts" in text) is is_large
+    assert ("local c_parts" in text) is is_long
+
+
+CHANNELS = """kernel channels(a: float32[{c}, 20, 44], w: float32[{c}, 3, 3]) -> (b) {{
+  buffer b: float32[18, 42]
+  serial i in 0 .. 18 {{
+    serial j in 0 .. 42 {{
+      b[i, j] = 0.0:float32
+      serial c in 0 .. {c} {{
+        serial k in 0 .. 3 {{
+          serial l in 0 .. 3 {{
+            b[i, j] = b[i, j] + (a[c, i + k, j + l] * w[c, k, l])
+          }}
+        }}
+      }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(("channels", "is_tiled"), [(1, False), (2, True), (9, True)])
+def test_a_convolution_with_long_sums_goes_into_tiles(channels: int, is_tiled: bool) -> None:
+    kernel = marked(CHANNELS.format(c=channels))
+    arranged_apart(write_out_windows, kernel)
+    text = body_of(arranged(lambda k: run_passes(k, PASSES_TO_C), kernel))
+    assert ("local tile" in text) is is_tiled
 
 
 @settings(max_examples=examples(60), deadline=None)

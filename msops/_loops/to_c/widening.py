@@ -41,13 +41,11 @@ from msops._loops.to_c.blocks import can_swap, in_blocks, index
 from msops._loops.to_c.products import is_product
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.sinking import is_better_inside, sunk
+from msops._loops.to_c.sums import FEWEST_WAITING
 
 _FEWEST_POSITIONS = 16
 _FEWEST_TERMS = 16
 """Terms of a sum; fewer are written out for each position, see windows.py."""
-_FEWEST_WAITING = 48
-"""Terms of a sum whose additions, written out, wait for each other: a processor looks ahead by a
-few hundred operations, which are then fewer than two positions."""
 _BLOCK = 1024
 """Positions whose sums are kept together: they stay in the first-level cache."""
 
@@ -105,7 +103,7 @@ class _Widening:
         if scope.outer is None or not scope.loops or scope.loops[-1].kind != "parallel":
             return False
         around = with_parts(scope.loops[-1], body=row)
-        return is_product(self._kernel, around, scope.outer, _FEWEST_WAITING)
+        return is_product(self._kernel, around, scope.outer, FEWEST_WAITING)
 
 
 def _positions(trips: int, variables: Sequence[Buffer]) -> int:

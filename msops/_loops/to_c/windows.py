@@ -9,7 +9,7 @@ parallel j in 0 .. 64 {                       parallel j in 0 .. 64 {
 
 Each iteration of the short loops inside becomes statements, and each element of a local array
 becomes a variable. Halide's schedules say `vectorize(x)`, and `unroll` for all loops inside, for
-this. Sums keep their order. Large products are no windows: `products` tiles them.
+this. Sums keep their order. Longer sums of products are no windows: `products` tiles them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from msops._loops.ir.nodes import (
     Store,
 )
 from msops._loops.ir.ranges import Ranges
-from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     A,
     Scope,
@@ -37,7 +36,6 @@ from msops._loops.ir.walk import (
     bodies,
     buffers_of,
     is_innermost,
-    loads_in,
     map_accesses,
     map_bodies,
     map_expressions,
@@ -48,10 +46,10 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.to_c.cost import FIRST_CACHE_BYTES
 from msops._loops.to_c.products import is_product
-from msops._loops.to_c.sinking import is_better_inside, sunk
+from msops._loops.to_c.sinking import sunk
 from msops._loops.to_c.strides import stride
+from msops._loops.to_c.sums import FEWEST_WAITING
 
 _MOST_STATEMENTS = 256
 """Statements of one position; GCC takes a fifth of a second to compile as many."""
@@ -84,29 +82,19 @@ class _Windows:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop, with windows written out; None leaves it."""
-        if self._is_of_product(loop, scope):
-            return None
+        row = self._row_of_product(loop, scope)
+        if row is not None:
+            return row
         written = _WindowExpansion(self._names).written(loop, scope, _MOST_STATEMENTS)
         return None if written is None else (written,)
 
-    def _is_of_product(self, loop: For, scope: Scope) -> bool:
-        """Returns whether a loop goes over a row of a product that gains from tiles.
-
-        In tiles several rows share what they fetch. This pays where the first-level cache does not
-        hold the elements that each row would fetch again.
-        """
-        if scope.outer is None or not scope.loops or not is_better_inside(loop, self._buffers):
-            return False
-        around = scope.loops[-1]
-        shared = {
-            access.buffer
-            for access in loads_in(loop.body)
-            if stride(access, around.var, self._buffers) == 0
-        }
-        if all(size_bytes(self._buffers[name]) <= FIRST_CACHE_BYTES for name in shared):
-            return False
-        row = with_parts(around, body=sunk(loop, self._names, self._buffers))
-        return is_product(self._kernel, row, scope.outer)
+    def _row_of_product(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns a row of a product that gains from tiles, with its loop innermost; else None."""
+        if scope.outer is None or not scope.loops or is_innermost(loop):
+            return None
+        row = sunk(loop, self._names, self._buffers)
+        rows = with_parts(scope.loops[-1], body=row)
+        return row if is_product(self._kernel, rows, scope.outer, FEWEST_WAITING) else None
 
 
 class _WindowExpansion:
