@@ -229,8 +229,8 @@ PROGRAMS = {
     "batched_matmul": ("dot(", ("gather(", "select(", "while(")),
     "conv2d_3x3": ("convolution(", ("gather(", "while(")),
     "transpose": ("transpose(", ("gather(", "while(", "scatter(")),
-    "stencil_5": ("slice(", ("gather(", "while(", "scatter(")),
-    "stencil_3": ("slice(", ("gather(", "while(", "scatter(", "select(")),
+    "stencil_5": ("concatenate(", ("gather(", "while(", "scatter(", "dynamic")),
+    "stencil_3": ("slice(", ("gather(", "while(", "scatter(", "select(", "dynamic")),
     "reverse": ("reverse(", ("gather(", "while(", "scatter(")),
     "row_sum": ("reduce(", ("gather(", "while(", "select(", "dynamic")),
     "softmax_row": ("reduce(", ("gather(", "while(", "select(", "dynamic-update")),
@@ -251,6 +251,37 @@ def test_what_is_in_the_program(name: str) -> None:
     text = lowered.as_hlo_text()
     assert wanted in text
     assert [word for word in unwanted if word in text] == []
+
+
+BOX = """kernel k(a: float32[6, 5, 7], b: float32[6, 5, 7]) -> ({name}) {{
+  buffer c: float32[6, 5, 7]
+  serial i in {i} {{ serial j in {j} {{ serial k in {k} {{
+    {name}[i, j, k] = a[i, j, k] * 2.0:float32 }} }} }}
+}}"""
+
+
+@pytest.mark.parametrize("name", ["b", "c"])
+@pytest.mark.parametrize(
+    ("box", "is_whole"),
+    [
+        (("0 .. 6", "0 .. 5", "0 .. 7"), True),
+        (("1 .. 5", "1 .. 4", "1 .. 6"), True),
+        (("0 .. 5", "2 .. 5", "0 .. 7"), True),
+        (("2 .. 6", "0 .. 5", "3 .. 4"), False),
+        (("2 .. 3", "0 .. 5", "3 .. 6"), False),
+    ],
+)
+def test_a_box_is_written_among_the_elements_around_it(
+    name: str, box: tuple[str, str, str], is_whole: bool
+) -> None:
+    kernel = parse_kernel(BOX.format(name=name, i=box[0], j=box[1], k=box[2]))
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=(6, 5, 7)).astype("float32") for _ in "ab"]
+    function = build(to_raised(kernel))
+    np.testing.assert_array_equal(function(*inputs)[0], interpret(kernel, inputs)[0])
+    words = {eqn.primitive.name for eqn in jax.make_jaxpr(function)(*inputs).eqns}
+    # A small part of an array is written in place, as XLA does in loops.
+    assert ("dynamic_update_slice" in words) is (name == "b" and not is_whole)
 
 
 def test_flat_indices_are_reshapes() -> None:
