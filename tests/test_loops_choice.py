@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from loop_ir import Form, Specialisation, parse_kernel
@@ -121,6 +123,18 @@ def compiled(text: str, n: int, lower: Form | None = None) -> Specialisation:
         text = text.replace(expression, str(value))
     kernel = parse_kernel(text.replace(".. n ", f".. {n} "))
     return Specialisation(kernel, lower, "Custom 'k' on CPU")
+
+
+@pytest.mark.parametrize(
+    ("native", "xla", "fusion", "are_sure"),
+    [(1.0, 3.0, 0.4, True), (1.0, 3.0, 0.6, False), (1.0, 1.5, 9.0, False), (3.0, 1.5, 0.0, True)],
+)
+def test_estimates_are_sure_if_fusing_cannot_change_the_faster_form(
+    native: float, xla: float, fusion: float, are_sure: bool
+) -> None:
+    estimates = compiled(ADD, 64).estimates
+    costs = dataclasses.replace(estimates, native=native, xla=xla, fusion=fusion)
+    assert costs.are_sure is are_sure
 
 
 # What was measured: benchmarks/loops_choice.py. XLA wakes a thread for 64 x 64 sums, which takes

@@ -92,9 +92,10 @@ class Costs:
 
     @property
     def are_sure(self) -> bool:
-        """Whether they show which form is the faster."""
-        low, high = sorted((self.xla, self.native + self.fusion))
-        return self.are_measured or high >= SURE_FACTOR * low
+        """Whether they show which form is the faster, alone and among operations to fuse with."""
+        is_native = SURE_FACTOR * (self.native + self.fusion) <= self.xla
+        is_xla = SURE_FACTOR * self.xla <= self.native
+        return self.are_measured or is_native or is_xla
 
 
 def estimate(raised: Kernel, steps: tuple[Step, ...], arranged: Kernel) -> Costs:
@@ -115,10 +116,10 @@ def estimate(raised: Kernel, steps: tuple[Step, ...], arranged: Kernel) -> Costs
 def fusion_seconds(kernel: Kernel) -> float:
     """Returns what is saved if an array operation is fused with those before and after it.
 
-    That is at most writing and reading its results once, and reading its inputs.
+    That is at most writing and reading its inputs and results once.
     """
-    sizes = [size_bytes(b) for b in (*kernel.outputs, *kernel.outputs, *kernel.parameters)]
-    return SECONDS_PER_FUSED + SECONDS_PER_BYTE * sum(s for s in sizes if s > CACHE_BYTES)
+    sizes = [size_bytes(buffer) for buffer in (*kernel.outputs, *kernel.parameters)]
+    return SECONDS_PER_FUSED + 2 * SECONDS_PER_BYTE * sum(s for s in sizes if s > CACHE_BYTES)
 
 
 def is_quick_as_native(kernel: Kernel, arranged: Kernel) -> bool:
