@@ -1,4 +1,5 @@
 // Kernels of MindSpore's C ABI for the tests: float32 unless said otherwise.
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -182,7 +183,8 @@ extern "C" int Copy(int nparam, void** params, int* ndims, int64_t** shapes, con
 // A counter that the library keeps: out[0] = how often it ran, so merged or dropped calls show.
 extern "C" int Count(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void* extra) {
-  static float count = 0;
-  static_cast<float*>(params[nparam - 1])[0] = ++count;
+  // Devices call it at the same time.
+  static std::atomic<int> count = 0;
+  static_cast<float*>(params[nparam - 1])[0] = static_cast<float>(++count);
   return 0;
 }
