@@ -28,6 +28,7 @@ from msops._loops.to_c.cost import native_seconds, operations_in_loops
 from msops._loops.to_cuda.grid import loop_of_one_thread
 from msops._loops.to_jax.raising.cost import (
     INLINE_OPERATIONS,
+    SECONDS_PER_STREAMED,
     SECONDS_PER_WAKING,
     is_order_bound,
     raised_seconds,
@@ -48,8 +49,6 @@ SECONDS_PER_NATIVE_CALL = 3e-7
 SECONDS_PER_FUSED = 1e-6
 """The time saved by being a part of a fused operation, however small, instead of one by itself.
 Measured were 0.2 to 0.4 us in a scan; ties go to XLA, which compiles in half the time."""
-SECONDS_PER_BYTE = 2e-11
-"""The time of writing or reading a byte of an array that no cache near the processor holds."""
 
 _NAMES = {"xla": "XLA operations", "native": "native code"}
 
@@ -116,10 +115,10 @@ def estimate(raised: Kernel, steps: tuple[Step, ...], arranged: Kernel) -> Costs
 def fusion_seconds(kernel: Kernel) -> float:
     """Returns what is saved if an array operation is fused with those before and after it.
 
-    That is at most writing and reading its inputs and results once.
+    That is at most writing and reading its results once, and reading its inputs.
     """
-    sizes = [size_bytes(buffer) for buffer in (*kernel.outputs, *kernel.parameters)]
-    return SECONDS_PER_FUSED + 2 * SECONDS_PER_BYTE * sum(s for s in sizes if s > CACHE_BYTES)
+    sizes = [size_bytes(b) for b in (*kernel.outputs, *kernel.outputs, *kernel.parameters)]
+    return SECONDS_PER_FUSED + SECONDS_PER_STREAMED * sum(s for s in sizes if s > CACHE_BYTES)
 
 
 def is_quick_as_native(kernel: Kernel, arranged: Kernel) -> bool:

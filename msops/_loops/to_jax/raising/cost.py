@@ -24,7 +24,7 @@ from msops._loops.analysis.costs import (
     width_in_float32s,
 )
 from msops._loops.ir.nodes import Const, Expr, FunctionCall, Kernel, Load, Store, Var
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import expressions, loads, variables
 from msops._loops.to_jax.raising.nests import Nest
 from msops._loops.to_jax.raising.steps import (
@@ -167,12 +167,19 @@ class _Costs:
                 return seconds + self._copying(step)
 
     def _copying(self, step: VectorStep) -> float:
-        """Returns the seconds of the copy that XLA makes of an array before a masked update."""
+        """Returns the seconds of copies that XLA makes for the update of a part of an array.
+
+        Those are one of the array before a masked update in a loop, and else one of the part, which
+        is computed by itself and then written among the elements around it.
+        """
         nest = step.nest
         buffer = self._buffers[nest.store.buffer]
-        if not (nest.outer and nest.mask) or nest.iterations >= math.prod(buffer.shape):
+        if nest.iterations >= math.prod(buffer.shape):
             return 0.0
-        return SECONDS_PER_OPERATION * size_bytes(buffer)
+        if nest.outer:
+            return SECONDS_PER_OPERATION * size_bytes(buffer) if nest.mask else 0.0
+        byte = SECONDS_PER_STREAMED if buffer.name in self._large else SECONDS_PER_OPERATION
+        return 2 * byte * nest.iterations * itemsize(buffer.dtype)
 
     def _fuse(self, step: VectorStep) -> float:
         """Returns the seconds, per element, of operands that XLA computes for each of their reads.
