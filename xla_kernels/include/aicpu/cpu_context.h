@@ -95,7 +95,7 @@ class CpuKernelContext {
   void NameTensors() {
     const AttrValue* const attribute = GetAttr(MSOPS_AICPU_INPUT_NAMES);
     if (attribute == nullptr) return;
-    const std::vector<std::string> names = attribute->GetListString();
+    const std::vector<std::string>& names = attribute->List(AttrValue::kText, "strings").texts_;
     for (size_t i = 0; i < std::min(names.size(), inputs_.size()); ++i) {
       inputs_[i]->name_ = names[i];
     }

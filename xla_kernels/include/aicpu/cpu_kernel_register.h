@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu_context.h"
@@ -34,8 +35,8 @@ class __attribute__((visibility("hidden"))) CpuKernelRegister {
 
   // Returns a new kernel, null if there is none for the op.
   std::shared_ptr<CpuKernel> GetCpuKernel(const std::string& op_type) const {
-    const KERNEL_CREATOR_FUN* const creator = Find(op_type);
-    return creator ? (*creator)() : nullptr;
+    const auto* const entry = Find(op_type);
+    return entry ? entry->second() : nullptr;
   }
 
   std::vector<std::string> GetAllRegisteredOpTypes() const {
@@ -49,17 +50,13 @@ class __attribute__((visibility("hidden"))) CpuKernelRegister {
     return kernel ? kernel->Compute(ctx) : static_cast<uint32_t>(KERNEL_STATUS_INNER_ERROR);
   }
 
-  // An op has the kernel registered for it or, in libraries for users, for "Cust" and its name.
-  MSOPS_AICPU_ONCE const KERNEL_CREATOR_FUN* Find(const std::string& op_type) const {
-    const auto found = creators_.find(RegisteredType(op_type));
-    return found == creators_.end() ? nullptr : &found->second;
-  }
-
-  // Returns the name that an op's kernel is registered for. The AI CPU calls the op by that name,
-  // and some kernels cut "Cust" off it.
-  MSOPS_AICPU_ONCE std::string RegisteredType(const std::string& op_type) const {
-    const std::string type = "Cust" + op_type;
-    return creators_.count(type) != 0 ? type : op_type;
+  // Returns the kernel of an op, and the name that it is registered for: in libraries for users
+  // "Cust" and the op's name, else that name. Null if there is none.
+  MSOPS_AICPU_ONCE const std::pair<const std::string, KERNEL_CREATOR_FUN>* Find(
+      const std::string& op_type) const {
+    auto found = creators_.find("Cust" + op_type);
+    if (found == creators_.end()) found = creators_.find(op_type);
+    return found == creators_.end() ? nullptr : &*found;
   }
 
   // Returns false, and keeps the first, if there is a kernel of that name.
@@ -87,8 +84,12 @@ inline bool RegistCpuKernel(const std::string& type, const KERNEL_CREATOR_FUN& f
 MSOPS_AICPU_ONCE inline uint32_t HostCall::Compute(const MsopsAicpuCall& call) {
   const Scope scope(&call);
   CpuKernelContext context(call);
-  context.type_ = CpuKernelRegister::Instance().RegisteredType(context.type_);
-  const uint32_t code = CpuKernelRegister::Instance().RunCpuKernel(context);
+  const auto* const entry = CpuKernelRegister::Instance().Find(context.type_);
+  const std::shared_ptr<CpuKernel> kernel = entry ? entry->second() : nullptr;
+  if (!kernel) return static_cast<uint32_t>(KERNEL_STATUS_INNER_ERROR);
+  // The AI CPU calls the op by the name of its kernel, and some kernels cut "Cust" off it.
+  context.type_ = entry->first;
+  const uint32_t code = kernel->Compute(context);
   for (uint32_t i = 0; i < call.output_count; ++i) {
     const std::vector<int64_t> dims = context.outputs_[i]->GetTensorShape()->GetDimSizes();
     call.host->set_shape(call.call, i, static_cast<int32_t>(dims.size()), dims.data());
