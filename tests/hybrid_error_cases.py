@@ -400,9 +400,13 @@ BUILD_ERRORS: Rows = (
     (
         "c[0] = «a[a[0]]»",
         "an index is an integer; 'a[a[0]]' has a float32",
-        "Convert it: int32(x).",
+        "Convert the index by int32.",
     ),
-    ("c[0] = «a[1.0]»", "an index is an integer; 'a[1.0]' has a float32", "Convert it: int32(x)."),
+    (
+        "c[0] = «a[1.0]»",
+        "an index is an integer; 'a[1.0]' has a float32",
+        "Convert the index by int32.",
+    ),
     (
         "c[0] = «a.shape»",
         "'a.shape' is a tuple, where a number is needed",
@@ -441,7 +445,7 @@ BUILD_ERRORS: Rows = (
     (
         "for i in range(«a[0]»):\n    c[i] = 1.0",
         "the bound of a loop is an integer; got 'a[0]', a float32",
-        "Write // for a whole quotient, or convert: int32(x).",
+        "Write // for a whole quotient, or convert: int32(a[0]).",
     ),
     (
         "for i in range(«8 / 2»):\n    c[i] = 1.0",
@@ -451,7 +455,7 @@ BUILD_ERRORS: Rows = (
     (
         "for i in range(«8.0»):\n    c[i] = 1.0",
         "the bound of a loop is an integer; got '8.0', a float32",
-        "Write // for a whole quotient, or convert: int32(x).",
+        "Write // for a whole quotient, or convert: int32(8.0).",
     ),
     (
         "for t in grid(«8»):\n    c[0] = 1.0",

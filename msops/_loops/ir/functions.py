@@ -2,7 +2,9 @@
 
 To add a function, add a row: the front ends, the interpreter, the printers of JAX, C and CUDA,
 gradients and cost estimates read it here. A form is the name of a function, or a formula
-(formulas.py) of the arguments, which are named x, or a and b.
+(formulas.py) of the arguments, which are named x, or a and b. A function that kernels import from
+`msops.lang` has a line in `msops/_custom/language.py`, too, and one in the reference of the loop
+language; tests report either if it is missing.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def element(
             raise report.build_error(
                 node,
                 f"an index is an integer; '{ast.unparse(node)}' has {describe(part)}",
-                "Convert it: int32(x).",
+                "Convert the index by int32.",
             )
         if isinstance(part, Const):
             # As in Python, a constant below zero counts from the end.

@@ -177,7 +177,7 @@ def _integer(t: Translation, node: ast.expr) -> Expr:
         raise t.report.build_error(
             node,
             f"the bound of a loop is an integer; got '{ast.unparse(node)}', {describe(value)}",
-            "Write // for a whole quotient, or convert: int32(x).",
+            f"Write // for a whole quotient, or convert: int32({ast.unparse(node)}).",
         )
     return value
 
