@@ -200,7 +200,7 @@ class Compiled:
 
 
 def _signature(leaf: Any) -> Hashable:
-    """Returns a key that differs for 1, 1.0 and True, which are equal, as are 0.0 and -0.0."""
+    """Returns a key that differs for equal values that compile apart: 1, 1.0, True; 0.0, -0.0."""
     if isinstance(leaf, Tensor):
         return id(leaf)
     if hasattr(leaf, "_compile_state"):

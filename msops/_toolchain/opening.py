@@ -1,4 +1,4 @@
-"""Checks of a library before it is opened: would opening it end this process?
+"""Checks of a library before it is opened: would that terminate this process?
 
 Opening runs the library's constructors. One that throws terminates the process, as no handler
 outside of the dynamic linker can catch it. So a library that has any is first opened in a process

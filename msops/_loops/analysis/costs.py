@@ -33,7 +33,7 @@ _FUNCTION = 16
 """Operations of a mathematical function: a polynomial, and bringing its argument into a range."""
 
 _QUOTIENT = 4
-"""Operations of a quotient, or of a square root."""
+"""Operations of a quotient, or of a function that is an instruction, such as a square root."""
 
 _COUNTED_BYTES = 4
 """The size of the elements that the constants of estimates are for."""

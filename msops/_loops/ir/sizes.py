@@ -13,7 +13,7 @@ from msops._loops.ir.walk import statements
 from msops.errors import ArgumentValueError
 
 _MOST_BYTES = 2**47
-"""The bytes that a process can address. XLA ends the process on sizes that overflow 64 bits."""
+"""Bytes that a process can address. XLA terminates the process on sizes beyond 64 bits."""
 
 
 def size_bytes(buffer: Buffer) -> int:
