@@ -73,14 +73,22 @@ def _product(step: Contract | Convolve, env: Environment) -> Value:
     if fallback is None:
         return compute(env)
     axes = env.ordered(set(env.order) - set(step.over))
-    finite = [lax.reduce_and(lax.is_finite(v.array), range(v.array.ndim)) for v in values]
-    is_finite = reduce(lax.bitwise_and, finite)
+    is_finite = reduce(lax.bitwise_and, [_is_finite(value.array) for value in values])
     product = env.cond(
         is_finite,
         lambda inner: inner.vary([inner.spread(compute(inner), axes)]),
         lambda inner: inner.vary([_added_up(fallback, axes, inner)]),
     )
     return Value(product[0], axes)
+
+
+def _is_finite(array: Array) -> Array:
+    """Returns whether all elements are finite: 0 times any other number is NaN.
+
+    XLA takes four times as long to compile the conjunction of `lax.is_finite`.
+    """
+    zeros = lax.mul(array, lax.full_like(array, 0))
+    return lax.eq(lax.reduce_sum(zeros, range(array.ndim)), lax.full((), 0, array.dtype))
 
 
 def _added_up(step: Reduce, axes: Sequence[str], env: Environment) -> Array:
