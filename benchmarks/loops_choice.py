@@ -18,8 +18,7 @@ from timing import Times, take_turns
 import msops
 from msops._loops.frontends.program import read_kernel
 from msops._loops.frontends.spec import Spec
-from msops._loops.specialisation import Specialisation
-from msops._loops.to_jax.raising.cost import is_order_bound
+from msops._loops.specialisation import Specialisation, Stages
 
 METHOD = (
     "Every kernel of the suite at four sizes, forced to either form by compile_attrs. Microseconds "
@@ -110,20 +109,20 @@ def _measure(case: Case, length: int, rounds: int) -> Measured:
     inputs = make_inputs(case.name, case.shapes_of(length))
     program = read_kernel(case.kernel, "akg", case.name)
     specs = [Spec(array.shape, array.dtype.name) for array in inputs]
-    compiled = Specialisation(program.specialise(specs, {}, case.name), None, case.name)
+    stages = Stages(program.specialise(specs, {}, case.name), case.name)
     arrays = jax.block_until_ready([jax.numpy.asarray(array) for array in inputs])
     ops = {form: _forced(case, form) for form in ("xla", "native")}
     calls = {form: waiting(jax.jit(op.__call__), *arrays) for form, op in ops.items()}
     embedded = {form: waiting(jax.jit(_among_neighbours(op)), *arrays) for form, op in ops.items()}
     return Measured(
         label=case.label_at(length),
-        is_order_bound=is_order_bound(compiled.steps),
-        chosen=compiled.lowering("cpu"),
+        is_order_bound=stages.is_order_bound,
+        chosen=Specialisation(stages, None).lowering("cpu"),
         times=take_turns(calls, rounds),
         embedded=take_turns(embedded, rounds),
         estimates={
-            "xla": 1e6 * compiled.estimates.xla,
-            "native": 1e6 * compiled.estimates.native,
+            "xla": 1e6 * stages.estimates.xla,
+            "native": 1e6 * stages.estimates.native,
         },
     )
 

@@ -26,7 +26,7 @@ from msops import _toolchain
 from msops._loops.choice import Costs
 from msops._loops.frontends.program import read_kernel
 from msops._loops.frontends.spec import Spec
-from msops._loops.specialisation import Specialisation
+from msops._loops.specialisation import Stages
 
 try:
     import numba
@@ -223,7 +223,7 @@ def _gradient(
 def _estimates(nest: Nest, inputs: Sequence[np.ndarray]) -> Costs:
     specs = [Spec(array.shape, array.dtype.name) for array in inputs]
     program = read_kernel(nest.kernel, "akg", nest.name)
-    return Specialisation(program.specialise(specs, {}, nest.name), None, nest.name).estimates
+    return Stages(program.specialise(specs, {}, nest.name), nest.name).estimates
 
 
 def _waiting(function: Callable[..., Any], arrays: Sequence[jax.Array]) -> Callable[[], Any]:

@@ -107,7 +107,7 @@ from msops._loops.pipeline import (
     analyse,
 )
 from msops._loops.pipeline import run as run_passes
-from msops._loops.specialisation import Specialisation
+from msops._loops.specialisation import Specialisation, Stages
 from msops._loops.to_c import CSource, alternating, c_source, fusing
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.alternating import alternate_arrays
@@ -198,6 +198,7 @@ __all__ = [
     "Select",
     "Spec",
     "Specialisation",
+    "Stages",
     "Step",
     "Stmt",
     "Store",

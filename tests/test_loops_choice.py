@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from loop_ir import Form, Specialisation, parse_kernel
+from loop_ir import Form, Specialisation, Stages, parse_kernel
 
 import msops
 from msops.errors import BuildError
@@ -122,7 +122,7 @@ def compiled(text: str, n: int, lower: Form | None = None) -> Specialisation:
     for expression, value in sizes.items():
         text = text.replace(expression, str(value))
     kernel = parse_kernel(text.replace(".. n ", f".. {n} "))
-    return Specialisation(kernel, lower, "Custom 'k' on CPU")
+    return Specialisation(Stages(kernel, "Custom 'k' on CPU"), lower)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def compiled(text: str, n: int, lower: Form | None = None) -> Specialisation:
 def test_estimates_are_sure_if_fusing_cannot_change_the_faster_form(
     native: float, xla: float, fusion: float, are_sure: bool
 ) -> None:
-    estimates = compiled(ADD, 64).estimates
+    estimates = compiled(ADD, 64).stages.estimates
     costs = dataclasses.replace(estimates, native=native, xla=xla, fusion=fusion)
     assert costs.are_sure is are_sure
 

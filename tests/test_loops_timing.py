@@ -48,7 +48,7 @@ def unsure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def forget() -> None:
     """Makes ops start anew, as in a new process."""
     kernels._own_specialisation.cache_clear()
-    kernels._shared_specialisation.cache_clear()
+    kernels._shared_stages.cache_clear()
     jax.clear_caches()
 
 

@@ -51,12 +51,11 @@ class Native:
     workspaces: tuple[int, ...]
 
 
-class Specialisation:
-    """One specialised kernel.
+class Stages:
+    """One specialised kernel in all its forms: each stage is made once, when it is asked for.
 
     Args:
       kernel: as a front end made it.
-      lower: "xla" or "native" to force what it becomes; None lets the estimate of costs choose.
       who: the op, for messages.
 
     Raises:
@@ -64,13 +63,12 @@ class Specialisation:
         than a process can be.
     """
 
-    def __init__(self, kernel: Kernel, lower: Form | None, who: str):
+    def __init__(self, kernel: Kernel, who: str):
         self.kernel = kernel
-        self._forced = lower
-        self._who = who
+        self.who = who
         check_sizes(kernel, who)
-        self._analysis = pipeline.analyse(kernel)
-        for finding in self._analysis.findings:
+        self.analysis = pipeline.analyse(kernel)
+        for finding in self.analysis.findings:
             if finding.kind == "out of range":
                 raise ArgumentValueError.explained(
                     who,
@@ -83,29 +81,34 @@ class Specialisation:
     def warnings(self) -> tuple[str, ...]:
         """The warnings for the author, as whole messages."""
         return tuple(
-            explain(self._who, finding.message, _REMEDIES[finding.kind], point(finding.location))
-            for finding in self._analysis.findings
+            explain(self.who, finding.message, _REMEDIES[finding.kind], point(finding.location))
+            for finding in self.analysis.findings
         )
 
     @functools.cached_property
     def _raised(self) -> tuple[Kernel, str]:
         """The loops as they become array operations, and why not, if they stay as they are."""
         try:
-            return pipeline.run(self._analysis.common, pipeline.PASSES_TO_JAX), ""
+            return pipeline.run(self.analysis.common, pipeline.PASSES_TO_JAX), ""
         except NotRaised as error:
-            return self._analysis.kernel, error.reason
+            return self.analysis.kernel, error.reason
 
     @property
     def raised(self) -> Kernel:
         """The loops as they become array operations; each stays a loop if that cannot be proven."""
         return self._raised[0]
 
+    @property
+    def obstacle(self) -> str:
+        """Why the loops cannot become array operations; empty where they can."""
+        return self._raised[1]
+
     @functools.cached_property
     def steps(self) -> tuple[Step, ...]:
         """The array operations."""
         return pipeline.to_steps(self.raised)
 
-    @property
+    @functools.cached_property
     def is_order_bound(self) -> bool:
         """Whether something in the array operations runs in an order."""
         return is_order_bound(self.steps)
@@ -123,127 +126,47 @@ class Specialisation:
 
         return build(self.raised, self.steps)
 
-    def choice(self, platform: str, travels: bool = False) -> Choice:
-        """Returns whether operations of XLA or native code run on a platform of JAX, and why.
-
-        Args:
-          platform: JAX's name of it.
-          travels: the program is exported to other machines, or XLA splits it over devices: it can
-            do both with its own operations alone.
-        """
-        if platform not in ("cpu", "cuda"):
-            return forced("xla", f"as there is no native code for {platform}")
-        if self._checks_bounds and self._analysis.unproven != frozenset():
-            return forced("native", "which can check its indices")
-        if self._forced is not None:
-            return forced(self._forced, "as compile_attrs asks")
-        obstacle = self._raised[1]
-        if obstacle:
-            return forced("native", f"as {obstacle}")
-        if platform == "cuda":
-            return choose_for_gpu(self.steps, self.gridded)
-        if not is_order_bound(self.steps):
-            if travels:
-                return forced("xla", "as the program is exported or split over devices")
-            if not _toolchain.has_compiler(".c"):
-                return forced("xla", "as no C compiler is installed")
-        costs = self.estimates if travels else self._measured or self.estimates
-        choice = choose_for_cpu(costs, self._is_quick)
-        if self.is_worth_timing and not travels:
-            hint = "; these are close, so a first call outside jax.jit times both"
-            return dataclasses.replace(choice, reason=choice.reason + hint)
-        return choice
-
     @functools.cached_property
     def estimates(self) -> Costs:
         """The estimated times of both forms on a CPU."""
         return estimate(self.raised, self.steps, self.arranged)
 
-    @property
-    def is_worth_timing(self) -> bool:
-        """Whether only the clock can choose a form on a CPU, and has not been asked yet."""
-        return self._is_unsure and self._measured is None
-
-    def record_times(self, seconds: Mapping[str, float] | None) -> None:
-        """Records what the forms took; None: they could not be timed, so the estimate holds."""
-        if seconds is None:
-            self._is_unsure = False
-        else:
-            _toolchain.record_measurement(self._subject, seconds, self._who)
-            self._measured = self._costs_of(seconds)
-
     @functools.cached_property
-    def _is_unsure(self) -> bool:
-        """Whether the estimates may choose the wrong form on a CPU, and the clock may be asked."""
-        return (
-            self._forced is None
-            and config.loops_timing()
-            and not self._checks_bounds
-            and not self._raised[1]
-            and not self._is_quick
-            and not self.estimates.are_sure
-            and _toolchain.has_compiler(".c")
-        )
-
-    @functools.cached_property
-    def _measured(self) -> Costs | None:
-        """The measured times of both forms, of an earlier process too; None if there are none."""
-        found = _toolchain.find_measurement(self._subject, self._who) if self._is_unsure else None
-        return self._costs_of(found) if found and {*found} == {"xla", "native"} else None
-
-    def _costs_of(self, seconds: Mapping[Any, float]) -> Costs:
-        # Nobody has measured what fusing might save, so measured times leave it out.
-        return dataclasses.replace(self.estimates, **seconds, fusion=0.0, are_measured=True)
-
-    @functools.cached_property
-    def _subject(self) -> str:
-        """All that the times of both forms depend on, beside the machine."""
-        return "\n".join(
-            (version("jax"), kernel_text(self.raised), *describe(self.steps), self.c.text)
-        )
-
-    @functools.cached_property
-    def _is_quick(self) -> bool:
-        return is_quick_as_native(self._analysis.kernel, self.arranged)
+    def is_quick(self) -> bool:
+        """Whether native code takes so little that XLA's operations cannot take less."""
+        return is_quick_as_native(self.analysis.kernel, self.arranged)
 
     @functools.cached_property
     def arranged(self) -> Kernel:
         """The loops as they are printed as C."""
-        return pipeline.run(self._analysis.kernel, pipeline.PASSES_TO_C)
+        return pipeline.run(self.analysis.kernel, pipeline.PASSES_TO_C)
 
     @property
-    def _checks_bounds(self) -> bool:
+    def checks_bounds(self) -> bool:
+        """Whether the code checks its indices, as ``MSOPS_DEBUG=bounds`` asks."""
         return "bounds" in config.debug()
-
-    def lowering(self, platform: str, travels: bool = False) -> Form:
-        """Returns "xla" or "native" for one of JAX's platforms; see `choice`."""
-        # Raising the loops takes longer than some kernels will in all.
-        is_free = platform == "cpu" and not travels and self._forced is None
-        if is_free and self._is_quick and _toolchain.has_compiler(".c"):
-            return "native"
-        return self.choice(platform, travels).lowering
 
     @functools.cached_property
     def c(self) -> CSource:
         """The kernel as C."""
-        facts = pipeline.facts_of(self.arranged, self._analysis)
-        return c_source(self.arranged, *facts, check_bounds=self._checks_bounds)
+        facts = pipeline.facts_of(self.arranged, self.analysis)
+        return c_source(self.arranged, *facts, check_bounds=self.checks_bounds)
 
     @functools.cached_property
     def gridded(self) -> Kernel:
         """The loops as they are printed as CUDA C."""
-        return pipeline.run(self._analysis.kernel, pipeline.PASSES_TO_CUDA)
+        return pipeline.run(self.analysis.kernel, pipeline.PASSES_TO_CUDA)
 
     @functools.cached_property
     def cuda(self) -> CudaSource:
         """The kernel as CUDA."""
-        facts = pipeline.facts_of(self.gridded, self._analysis)
-        return cuda_source(self.gridded, *facts, check_bounds=self._checks_bounds)
+        facts = pipeline.facts_of(self.gridded, self.analysis)
+        return cuda_source(self.gridded, *facts, check_bounds=self.checks_bounds)
 
     @functools.cached_property
     def native(self) -> Native:
         """The kernel as a library for the CPU; built where the cache does not have it."""
-        library = _toolchain.build_generated(self.c.text, self.kernel.name, self._who)
+        library = _toolchain.build_generated(self.c.text, self.kernel.name, self.who)
         return Native(library, self.c.symbol, self.c.workspaces)
 
     @functools.cached_property
@@ -252,9 +175,9 @@ class Specialisation:
         # With the first analysis, not with `import msops`.
         from msops._loops.analysis.polyhedral.counts import count_operations
 
-        return count_operations(self._analysis.common)
+        return count_operations(self.analysis.common)
 
-    def batched(self, sizes: Sequence[int], mapped: Sequence[Sequence[bool]]) -> Specialisation:
+    def batched(self, sizes: Sequence[int], mapped: Sequence[Sequence[bool]]) -> Stages:
         """Returns the kernel over leading axes.
 
         Args:
@@ -266,26 +189,13 @@ class Specialisation:
     def adjoint(self, wanted: tuple[int, ...]) -> Kernel:
         """Returns the kernel's reverse-mode derivative for the parameters at some positions."""
         flags = tuple(i in wanted for i in range(len(self.kernel.parameters)))
-        return pipeline.adjoint(self._analysis.kernel, flags)
+        return pipeline.adjoint(self.analysis.kernel, flags)
 
-    def explanation(self, where: str, platform: str) -> Explanation:
-        """Returns what each loop is, and what became of it; `where` names op and platform."""
-        choice = self.choice(platform)
-        lines = [
-            f"{where}: {choice.reason}",
-            "Loops, by their dependences:",
-            *(f"  {line}" for line in self._analysis.explanation),
-            "As array operations:",
-            *(f"  {line}" for line in describe(self.steps)),
-            *self.warnings,
-        ]
-        return Explanation("\n".join(lines), choice.seconds)
-
-    def stages(self) -> Mapping[str, Callable[[], str]]:
+    def texts(self) -> Mapping[str, Callable[[], str]]:
         """Returns the kernel's texts by name, in the order in which they are made."""
         return {
             "ir": lambda: kernel_text(self.kernel),
-            "marked": lambda: kernel_text(self._analysis.kernel),
+            "marked": lambda: kernel_text(self.analysis.kernel),
             "raised": lambda: kernel_text(self.raised),
             "steps": lambda: "\n".join(describe(self.steps)),
             "c": lambda: self.c.text,
@@ -293,12 +203,126 @@ class Specialisation:
         }
 
 
+@dataclass(eq=False)
+class Specialisation:
+    """One specialised kernel in the form that runs.
+
+    Attributes:
+      stages: the kernel in all forms.
+      lower: "xla" or "native" to force what it becomes; None lets the estimate of costs choose.
+    """
+
+    stages: Stages
+    lower: Form | None
+
+    def choice(self, platform: str, travels: bool = False) -> Choice:
+        """Returns whether operations of XLA or native code run on a platform of JAX, and why.
+
+        Args:
+          platform: JAX's name of it.
+          travels: the program is exported to other machines, or XLA splits it over devices: it can
+            do both with its own operations alone.
+        """
+        if platform not in ("cpu", "cuda"):
+            return forced("xla", f"as there is no native code for {platform}")
+        if self.stages.checks_bounds and self.stages.analysis.unproven != frozenset():
+            return forced("native", "which can check its indices")
+        if self.lower is not None:
+            return forced(self.lower, "as compile_attrs asks")
+        if self.stages.obstacle:
+            return forced("native", f"as {self.stages.obstacle}")
+        if platform == "cuda":
+            return choose_for_gpu(self.stages.steps, self.stages.gridded)
+        if not self.stages.is_order_bound:
+            if travels:
+                return forced("xla", "as the program is exported or split over devices")
+            if not _toolchain.has_compiler(".c"):
+                return forced("xla", "as no C compiler is installed")
+        costs = self.stages.estimates if travels else self._measured or self.stages.estimates
+        choice = choose_for_cpu(costs, self.stages.is_quick)
+        if self.is_worth_timing and not travels:
+            hint = "; these are close, so a first call outside jax.jit times both"
+            return dataclasses.replace(choice, reason=choice.reason + hint)
+        return choice
+
+    @property
+    def is_worth_timing(self) -> bool:
+        """Whether only the clock can choose a form on a CPU, and has not been asked yet."""
+        return self._is_unsure and self._measured is None
+
+    def record_times(self, seconds: Mapping[str, float] | None) -> None:
+        """Records what the forms took; None: they could not be timed, so the estimate holds."""
+        if seconds is None:
+            self._is_unsure = False
+        else:
+            _toolchain.record_measurement(self._subject, seconds, self.stages.who)
+            self._measured = self._costs_of(seconds)
+
+    @functools.cached_property
+    def _is_unsure(self) -> bool:
+        """Whether the estimates may choose the wrong form on a CPU, and the clock may be asked."""
+        return (
+            self.lower is None
+            and config.loops_timing()
+            and not self.stages.checks_bounds
+            and not self.stages.obstacle
+            and not self.stages.is_quick
+            and not self.stages.estimates.are_sure
+            and _toolchain.has_compiler(".c")
+        )
+
+    @functools.cached_property
+    def _measured(self) -> Costs | None:
+        """The measured times of both forms, of an earlier process too; None if there are none."""
+        found = (
+            _toolchain.find_measurement(self._subject, self.stages.who) if self._is_unsure else None
+        )
+        return self._costs_of(found) if found and {*found} == {"xla", "native"} else None
+
+    def _costs_of(self, seconds: Mapping[Any, float]) -> Costs:
+        # Nobody has measured what fusing might save, so measured times leave it out.
+        return dataclasses.replace(self.stages.estimates, **seconds, fusion=0.0, are_measured=True)
+
+    @functools.cached_property
+    def _subject(self) -> str:
+        """All that the times of both forms depend on, beside the machine."""
+        return "\n".join(
+            (
+                version("jax"),
+                kernel_text(self.stages.raised),
+                *describe(self.stages.steps),
+                self.stages.c.text,
+            )
+        )
+
+    def lowering(self, platform: str, travels: bool = False) -> Form:
+        """Returns "xla" or "native" for one of JAX's platforms; see `choice`."""
+        # Raising the loops takes longer than some kernels will in all.
+        is_free = platform == "cpu" and not travels and self.lower is None
+        if is_free and self.stages.is_quick and _toolchain.has_compiler(".c"):
+            return "native"
+        return self.choice(platform, travels).lowering
+
+    def explanation(self, where: str, platform: str) -> Explanation:
+        """Returns what each loop is, and what became of it; `where` names op and platform."""
+        choice = self.choice(platform)
+        lines = [
+            f"{where}: {choice.reason}",
+            "Loops, by their dependences:",
+            *(f"  {line}" for line in self.stages.analysis.explanation),
+            "As array operations:",
+            *(f"  {line}" for line in describe(self.stages.steps)),
+            *self.stages.warnings,
+        ]
+        return Explanation("\n".join(lines), choice.seconds)
+
+
 @functools.lru_cache(maxsize=256)
 def _batched(
-    compiled: Specialisation, sizes: tuple[int, ...], mapped: tuple[tuple[bool, ...], ...]
-) -> Specialisation:
-    kernel = pipeline.run(compiled.kernel, pipeline.passes_to_batch(sizes, mapped))
-    return Specialisation(kernel, compiled._forced, compiled._who)
+    stages: Stages, sizes: tuple[int, ...], mapped: tuple[tuple[bool, ...], ...]
+) -> Stages:
+    kernel = pipeline.run(stages.kernel, pipeline.passes_to_batch(sizes, mapped))
+    return Stages(kernel, stages.who)
 
 
 _REMEDIES: Mapping[str, str] = {

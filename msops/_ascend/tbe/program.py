@@ -58,7 +58,7 @@ class Program:
     def _loops(self, stages: Sequence[Operation]) -> Callable[[Arrays], None]:
         """Returns the step that runs stages of loops, as one kernel."""
         # At the first kernel that has loops of its own: the DSL alone needs none of the compiler.
-        from msops._loops.specialisation import Specialisation
+        from msops._loops.specialisation import Stages
 
         made = {key for stage in stages for key in stage.keys}
         read = {x for stage in stages for x in stage.input_tensors if x.key not in made}
@@ -68,7 +68,7 @@ class Program:
         inputs = by_age(read)
         outputs = by_age(x for stage in stages for x in _outputs(stage) if x.key in elsewhere)
         kernel = lower(outputs, inputs, self.name)
-        compiled = Specialisation(kernel, "xla", self.who)
+        compiled = Stages(kernel, self.who)
 
         def run(known: Arrays) -> None:
             # The kernel says what its temporaries are; JAX must not narrow those of 64 bits.

@@ -48,7 +48,7 @@ from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, Infe
 
 if TYPE_CHECKING:
     from msops._loops.choice import Form
-    from msops._loops.specialisation import Specialisation
+    from msops._loops.specialisation import Specialisation, Stages
 
 Aliases: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -89,7 +89,7 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
     ) -> Any:
         """Asks the loops."""
         with _depth_reported(who):
-            outputs = compile_case(kernel, case_of(request)).kernel.outputs
+            outputs = compile_case(kernel, case_of(request)).stages.kernel.outputs
         answers = tuple(
             output.shape if half == "shape" else as_dtype(output.dtype) for output in outputs
         )
@@ -106,7 +106,7 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
         """
         compiled = _checked(kernel, request)
         function = _with_axes(compiled, request)
-        if compiled.lowering("cpu") == "xla" and not compiled.is_order_bound:
+        if compiled.lowering("cpu") == "xla" and not compiled.stages.is_order_bound:
             return Traced(function)
         return Traced(function, functools.partial(pull_back, self, kernel, request))
 
@@ -137,7 +137,7 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
     ) -> Sequence[Any]:
         compiled = _checked(kernel, request)
         # Adjoint loops read zeros that nothing has written, on purpose: no user needs a warning.
-        for warning in compiled.warnings if isinstance(kernel, LoopKernel) else ():
+        for warning in compiled.stages.warnings if isinstance(kernel, LoopKernel) else ():
             warn_once(_log, warning)
         travels = lowering.is_exported or lowering.is_partitioned
         chosen = compiled.lowering(request.platform, travels)
@@ -170,9 +170,9 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
     def cost(self, kernel: Kernels, request: Request) -> Mapping[str, float] | None:
         """Counts the loops' operations; XLA does, unless it runs them in an order."""
         compiled = _checked(kernel, request)
-        if compiled.lowering(request.platform) == "xla" and not compiled.is_order_bound:
+        if compiled.lowering(request.platform) == "xla" and not compiled.stages.is_order_bound:
             return None
-        whole = compiled.batched(request.call.batch, _mapped(request))
+        whole = compiled.stages.batched(request.call.batch, _mapped(request))
         return {kind: float(count) for kind, count in whole.operations.items()}
 
     def explain(self, kernel: Kernels, request: Request) -> str:
@@ -181,7 +181,7 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
 
     def stages(self, kernel: Kernels, request: Request) -> Mapping[str, Callable[[], str]]:
         """Returns the kernel's text from loop IR to C and CUDA."""
-        return _checked(kernel, request).stages()
+        return _checked(kernel, request).stages.texts()
 
 
 @contextlib.contextmanager
@@ -237,7 +237,7 @@ def _try_forms(
     ):
         if all(len(jnp.asarray(array).devices()) == 1 for array in arrays):
             # The C compiler runs while XLA compiles; if it fails, the call raises its error.
-            beside.submit(lambda: compiled.native)
+            beside.submit(lambda: compiled.stages.native)
             try:
                 seconds = time_forms(calls)
             except BuildError as error:
@@ -253,7 +253,7 @@ def _aliases(compiled: Specialisation, request: Request) -> Aliases:
     written in the order of the loops.
     """
     pairs = request.aliases()
-    kernel = compiled.kernel
+    kernel = compiled.stages.kernel
     for index, output in pairs:
         parameter, result = kernel.parameters[index].name, kernel.results[output]
         if parameter != result:
@@ -283,7 +283,7 @@ def _one_by_one(request: Request) -> Function:
 
 def _call_of(compiled: Specialisation, request: Request, aliases: Aliases) -> ProcessCall:
     """Returns the call of native code, for the axes that vmap added, too."""
-    whole = compiled.batched(request.call.batch, _mapped(request))
+    whole = compiled.stages.batched(request.call.batch, _mapped(request))
     if request.platform != "cpu":
         # Here, as `import msops` loads none of the compiler.
         from msops._calls.cuda_call import CudaCall
@@ -334,7 +334,7 @@ def _decorated_attrs(func: Any, who: str) -> Mapping[str, Any]:
 def _checked(kernel: Kernels, request: Request) -> Specialisation:
     """Returns the compiled kernel if it returns what the op says it does."""
     compiled = compile_case(kernel, case_of(request))
-    own = [(output.shape, output.dtype) for output in compiled.kernel.outputs]
+    own = [(output.shape, output.dtype) for output in compiled.stages.kernel.outputs]
     depth = len(request.call.batch)
     said = [(tuple(s.shape[depth:]), s.dtype.name) for s in request.outputs.structs]
     if own != said:
@@ -372,21 +372,22 @@ def _with_axes(compiled: Specialisation, request: Request) -> Function:
         # JAX must not narrow the temporaries of 64 bits that the kernel has.
         with jax.enable_x64(True):
             if over is None:
-                return over_batch(compiled.function, batch)(*flat)
+                return over_batch(compiled.stages.function, batch)(*flat)
             pairs = zip(flat, over.kernel.parameters, strict=True)
             return over.function(*(jax.lax.reshape(x, buffer.shape) for x, buffer in pairs))
 
     return whole
 
 
-def _loops_over(compiled: Specialisation, request: Request) -> Specialisation | None:
+def _loops_over(compiled: Specialisation, request: Request) -> Stages | None:
     """Returns loops over the axes of vmap as well; None where `jax.vmap` of the loops is better.
 
     It is worse where loops run in order: it turns the stores in them into scatters.
     """
     batch = request.call.batch
-    if not (batch and compiled.is_order_bound and all(isinstance(size, int) for size in batch)):
+    stages = compiled.stages
+    if not (batch and stages.is_order_bound and all(isinstance(size, int) for size in batch)):
         return None
-    over = compiled.batched(batch, _mapped(request))
+    over = stages.batched(batch, _mapped(request))
     # An axis that became one more loop in order would run element by element.
-    return over if over.loops_in_order <= compiled.loops_in_order else None
+    return over if over.loops_in_order <= stages.loops_in_order else None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from msops._loops.frontends.program import LoopProgram
     from msops._loops.frontends.spec import Spec
     from msops._loops.ir.nodes import Kernel
-    from msops._loops.specialisation import Specialisation
+    from msops._loops.specialisation import Specialisation, Stages
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +53,10 @@ class LoopKernel(Renewable):
     def read_again(self) -> LoopKernel:
         """Returns the kernel as it is if its function runs now."""
         return dataclasses.replace(self, function=self.function.read_again())
+
+    def in_any_form(self) -> LoopKernel:
+        """Returns the kernel without a form that is forced."""
+        return dataclasses.replace(self, lower=None)
 
     def specialise(self, case: LoopCase) -> Kernel:
         """Returns the loop IR for one case."""
@@ -113,6 +117,10 @@ class AdjointKernel:
         """Returns itself: all that it is made of is fixed."""
         return self
 
+    def in_any_form(self) -> AdjointKernel:
+        """Returns itself: the form is that of the forward kernel."""
+        return self
+
     def specialise(self, case: LoopCase) -> Kernel:
         """Returns the loop IR for one case."""
         forward = dataclasses.replace(
@@ -122,7 +130,7 @@ class AdjointKernel:
             attributes=self.attributes,
             attributes_text=self.attributes_text,
         )
-        return compile_case(self.forward.value, forward).adjoint(self.wanted)
+        return compile_case(self.forward.value, forward).stages.adjoint(self.wanted)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,12 +204,16 @@ def _own_specialisation(kernel: ByIdentity[Kernels], case: LoopCase) -> Speciali
     """Returns the specialisation that a kernel keeps for a case, even if its globals change."""
     for position, spec in enumerate(case.inputs):
         _check(spec, f"input {position}", case.who)
-    return _shared_specialisation(kernel.value.read_again(), case)
-
-
-@functools.lru_cache(maxsize=256)
-def _shared_specialisation(kernel: Kernels, case: LoopCase) -> Specialisation:
     # At the first call of a loop kernel: `import msops` loads none of the compiler.
     from msops._loops.specialisation import Specialisation
 
-    return Specialisation(kernel.specialise(case), kernel.lower, case.who)
+    stages = _shared_stages(kernel.value.in_any_form().read_again(), case)
+    return Specialisation(stages, kernel.value.lower)
+
+
+@functools.lru_cache(maxsize=256)
+def _shared_stages(kernel: Kernels, case: LoopCase) -> Stages:
+    """Returns the stages of all equal kernels, whatever form each is forced to be."""
+    from msops._loops.specialisation import Stages
+
+    return Stages(kernel.specialise(case), case.who)
