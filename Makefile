@@ -126,6 +126,7 @@ $(STAMPS)/modules $(LATEST)/modules: FORCE
 	@find msops -name '*.py' | LC_ALL=C sort > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(STAMPS)/package: $(NATIVE_SOURCES) $(STAMPS)/requirements $(STAMPS)/modules
+	@echo "Compiling the package's C++ takes a minute or more."
 	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
 	touch $@
 

@@ -183,7 +183,8 @@ VALUE_ERRORS: Rows = (
     (
         "c[0] = «d»[0]",
         "an undeclared variable: d",
-        "Assign it first; a number or a tuple of numbers outside the kernel is captured.",
+        "Assign it first, or declare a result by output_tensor. From outside, a kernel takes "
+        "numbers and tuples of numbers by name; an array is an input.",
     ),
     ("c[0] = «x»\nx = 1.0", "an undeclared variable: x", "Assign it before it is read."),
     (
@@ -377,13 +378,13 @@ BUILD_ERRORS: Rows = (
     ),
     (
         "c[0] = «m[0]»",
-        "'m[0]' has 1 of the 2 indices of a tensor of shape (4, 6)",
+        "expected 2 indices for a tensor of shape (4, 6); 'm[0]' has 1",
         "The kernel expects 'm' of rank 1: call the op with such an array, or give 'm' one index "
         "per dimension.",
     ),
     (
         "c[0] = «a[0, 1]»",
-        "'a[0, 1]' has 2 of the 1 indices of a tensor of shape (8,)",
+        "expected 1 index for a tensor of shape (8,); 'a[0, 1]' has 2",
         "The kernel expects 'a' of rank 2: call the op with such an array, or give 'a' one index "
         "per dimension.",
     ),

@@ -28,8 +28,8 @@ def element(
         name = ast.unparse(node.value)
         raise report.build_error(
             node,
-            f"'{ast.unparse(node)}' has {len(flat)} of the {len(shape)} indices of a tensor of "
-            f"shape {shape}",
+            f"expected {len(shape)} {'index' if len(shape) == 1 else 'indices'} for a tensor of "
+            f"shape {shape}; '{ast.unparse(node)}' has {len(flat)}",
             f"The kernel expects '{name}' of rank {len(flat)}: call the op with such an array, or "
             f"give '{name}' one index per dimension.",
         )

@@ -241,7 +241,8 @@ class _Resolver:
             raise self.report.value_error(
                 node,
                 f"an undeclared variable: {name}",
-                "Assign it first; a number or a tuple of numbers outside the kernel is captured."
+                "Assign it first, or declare a result by output_tensor. From outside, a kernel "
+                "takes numbers and tuples of numbers by name; an array is an input."
                 if name not in self.local_names
                 else "Assign it before it is read.",
             )
