@@ -51,8 +51,6 @@ from msops._toolchain.stamps import Stamp, take_stamp
 from msops._toolchain.store import Built, ObjectStore, open_store, retried
 from msops.errors import ArgumentValueError, BuildError
 
-# Part of every key: raise it when the same key would name something built differently.
-_KEY_FORMAT = 1
 _ATTEMPTS = 3
 _HEADER_OPTIONS = ("-I", "-iquote", "-isystem", "-idirafter")
 # The clock that file systems take a file's times from; it stands still for some milliseconds.
@@ -191,7 +189,6 @@ def make_plan(
     name = source.name if source.name[0] not in "-@" else f"./{source.name}"
     command = compilers.command_line(compiler, language, name, flags, headers, suffix)
     identity = (
-        _KEY_FORMAT,
         os.fspath(source),
         stamp.sha256,
         (*command, *link_words),

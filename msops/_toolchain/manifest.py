@@ -24,6 +24,8 @@ from msops._toolchain.stamps import Stamp
 from msops._toolchain.store import ObjectStore
 from msops.errors import BuildError
 
+# Raise it when the same key would name something built differently.
+_KEY_FORMAT = 1
 _RESULTS_KEPT = 16
 Listing = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -139,7 +141,7 @@ def add_object(
 
 def key_of(identity: tuple[object, ...]) -> str:
     """Returns the key of a build from all that is known before it: what JSON can write."""
-    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+    return hashlib.sha256(json.dumps((_KEY_FORMAT, *identity)).encode()).hexdigest()
 
 
 def record_result(store: ObjectStore, key: str, result: Result) -> None:

@@ -28,8 +28,6 @@ from msops.errors import ArgumentValueError, BuildError
 
 # Contraction is left out: a * b + c rounds twice, as on the CPU.
 _FLAGS = ("--std=c++17", "--fmad=false")
-# Part of every key: raise it when the same key would name something built differently.
-_KEY_FORMAT = 1
 _SHOWN_LINES = 12
 _INSTALL = (
     'Install JAX with its CUDA packages, which include NVRTC (pip install "jax[cuda13]"), or NVRTC '
@@ -110,7 +108,7 @@ def index_cubins(folder: str | os.PathLike[str]) -> dict[str, bytes]:
 def _build(text: str, name: str, architecture: str, who: str) -> Cubin:
     compiler = find_compiler(architecture, who)
     store = open_store(who)
-    identity = (_KEY_FORMAT, "nvrtc", compiler.version, architecture, _FLAGS, name, text)
+    identity = ("nvrtc", compiler.version, architecture, _FLAGS, name, text)
     key, file_name = key_of(identity), f"{name}.{architecture}.cubin"
 
     def make() -> tuple[Result, bytes]:
