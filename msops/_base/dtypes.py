@@ -9,6 +9,11 @@ import numpy as np
 
 from msops.errors import ArgumentTypeError
 
+KIND_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
+"""Numpy's kinds of dtypes, from booleans to complex numbers: promotion takes the highest."""
+SCALAR_RANKS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
+"""The same of Python's numbers."""
+
 
 class DType:
     """A MindSpore dtype, usable wherever numpy and JAX take one.

@@ -17,19 +17,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops._base.dtypes import as_dtype
+from msops._base.dtypes import KIND_RANKS, SCALAR_RANKS, as_dtype
 from msops.errors import ArgumentValueError
 
 Array = Any
 Axis = int | Sequence[int] | None
 
-_SCALARS = {bool: 0, int: 1, float: 2, complex: 3}
-_KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
 _SCALAR_DTYPES = (np.bool_, np.int64, np.float32, np.complex64)
 
 
 def _kind(dtype: np.dtype) -> int:
-    return _KINDS[dtype.kind]
+    return KIND_RANKS[dtype.kind]
 
 
 def _typed(scalar: Any, dtype: np.dtype) -> np.ndarray | np.generic:
@@ -38,7 +36,7 @@ def _typed(scalar: Any, dtype: np.dtype) -> np.ndarray | np.generic:
     Left to JAX it would be weakly typed: Int32 + 1.0 would be Float64 under 64-bit types, and
     Bool + 1 a weak Int64 that later gives way to Int8.
     """
-    kind = _SCALARS[type(scalar)]
+    kind = SCALAR_RANKS[type(scalar)]
     if kind > _kind(dtype):
         return _SCALAR_DTYPES[kind](scalar)
     return dtype.type(scalar)
@@ -48,11 +46,11 @@ def binary(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array]
     """Returns `function` with Python scalars typed as MindSpore types them."""
 
     def call(x: Array, y: Array) -> Array:
-        if type(y) in _SCALARS:
-            if type(x) in _SCALARS:
+        if type(y) in SCALAR_RANKS:
+            if type(x) in SCALAR_RANKS:
                 x = _typed(x, np.dtype(bool))
             return function(x, _typed(y, x.dtype))
-        if type(x) in _SCALARS:
+        if type(x) in SCALAR_RANKS:
             return function(_typed(x, y.dtype), y)
         return function(x, y)
 

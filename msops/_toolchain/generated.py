@@ -6,10 +6,9 @@ import os
 
 from msops._base.building import Build
 from msops._toolchain.builder import build_recorded
-from msops._toolchain.compilers import CHOICE_VARIABLES, SEARCH_VARIABLES
 from msops._toolchain.elf import parse_elf
-from msops._toolchain.libraries import Library
-from msops._toolchain.store import STORE_VARIABLES, retried
+from msops._toolchain.libraries import ENVIRONMENT, Library
+from msops._toolchain.store import retried
 from msops._toolchain.texts import kept, store_source
 
 FLAGS = (
@@ -37,7 +36,6 @@ FLAGS = (
     "-lgcc",
 )
 
-_ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *STORE_VARIABLES)
 _memos: dict[tuple[object, ...], Library] = {}
 
 
@@ -53,7 +51,7 @@ def build_generated(text: str, name: str, who: str) -> Library:
     Raises:
       BuildError: there is no compiler, it failed, or the cache cannot be written.
     """
-    memo_key = (text, name, *map(os.environ.get, _ENVIRONMENT))
+    memo_key = (text, name, *map(os.environ.get, ENVIRONMENT))
     known = _memos.get(memo_key)
     if known is not None and known.path.exists():
         return known

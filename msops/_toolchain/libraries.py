@@ -28,7 +28,7 @@ OTHER_ABI = ".other-string-abi"
 """Suffix of a library's hash if opened with a std::string ABI that its imports do not show."""
 
 _LIBRARY_NAME = re.compile(r".+\.so(\.\d+)*")
-_ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *STORE_VARIABLES)
+ENVIRONMENT = (*SEARCH_VARIABLES, *CHOICE_VARIABLES, *STORE_VARIABLES)
 # Headers that come with the system or the compiler are compared once per process, not per call.
 _SYSTEM_FOLDERS = ("/usr/", "/opt/", "/lib/")
 
@@ -153,7 +153,7 @@ def _resolve(
     has_origin: bool,
 ) -> Library:
     """Returns the library of a file, from the last call if nothing changed since."""
-    environment = tuple(map(os.environ.get, _ENVIRONMENT))
+    environment = tuple(map(os.environ.get, ENVIRONMENT))
     memo_key = (os.fspath(path), include_dirs, options, cxx11_abi, environment)
     memo = _memos.get(memo_key)
     if memo is not None:

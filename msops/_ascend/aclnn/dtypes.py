@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops._ascend.aclnn.refusal import Refused
-from msops._base.dtypes import BY_NAME, BY_TYPE_ID, as_dtype
+from msops._base.dtypes import BY_NAME, BY_TYPE_ID, KIND_RANKS, SCALAR_RANKS, as_dtype
 
 # CANN's aclDataType. No number here is also one of MindSpore's TypeId for a dtype of the table.
 _ACL_NUMBERS = {
@@ -35,9 +35,6 @@ _ACL_NUMBERS = {
     27: "bfloat16",
 }
 
-_KINDS = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}
-_SCALAR_KINDS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
-
 
 def read_dtype(value: Any) -> np.dtype:
     """Returns the dtype named by a ``TypeId``, an ``aclDataType`` or anything numpy takes.
@@ -56,7 +53,7 @@ def read_dtype(value: Any) -> np.dtype:
 
 def kind_of(dtype: Any) -> int:
     """Returns 0 for bool, 1 for integers, 2 for floats, 3 for complex dtypes."""
-    return _KINDS[np.dtype(dtype).kind]
+    return KIND_RANKS[np.dtype(dtype).kind]
 
 
 def can_cast(source: Any, target: Any) -> bool:
@@ -80,7 +77,7 @@ def promote(*tensors: jax.Array) -> list[jax.Array]:
 def dtype_beside(tensor: jax.Array, *scalars: Any) -> np.dtype:
     """Returns the dtype in which a tensor and numbers are computed."""
     dtype = np.dtype(tensor.dtype)
-    kind = max(_SCALAR_KINDS[type(scalar)] for scalar in scalars)
+    kind = max(SCALAR_RANKS[type(scalar)] for scalar in scalars)
     if kind <= kind_of(dtype):
         return dtype
     if kind == 3:
@@ -94,7 +91,7 @@ def number(scalar: Any, dtype: Any, name: str) -> Any:
     Raises:
       Refused: the dtype does not, as for alpha = 0.5 and integers.
     """
-    if _SCALAR_KINDS[type(scalar)] > max(kind_of(dtype), 1):
+    if SCALAR_RANKS[type(scalar)] > max(kind_of(dtype), 1):
         raise Refused(
             f"expected {name} to be a number that {np.dtype(dtype)} holds; got {scalar!r}",
             "Pass a number of that kind, or cast the tensors.",

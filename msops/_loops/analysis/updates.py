@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msops._loops.ir.building import element_of
 from msops._loops.ir.nodes import Binary, BinaryOp, Expr, Load, Store
 from msops._loops.ir.operators import REDUCIBLE
 from msops._loops.ir.walk import expressions, loads
@@ -37,7 +38,7 @@ def update_of(store: Store) -> Update | None:
         return None
     if any(load.buffer == store.buffer for index in store.indices for load in loads(index)):
         return None
-    target = Load(store.buffer, store.indices, value.dtype)
+    target = element_of(store)
     op: BinaryOp = "add" if value.op == "sub" else value.op
     others = _beside(value, target, op)
     if others is None or any(load.buffer == store.buffer for _, e in others for load in loads(e)):
@@ -64,7 +65,7 @@ def sum_of(store: Store) -> Update | None:
         return strict
     if any(load.buffer == store.buffer for index in store.indices for load in loads(index)):
         return None
-    target = Load(store.buffer, store.indices, value.dtype)
+    target = element_of(store)
     if value.left == target and target not in expressions(value.right):
         is_negated = value.op == "sub"
         return Update("add" if is_negated else value.op, target, value.right, is_negated)

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 from msops._loops.gradient.contributions import Contribution
 from msops._loops.gradient.tree import Body, Node, Tree
 from msops._loops.ir.algebra import both
+from msops._loops.ir.building import element_of
 from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Load, Stmt, Store
 from msops._loops.ir.walk import (
     accesses_in,
@@ -92,11 +93,6 @@ def reads(stmt: Stmt) -> set[str]:
     return {load.buffer for expr in own_expressions(stmt) for load in loads(expr)}
 
 
-def stored(store: Store) -> Load:
-    """Returns the load of what a store writes."""
-    return Load(store.buffer, store.indices, store.value.dtype)
-
-
 def touched(body: tuple[Stmt, ...]) -> set[str]:
     """Returns the buffers that statements read or write."""
     return {access.buffer for access in accesses_in(body)}
@@ -141,7 +137,7 @@ def _joined(
             origins.append((node, "forward"))
             yield rebuilt(node, *(tuple(change(inner)) for inner in node.bodies))
             if derivative and derivative.result:
-                yield from added(node, "result", (_use(stored(node.store)),))
+                yield from added(node, "result", (_use(element_of(node.store)),))
 
     body = tuple(change(tree.body))
     seeds = {d.seed.buffer: d.seed for d in derivatives.values()}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from msops._loops.ir.nodes import Binary, Buffer, Expr, FunctionCall, Load, Select
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import expressions, operands, rewrite
+from msops._loops.ir.walk import expressions, operands, rewrite, size_of
 
 
 def share(
@@ -36,7 +36,7 @@ def _largest_repeated(values: list[Expr]) -> Expr | None:
     counts = Counter(part for value in values for part in _operations(value))
     certain = {part for value in values for part in _certain(value)}
     repeated = [part for part, count in counts.items() if count > 1 and part in certain]
-    return max(repeated, key=_size, default=None)
+    return max(repeated, key=size_of, default=None)
 
 
 def _operations(expr: Expr) -> Iterator[Expr]:
@@ -50,7 +50,3 @@ def _certain(expr: Expr) -> Iterator[Expr]:
     yield expr
     for part in (expr.condition,) if isinstance(expr, Select) else operands(expr):
         yield from _certain(part)
-
-
-def _size(expr: Expr) -> int:
-    return sum(1 for _ in expressions(expr))

@@ -13,9 +13,10 @@ from msops._loops.gradient.contributions import widened
 from msops._loops.gradient.emit import reversal
 from msops._loops.gradient.plan import Plan
 from msops._loops.gradient.recording import Saved, homes_around
-from msops._loops.gradient.relations import Derivative, rebuilt, stored, touched
+from msops._loops.gradient.relations import Derivative, rebuilt, touched
 from msops._loops.gradient.tapes import Tape, in_order_of_memory, tape_for
 from msops._loops.gradient.tree import Body, Node, Tree
+from msops._loops.ir.building import element_of
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import nested_ranges
 from msops._loops.ir.walk import buffers_of, rewrite_all
@@ -86,7 +87,7 @@ class Sweeps:
         if isinstance(stmt, Store):
             if node in how.stores:
                 tape = self._recorded(node, stmt.buffer, how)
-                yield from (tape.save(stored(stmt)),) if tape else ()
+                yield from (tape.save(element_of(stmt)),) if tape else ()
                 yield stmt
             return
         inner = [self._rerun(part, how) for part in node.bodies]
@@ -145,7 +146,7 @@ class Sweeps:
         )
         if derivative.result is None:
             return (*restore, *stmts)
-        result = stored(store)
+        result = element_of(store)
         if not restore:
             return _replaced(stmts, derivative.result, widened(result))
         # The result is read before the old value replaces it.

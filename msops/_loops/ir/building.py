@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msops._loops.ir.nodes import INDEX_DTYPE, Binary, BinaryOp, Const, Expr
+from msops._loops.ir.nodes import INDEX_DTYPE, Binary, BinaryOp, Const, Expr, Load, Store
 from msops._loops.ir.operators import result_dtype
 
 
@@ -14,3 +14,8 @@ def integer(value: int) -> Const:
 def binary(op: BinaryOp, left: Expr, right: Expr) -> Binary:
     """Returns an operation on two expressions of one dtype, as it stands."""
     return Binary(op, left, right, result_dtype(op, left.dtype))
+
+
+def element_of(store: Store) -> Load:
+    """Returns the load of the element that a store writes."""
+    return Load(store.buffer, store.indices, store.value.dtype)

@@ -108,6 +108,11 @@ def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     return ()
 
 
+def size_of(expr: Expr) -> int:
+    """Returns the number of nodes of an expression."""
+    return sum(1 for _ in expressions(expr))
+
+
 def statements(body: tuple[Stmt, ...]) -> list[Stmt]:
     """Returns all statements, each before those inside it."""
     found: list[Stmt] = []
@@ -142,6 +147,11 @@ def loads_in(body: tuple[Stmt, ...]) -> list[Load]:
 def stored_in(body: tuple[Stmt, ...]) -> set[str]:
     """Returns the buffers that statements store to."""
     return {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+
+
+def declared_in(body: tuple[Stmt, ...]) -> set[str]:
+    """Returns the locals that statements declare."""
+    return {stmt.buffer.name for stmt in statements(body) if isinstance(stmt, Local)}
 
 
 def unconditional_stores(body: tuple[Stmt, ...]) -> Iterator[Store]:

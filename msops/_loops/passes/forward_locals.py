@@ -16,11 +16,11 @@ from collections.abc import Callable
 
 from msops._loops.ir.nodes import Expr, Kernel, Load, Local, Stmt, Store
 from msops._loops.ir.walk import (
-    expressions,
     loads,
     loads_in,
     rewrite_all,
     rewrite_statements,
+    size_of,
     statements,
     stored_in,
     with_body,
@@ -32,7 +32,9 @@ SIZE_LIMIT = 400
 
 def forward_locals(kernel: Kernel) -> Kernel:
     """Returns the kernel with every local forwarded that can be, unless it grows too much."""
-    return _forwarded(kernel, lambda value, reads: reads <= 1 or _size(value) * reads <= SIZE_LIMIT)
+    return _forwarded(
+        kernel, lambda value, reads: reads <= 1 or size_of(value) * reads <= SIZE_LIMIT
+    )
 
 
 def forward_indices(kernel: Kernel) -> Kernel:
@@ -85,7 +87,3 @@ def _is_steady(value: Expr, body: tuple[Stmt, ...], name: str) -> bool:
         if not sources.isdisjoint(stored_in((stmt,))):
             return False
     return True
-
-
-def _size(expr: Expr) -> int:
-    return sum(1 for _ in expressions(expr))

@@ -33,7 +33,7 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.building import binary, element_of, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Binary,
@@ -169,7 +169,7 @@ def _split(loop: For, step: _Step, sums: _Sums, names: Names, most: int) -> tupl
 
 def _scaled(store: Store, path: tuple[For, ...], factor: Expr) -> Stmt:
     """Returns the loops that multiply what a store updates by a factor."""
-    old = Load(store.buffer, store.indices, store.value.dtype)
+    old = element_of(store)
     stmt: Stmt = dataclasses.replace(store, value=binary("mul", old, factor))
     for part in reversed(path):
         stmt = with_parts(part, body=(stmt,))
@@ -278,7 +278,7 @@ class _Sums:
 
     def _update(self, stmt: Store, path: tuple[For, ...]) -> Store:
         """Returns the update of a sum below the last maximum."""
-        old = Load(stmt.buffer, stmt.indices, stmt.value.dtype)
+        old = element_of(stmt)
         match stmt.value:
             case Binary(op="add", left=Binary(op="mul") as scaled, right=added) if self._is_scaled(
                 scaled, old

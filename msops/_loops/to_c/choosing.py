@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from msops._loops.ir.building import element_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, For, If, Load, Local, Select, Stmt, Store
 from msops._loops.ir.ranges import exists
@@ -60,7 +61,7 @@ def _chosen(stmt: If, name: str) -> Stmt:
     condition = Load(name, (), "bool")
 
     def choose(store: Store) -> tuple[Stmt, ...]:
-        old = Load(store.buffer, store.indices, store.value.dtype)
+        old = element_of(store)
         value = Select(condition, store.value, old, store.value.dtype)
         return (dataclasses.replace(store, value=value),)
 

@@ -35,8 +35,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import fixed_span
+from msops._loops.ir.algebra import both
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
@@ -56,10 +56,10 @@ from msops._loops.ir.walk import (
     A,
     Scope,
     accesses_in,
+    declared_in,
     is_innermost,
     map_accesses,
     map_bodies_within,
-    statements,
     stored_in,
     with_value,
 )
@@ -67,6 +67,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import index
 from msops._loops.to_c.rows import reads_rows, writes_alike
+from msops._loops.to_c.strides import offset
 
 _STRIPS, _FEWEST_STRIPS = 8, 4
 LEAST_ROW_SECONDS = 2e-8
@@ -105,10 +106,7 @@ class _Stage:
 
     def row(self, access: Load | Store) -> int | None:
         """Returns the distance of an access's row from the variable; None: it has none."""
-        function = affine(access.indices[0], {self.loop.var})
-        if function is None or function.terms != {Var(self.loop.var): 1}:
-            return None
-        return function.constant
+        return offset(access.indices[0], self.loop.var)
 
     def rows(self, name: str, kind: type[Load] | type[Store]) -> set[int | None]:
         """Returns the results of `row` for the loads or the stores of an array."""
@@ -301,7 +299,7 @@ def _row(buffer: Buffer, stages: Sequence[_Stage]) -> _Row | None:
 
 def _outer_stores(stage: _Stage) -> set[str]:
     """Returns the arrays that a stage stores to, without its locals."""
-    own = {s.buffer.name for s in statements(stage.loop.body) if isinstance(s, Local)}
+    own = declared_in(stage.loop.body)
     return stored_in((stage.loop,)) - own
 
 
@@ -357,7 +355,4 @@ def _in_rows(body: tuple[Stmt, ...], heights: Mapping[str, int]) -> tuple[Stmt, 
 def _under(conditions: Sequence[Expr], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     if not conditions:
         return body
-    whole = conditions[0]
-    for condition in conditions[1:]:
-        whole = binary("land", whole, condition)
-    return (If(whole, body),)
+    return (If(both(conditions), body),)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from msops._loops.analysis.costs import arithmetic, computed, mean_trips
 from msops._loops.analysis.updates import sum_of
-from msops._loops.ir.building import integer
+from msops._loops.ir.building import element_of, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Expr, For, FunctionCall, Kernel, Load, Stmt, Store
 from msops._loops.ir.ranges import Ranges
@@ -74,7 +74,7 @@ class _Grouping:
 
     def _may_be_grouped(self, store: Store, loop: For) -> bool:
         """Returns whether a loop only adds short terms to each element, one after another."""
-        value, target = store.value, _target(store)
+        value, target = store.value, element_of(store)
         if value.dtype in SUMMED_IN_FLOAT32 or expressions(value).count(target) != 1:
             return False
         if arithmetic(value) > _MOST_OPERATIONS or any(
@@ -95,7 +95,7 @@ class _Grouping:
 
     def _grouped(self, loop: For, vectors: For, store: Store, ranges: Ranges) -> tuple[Stmt, ...]:
         """Returns the loop over groups of terms, and the loop over the remaining terms."""
-        target = _target(store)
+        target = element_of(store)
 
         def inside(first: Expr) -> tuple[Stmt, ...]:
             value: Expr = target
@@ -105,11 +105,6 @@ class _Grouping:
             return (with_parts(vectors, body=(with_parts(store, value=value),)),)
 
         return in_groups(loop, TERMS, self._names.fresh(f"{loop.var}_group"), ranges, inside)
-
-
-def _target(store: Store) -> Load:
-    """Returns the load of the element that a store writes."""
-    return Load(store.buffer, store.indices, store.value.dtype)
 
 
 def _with_target(value: Expr, target: Load, replacement: Expr) -> Expr:

@@ -42,6 +42,7 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     accesses_of,
+    declared_in,
     expressions,
     loads,
     map_bodies,
@@ -268,7 +269,7 @@ class _Values:
     def _changes(self, load: Load) -> bool:
         if load.buffer in self._now:
             return False
-        local = {s.buffer.name for s in statements(self._loops[-1].body) if isinstance(s, Local)}
+        local = declared_in(self._loops[-1].body)
         return load.buffer in self._stored | local
 
     def _term(self, store: Store, term: Expr) -> Expr:
@@ -358,7 +359,7 @@ class _Values:
             return (map_bodies(stmt, left), *stores)
 
         body = left(loops[-1].body)
-        own = {s.buffer.name for s in statements(body) if isinstance(s, Local)}
+        own = declared_in(body)
         outer = stored_in(body) - own
         if not outer:
             return ()

@@ -44,6 +44,7 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
+    declared_in,
     loads,
     rewrite_loops,
     statements,
@@ -103,7 +104,7 @@ class _SplittingReductions:
         There are none if the reduction also writes other buffers. Locals, and elements that no two
         iterations share, do not count.
         """
-        own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
+        own = declared_in(loop.body)
         found: dict[Buffer, BinaryOp] = {}
         for name in sorted(stored_in(loop.body) - own):
             touched = [access for access in accesses_in(loop.body) if access.buffer == name]

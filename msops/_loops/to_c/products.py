@@ -52,6 +52,7 @@ from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,
+    declared_in,
     loads,
     rewrite_loops,
     rewrite_statements,
@@ -152,7 +153,7 @@ class _Products:
 
     def _are_early(self, loop: For, found: Sequence[Sum]) -> bool:
         """Returns whether the terms common to all rows may be computed before the rows."""
-        own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
+        own = declared_in(loop.body)
         if any(load.buffer in own for each in found for load in loads(each.update.term)):
             return False
         # At the first compile, not with `import msops`.

@@ -55,6 +55,7 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
+    declared_in,
     is_innermost,
     loads,
     loads_in,
@@ -267,7 +268,7 @@ class _Separating:
 
     def _span(self, loop: For) -> int | None:
         """Returns the number of rows beside its own that a loop writes; None if it is not fixed."""
-        own = {s.buffer.name for s in statements(loop.body) if isinstance(s, Local)}
+        own = declared_in(loop.body)
         written = stored_in(loop.body) - own
         reach: dict[str, list[tuple[int | None, ...]]] = {name: [] for name in written}
         for access in accesses_in(loop.body):

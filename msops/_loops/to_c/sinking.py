@@ -23,6 +23,7 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
+    declared_in,
     is_innermost,
     rewrite_inner_loops,
     rewrite_loops,
@@ -112,7 +113,7 @@ def sunk(loop: For, names: Names, buffers: Mapping[str, Buffer]) -> tuple[Stmt, 
 
 def _of_its_kind(loop: For, buffers: Mapping[str, Buffer]) -> For:
     """Returns a part of a reduction as a parallel loop if its iterations do not meet."""
-    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
+    own = declared_in(loop.body)
     if all(is_of_its_own(name, loop, buffers) for name in stored_in(loop.body) - own):
         return dataclasses.replace(loop, kind="parallel")
     return loop

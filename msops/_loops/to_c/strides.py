@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 
 from msops._loops.ir.building import integer
-from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Load, Local, Store, Var
+from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Load, Store, Var
 from msops._loops.ir.ranges import range_of
 from msops._loops.ir.walk import (
     accesses_in,
+    declared_in,
     expressions,
     loads,
     statements,
@@ -35,7 +36,7 @@ def step(access: Load | Store, loop: For, buffers: Mapping[str, Buffer]) -> int 
       by n for one iteration; None if nothing is known, for example where the loop sets a local
       that an index reads, or declares the buffer that is accessed.
     """
-    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
+    own = declared_in(loop.body)
     changing = own | stored_in(loop.body)
     read = {load.buffer for index in access.indices for load in loads(index)}
     if access.buffer in own or read & changing:
@@ -48,7 +49,7 @@ def step(access: Load | Store, loop: For, buffers: Mapping[str, Buffer]) -> int 
 
 def is_of_its_own(name: str, loop: For, buffers: Mapping[str, Buffer]) -> bool:
     """Returns whether no two iterations of a loop touch the same element of a buffer."""
-    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
+    own = declared_in(loop.body)
     if name in own:
         return False
     changing = own | stored_in(loop.body)

@@ -20,12 +20,13 @@ from collections.abc import Collection, Mapping
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.analysis.updates import sum_of
-from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, VectorForm
+from msops._loops.ir.nodes import Buffer, For, Kernel, Stmt, Store, VectorForm
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,
+    declared_in,
     is_innermost,
     rewrite_loops,
     statements,
@@ -101,6 +102,6 @@ def _meet(loop: For, sums: Collection[str], buffers: Mapping[str, Buffer]) -> bo
         for inner in statements(loop.body)
         if isinstance(inner, Store) and sum_of(inner) is not None
     }
-    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Local)}
+    own = declared_in(loop.body)
     others = updated - own - set(sums)
     return not all(is_of_its_own(name, loop, buffers) for name in others)

@@ -17,8 +17,7 @@ versioning.
 
 from __future__ import annotations
 
-import functools
-
+from msops._loops.ir.algebra import both
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import INDEX_DTYPE, Expr, For, If, Kernel, Stmt
@@ -57,8 +56,7 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     if not conditions or first > last:
         return None
     inside = with_parts(loop, begin=begin, end=end)
-    condition = functools.reduce(functools.partial(binary, "land"), conditions)
-    return (If(condition, (inside,), (loop,), location=loop.location),)
+    return (If(both(conditions), (inside,), (loop,), location=loop.location),)
 
 
 def _in_range(loop: For, scope: Scope) -> Range:

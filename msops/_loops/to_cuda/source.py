@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from msops._loops.ir.nodes import Kernel, Local, Stmt, Store
+from msops._loops.ir.nodes import Kernel, Stmt, Store
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import loads, own_expressions, statements
+from msops._loops.ir.walk import declared_in, loads, own_expressions, statements
 from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name
 from msops._loops.to_cuda.dialect import CUDA, PREAMBLE
@@ -126,7 +126,7 @@ class _SourcePrinter:
             named |= {load.buffer for expr in own_expressions(stmt) for load in loads(expr)}
             if isinstance(stmt, Store):
                 named.add(stmt.buffer)
-        named -= {stmt.buffer.name for stmt in statements(body) if isinstance(stmt, Local)}
+        named -= declared_in(body)
         return [name for name in self._values.buffers if name in named]
 
     def _parameters(self, body: tuple[Stmt, ...], buffers: list[str]) -> Iterator[str]:
