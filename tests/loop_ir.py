@@ -81,16 +81,8 @@ from msops._loops.oracle.rules import RULES as VERIFIER_RULES
 from msops._loops.oracle.tokens import TextError
 from msops._loops.oracle.verify import IRError, verify
 from msops._loops.passes.batching import batched
-from msops._loops.passes.conditional_reductions import rewrite_conditional_reductions
-from msops._loops.passes.contract import contract
-from msops._loops.passes.distribute import distribute
-from msops._loops.passes.drop_starts import drop_starts
-from msops._loops.passes.expand_carried import expand_carried
-from msops._loops.passes.expand_locals import expand_locals
 from msops._loops.passes.forward_locals import forward_indices, forward_locals
-from msops._loops.passes.graph import components
 from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.passes.materialise_guards import materialise_guards
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
@@ -137,6 +129,14 @@ from msops._loops.to_c.workspaces import localise_temporaries, place_locals
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
 from msops._loops.to_cuda.grid import mark_grids
+from msops._loops.to_jax.passes.conditional_reductions import rewrite_conditional_reductions
+from msops._loops.to_jax.passes.contract import contract
+from msops._loops.to_jax.passes.distribute import distribute
+from msops._loops.to_jax.passes.drop_starts import drop_starts
+from msops._loops.to_jax.passes.expand_carried import expand_carried
+from msops._loops.to_jax.passes.expand_locals import expand_locals
+from msops._loops.to_jax.passes.graph import components
+from msops._loops.to_jax.passes.materialise_guards import materialise_guards
 from msops._loops.to_jax.printing import build
 from msops._loops.to_jax.raising.describe import describe, steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 import json
 import re
 import runpy
@@ -123,6 +124,25 @@ def test_rooms_stand_above_what_they_import() -> None:
     for room, may in ROOMS.items():
         below = set(rooms[rooms.index(room) + 1 :])
         assert may <= below | PUBLIC, room
+
+
+def test_the_packages_in_a_room_form_no_circle(graph: dict[str, set[str]]) -> None:
+    packages = {module for module, path in SOURCES.items() if path.name == "__init__.py"}
+    for package in packages - {"msops"}:
+
+        def part(module: str, package: str = package) -> str | None:
+            """Returns the child of the package that a module belongs to."""
+            rest = module.removeprefix(f"{package}.")
+            return rest.partition(".")[0] if rest != module else None
+
+        uses: dict[str, set[str]] = {}
+        for module, names in graph.items():
+            if own := part(module):
+                uses.setdefault(own, set()).update({part(name) or own for name in names} - {own})
+        try:
+            graphlib.TopologicalSorter(uses).prepare()
+        except graphlib.CycleError as error:
+            pytest.fail(f"{package}: {' -> '.join(error.args[1])}")
 
 
 def test_no_imports_form_a_cycle(graph: dict[str, set[str]]) -> None:

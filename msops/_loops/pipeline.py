@@ -30,15 +30,8 @@ from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in
 from msops._loops.passes.batching import batched
-from msops._loops.passes.conditional_reductions import rewrite_conditional_reductions
-from msops._loops.passes.contract import contract
-from msops._loops.passes.distribute import distribute
-from msops._loops.passes.drop_starts import drop_starts
-from msops._loops.passes.expand_carried import expand_carried
-from msops._loops.passes.expand_locals import expand_locals
 from msops._loops.passes.forward_locals import forward_indices, forward_locals
 from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.passes.materialise_guards import materialise_guards
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
@@ -74,6 +67,13 @@ from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
 from msops._loops.to_cuda.thread_code import THREAD_BYTES
 from msops._loops.to_cuda.turning import turn_reductions
+from msops._loops.to_jax.passes.conditional_reductions import rewrite_conditional_reductions
+from msops._loops.to_jax.passes.contract import contract
+from msops._loops.to_jax.passes.distribute import distribute
+from msops._loops.to_jax.passes.drop_starts import drop_starts
+from msops._loops.to_jax.passes.expand_carried import expand_carried
+from msops._loops.to_jax.passes.expand_locals import expand_locals
+from msops._loops.to_jax.passes.materialise_guards import materialise_guards
 from msops._loops.to_jax.raising.describe import steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel
 from msops._loops.to_jax.raising.steps import Step

@@ -13,6 +13,7 @@ from msops import _toolchain
 from msops._base import config
 from msops._base.explanation import Explanation
 from msops._loops import pipeline
+from msops._loops.analysis.limits import check_sizes
 from msops._loops.choice import (
     Choice,
     Costs,
@@ -26,7 +27,6 @@ from msops._loops.choice import (
 from msops._loops.diagnostics import point
 from msops._loops.errors import NotRaised
 from msops._loops.ir.nodes import Kernel
-from msops._loops.ir.sizes import check_sizes
 from msops._loops.ir.text import kernel_text
 from msops._loops.to_c import CSource, c_source
 from msops._loops.to_cuda import CudaSource, cuda_source

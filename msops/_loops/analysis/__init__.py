@@ -6,6 +6,7 @@ bounds.py    accesses that are or may be out of range
 unwritten.py  reads of what nothing has written
 kinds.py     which loops may run in any order
 updates.py   statements that update an element
+limits.py    arrays that no process can hold
 boxes.py     boxes of elements in an array
 polyhedral/  exact dependences between statements, by isl
 costs.py     operations and trips, estimated

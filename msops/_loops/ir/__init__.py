@@ -12,5 +12,5 @@ building.py    nodes whose dtype follows from their operands
 algebra.py     nodes with what is trivial left out: products with 1, sums with 0
 walk.py        visiting and rewriting, with what is in scope
 names.py       fresh names
-sizes.py       sizes in bytes, and their limits
+sizes.py       sizes in bytes
 """

@@ -35,9 +35,9 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.ranges import Ranges, is_known
 from msops._loops.ir.walk import ranges_of, variables
-from msops._loops.passes.graph import components
-from msops._loops.passes.self_orders import last_iterations, read_first
-from msops._loops.passes.sites import Edge, Site, edges_of, sites_of, wrapped
+from msops._loops.to_jax.passes.graph import components
+from msops._loops.to_jax.passes.self_orders import last_iterations, read_first
+from msops._loops.to_jax.passes.sites import Edge, Site, edges_of, sites_of, wrapped
 
 
 def distribute(kernel: Kernel) -> Kernel:

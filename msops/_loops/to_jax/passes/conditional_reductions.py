@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from msops._loops.ir.building import element_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,
@@ -21,7 +22,6 @@ from msops._loops.ir.nodes import (
     For,
     If,
     Kernel,
-    Load,
     Select,
     Stmt,
     Store,
@@ -29,8 +29,8 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import REDUCIBLE
 from msops._loops.ir.walk import Scope, rewrite_loops, rewrite_statements
-from msops._loops.passes.extremes import find_extreme, is_element, reads
-from msops._loops.passes.search import split_search
+from msops._loops.to_jax.passes.extremes import find_extreme, is_element, reads
+from msops._loops.to_jax.passes.search import split_search
 
 
 def rewrite_conditional_reductions(kernel: Kernel) -> Kernel:
@@ -96,7 +96,7 @@ def _isolated(store: Store) -> Store:
     rest = _without(value, op, store)
     if rest is None or reads(rest, {store.buffer}):
         return store
-    old = Load(store.buffer, store.indices, value.dtype)
+    old = element_of(store)
     return dataclasses.replace(store, value=Binary(op, old, rest, value.dtype))
 
 

@@ -34,8 +34,8 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import loads, substitute, variables
-from msops._loops.passes.expand_locals import ELEMENT_LIMIT
-from msops._loops.passes.sites import Edge, Site
+from msops._loops.to_jax.passes.expand_locals import ELEMENT_LIMIT
+from msops._loops.to_jax.passes.sites import Edge, Site
 
 
 def last_iterations(site: Site, edges: Collection[Edge]) -> Site | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from functools import reduce
 
 from msops._loops.analysis.conditions import conjuncts
-from msops._loops.ir.building import binary
+from msops._loops.ir.algebra import both
+from msops._loops.ir.building import element_of
 from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr, FunctionCall, Load, Select, Store
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import loads
@@ -43,7 +43,7 @@ class Extreme:
     def update(self, store: Store) -> Store:
         """Returns the store of the value as an update."""
         dtype = store.value.dtype
-        old = Load(store.buffer, store.indices, dtype)
+        old = element_of(store)
         value = store.value
         if is_float(dtype):
             worst = Const(-math.inf if self.op == "max" else math.inf, dtype)
@@ -60,13 +60,9 @@ def find_extreme(condition: Expr, store: Store) -> Extreme | None:
         op = _comparison(part, store)
         rest = parts[:position] + parts[position + 1 :]
         if op and not any(reads(other, {store.buffer}) for other in rest):
-            guard = reduce(_both, rest) if rest else None
+            guard = both(rest) if rest else None
             return Extreme("max" if op[0] == "g" else "min", op in ("gt", "lt"), guard)
     return None
-
-
-def _both(one: Expr, other: Expr) -> Expr:
-    return binary("land", one, other)
 
 
 def _comparison(condition: Expr, store: Store) -> str | None:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from functools import reduce
 
 import numpy as np
 
 from msops._loops.analysis.conditions import conjuncts
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import both
+from msops._loops.ir.building import binary, element_of, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -44,7 +44,7 @@ from msops._loops.ir.walk import (
     variables,
     with_value,
 )
-from msops._loops.passes.extremes import Extreme, find_extreme, reads
+from msops._loops.to_jax.passes.extremes import Extreme, find_extreme, reads
 
 _NOWHERE = int(np.iinfo(INDEX_DTYPE).max)
 
@@ -158,7 +158,7 @@ def _split(
         Local(
             before,
             (
-                Store(before.name, (), Load(store.buffer, store.indices, dtype)),
+                Store(before.name, (), element_of(store)),
                 dataclasses.replace(loop, body=(first,)),
                 Local(
                     at,
@@ -183,10 +183,10 @@ def _index_update(
     }  # fmt: skip
     better = signs[extreme.op, extreme.is_strict]
     conditions = (
-        binary("eq", value, Load(store.buffer, store.indices, dtype)),
+        binary("eq", value, element_of(store)),
         Binary(better, value, Load(before.name, (), dtype), "bool"),
     )
-    is_it = reduce(lambda one, other: binary("land", one, other), conditions)
+    is_it = both(conditions)
     here = Select(is_it, Var(loop.var), nowhere, INDEX_DTYPE)
     op: BinaryOp = "min" if extreme.is_strict else "max"
     old = Load(at.name, (), INDEX_DTYPE)
