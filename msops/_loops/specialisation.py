@@ -121,7 +121,7 @@ class Stages:
     @functools.cached_property
     def function(self) -> Callable[..., Sequence[Any]]:
         """The raised kernel as a JAX function, of one array per parameter."""
-        # The one module of this package that imports JAX.
+        # Here, as all but `to_jax.printing` work without JAX.
         from msops._loops.to_jax.printing import build
 
         return build(self.raised, self.steps)
@@ -143,31 +143,75 @@ class Stages:
 
     @property
     def checks_bounds(self) -> bool:
-        """Whether the code checks its indices, as ``MSOPS_DEBUG=bounds`` asks."""
+        """Whether native code checks its indices, as ``MSOPS_DEBUG=bounds`` asks by now."""
         return "bounds" in config.debug()
-
-    @functools.cached_property
-    def c(self) -> CSource:
-        """The kernel as C."""
-        facts = pipeline.facts_of(self.arranged, self.analysis)
-        return c_source(self.arranged, *facts, check_bounds=self.checks_bounds)
 
     @functools.cached_property
     def gridded(self) -> Kernel:
         """The loops as they are printed as CUDA C."""
         return pipeline.run(self.analysis.kernel, pipeline.PASSES_TO_CUDA)
 
-    @functools.cached_property
+    @property
+    def c(self) -> CSource:
+        """The kernel as C."""
+        return _c(self, self.checks_bounds)
+
+    @property
     def cuda(self) -> CudaSource:
         """The kernel as CUDA."""
-        facts = pipeline.facts_of(self.gridded, self.analysis)
-        return cuda_source(self.gridded, *facts, check_bounds=self.checks_bounds)
+        return _cuda(self, self.checks_bounds)
 
-    @functools.cached_property
+    @property
     def native(self) -> Native:
         """The kernel as a library for the CPU; built where the cache does not have it."""
-        library = _toolchain.build_generated(self.c.text, self.kernel.name, self.who)
-        return Native(library, self.c.symbol, self.c.workspaces)
+        return _native(self, self.checks_bounds)
+
+    @property
+    def is_worth_timing(self) -> bool:
+        """Whether only the clock can choose a form on a CPU, and has not been asked yet."""
+        return self._is_unsure and self.measured is None
+
+    def record_times(self, seconds: Mapping[str, float] | None) -> None:
+        """Records what the forms took; None: they could not be timed, so the estimate holds."""
+        if seconds is None:
+            self._is_unsure = False
+        else:
+            _toolchain.record_measurement(self._subject, seconds, self.who)
+            self.measured = self._costs_of(seconds)
+
+    @functools.cached_property
+    def _is_unsure(self) -> bool:
+        """Whether the estimates may choose the wrong form on a CPU, and the clock may be asked."""
+        return (
+            config.loops_timing()
+            and not self.checks_bounds
+            and not self.obstacle
+            and not self.is_quick
+            and not self.estimates.are_sure
+            and _toolchain.has_compiler(".c")
+        )
+
+    @functools.cached_property
+    def measured(self) -> Costs | None:
+        """The measured times of both forms, of an earlier process too; None if there are none."""
+        found = _toolchain.find_measurement(self._subject, self.who) if self._is_unsure else None
+        return self._costs_of(found) if found and {*found} == {"xla", "native"} else None
+
+    def _costs_of(self, seconds: Mapping[Any, float]) -> Costs:
+        # Nobody has measured what fusing might save, so measured times leave it out.
+        return dataclasses.replace(self.estimates, **seconds, fusion=0.0, are_measured=True)
+
+    @functools.cached_property
+    def _subject(self) -> str:
+        """All that the times of both forms depend on, beside the machine."""
+        return "\n".join(
+            (
+                version("jax"),
+                kernel_text(self.raised),
+                *describe(self.steps),
+                self.c.text,
+            )
+        )
 
     @functools.cached_property
     def operations(self) -> Mapping[str, int]:
@@ -205,7 +249,7 @@ class Stages:
 
 @dataclass(eq=False)
 class Specialisation:
-    """One specialised kernel in the form that runs.
+    """Chooses the form of one specialised kernel, for a platform.
 
     Attributes:
       stages: the kernel in all forms.
@@ -238,62 +282,12 @@ class Specialisation:
                 return forced("xla", "as the program is exported or split over devices")
             if not _toolchain.has_compiler(".c"):
                 return forced("xla", "as no C compiler is installed")
-        costs = self.stages.estimates if travels else self._measured or self.stages.estimates
+        costs = self.stages.estimates if travels else self.stages.measured or self.stages.estimates
         choice = choose_for_cpu(costs, self.stages.is_quick)
-        if self.is_worth_timing and not travels:
+        if self.stages.is_worth_timing and not travels:
             hint = "; these are close, so a first call outside jax.jit times both"
             return dataclasses.replace(choice, reason=choice.reason + hint)
         return choice
-
-    @property
-    def is_worth_timing(self) -> bool:
-        """Whether only the clock can choose a form on a CPU, and has not been asked yet."""
-        return self._is_unsure and self._measured is None
-
-    def record_times(self, seconds: Mapping[str, float] | None) -> None:
-        """Records what the forms took; None: they could not be timed, so the estimate holds."""
-        if seconds is None:
-            self._is_unsure = False
-        else:
-            _toolchain.record_measurement(self._subject, seconds, self.stages.who)
-            self._measured = self._costs_of(seconds)
-
-    @functools.cached_property
-    def _is_unsure(self) -> bool:
-        """Whether the estimates may choose the wrong form on a CPU, and the clock may be asked."""
-        return (
-            self.lower is None
-            and config.loops_timing()
-            and not self.stages.checks_bounds
-            and not self.stages.obstacle
-            and not self.stages.is_quick
-            and not self.stages.estimates.are_sure
-            and _toolchain.has_compiler(".c")
-        )
-
-    @functools.cached_property
-    def _measured(self) -> Costs | None:
-        """The measured times of both forms, of an earlier process too; None if there are none."""
-        found = (
-            _toolchain.find_measurement(self._subject, self.stages.who) if self._is_unsure else None
-        )
-        return self._costs_of(found) if found and {*found} == {"xla", "native"} else None
-
-    def _costs_of(self, seconds: Mapping[Any, float]) -> Costs:
-        # Nobody has measured what fusing might save, so measured times leave it out.
-        return dataclasses.replace(self.stages.estimates, **seconds, fusion=0.0, are_measured=True)
-
-    @functools.cached_property
-    def _subject(self) -> str:
-        """All that the times of both forms depend on, beside the machine."""
-        return "\n".join(
-            (
-                version("jax"),
-                kernel_text(self.stages.raised),
-                *describe(self.stages.steps),
-                self.stages.c.text,
-            )
-        )
 
     def lowering(self, platform: str, travels: bool = False) -> Form:
         """Returns "xla" or "native" for one of JAX's platforms; see `choice`."""
@@ -315,6 +309,26 @@ class Specialisation:
             *self.stages.warnings,
         ]
         return Explanation("\n".join(lines), choice.seconds)
+
+
+# By whether indices are checked, which may change while a process runs.
+@functools.lru_cache(maxsize=256)
+def _c(stages: Stages, checks_bounds: bool) -> CSource:
+    facts = pipeline.facts_of(stages.arranged, stages.analysis)
+    return c_source(stages.arranged, *facts, check_bounds=checks_bounds)
+
+
+@functools.lru_cache(maxsize=256)
+def _cuda(stages: Stages, checks_bounds: bool) -> CudaSource:
+    facts = pipeline.facts_of(stages.gridded, stages.analysis)
+    return cuda_source(stages.gridded, *facts, check_bounds=checks_bounds)
+
+
+@functools.lru_cache(maxsize=256)
+def _native(stages: Stages, checks_bounds: bool) -> Native:
+    c = _c(stages, checks_bounds)
+    library = _toolchain.build_generated(c.text, stages.kernel.name, stages.who)
+    return Native(library, c.symbol, c.workspaces)
 
 
 @functools.lru_cache(maxsize=256)

@@ -156,7 +156,7 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
         if not isinstance(kernel, LoopKernel) or request.platform != "cpu":
             return None
         compiled = _checked(kernel, request)
-        if not compiled.is_worth_timing:
+        if kernel.lower is not None or not compiled.stages.is_worth_timing:
             return None
         return functools.partial(_try_forms, self, kernel, compiled, request)
 
@@ -242,7 +242,7 @@ def _try_forms(
                 seconds = time_forms(calls)
             except BuildError as error:
                 _log.warning("%s: its native code was not timed: %s", request.who, error)
-    compiled.record_times(seconds)
+    compiled.stages.record_times(seconds)
 
 
 def _aliases(compiled: Specialisation, request: Request) -> Aliases:

@@ -118,7 +118,7 @@ class AdjointKernel:
         return self
 
     def in_any_form(self) -> AdjointKernel:
-        """Returns itself: the form is that of the forward kernel."""
+        """Returns itself: adjoints of kernels of other forms are other kernels."""
         return self
 
     def specialise(self, case: LoopCase) -> Kernel:
@@ -213,7 +213,7 @@ def _own_specialisation(kernel: ByIdentity[Kernels], case: LoopCase) -> Speciali
 
 @functools.lru_cache(maxsize=256)
 def _shared_stages(kernel: Kernels, case: LoopCase) -> Stages:
-    """Returns the stages of all equal kernels, whatever form each is forced to be."""
+    """Returns the stages of equal kernels; what authors wrote is equal whatever form is forced."""
     from msops._loops.specialisation import Stages
 
     return Stages(kernel.specialise(case), case.who)
