@@ -1,7 +1,9 @@
 """The table of func_types, a folder each: how its kernels are read, built, inferred and lowered.
 
 To add a func_type, implement `Backend` (msops/_op/backend.py) in the module `backend` of a new
-folder, with a function `make_backend`, and add a row to `BACKENDS`.
+folder, with a function `make_backend`, and add a row to `BACKENDS`. Two bases do most of the work:
+`TracedBackend`, beside `Backend`, for a kernel that is code of JAX, and `OpaqueBackend`
+(msops/_calls/opaque.py) for one that a program calls.
 
 May import: `_ascend`, `_base`, `_calls`, `_jax_seam`, `_loops`, `_op`, `_op_info`, `_primitive`,
 `_toolchain`.

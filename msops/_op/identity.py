@@ -64,7 +64,7 @@ class ByValue:
         return type(self), (as_travelling(self.function),)
 
     def read_again(self) -> ByValue:
-        """Returns the key of the function in the memo of its results."""
+        """Returns the function as later calls compare it; itself, as its globals were read once."""
         return self
 
     def is_current(self) -> bool:

@@ -14,6 +14,16 @@ from msops._op.outputs import Outputs
 from msops._op.traced import Traced
 
 
+class CompiledCalls(Protocol):
+    """The compiled calls of an op, as `_primitive.programs.Programs` is one."""
+
+    def bound(self, call: Call, /) -> Callable[[Sequence[Any]], Any]:
+        """Returns the primitive's call of flat arrays."""
+
+    def tangent(self, call: Call, live: Sequence[int], linear: int, /) -> Callable[..., Any]:
+        """Returns the tangent's call."""
+
+
 class BoundOp(Protocol):
     """An op with its primitive, as `_primitive.operator.Operator` is one.
 
@@ -21,13 +31,13 @@ class BoundOp(Protocol):
       definition: what makes the op what it is.
       who: the op, for messages.
       has_effect: whether one call must be one run.
-      programs: returns the `_primitive.programs.Programs` of the op, None once nobody holds them.
+      programs: returns the op's compiled calls, None once nobody holds them.
     """
 
     definition: Definition
     who: str
     has_effect: bool
-    programs: Callable[[], Any]
+    programs: Callable[[], CompiledCalls | None]
 
     @property
     def primitive_name(self) -> str:

@@ -22,6 +22,7 @@ from msops._op.call import Call
 from msops._op.definition import TARGETS, Definition
 from msops._op.inference import infer
 from msops._op.outputs import NO_OUTPUTS, Outputs
+from msops._op.protocols import CompiledCalls
 from msops._op.request import Request
 from msops._op.traced import Traced
 from msops._op_info import OpInfo, bind_attributes
@@ -59,7 +60,7 @@ class Operator:
             runs_on_host=self.runs_on_host,
         )
         weakref.finalize(self, seam.forget_primitive, self.primitive).atexit = False
-        self.programs: Callable[[], Any] = lambda: None
+        self.programs: Callable[[], CompiledCalls | None] = lambda: None
         self._answers: dict[tuple[Call, tuple[jax.ShapeDtypeStruct, ...], bool], Outputs] = {}
 
     def __repr__(self) -> str:

@@ -70,10 +70,6 @@ def _read_scalar(value: Any) -> Any:
     return value
 
 
-def _read_either(value: Any) -> Any:
-    return _read_tensor(value) if hasattr(value, "shape") else _read_scalar(value)
-
-
 def _read_int(value: Any) -> int:
     if not isinstance(value, (int, np.integer)):
         raise TypeError
@@ -116,7 +112,6 @@ Indices = Annotated[
     list[jax.Array | None], Kind("a list of tensors, None for a whole axis", _read_indices)
 ]
 Scalar = Annotated[Any, Kind("a number", _read_scalar)]
-TensorOrScalar = Annotated[Any, Kind("a tensor or a number", _read_either)]
 Int = Annotated[int, Kind("an int", _read_int)]
 Ints = Annotated[tuple[int, ...], Kind("a list of ints", _read_ints)]
 Float = Annotated[float, Kind("a float", _read_float)]

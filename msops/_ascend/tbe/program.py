@@ -47,33 +47,33 @@ class Program:
     @functools.cached_property
     def _steps(self) -> tuple[Callable[[Arrays], None], ...]:
         steps: list[Callable[[Arrays], None]] = []
-        for stages in _groups(self.operations):
-            dsl = [stage for stage in stages if isinstance(stage, DslOperation)]
+        for group in _groups(self.operations):
+            dsl = [each for each in group if isinstance(each, DslOperation)]
             if dsl:
                 steps += [functools.partial(_run_dsl, operation) for operation in dsl]
             else:
-                steps.append(self._loops(stages))
+                steps.append(self._loops(group))
         return tuple(steps)
 
-    def _loops(self, stages: Sequence[Operation]) -> Callable[[Arrays], None]:
-        """Returns the step that runs stages of loops, as one kernel."""
+    def _loops(self, group: Sequence[Operation]) -> Callable[[Arrays], None]:
+        """Returns the step that runs operations of loops, as one kernel."""
         # At the first kernel that has loops of its own: the DSL alone needs none of the compiler.
         from msops._loops.specialisation import Stages
 
-        made = {key for stage in stages for key in stage.keys}
-        read = {x for stage in stages for x in stage.input_tensors if x.key not in made}
+        made = {key for one in group for key in one.keys}
+        read = {x for one in group for x in one.input_tensors if x.key not in made}
         elsewhere = {
-            x.key for other in self.operations if other not in stages for x in other.input_tensors
+            x.key for other in self.operations if other not in group for x in other.input_tensors
         } | {x.key for x in self.results}
         inputs = by_age(read)
-        outputs = by_age(x for stage in stages for x in _outputs(stage) if x.key in elsewhere)
+        outputs = by_age(x for one in group for x in _outputs(one) if x.key in elsewhere)
         kernel = lower(outputs, inputs, self.name)
-        compiled = Stages(kernel, self.who)
+        stages = Stages(kernel, self.who)
 
         def run(known: Arrays) -> None:
             # The kernel says what its temporaries are; JAX must not narrow those of 64 bits.
             with jax.enable_x64(True):
-                values = compiled.function(*(known[x.key] for x in inputs))
+                values = stages.function(*(known[x.key] for x in inputs))
             known.update(zip((x.key for x in outputs), values, strict=True))
 
         return run

@@ -307,4 +307,4 @@ FUNCTIONS: dict[str, Function] = {
         hybrid="akg",
     ),
 }
-"""Each `Call` function."""
+"""The functions of `FunctionCall`, by name."""

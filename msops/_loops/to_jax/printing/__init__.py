@@ -26,8 +26,7 @@ def build(kernel: Kernel, steps: Sequence[Step]) -> Callable[..., list[Any]]:
     """Returns the pure JAX function that a kernel is.
 
     Args:
-      kernel: best a distributed one; any legal kernel is computed, what is not distributed by
-        loops over scalars.
+      kernel: any legal one; what is not distributed runs as loops over scalars.
       steps: the array operations that it is, see `raise_kernel`.
 
     Returns:

@@ -209,7 +209,7 @@ def binary(op: str, dtype: str) -> Callable[[Array, Array], Array]:
 
 
 def call(function: str, dtype: str) -> Callable[..., Array]:
-    """Returns the JAX function of a `Call` on arguments of a dtype."""
+    """Returns the JAX function of a `FunctionCall` on arguments of a dtype."""
     if function == "abs" and dtype.startswith("uint"):
         return lambda x: x
     row = FUNCTIONS[function]

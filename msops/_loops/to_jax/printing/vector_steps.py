@@ -85,7 +85,7 @@ def _product(step: Contract | Convolve, env: Environment) -> Value:
 def _is_finite(array: Array) -> Array:
     """Returns whether all elements are finite: 0 times any other number is NaN.
 
-    XLA takes four times as long to compile the conjunction of `lax.is_finite`.
+    XLA takes longer to compile the conjunction of `lax.is_finite`.
     """
     zeros = lax.mul(array, lax.full_like(array, 0))
     return lax.eq(lax.reduce_sum(zeros, range(array.ndim)), lax.full((), 0, array.dtype))
