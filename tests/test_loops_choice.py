@@ -9,7 +9,7 @@ import pytest
 from loop_ir import Form, Specialisation, Stages, parse_kernel
 
 import msops
-from msops.errors import BuildError
+from msops.errors import BuildError, KernelError
 
 ADD = """kernel add(a: float32[n, n]) -> (b) {
   buffer b: float32[n, n]
@@ -256,3 +256,23 @@ def test_explain_tells_the_choice() -> None:
     first = op.explain(x).splitlines()[0]
     assert first.startswith("Custom 'sums' on CPU: native code: an estimated ")
     np.testing.assert_array_equal(op(x), np.cumsum(x, 1))
+
+
+def picked(a, at):
+    b = output_tensor(at.shape, a.dtype)  # noqa: F821
+    for i in range(at.shape[0]):
+        b[i] = a[at[i]]
+    return b
+
+
+def test_indices_are_checked_if_that_is_asked_for_after_another_form_ran(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a, at = np.ones(3, np.float32), np.array([0, 7], np.int32)
+    native = msops.Custom(picked, func_type="akg", compile_attrs={"lower": "native"})
+    np.testing.assert_array_equal(native(a, at), [1, 1])
+    monkeypatch.setenv("MSOPS_DEBUG", "bounds")
+    for lower in ({"lower": "xla"}, {}):
+        op = msops.Custom(picked, func_type="akg", compile_attrs=lower)
+        with pytest.raises(KernelError, match=r"index 0 of 'a' is outside of 0 \.\. 2"):
+            op(a, at)
