@@ -105,6 +105,7 @@ from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
+from msops._loops.to_c.early_ends import mark_early_ends
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.interchange import interchange_updates
@@ -256,6 +257,7 @@ __all__ = [
     "lower_tvm",
     "make_indices_explicit",
     "map_bodies",
+    "mark_early_ends",
     "mark_grids",
     "mark_loops",
     "mark_vectors",

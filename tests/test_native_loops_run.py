@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy
 from loop_agreement import assert_agree
 from loop_corpus import CORPUS, specialised
 from loop_idioms import idioms
-from loop_ir import FLAGS, interpret, kernel_text, parse_kernel
+from loop_ir import FLAGS, interpret, kernel_text, mark_early_ends, parse_kernel
 from loop_ir import c_cost as cost
 from loop_native import build_together, call, call_for_code, prepared, printed
 from loop_patterns import patterns
@@ -762,6 +762,7 @@ def test_a_loop_ends_where_its_condition_stays_false(
           }}
         }}"""
     )
+    kernel = mark_early_ends(kernel)
     source = printed(kernel, 0)
     assert ("break;" in source.text) == ends_early
     values = np.int32([2, 0, 3, 2, 0, 9])

@@ -40,6 +40,7 @@ from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
+from msops._loops.to_c.early_ends import mark_early_ends
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.interchange import interchange_updates
@@ -135,6 +136,7 @@ PASSES_TO_C: Passes = (
     ("share among threads", share_among_threads),
     ("mark vectors", mark_vectors),
     ("keep vectors in registers", keep_vectors_in_registers),
+    ("mark early ends", mark_early_ends),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from."""
 
@@ -145,6 +147,7 @@ PASSES_TO_CUDA: Passes = (
     ("sum in variables", sum_in_variables),
     ("place locals", partial(place_locals, most_bytes=THREAD_BYTES)),
     ("mark grids", mark_grids),
+    ("mark early ends", mark_early_ends),
 )
 """From a kernel with the kinds of its loops to the form that CUDA C is printed from."""
 

@@ -86,6 +86,7 @@ def _marks(loop: For) -> str:
     marks += [f"threads({loop.grain})"] if loop.grain else []
     marks += [f"vector({loop.vector})"] if loop.vector else []
     marks += ["grid"] if loop.in_grid else []
+    marks += ["ends_early"] if loop.ends_early else []
     return "".join(f" @{mark}" for mark in marks)
 
 

@@ -28,6 +28,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     sharing.py       loops that threads share
     vectors.py       loops that run in vectors, marked for the compiler
     registers.py     local arrays that are values of vector types
+    early_ends.py    loops that are left once their condition is false
 
 What the passes share:
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msops._loops.ir.nodes import Buffer, For, If, Local, Stmt, Store
 from msops._loops.ir.ranges import loop_range
-from msops._loops.ir.walk import loads, stored_in, variables
+from msops._loops.ir.walk import loads
 from msops._loops.to_c.text.syntax import bare
 from msops._loops.to_c.text.values import Values
 
@@ -102,7 +102,7 @@ class Statements:
         """Returns the lines inside a loop, where the range of its variable is known."""
         self.values.ranges[stmt.var] = loop_range(stmt, self.values.ranges)
         lines = self.block(stmt.body)
-        return [*lines[:-1], "} else break;"] if _ends_early(stmt) else lines
+        return [*lines[:-1], "} else break;"] if stmt.ends_early else lines
 
     def local(self, stmt: Local) -> list[str]:
         """Returns a block with a variable or array of its own."""
@@ -122,19 +122,6 @@ class Statements:
         size = max(1, math.prod(buffer.shape))
         start = "" if buffer.name in values.overwritten else " = {0}"
         return f"{values.storage_type(buffer.dtype)} {name}[{size}]{start};"
-
-
-def _ends_early(loop: For) -> bool:
-    """Returns whether a loop does nothing more once its condition is false, like a `while`.
-
-    This holds if only the branch changes what the condition reads, and the loop's variable is not
-    in it.
-    """
-    match loop:
-        case For(kind="serial", body=(If(condition=condition, then=then, otherwise=()),)):
-            changed = {load.buffer for load in loads(condition)} & stored_in(then)
-            return bool(changed) and loop.var not in variables(condition)
-    return False
 
 
 def indented(lines: Iterable[str]) -> list[str]:
