@@ -28,7 +28,6 @@ from msops._loops.frontends.tvm.tracing import age, build_error, value_error
 from msops._loops.ir.nodes import Const, Kernel, Stmt, Store
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import loads_in
-from msops._loops.passes.batching import batched
 
 _NAME = "akg.differentiate"
 
@@ -168,7 +167,7 @@ def _gradients(
     if prefix:
         count, heads = math.prod(prefix), {adjoints[tensor] for tensor in outputs}
         flags = tuple(tensor in heads for tensor in given)
-        reverse = batched(reverse, count, flags)
+        reverse = pipeline.run(reverse, pipeline.passes_to_batch((count,), (flags,)))
         given = [
             TOPI["reshape"](tensor, (count, *tensor.shape[len(prefix) :])) if is_head else tensor
             for tensor, is_head in zip(given, flags, strict=True)
