@@ -13,7 +13,6 @@ from msops import _jax_seam as seam
 from msops._calls.handlers import register_targets
 from msops._calls.host_callback import call_on_host
 from msops._calls.process_objects import refuse_export
-from msops._calls.python_call import PythonCall
 from msops._op.process_call import ProcessCall
 from msops._op.request import Request
 from msops.errors import BackendError
@@ -67,14 +66,13 @@ def lower_through_host(
       lowering: the equation.
       operands: the operands' values in the program.
     """
-    function: Any = functools.partial(_run_on_cpu, request)
-    what = "its CPU kernel through Python"
-    if isinstance(call, PythonCall):
-        function, what = call.function, call.what
+    function = call.host_function if call else None
+    what = "a Python function" if function else "its CPU kernel through Python"
     refuse_export(lowering, what, request.who)
+    run = function or functools.partial(_run_on_cpu, request)
 
     def program(*arrays: Any) -> Sequence[Any]:
-        return call_on_host(function, request.outputs.structs, arrays, request.has_effect)
+        return call_on_host(run, request.outputs.structs, arrays, request.has_effect)
 
     return seam.lower_as(lowering, program, operands)
 

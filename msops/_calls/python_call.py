@@ -36,13 +36,17 @@ class PythonCall(ProcessCall):
     """
 
     target = "msops_pyfunc"
-    what = "a Python function"
     calls_python = True
 
     op: str
     function: HostFunction
     aliases: tuple[tuple[int, int], ...]
     request: Request = dataclasses.field(compare=False)
+
+    @property
+    def host_function(self) -> HostFunction:
+        """The function itself."""
+        return self.function
 
     def bind(self, lowering: seam.Lowering, who: str) -> Bound:
         """Gives the function an id; programs hold it, or the equal one that has the id.

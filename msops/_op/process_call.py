@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from msops import _jax_seam as seam
@@ -49,6 +50,11 @@ class ProcessCall(abc.ABC):
     @abc.abstractmethod
     def target(self) -> str:
         """The name of the handlers in XLA."""
+
+    @property
+    def host_function(self) -> Callable[..., Any] | None:
+        """The function that a host callback calls; None: it runs the op's own CPU program."""
+        return None
 
     @abc.abstractmethod
     def bind(self, lowering: seam.Lowering, who: str) -> Bound:
