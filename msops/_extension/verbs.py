@@ -6,8 +6,8 @@ import functools
 from collections.abc import Sequence
 
 from msops._calls.handlers import native_module
+from msops._extension.applied_functions import apply
 from msops._extension.calls import from_python, new_handle, to_python
-from msops._extension.functions import apply
 from msops._extension.handles import Handle, dtype_of, layout
 from msops._extension.methods import call_method, make
 from msops._extension.operators import launch_aclnn

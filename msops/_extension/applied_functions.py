@@ -30,7 +30,7 @@ Needs = tuple[bool, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Saved:
+class SavedTensor:
     """Where a saved tensor is found when Backward runs.
 
     Attributes:
@@ -43,24 +43,24 @@ class Saved:
 
 
 @dataclasses.dataclass(frozen=True)
-class Record:
+class ForwardRecord:
     """The data that Forward left in its context, without arrays; hashable, as JAX requires.
 
     Attributes:
       needs: which tensor arguments are differentiated.
       saved: the saved tensors.
-      data: saved_data; a tensor in it is a `Saved`.
+      data: saved_data; a tensor in it is a `SavedTensor`.
       materialize: whether Backward gets zeros for outputs without gradient.
     """
 
     needs: Needs
-    saved: tuple[Saved, ...]
+    saved: tuple[SavedTensor, ...]
     data: tuple[tuple[str, Hashable], ...]
     materialize: bool
 
 
 @dataclasses.dataclass(frozen=True)
-class Structure:
+class ForwardStructure:
     """The results of Forward that are the same whenever it runs with the same needs.
 
     Attributes:
@@ -73,7 +73,7 @@ class Structure:
     returned: tuple[int | None, ...]
     dirty: tuple[bool, ...]
     constant: tuple[bool, ...]
-    record: Record
+    record: ForwardRecord
 
     @property
     def output_count(self) -> int:
@@ -126,7 +126,7 @@ class AppliedFunction:
         self._frame = frame
         # Two threads may trace what was compiled of one call; its handles serve one at a time.
         self._lock = threading.RLock()
-        self._structures: dict[Needs, Structure] = {}
+        self._structures: dict[Needs, ForwardStructure] = {}
         self.differentiable = functools.cache(self._differentiable)
 
     def apply(self) -> tuple[Handle, ...]:
@@ -222,24 +222,24 @@ class AppliedFunction:
                 )
         values: list[Handle] = []
 
-        def locate(handle: Handle | None) -> Saved:
+        def locate(handle: Handle | None) -> SavedTensor:
             if handle is None:
-                return Saved("null")
+                return SavedTensor("null")
             if handle in outputs:
-                return Saved("output", outputs.index(handle))
+                return SavedTensor("output", outputs.index(handle))
             if handle in self.inputs:
-                return Saved("input", self.inputs.index(handle))
+                return SavedTensor("input", self.inputs.index(handle))
             if handle not in values:
                 values.append(handle)
-            return Saved("value", values.index(handle))
+            return SavedTensor("value", values.index(handle))
 
         located = tuple(map(locate, saved))
         frozen = tuple((key, _freeze(entry, locate)) for key, entry in sorted(data.items()))
-        self._structures[needs] = Structure(
+        self._structures[needs] = ForwardStructure(
             tuple(self.inputs.index(h) if h in self.inputs else None for h in outputs),
             tuple(handle in dirty for handle in outputs),
             tuple(handle in constant for handle in outputs),
-            Record(needs, located, frozen, materialize),
+            ForwardRecord(needs, located, frozen, materialize),
         )
         return tuple(h.array for h in outputs), tuple(h.array for h in values)
 
@@ -252,7 +252,7 @@ class AppliedFunction:
         self._refuse_saved_cotangents(cotangents[len(outputs) :])
         known = {"input": inputs, "output": outputs, "value": values}
 
-        def handle_of(saved: Saved) -> Handle | None:
+        def handle_of(saved: SavedTensor) -> Handle | None:
             if saved.kind == "null":
                 return None
             array = known[saved.kind][saved.index]
@@ -333,14 +333,14 @@ class AppliedFunction:
 class _Residual:
     """An AutogradContext between Forward and Backward: arrays as leaves, the rest beside them."""
 
-    record: Record
+    record: ForwardRecord
     arrays: Any
 
-    def tree_flatten(self) -> tuple[tuple[Any], Record]:
+    def tree_flatten(self) -> tuple[tuple[Any], ForwardRecord]:
         return (self.arrays,), self.record
 
     @classmethod
-    def tree_unflatten(cls, record: Record, arrays: tuple[Any]) -> _Residual:
+    def tree_unflatten(cls, record: ForwardRecord, arrays: tuple[Any]) -> _Residual:
         return cls(record, arrays[0])
 
 
@@ -350,7 +350,7 @@ def _is_zero(cotangent: Any) -> bool:
     )
 
 
-def _freeze(entry: Any, locate: Callable[[Handle], Saved]) -> Hashable:
+def _freeze(entry: Any, locate: Callable[[Handle], SavedTensor]) -> Hashable:
     """Returns an entry of saved_data as hashable data."""
     if isinstance(entry, Handle):
         return locate(entry)
@@ -359,7 +359,7 @@ def _freeze(entry: Any, locate: Callable[[Handle], Saved]) -> Hashable:
     return entry
 
 
-def _thaw(entry: Any, handle_of: Callable[[Saved], Handle | None]) -> Any:
-    if isinstance(entry, Saved):
+def _thaw(entry: Any, handle_of: Callable[[SavedTensor], Handle | None]) -> Any:
+    if isinstance(entry, SavedTensor):
         return handle_of(entry)
     return tuple(_thaw(item, handle_of) for item in entry) if isinstance(entry, tuple) else entry
