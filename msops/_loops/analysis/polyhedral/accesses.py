@@ -7,9 +7,10 @@ dimensions, since each iteration has a buffer of its own.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -121,6 +122,19 @@ def limited(context: isl.Context, limit: int | None = None) -> Iterator[None]:
     finally:
         context.set_max_operations(0)
         context.reset_operations()
+
+
+def first_iteration(iterations: isl.Set, loops: Sequence[For]) -> tuple[isl.Point, dict[str, int]]:
+    """Returns the first of some iterations of loops, also by loop variable."""
+    # isl fails at some sets with floors; then any of the iterations is an example.
+    with contextlib.suppress(isl.Error):
+        iterations = iterations.lexmin()
+    first = iterations.sample_point()
+    coordinates = {
+        loop.var: first.get_coordinate_val(isl.dim_type.set, depth).to_python()
+        for depth, loop in enumerate(loops)
+    }
+    return first, coordinates
 
 
 def _accesses(kernel: Kernel, context: isl.Context) -> tuple[Access, ...]:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from msops._loops.analysis.polyhedral.accesses import Access, analysis
+from msops._loops.analysis.polyhedral.accesses import Access, analysis, first_iteration
 from msops._loops.analysis.polyhedral.library import isl
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.ranges import is_within, range_of
@@ -67,9 +67,5 @@ def _doubts(access: Access) -> Iterator[Doubt]:
 
 def _example(access: Access, axis: int, value: isl.PwAff, wrong: isl.Set) -> Doubt:
     """Returns a doubt with the first iteration in which the index is out of range."""
-    first = wrong.lexmin().sample_point()
-    iteration = {
-        loop.var: first.get_coordinate_val(isl.dim_type.set, depth).to_python()
-        for depth, loop in enumerate(access.loops)
-    }
+    first, iteration = first_iteration(wrong, access.loops)
     return Doubt(access, axis, iteration, value.eval(first).to_python())

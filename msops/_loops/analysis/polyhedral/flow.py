@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.polyhedral.accesses import Access, box
+from msops._loops.analysis.polyhedral.accesses import Access, box, first_iteration
 from msops._loops.analysis.polyhedral.dependences import common_loops
 from msops._loops.analysis.polyhedral.library import isl
 from msops._loops.ir.nodes import Buffer, Kernel
@@ -35,7 +34,7 @@ class Flow:
     def unwritten_reads(self) -> list[tuple[Access, dict[str, int]]]:
         """Returns the reads that certainly find an element unwritten, with an iteration of each."""
         return [
-            (read, _first_iteration(read, missing))
+            (read, first_iteration(missing.domain(), read.loops)[1])
             for read in self.reads
             if read.is_exact and (missing := _unwritten(read, self.writes)) is not None
         ]
@@ -103,16 +102,3 @@ def _before(write: Access, read: Access, together: int) -> Sequence[isl.Map]:
     if write.order < read.order:
         found.append(same)
     return found[::-1]
-
-
-def _first_iteration(read: Access, missing: isl.Map) -> dict[str, int]:
-    """Returns an iteration in which a read finds an element unwritten, by loop variable."""
-    iterations = missing.domain()
-    # isl fails at some unions with floors; then any of the iterations is an example.
-    with contextlib.suppress(isl.Error):
-        iterations = iterations.lexmin()
-    first = iterations.sample_point()
-    return {
-        loop.var: first.get_coordinate_val(isl.dim_type.set, depth).to_python()
-        for depth, loop in enumerate(read.loops)
-    }
