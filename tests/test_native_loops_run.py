@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy
 from loop_agreement import assert_agree
 from loop_corpus import CORPUS, specialised
 from loop_idioms import idioms
-from loop_ir import FLAGS, interpret, kernel_text, mark_early_ends, parse_kernel
+from loop_ir import FLAGS, interpret, kernel_text, parse_kernel
 from loop_ir import c_cost as cost
 from loop_native import build_together, call, call_for_code, prepared, printed
 from loop_patterns import patterns
@@ -750,7 +750,7 @@ def test_names_of_c_and_its_headers_are_not_taken(tmp_path):
 def test_a_loop_ends_where_its_condition_stays_false(
     tmp_path, condition: str, ends_early: bool
 ) -> None:
-    kernel = parse_kernel(
+    written = parse_kernel(
         f"""kernel walk(a: int32[6]) -> (t, steps) {{
           buffer t: int32[]
           buffer steps: int32[]
@@ -762,12 +762,12 @@ def test_a_loop_ends_where_its_condition_stays_false(
           }}
         }}"""
     )
-    kernel = mark_early_ends(kernel)
+    kernel = prepared(written)
     source = printed(kernel, 0)
     assert ("break;" in source.text) == ends_early
     values = np.int32([2, 0, 3, 2, 0, 9])
     library = build_together(tmp_path, [source])
     got = call(library, kernel, source, [values])
     assert [part.tolist() for part in got] == [
-        part.tolist() for part in interpret(kernel, [values])
+        part.tolist() for part in interpret(written, [values])
     ]

@@ -205,12 +205,7 @@ class Stages:
     def _subject(self) -> str:
         """All that the times of both forms depend on, beside the machine."""
         return "\n".join(
-            (
-                version("jax"),
-                kernel_text(self.raised),
-                *describe(self.steps),
-                self.c.text,
-            )
+            (version("jax"), kernel_text(self.raised), *describe(self.steps), self.c.text)
         )
 
     @functools.cached_property

@@ -10,7 +10,8 @@
     }
 
 - A loop starts with its kind; ``@word`` is the author's keyword, ``@threads(16)`` its grain,
-  ``@vector(simd)`` the form of one that runs in vectors.
+  ``@vector(simd)`` the form of one that runs in vectors, ``@grid`` that the threads of a launch
+  run it, ``@ends_early`` that it is left once its condition is false.
   ``local t: float32[] { ... }`` is `Local`, ``if (c) { ... } else { ... }`` is `If`.
 - Every operation has parentheses, so there are no precedences; `pow`, `min`, `max`,
   `truncdiv`, `truncmod` and functions are written as calls: ``max(a[i], 0.0:float32)``.
