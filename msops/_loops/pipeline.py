@@ -51,6 +51,7 @@ from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
+from msops._loops.to_c.partitioning import partition_loops
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
@@ -131,6 +132,7 @@ PASSES_TO_C: Passes = (
     ("sum in variables", sum_in_variables),
     ("version loops over data", version_loops_over_data),
     ("fuse rows", fuse_rows),
+    ("partition loops", partition_loops),
     ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
     ("localise temporaries", localise_temporaries),
     ("share among threads", share_among_threads),
