@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import subprocess
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -771,3 +772,30 @@ def test_a_loop_ends_where_its_condition_stays_false(
     assert [part.tolist() for part in got] == [
         part.tolist() for part in interpret(written, [values])
     ]
+
+
+POWERS = (1, 2, 8, 64)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint32"])
+def test_powers_of_two_divide_as_in_numpy(tmp_path: Path, dtype: str) -> None:
+    info = np.iinfo(dtype)
+    near = [0, 1, 2, 7, 8, 9, 63, 64, 65, -1, -2, -7, -8, -9, -63, -64, -65]
+    values = {value for value in near if info.min <= value} | {info.min, info.min + 1, info.max}
+    a = np.array(sorted(values), dtype)
+    kernels = [
+        parse_kernel(
+            f"kernel f(a: {dtype}[{a.size}]) -> (b) {{ buffer b: {dtype}[{a.size}]"
+            f" serial i in 0 .. {a.size} {{ b[i] = a[i] {op} {power}:{dtype} }} }}"
+        )
+        for op in ("//", "%")
+        for power in POWERS
+    ]
+    ready = [prepared(kernel) for kernel in kernels]
+    sources = [printed(kernel, number) for number, kernel in enumerate(ready)]
+    library = build_together(tmp_path, sources)
+    got = [call(library, *pair, [a])[0] for pair in zip(ready, sources, strict=True)]
+    expected = [
+        f(a, a.dtype.type(power)) for f in (np.floor_divide, np.remainder) for power in POWERS
+    ]
+    np.testing.assert_array_equal(got, expected)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from string import Template
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -261,6 +261,12 @@ class Values:
         truncates = expr.op.startswith("trunc") or kind == "unsigned"
         if self._range(expr.right)[0] > 0 and (truncates or self._range(expr.left)[0] >= 0):
             return f"({left} {division_sign(expr.op)} {right})"
+        if expr.op in ("floordiv", "mod") and is_power_of_2(expr.right):
+            # Two's complement rounds down, and compilers have vectors of both.
+            power = int(expr.right.value)
+            if expr.op == "mod":
+                return f"({left} & {self.constant(power - 1, expr.dtype)})"
+            return f"({left} >> {power.bit_length() - 1})"
         op = expr.op.replace("floor", "trunc") if kind == "unsigned" else expr.op
         op = op.replace("truncmod", "mod") if kind == "unsigned" else op
         return f"{self.helper(f'{op}__{kind}', expr.dtype)}({left}, {right})"
@@ -476,3 +482,8 @@ class Values:
         if text not in self.checks:
             self.checks.append(text)
         return self.checks.index(text) + 1
+
+
+def is_power_of_2(expr: Expr) -> TypeGuard[Const]:
+    """Returns whether an integer expression is a constant power of two."""
+    return isinstance(expr, Const) and expr.value > 0 and int(expr.value).bit_count() == 1
