@@ -324,7 +324,13 @@ def _computing(nest: Nest, operation: float, *, in_vectors: bool = True) -> floa
                 return SECONDS_PER_GATHERED
         return operation * wide(part.dtype)
 
+    def share(part: Expr) -> float:
+        """Returns the share of iterations that compute a part: it is an array of its own axes."""
+        own = math.prod(nest.extents.get(axis, 1) for axis in variables(part))
+        return min(1.0, own / max(1, nest.iterations))
+
     store = nest.store
     own = operation * wide(store.value.dtype)
     total = SECONDS_PER_SCATTERED if nest.is_indirect(store) else own
-    return total + sum(seconds(part) for e in (store.value, *nest.mask) for part in computed(e))
+    parts = (part for e in (store.value, *nest.mask) for part in computed(e))
+    return total + sum(seconds(part) * share(part) for part in parts)
