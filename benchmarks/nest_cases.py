@@ -178,6 +178,10 @@ def _median(a: Array) -> Array:
     return jnp.sort(jnp.stack([part for _, _, part in _windows(a, 3)]), axis=0)[4]
 
 
+def _dilate(a: Array) -> Array:
+    return lax.reduce_window(a, -jnp.inf, lax.max, (5, 5), (1, 1), "SAME")
+
+
 def _lstm(x: Array, w: Array, u: Array, b: Array) -> Array:
     def step(state: tuple[Array, Array], row: Array) -> tuple[tuple[Array, Array], Array]:
         h, c = state
@@ -251,6 +255,7 @@ NESTS = (
     Nest("harris", lambda n: [_uniform(n, n)], (64, 400, 2000), _harris),
     Nest("bilateral", lambda n: [_uniform(n, n)], (64, 300, 1000), _bilateral),
     Nest("median", lambda n: [_uniform(n, n)], (64, 300, 1000), _median),
+    Nest("dilate", lambda n: [_uniform(n, n)], (64, 300, 1000), _dilate),
     Nest(
         "lstm",
         lambda n: [

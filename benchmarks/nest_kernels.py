@@ -219,6 +219,20 @@ def median(a):
     return out
 
 
+def dilate(a):
+    n, m = a.shape
+    out = output_tensor(a.shape, a.dtype)
+    for i in parallel(n):
+        for j in range(m):
+            greatest = a[i, j]
+            for p in range(-2, 3):
+                for q in range(-2, 3):
+                    if 0 <= i + p and i + p < n and 0 <= j + q and j + q < m:
+                        greatest = max(greatest, a[i + p, j + q])
+            out[i, j] = greatest
+    return out
+
+
 def lstm(x, w, u, b):
     steps, width = x.shape
     size = u.shape[0]

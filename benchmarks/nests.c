@@ -277,6 +277,23 @@ KERNEL(median) {
   return 0;
 }
 
+KERNEL(dilate) {
+  const float* a = IN(0);
+  float* restrict out = OUT(1);
+  const int64_t n = DIM(0, 0), m = DIM(0, 1);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < m; ++j) {
+      float greatest = a[i * m + j];
+      for (int64_t p = -2; p < 3; ++p)
+        for (int64_t q = -2; q < 3; ++q)
+          if (0 <= i + p && i + p < n && 0 <= j + q && j + q < m)
+            greatest = Greatest(greatest, a[(i + p) * m + j + q]);
+      out[i * m + j] = greatest;
+    }
+  }
+  return 0;
+}
+
 KERNEL(lstm) {
   const float *x = IN(0), *w = IN(1), *u = IN(2), *b = IN(3);
   float* restrict out = OUT(4);
