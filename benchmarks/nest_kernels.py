@@ -227,7 +227,7 @@ def dilate(a):
             greatest = a[i, j]
             for p in range(-2, 3):
                 for q in range(-2, 3):
-                    if 0 <= i + p and i + p < n and 0 <= j + q and j + q < m:
+                    if i + p >= 0 and i + p < n and j + q >= 0 and j + q < m:
                         greatest = max(greatest, a[i + p, j + q])
             out[i, j] = greatest
     return out
