@@ -1,30 +1,30 @@
 """Parallel loops are split into the few iterations at a border and the many between.
 
-    parallel j in 0 .. 500 {                parallel j in 0 .. 1 { b[j] = 0.0 + a[j + 1] }
-      b[j] = (0 <= (j - 1) ? a[j - 1] : 0.0)
-             + (j + 1 < 500 ? ...)     ->   parallel j in 1 .. 499 { b[j] = a[j - 1] + a[j + 1] }
-    }
-                                            parallel j in 499 .. 500 { b[j] = a[j - 1] + 0.0 }
+    parallel j in 0 .. 500 {            b[0] = a[0]
+      b[j] = a[max(j - 1, 0)]     ->    parallel j in 1 .. 500 {
+    }                                     b[j] = a[j - 1]
+                                        }
 
 A stencil that tests for the border of its image, or wraps around it, does so at every element.
-Between the first and the last few iterations each test is decided, and is left out: the loop then
-runs in plain vectors. Loops inside are split in the iterations between. Halide calls this loop
-partitioning (`src/PartitionLoops.cpp`), and the iterations between the steady state.
+Between the first and the last few iterations each test is decided and left out, and the loop runs
+in plain vectors. There the loops inside are split too; at the borders they stay as they are. Halide
+calls this loop partitioning, and the iterations between the steady state (`PartitionLoops.cpp`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-import math
 from collections.abc import Iterator
-from fractions import Fraction
 
-from msops._loops.analysis.affine import INDEX_DTYPES, Affine, affine
+from msops._loops.analysis.affine import INDEX_DTYPES
 from msops._loops.analysis.boxes import Span
+from msops._loops.analysis.conditions import inequalities, narrowed
 from msops._loops.analysis.costs import fixed_span
-from msops._loops.ir.building import integer
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import Binary, Const, Expr, For, Kernel, Stmt, Var
+from msops._loops.ir.nodes import Binary, Const, Expr, For, Kernel, Stmt
+from msops._loops.ir.ranges import Ranges, range_of
 from msops._loops.ir.walk import (
     Scope,
     expressions,
@@ -45,6 +45,7 @@ _MOST_STATEMENTS = 200
 """Of a loop that is split: each of them is there three times after."""
 _MOST_QUOTIENTS = 3
 """The most values of a quotient that tell a border from a pattern."""
+_QUOTIENTS = ("floordiv", "mod", "truncdiv", "truncmod")
 
 
 def partition_loops(kernel: Kernel) -> Kernel:
@@ -79,45 +80,35 @@ def _steady(loop: For, span: Span) -> Span:
     if not is_innermost(loop):
         # The loops inside compute indices that do not change once.
         parts = {part for part in parts if part.dtype == "bool"}
-    turns = {turn for part in parts for turn in _turns(part, loop.var, span)}
     begin, end = span
-    points = sorted({begin, end, *(turn for turn in turns if begin < turn < end)})
-    return max(itertools.pairwise(points), key=lambda run: run[1] - run[0])
+    ranges = {loop.var: (begin, end - 1)}
+    conditions = {condition for part in parts for condition in _conditions(part, ranges)}
+    turns = {turn for condition in conditions for turn in _turns(condition, loop.var, ranges)}
+    return max(itertools.pairwise(sorted({begin, end, *turns})), key=lambda run: run[1] - run[0])
 
 
-def _turns(expr: Expr, var: str, span: Span) -> Iterator[int]:
-    """Yields the iterations of a loop from which on an operation acts in another way."""
+def _conditions(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
+    """Yields conditions on which it depends how an operation on integers acts."""
     if not isinstance(expr, Binary) or expr.left.dtype not in INDEX_DTYPES:
         return
     match expr:
-        case Binary(op="floordiv" | "mod" | "truncdiv" | "truncmod", right=Const(value=value)):
+        case Binary(op="lt" | "le" | "gt" | "ge" | "eq"):
+            yield expr
+        case Binary(op="ne", left=left, right=right):
+            yield binary("eq", left, right)
+        case Binary(op="min" | "max", left=left, right=right):
+            yield binary("le", left, right)
+        case Binary(op=op, left=left, right=Const(value=value) as by) if (
+            op in _QUOTIENTS and value > 0
+        ):
             divisor = int(value)
-            line = _line(affine(expr.left, {var}), var)
-            if line is None or divisor <= 0:
-                return
-            slope, constant = line
-            first, last = sorted((slope * x + constant) // divisor for x in (span[0], span[1] - 1))
-            if last - first >= _MOST_QUOTIENTS:
-                return
-            for quotient in range(first + 1, last + 1):
-                zero = Fraction(quotient * divisor - constant, slope)
-                yield math.ceil(zero) if slope > 0 else math.floor(zero) + 1
-        case Binary(op="lt" | "le" | "gt" | "ge" | "eq" | "ne" | "min" | "max"):
-            left, right = affine(expr.left, {var}), affine(expr.right, {var})
-            line = _line(left and right and left - right, var)
-            if line is None:
-                return
-            slope, constant = line
-            zero = Fraction(-constant, slope)
-            is_past_zero = (expr.op in ("le", "gt")) == (slope > 0)
-            if is_past_zero or expr.op in ("eq", "ne"):
-                yield math.floor(zero) + 1
-            if not is_past_zero or expr.op in ("eq", "ne"):
-                yield math.ceil(zero)
+            least, greatest = (limit // divisor for limit in range_of(left, ranges))
+            if greatest - least < _MOST_QUOTIENTS:
+                for quotient in range(least + 1, greatest + 1):
+                    yield binary("ge", left, dataclasses.replace(by, value=quotient * divisor))
 
 
-def _line(function: Affine | None, var: str) -> tuple[int, int] | None:
-    """Returns slope and constant of a function of one variable and nothing else."""
-    if function is None or set(function.terms) != {Var(var)}:
-        return None
-    return function.terms[Var(var)], function.constant
+def _turns(condition: Expr, var: str, ranges: Ranges) -> Span:
+    """Returns the first iteration in which a condition may hold, and the one after the last."""
+    first, last = narrowed(ranges, inequalities(condition, {var}, ranges) or ())[var]
+    return (first, last + 1)
