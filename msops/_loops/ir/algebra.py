@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.building import binary
@@ -18,6 +19,11 @@ def number(value: float, dtype: str) -> Const:
 def is_number(expr: Expr, value: float) -> bool:
     """Returns whether an expression is a certain constant."""
     return isinstance(expr, Const) and expr.value == value
+
+
+def is_power_of_2(expr: Expr) -> TypeGuard[Const]:
+    """Returns whether an integer expression is a constant power of two."""
+    return isinstance(expr, Const) and expr.value > 0 and int(expr.value).bit_count() == 1
 
 
 def call(function: str, *args: Expr) -> Expr:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from string import Template
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias
 
 import numpy as np
 
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.bounds import Index
 from msops._loops.diagnostics import point
+from msops._loops.ir.algebra import is_power_of_2
 from msops._loops.ir.formulas import evaluate, is_name, uses
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
@@ -262,7 +263,7 @@ class Values:
         if self._range(expr.right)[0] > 0 and (truncates or self._range(expr.left)[0] >= 0):
             return f"({left} {division_sign(expr.op)} {right})"
         if expr.op in ("floordiv", "mod") and is_power_of_2(expr.right):
-            # Two's complement rounds down, and compilers have vectors of both.
+            # In two's complement both round down, and they run in vectors.
             power = int(expr.right.value)
             if expr.op == "mod":
                 return f"({left} & {self.constant(power - 1, expr.dtype)})"
@@ -482,8 +483,3 @@ class Values:
         if text not in self.checks:
             self.checks.append(text)
         return self.checks.index(text) + 1
-
-
-def is_power_of_2(expr: Expr) -> TypeGuard[Const]:
-    """Returns whether an integer expression is a constant power of two."""
-    return isinstance(expr, Const) and expr.value > 0 and int(expr.value).bit_count() == 1
