@@ -325,7 +325,10 @@ def _computing(nest: Nest, operation: float, *, in_vectors: bool = True) -> floa
         return operation * wide(part.dtype)
 
     def share(part: Expr) -> float:
-        """Returns the share of iterations that compute a part: it is an array of its own axes."""
+        """Returns for which fraction of the iterations XLA computes a part.
+
+        It does so once along an axis that the part does not depend on.
+        """
         own = math.prod(nest.extents.get(axis, 1) for axis in variables(part))
         return min(1.0, own / max(1, nest.iterations))
 
