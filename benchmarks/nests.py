@@ -35,17 +35,17 @@ except ImportError:
 
 METHOD = (
     "{kernels} kernels of linear algebra, simulation, image processing and machine learning at "
-    "three sizes, float32, written plainly and tuned for nothing. Milliseconds a call under jax.jit, "
-    "waiting for the result: medians of {rounds} rounds in which all contenders take turns, each "
-    "after a call of its own that is not timed. The other columns are their time over ours. Form: "
-    "what the first call chose, which is outside jax.jit; `timed` if its estimates were too "
-    "close, so that it timed both forms. Other form: msops with the form that it did not choose. "
-    "Numba: njit(parallel=True) of the same function, which computes with literals in float64. "
-    "jax.numpy: by hand. C: the loops as written, one thread, -O3 -march=native, called as an aot "
-    "op. Gradient: native code of the gradients of all float inputs, with the forward pass that "
-    "it needs, over native code of the kernel. First call: creating the op, tracing, compiling, "
-    "and timing both forms where that is done, once, with an empty build cache. What takes 40 "
-    "times as long as the fastest, and over 0.2 s, runs once"
+    "three sizes, float32, written plainly and tuned for nothing. Milliseconds a call under "
+    "jax.jit, waiting for the result: medians of {rounds} rounds in which all contenders take "
+    "turns, each after a call of its own that is not timed. The other columns are their time over "
+    "ours. Form: what the first call chose, which is outside jax.jit; `timed` if its estimates "
+    "were too close, so that it timed both forms. Other form: msops with the form that it did not "
+    "choose. Numba: njit(parallel=True) of the same function, which computes with literals in "
+    "float64. jax.numpy: by hand. C: the loops as written, one thread, -O3 -march=native, called "
+    "as an aot op. Gradient: native code of the gradients of all float inputs, with the forward "
+    "pass that it needs, over native code of the kernel. First call: creating the op, tracing, "
+    "compiling, and timing both forms where that is done, once, with an empty build cache. What "
+    "takes 40 times as long as the fastest, and over 0.2 s, runs once"
 )
 _OTHERS = ("Numba", "jax.numpy", "C")
 _C_FLAGS = ("-O3", "-march=native", "-fno-math-errno")
