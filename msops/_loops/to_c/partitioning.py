@@ -42,14 +42,14 @@ _FEWEST_TRIPS = 32
 _MOST_AT_BORDER = 1 / 4
 """The largest part of a loop's iterations that may be at a border."""
 _MOST_STATEMENTS = 200
-"""Of a loop that is split: each of them is there three times after."""
+"""Of a loop that is split: each is copied twice."""
 _MOST_QUOTIENTS = 3
 """The most values of a quotient that tell a border from a pattern."""
 _QUOTIENTS = ("floordiv", "mod", "truncdiv", "truncmod")
 
 
 def partition_loops(kernel: Kernel) -> Kernel:
-    """Returns the kernel with parallel loops split where conditions on their variables turn."""
+    """Returns the kernel with parallel loops split where conditions on their variables change."""
     split = rewrite_loops(kernel, _partition, "parallel")
     return kernel if split.body == kernel.body else simplify(unique_names(split))
 
@@ -72,23 +72,23 @@ def _partition(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
 
 
 def _steady(loop: For, span: Span) -> Span:
-    """Returns the longest run of iterations in which no condition on the variable turns."""
+    """Returns the longest run of iterations in which no condition on the variable changes."""
     inner = statements(loop.body)
     if len(inner) > _MOST_STATEMENTS:
         return span
     parts = {part for stmt in inner for own in own_expressions(stmt) for part in expressions(own)}
     if not is_innermost(loop):
-        # The loops inside compute indices that do not change once.
+        # An index that is the same for a whole row is computed once: only tests are worth a split.
         parts = {part for part in parts if part.dtype == "bool"}
     begin, end = span
     ranges = {loop.var: (begin, end - 1)}
     conditions = {condition for part in parts for condition in _conditions(part, ranges)}
-    turns = {turn for condition in conditions for turn in _turns(condition, loop.var, ranges)}
-    return max(itertools.pairwise(sorted({begin, end, *turns})), key=lambda run: run[1] - run[0])
+    points = {point for condition in conditions for point in _ends(condition, loop.var, ranges)}
+    return max(itertools.pairwise(sorted({begin, end, *points})), key=lambda run: run[1] - run[0])
 
 
 def _conditions(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
-    """Yields conditions on which it depends how an operation on integers acts."""
+    """Yields the conditions that decide what an operation on integers does."""
     if not isinstance(expr, Binary) or expr.left.dtype not in INDEX_DTYPES:
         return
     match expr:
@@ -108,7 +108,7 @@ def _conditions(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
                     yield binary("ge", left, dataclasses.replace(by, value=quotient * divisor))
 
 
-def _turns(condition: Expr, var: str, ranges: Ranges) -> Span:
+def _ends(condition: Expr, var: str, ranges: Ranges) -> Span:
     """Returns the first iteration in which a condition may hold, and the one after the last."""
     first, last = narrowed(ranges, inequalities(condition, {var}, ranges) or ())[var]
     return (first, last + 1)
