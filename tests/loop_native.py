@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from loop_ir import (
     FLAGS,
+    GCC_FLAGS,
     PASSES_COMMON,
     PASSES_TO_C,
     Buffer,
@@ -84,6 +85,7 @@ def build_together(
         "-o",
         f"{name}.so",
         *FLAGS,
+        *GCC_FLAGS,
         *flags,
     ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 from loop_agreement import assert_agree
 from loop_corpus import CORPUS, specialised
 from loop_idioms import idioms
-from loop_ir import FLAGS, interpret, kernel_text, parse_kernel
+from loop_ir import FLAGS, GCC_FLAGS, interpret, kernel_text, parse_kernel
 from loop_ir import c_cost as cost
 from loop_native import build_together, call, call_for_code, prepared, printed
 from loop_patterns import patterns
@@ -315,7 +315,8 @@ def test_functions_of_functions_run_in_vectors(tmp_path):
     }""")
     source = tmp_path / "mish.c"
     source.write_text(printed(kernel).text)
-    command = ["gcc", "-O3", "-c", "-o", "mish.o", source.name, *FLAGS, "-fopt-info-vec"]
+    command = ["gcc", "-O3", "-c", "-o", "mish.o", source.name]
+    command += [*FLAGS, *GCC_FLAGS, "-fopt-info-vec"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "loop vectorized" in done.stderr
 

@@ -665,6 +665,24 @@ def test_a_compiler_that_does_not_run_is_an_error(
     )
 
 
+def test_generated_code_is_built_by_a_compiler_that_refuses_flags_of_gcc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = "-fno-thread-jumps|-fno-split-loops|-fno-loop-unroll-and-jam|-fno-tree-partial-pre"
+    body = f"""
+    for word in "$@"; do
+      case $word in
+        --version) echo "clang version 14.0.6"; exit 0;;
+        {flags}) echo "error: unknown argument: '$word'"; exit 1;;
+      esac
+    done
+    exec gcc "$@"
+    """
+    monkeypatch.setenv("CC", str(script(tmp_path / "clang", body)))
+    library = build_generated("int seven(void) { return 7; }\n", "seven", "Custom 'op'")
+    assert ctypes.CDLL(str(library.path)).seven() == 7
+
+
 def test_a_command_with_an_open_quote_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,9 @@ import os
 
 from msops._base.building import Build
 from msops._toolchain.builder import build_recorded
+from msops._toolchain.compilers import find_compiler
 from msops._toolchain.elf import parse_elf
+from msops._toolchain.languages import C
 from msops._toolchain.libraries import ENVIRONMENT, Library
 from msops._toolchain.store import retried
 from msops._toolchain.texts import kept, store_source
@@ -19,9 +21,6 @@ FLAGS = (
     # changes a result, and neither reaches the linker as -ffast-math would.
     "-fno-math-errno",
     "-fno-trapping-math",
-    # A jump past a comparison whose outcome is known splits a chain of choices into paths: a vector
-    # of max(min(x, 6), 0) takes three times the instructions, and some chains stay scalar.
-    "-fno-thread-jumps",
     # gcc's vectoriser makes a power of 1/2 a square root, which -inf has none of.
     "-fno-builtin-pow",
     "-fno-builtin-powf",
@@ -35,6 +34,13 @@ FLAGS = (
     "-lc",
     "-lgcc",
 )
+
+GCC_FLAGS = (
+    # A jump past a comparison whose outcome is known splits a chain of choices into paths: a vector
+    # of max(min(x, 6), 0) takes three times the instructions, and some chains stay scalar.
+    "-fno-thread-jumps",
+)
+"""What gcc alone knows: other compilers refuse a flag that they do not know."""
 
 _memos: dict[tuple[object, ...], Library] = {}
 
@@ -57,7 +63,9 @@ def build_generated(text: str, name: str, who: str) -> Library:
         return known
     source = store_source(text, f"{name}.c", who)
     with kept(source, who):
-        built, content, _, _ = build_recorded(source, Build(flags=FLAGS), (), who)
+        is_gcc = find_compiler(C, FLAGS, source, who).is_gcc
+        flags = (*FLAGS, *GCC_FLAGS) if is_gcc else FLAGS
+        built, content, _, _ = build_recorded(source, Build(flags=flags), (), who)
     functions = parse_elf(content, built.path, who).functions
     library = Library(built.hash, built.name, built.path, None, False, functions, False)
     _memos[memo_key] = library
