@@ -2,7 +2,8 @@
 
     <cache folder>/measurements/ab/ab12....json    seconds by name
 
-The key holds the model and the number of processors, beside what the caller says was measured.
+The key holds the model and the number of processors and the flags of generated code, beside what
+the caller says was measured.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msops._toolchain.compilers import processor_identity
-from msops._toolchain.generated import FLAGS
+from msops._toolchain.generated import FLAGS, GCC_FLAGS
 from msops._toolchain.store import ObjectStore, open_store
 from msops.errors import BuildError
 
@@ -44,6 +45,7 @@ def record_measurement(subject: str, seconds: Mapping[str, float], who: str) -> 
 
 
 def _path(store: ObjectStore, subject: str) -> Path:
-    whole = "\0".join((processor_identity(FLAGS), str(os.cpu_count()), subject))
+    machine = (processor_identity(FLAGS), str(os.cpu_count()))
+    whole = "\0".join((*machine, *FLAGS, *GCC_FLAGS, subject))
     key = hashlib.sha256(whole.encode()).hexdigest()
     return store.root / "measurements" / key[:2] / f"{key}.json"
