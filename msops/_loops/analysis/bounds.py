@@ -14,7 +14,7 @@ from msops._loops.analysis.findings import LoopFinding
 from msops._loops.ir.nodes import Expr, Kernel
 from msops._loops.ir.ranges import is_within, range_of
 from msops._loops.ir.text import buffer_text, expr_text
-from msops._loops.ir.walk import accesses_of, visit
+from msops._loops.ir.walk import AccessSite, visit_accesses
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.bounds import Doubt
@@ -40,15 +40,16 @@ class Bounds:
 
 def check_bounds(kernel: Kernel) -> Bounds:
     """Returns which accesses of a kernel are or may be out of range."""
-    # Intervals prove most kernels right, and cost little next to isl.
-    if _is_inside(kernel):
+    # Intervals prove most indices right, and cost little next to isl.
+    doubtful = [site for site in visit_accesses(kernel) if not _is_inside(site)]
+    if not doubtful:
         return Bounds((), frozenset())
     # At the first compile, not with `import msops`.
     from msops._loops.analysis.polyhedral.bounds import doubts
     from msops._loops.analysis.polyhedral.library import TooComplex
 
     try:
-        found = doubts(kernel)
+        found = doubts(doubtful)
     except TooComplex:
         return Bounds((), None)
     return Bounds(
@@ -57,12 +58,11 @@ def check_bounds(kernel: Kernel) -> Bounds:
     )
 
 
-def _is_inside(kernel: Kernel) -> bool:
-    """Returns whether the intervals of all indices lie in their dimensions."""
+def _is_inside(site: AccessSite) -> bool:
+    """Returns whether the intervals of all indices of an access lie in their dimensions."""
+    access, scope = site.access, site.scope
     return all(
         is_within(range_of(index, scope.ranges), (0, size - 1))
-        for stmt, scope in visit(kernel)
-        for access in accesses_of(stmt)
         for index, size in zip(access.indices, scope.buffers[access.buffer].shape, strict=True)
     )
 

@@ -266,8 +266,6 @@ def visit_accesses(kernel: Kernel) -> list[AccessSite]:
 
 
 def _guarded_loads(expr: Expr, conditions: tuple[Expr, ...]) -> list[tuple[Load, tuple[Expr, ...]]]:
-    if not loads(expr):
-        return []
     parts = [(operand, conditions) for operand in operands(expr)]
     match expr:
         case Select(condition=test, then=then, otherwise=otherwise):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -94,10 +94,18 @@ def analysis(kernel: Kernel) -> Iterator[tuple[Access, ...]]:
     if _latest.kernel is not kernel:
         context = isl.Context()
         with limited(context):
-            found = _accesses(kernel, context)
+            found = _accesses(visit_accesses(kernel), context)
         _latest.kernel, _latest.context, _latest.accesses = kernel, context, found
     with limited(_latest.context):
         yield _latest.accesses
+
+
+@contextmanager
+def analysis_of(sites: Iterable[AccessSite]) -> Iterator[tuple[Access, ...]]:
+    """Gives the accesses at some sites of a kernel to a block, as `analysis` does all of them."""
+    context = isl.Context()
+    with limited(context):
+        yield _accesses(sites, context)
 
 
 @contextmanager
@@ -137,7 +145,7 @@ def first_iteration(iterations: isl.Set, loops: Sequence[For]) -> tuple[isl.Poin
     return first, coordinates
 
 
-def _accesses(kernel: Kernel, context: isl.Context) -> tuple[Access, ...]:
+def _accesses(sites: Iterable[AccessSite], context: isl.Context) -> tuple[Access, ...]:
     domains: dict[Scope, Domain] = {}
 
     def domain_of(scope: Scope) -> Domain:
@@ -148,7 +156,7 @@ def _accesses(kernel: Kernel, context: isl.Context) -> tuple[Access, ...]:
 
     return tuple(
         _access(site, functools.reduce(Domain.where, site.conditions, domain_of(site.scope)))
-        for site in visit_accesses(kernel)
+        for site in sites
     )
 
 

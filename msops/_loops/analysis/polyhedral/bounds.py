@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from msops._loops.analysis.polyhedral.accesses import Access, analysis, first_iteration
+from msops._loops.analysis.polyhedral.accesses import Access, analysis_of, first_iteration
 from msops._loops.analysis.polyhedral.library import isl
-from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.ranges import is_within, range_of
+from msops._loops.ir.walk import AccessSite
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Doubt:
     wraps: bool = False
 
 
-def doubts(kernel: Kernel) -> tuple[Doubt, ...]:
-    """Returns the indices of a kernel that are not proven to be in range.
+def doubts(sites: Iterable[AccessSite]) -> tuple[Doubt, ...]:
+    """Returns the indices of some accesses of a kernel that are not proven to be in range.
 
     Raises:
       TooComplex: isl did not finish within its limit.
     """
-    with analysis(kernel) as accesses:
+    with analysis_of(sites) as accesses:
         return tuple(doubt for access in accesses for doubt in _doubts(access))
 
 
