@@ -97,6 +97,7 @@ from msops._loops.pipeline import (
     Pass,
     adjoint,
     analyse,
+    facts_of,
 )
 from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation, Stages
@@ -237,6 +238,7 @@ __all__ = [
     "expand_locals",
     "expr_text",
     "expressions",
+    "facts_of",
     "find_compiler",
     "find_kinds",
     "find_unwritten",

@@ -18,8 +18,10 @@ from loop_ir import (
     Buffer,
     CSource,
     Kernel,
+    analyse,
     as_dtype,
     c_source,
+    facts_of,
     find_unwritten,
     mark_loops,
 )
@@ -58,6 +60,14 @@ def printed(kernel: Kernel, number: int = 0, check_bounds: bool = False) -> CSou
         check_bounds=check_bounds,
         symbol=f"kernel_{number}",
     )
+
+
+def shipped(kernel: Kernel, number: int) -> tuple[Kernel, CSource]:
+    """Returns a kernel as the C printer gets it, and its C, as a call makes them."""
+    known = analyse(kernel)
+    arranged = run(known.kernel, PASSES_TO_C)
+    facts = facts_of(arranged, known)
+    return arranged, c_source(arranged, *facts, symbol=f"kernel_{number}")
 
 
 def build_together(

@@ -17,7 +17,7 @@ from loop_corpus import CORPUS, specialised
 from loop_idioms import idioms
 from loop_ir import FLAGS, GCC_FLAGS, interpret, kernel_text, parse_kernel
 from loop_ir import c_cost as cost
-from loop_native import build_together, call, call_for_code, prepared, printed
+from loop_native import build_together, call, call_for_code, prepared, printed, shipped
 from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, Case, kernels
 from quick_cases import in_turn
@@ -48,8 +48,8 @@ def random_cases(
 
 def check_all(folder, cases: list[Case]) -> None:
     """Builds kernels together, and compares each with the interpreter."""
-    ready = [prepared(case.kernel) for case in cases]
-    sources = [printed(kernel, number) for number, kernel in enumerate(ready)]
+    made = [shipped(case.kernel, number) for number, case in enumerate(cases)]
+    ready, sources = zip(*made, strict=True)
     library = build_together(folder, sources)
     for case, kernel, source in zip(cases, ready, sources, strict=True):
         expected = interpret(case.kernel, case.inputs)
@@ -66,8 +66,9 @@ def test_the_corpus_agrees_with_numpy(tmp_path, monkeypatch, size, blocks):
     if blocks == "backwards":
         monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-12)
     inputs = [case.inputs(np.random.default_rng(size), size) for case in CORPUS]
-    ready = [prepared(specialised(c, x)) for c, x in zip(CORPUS, inputs, strict=True)]
-    sources = [printed(kernel, number) for number, kernel in enumerate(ready)]
+    kernels = [specialised(c, x) for c, x in zip(CORPUS, inputs, strict=True)]
+    made = [shipped(kernel, number) for number, kernel in enumerate(kernels)]
+    ready, sources = zip(*made, strict=True)
     library = build_together(tmp_path, sources)
     for case, given_arrays, kernel, source in zip(CORPUS, inputs, ready, sources, strict=True):
         case.check(given_arrays, call(library, kernel, source, given_arrays))

@@ -21,14 +21,14 @@ from msops._base import config
 from msops._loops.analysis.bounds import Index, check_bounds
 from msops._loops.analysis.findings import LoopFinding
 from msops._loops.analysis.kinds import Kinds, find_kinds
-from msops._loops.analysis.unwritten import find_unwritten
+from msops._loops.analysis.unwritten import find_overwritten, find_unwritten
 from msops._loops.gradient.ascend import ascend
 from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.starts import store_first_terms
-from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.nodes import Kernel, Local
 from msops._loops.ir.text import kernel_text
-from msops._loops.ir.walk import accesses_in
+from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched
 from msops._loops.passes.forward_locals import forward_indices, forward_locals
 from msops._loops.passes.mark_loops import mark_loops
@@ -246,8 +246,10 @@ def analyse(kernel: Kernel) -> Analysis:
 def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, frozenset[str]]:
     """Returns `unproven` and `overwritten` of a kernel that passes made of an analysed one.
 
-    Finding them takes long. What is known stays true if there are no new accesses: an index that is
-    in range is so wherever a pass may move it, and elements are still written before they are read.
+    Finding them takes long. A pass reads and writes the elements that its kernel did, an element
+    still before or after another; so what is known stays true of an access that was there, and of
+    a buffer that was. What is left to look at is what passes have added; but for what is kept in
+    registers, where C compilers see for themselves.
     """
     new, old = (
         {(access.buffer, access.indices) for access in accesses_in(stage.body) if access.indices}
@@ -255,7 +257,15 @@ def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, 
     )
     if new <= old:
         return known.unproven, known.overwritten
-    return check_bounds(kernel).unproven, find_unwritten(kernel).overwritten
+    added = {
+        stmt.buffer.name
+        for stmt in statements(kernel.body)
+        if isinstance(stmt, Local) and stmt.buffer.shape and stmt.storage != "register"
+    }
+    added |= {buffer.name for buffer in kernel.buffers}
+    added -= buffers_of(known.kernel).keys()
+    overwritten = known.overwritten | find_overwritten(kernel, added)
+    return check_bounds(kernel).unproven, overwritten
 
 
 def adjoint(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:

@@ -10,15 +10,18 @@ so what is found is certain.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msops._loops.analysis.findings import LoopFinding
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import expr_text
+from msops._loops.ir.walk import visit_accesses
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.accesses import Access
+    from msops._loops.analysis.polyhedral.flow import Flow
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,7 @@ def find_unwritten(kernel: Kernel) -> Written:
     try:
         with analysis(kernel) as accesses:
             found = flows(kernel, accesses)
-            overwritten = frozenset(
-                name
-                for name, flow in found.items()
-                if (name not in kernel.results or flow.fills()) and flow.is_covered()
-            )
+            overwritten = _overwritten(kernel, found)
             # A statement that reads an element twice is reported once.
             findings = {
                 (read.order, read.node): _finding(read, iteration)
@@ -60,6 +59,31 @@ def find_unwritten(kernel: Kernel) -> Written:
     except TooComplex:
         return Written((), frozenset())
     return Written(tuple(findings.values()), overwritten)
+
+
+def find_overwritten(kernel: Kernel, among: Collection[str]) -> frozenset[str]:
+    """Returns what `find_unwritten` does of some buffers and locals as `Written.overwritten`."""
+    sites = [site for site in visit_accesses(kernel) if site.access.buffer in among]
+    if not sites:
+        return frozenset()
+    # At the first compile, not with `import msops`.
+    from msops._loops.analysis.polyhedral.accesses import analysis_of
+    from msops._loops.analysis.polyhedral.flow import flows
+    from msops._loops.analysis.polyhedral.library import TooComplex
+
+    try:
+        with analysis_of(sites) as accesses:
+            return _overwritten(kernel, flows(kernel, accesses))
+    except TooComplex:
+        return frozenset()
+
+
+def _overwritten(kernel: Kernel, found: Mapping[str, Flow]) -> frozenset[str]:
+    return frozenset(
+        name
+        for name, flow in found.items()
+        if (name not in kernel.results or flow.fills()) and flow.is_covered()
+    )
 
 
 def _finding(read: Access, iteration: dict[str, int]) -> LoopFinding:
