@@ -24,7 +24,7 @@ from msops._base.explanation import show_seconds
 from msops._loops.analysis.costs import CACHE_BYTES
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.to_c.cost import native_seconds, operations_in_loops
+from msops._loops.to_c.cost import operations_in_loops
 from msops._loops.to_cuda.grid import loop_of_one_thread
 from msops._loops.to_jax.raising.cost import (
     INLINE_OPERATIONS,
@@ -97,17 +97,17 @@ class Costs:
         return self.are_measured or is_native or is_xla
 
 
-def estimate(raised: Kernel, steps: tuple[Step, ...], arranged: Kernel) -> Costs:
+def estimate(raised: Kernel, steps: tuple[Step, ...], native: float) -> Costs:
     """Returns what a kernel takes on a CPU.
 
     Args:
       raised: the loops as they become array operations.
       steps: the array operations.
-      arranged: the loops as they are printed as C.
+      native: what `native_seconds` says of the loops as they are printed as C.
     """
     return Costs(
         xla=SECONDS_PER_CALL + raised_seconds(raised, steps),
-        native=SECONDS_PER_CALL + SECONDS_PER_NATIVE_CALL + native_seconds(arranged),
+        native=SECONDS_PER_CALL + SECONDS_PER_NATIVE_CALL + native,
         fusion=0.0 if is_order_bound(steps) else fusion_seconds(raised),
     )
 
@@ -121,16 +121,16 @@ def fusion_seconds(kernel: Kernel) -> float:
     return SECONDS_PER_FUSED + SECONDS_PER_STREAMED * sum(s for s in sizes if s > CACHE_BYTES)
 
 
-def is_quick_as_native(kernel: Kernel, arranged: Kernel) -> bool:
+def is_quick_as_native(kernel: Kernel, native: float) -> bool:
     """Returns whether native code is done before XLA has woken the threads that it would use.
 
     Args:
       kernel: the loops, with their kinds.
-      arranged: the same as they are printed as C.
+      native: what `native_seconds` says of the same as they are printed as C.
     """
-    native = SECONDS_PER_NATIVE_CALL + native_seconds(arranged)
     wakes = operations_in_loops(kernel) >= INLINE_OPERATIONS
-    return wakes and native + fusion_seconds(kernel) < SECONDS_PER_WAKING
+    seconds = SECONDS_PER_NATIVE_CALL + native + fusion_seconds(kernel)
+    return wakes and seconds < SECONDS_PER_WAKING
 
 
 def choose_for_cpu(costs: Costs, is_quick: bool) -> Choice:

@@ -29,6 +29,7 @@ from msops._loops.errors import NotRaised
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import kernel_text
 from msops._loops.to_c import CSource, c_source
+from msops._loops.to_c.cost import native_seconds
 from msops._loops.to_cuda import CudaSource, cuda_source
 from msops._loops.to_jax.raising.cost import is_order_bound
 from msops._loops.to_jax.raising.describe import describe
@@ -129,12 +130,16 @@ class Stages:
     @functools.cached_property
     def estimates(self) -> Costs:
         """The estimated times of both forms on a CPU."""
-        return estimate(self.raised, self.steps, self.arranged)
+        return estimate(self.raised, self.steps, self._native_seconds)
 
     @functools.cached_property
     def is_quick(self) -> bool:
         """Whether native code takes so little that XLA's operations cannot take less."""
-        return is_quick_as_native(self.analysis.kernel, self.arranged)
+        return is_quick_as_native(self.analysis.kernel, self._native_seconds)
+
+    @functools.cached_property
+    def _native_seconds(self) -> float:
+        return native_seconds(self.arranged)
 
     @functools.cached_property
     def arranged(self) -> Kernel:

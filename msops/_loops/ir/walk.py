@@ -21,6 +21,7 @@ from msops._loops.ir.nodes import (
     Binary,
     Buffer,
     Cast,
+    Const,
     Expr,
     For,
     FunctionCall,
@@ -54,25 +55,30 @@ ChangeLoop: TypeAlias = "Callable[[For, Scope], tuple[Stmt, ...] | None]"
 
 def operands(expr: Expr) -> tuple[Expr, ...]:
     """Returns the direct operands of an expression, in the order of evaluation."""
-    match expr:
-        case Load(indices=indices):
-            return indices
-        case Unary(operand=operand) | Cast(operand=operand):
-            return (operand,)
-        case Binary(left=left, right=right):
-            return (left, right)
-        case FunctionCall(args=args):
-            return args
-        case Select(condition=condition, then=then, otherwise=otherwise):
-            return (condition, then, otherwise)
-    return ()
+    return _OPERANDS[type(expr)](expr)
+
+
+# By type, as no other function is called as often.
+_OPERANDS: Mapping[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
+    Const: lambda expr: (),
+    Var: lambda expr: (),
+    Load: operator.attrgetter("indices"),
+    Unary: lambda expr: (expr.operand,),
+    Cast: lambda expr: (expr.operand,),
+    Binary: operator.attrgetter("left", "right"),
+    FunctionCall: operator.attrgetter("args"),
+    Select: operator.attrgetter("condition", "then", "otherwise"),
+}
 
 
 def expressions(expr: Expr) -> list[Expr]:
     """Returns an expression and everything in it, outermost first."""
-    found = [expr]
-    for operand in operands(expr):
-        found += expressions(operand)
+    found: list[Expr] = []
+    ahead = [expr]
+    while ahead:
+        part = ahead.pop()
+        found.append(part)
+        ahead += operands(part)[::-1]
     return found
 
 

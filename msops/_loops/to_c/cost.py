@@ -109,11 +109,11 @@ class _Vector:
     def _changing(self) -> set[str]:
         return stored_in(self.loop.body)
 
-    def keeps(self, expr: Expr) -> bool:
-        """Returns whether a value is the same in all iterations, so that it is computed once."""
-        if self.loop.var in variables(expr):
-            return False
-        return not any(load.buffer in self._changing for load in loads(expr))
+    def changes(self, part: Expr) -> bool:
+        """Returns whether a value is not the same in all iterations for what it is itself."""
+        if isinstance(part, Load):
+            return part.buffer in self._changing
+        return isinstance(part, Var) and part.name == self.loop.var
 
 
 @dataclass
@@ -187,20 +187,25 @@ class NativeCosts:
 
     def _value(self, expr: Expr, vector: _Vector | None) -> float:
         """Returns the seconds of computing a value."""
-        if vector and vector.keeps(expr):
-            return 0.0
+        return self._computed(expr, vector)[0]
+
+    def _computed(self, expr: Expr, vector: _Vector | None) -> tuple[float, bool]:
+        """Returns these seconds, and whether the value is computed once for all iterations."""
+        parts = [self._computed(operand, vector) for operand in operands(expr)]
+        if vector and all(is_kept for _, is_kept in parts) and not vector.changes(expr):
+            return 0.0, True
         match expr:
             case Load(indices=indices):
-                return self._address(indices, vector) + self._access(expr, vector)
+                return self._address(indices, vector) + self._access(expr, vector), False
             case FunctionCall(function=function) if not FUNCTIONS[function].is_instruction:
                 in_vector = SECONDS_PER_FUNCTION * width_in_float32s(expr.dtype)
                 own = in_vector if vector else SECONDS_PER_SCALAR_FUNCTION
             case Const() | Var():
-                return 0.0
+                return 0.0, False
             case _:
                 in_vector = SECONDS_PER_OPERATION * width_in_float32s(expr.dtype)
                 own = in_vector if vector else SECONDS_PER_SCALAR
-        return own + sum(self._value(operand, vector) for operand in operands(expr))
+        return own + sum(seconds for seconds, _ in parts), False
 
     def _address(self, indices: Sequence[Expr], vector: _Vector | None) -> float:
         """Returns the seconds of indices; their arithmetic runs in parallel with that of values."""
