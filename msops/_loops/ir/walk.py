@@ -150,6 +150,18 @@ def loads_in(body: tuple[Stmt, ...]) -> list[Load]:
     return [access for access in accesses_in(body) if isinstance(access, Load)]
 
 
+def is_loaded(buffer: str, body: tuple[Stmt, ...]) -> bool:
+    """Returns whether statements load from a buffer.
+
+    The last statements are looked at first: nested locals are read after what is inside of them.
+    """
+    return any(
+        any(load.buffer == buffer for expr in own_expressions(stmt) for load in loads(expr))
+        or any(is_loaded(buffer, inner) for inner in bodies(stmt))
+        for stmt in reversed(body)
+    )
+
+
 def stored_in(body: tuple[Stmt, ...]) -> set[str]:
     """Returns the buffers that statements store to."""
     return {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
@@ -436,7 +448,10 @@ def _rewrite_loops(
             new = change(stmt, scope)
             if new is not None:
                 return new
-        if not any(isinstance(part, For) for inner in bodies(stmt) for part in statements(inner)):
+        # Under nested locals each would look through all that is inside of it.
+        if not isinstance(stmt, Local) and not any(
+            isinstance(part, For) for inner in bodies(stmt) for part in statements(inner)
+        ):
             return (stmt,)
         return (
             map_bodies_within(

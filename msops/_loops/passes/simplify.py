@@ -15,8 +15,8 @@ from msops._loops.ir.nodes import Const, For, If, Kernel, Local, Stmt, Store, Un
 from msops._loops.ir.ranges import Ranges, loop_range
 from msops._loops.ir.walk import (
     bodies,
+    is_loaded,
     loads,
-    loads_in,
     map_expressions,
     rewrite_statements,
     with_body,
@@ -81,7 +81,7 @@ def _if(stmt: If, ranges: Ranges) -> tuple[Stmt, ...]:
 
 def _local(local: Local) -> tuple[Stmt, ...]:
     name = local.buffer.name
-    if any(load.buffer == name for load in loads_in(local.body)):
+    if is_loaded(name, local.body):
         return (local,)
     return _without_stores(local.body, name)
 
