@@ -48,6 +48,8 @@ from loop_ir import c_cost as cost
 from loop_trace import trace
 from random_examples import examples
 
+from msops.errors import KernelError
+
 Change = Callable[[Kernel], Kernel]
 
 TRANSPOSE = """kernel transpose(a: float32[{n}, {m}]) -> (b) {{
@@ -1528,13 +1530,91 @@ def test_terms_of_one_element_are_added_to_each_other_first() -> None:
         }""")
 
 
+def test_a_term_that_only_some_positions_have_is_0_at_the_others() -> None:
+    some = "if (t[] > 1.0:float32) {\nd[i + 1, j] = d[i + 1, j] - t[]\n}"
+    text = body_of(arranged(split_updates, parse_kernel(neighbours(3, 40, between=some))))
+    assert "if (t[] > 1.0:float32) {\n" in text
+    assert "sum[] = sum[] - t[]\n" in text
+    assert "d[i + 1, j_3] = d[i + 1, j_3] + terms_1[j_3]\n" in text
+
+
+@pytest.mark.parametrize(
+    ("guard", "at", "positions"),
+    [("j < 20", "j{} + 21", "0 .. 20"), ("j >= 20", "j{} - 20", "20 .. 40")],
+)
+def test_only_positions_whose_neighbour_exists_add_to_it(
+    guard: str, at: str, positions: str
+) -> None:
+    element = f"d[i - 1, {at.format('')}]"
+    some = f"if (({guard}) && (i >= 1)) {{\n{element} = {element} + t[]\n}}"
+    text = body_of(arranged(split_updates, parse_kernel(neighbours(3, 40, between=some))))
+    lines = [line.strip() for line in text.splitlines()]
+    start = lines.index(f"parallel j_3 in {positions} {{")
+    new = f"d[i - 1, {at.format('_3')}]"
+    assert lines[start + 1 : start + 3] == ["if (i >= 1) {", f"{new} = {new} + terms_1[j_3]"]
+
+
+def test_terms_between_the_borders_are_added_without_conditions() -> None:
+    some = "if (j >= 2) {\nd[i, j - 2] = d[i, j - 2] + t[]\n}"
+    lines = body_of(arranged(split_updates, parse_kernel(neighbours(3, 40, between=some))))
+    loops = [line.strip() for line in lines.splitlines() if " in " in line]
+    assert loops[:3] == [
+        "reduction i in 0 .. 3 {",
+        "reduction j in 0 .. 2 {",
+        "parallel j_4 in 2 .. 40 {",
+    ]
+    assert "if" not in lines
+
+
+GUARDS = [
+    "j >= 1", "(j + 2) < {m}", "i >= 1", "(j >= 2) && (i < 4)", "a[i, j] > 1.0:float32",
+    "(j >= 2) && (a[i, j] < 2.0:float32)", "!(j < 1)", "(j >= 1) || (i >= 1)",
+    "(j >= 12) && (i >= 1)", "(j < 20) && (i >= 1)",
+]  # fmt: skip
+UPDATES = ["i, (j)", "i, (j - 1)", "i, (j + 1)", "i, (j + 2)", "i - 1, (j - 2)", "i - 1, (j + 20)"]
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    st.sampled_from([33, 70, 300]),
+    st.lists(
+        st.tuples(st.sampled_from(GUARDS), st.sampled_from(UPDATES), st.booleans()),
+        min_size=1,
+        max_size=4,
+    ),
+    st.booleans(),
+)
+def test_terms_under_conditions_are_the_same(
+    m: int, updates: list[tuple[str, str, bool]], is_shifted: bool
+) -> None:
+    shift = 2 if is_shifted else 0
+    between = "\n".join(
+        f"if ({guard.format(m=m)}) {{ d[{at} + {shift}] = d[{at} + {shift}] + t[] }}"
+        + (f" else {{ d[i + 1, j] = d[i + 1, j] - {n}.0:float32 }}" if has_else else "")
+        for n, (guard, at, has_else) in enumerate(updates)
+    )
+    text = neighbours(5, m, between=between).replace(f"{m + 1}]) ->", f"{m + 5}]) ->")
+    kernel = parse_kernel(text)
+    inputs = exact_inputs(kernel)
+    try:
+        expected = interpret(kernel, inputs, check_bounds=True)
+    except KernelError:
+        # Then an index may be out of range afterwards, too.
+        expected = interpret(kernel, inputs)
+        got_all = interpret(split_updates(kernel), inputs)
+    else:
+        got_all = interpret(split_updates(kernel), inputs, check_bounds=True)
+    for got, want in zip(got_all, expected, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         neighbours(3, 31),
         neighbours(3, 40, between="t[] = d[i, j]"),
         neighbours(3, 40, between="d[i, j] = 0.0:float32"),
-        neighbours(3, 40, between="if (t[] > 1.0:float32) {\nd[i, j] = d[i, j] + t[]\n}"),
+        neighbours(3, 40, between="if (t[] > 9e9:float32) {\nd[i, j + 2] = d[i, j + 2] + t[]\n}"),
         neighbours(3, 40).replace("j + 1]", "int32(a[i, j])]"),
         neighbours(3, 40, between="a[0, 0] = max(a[0, 0], t[])"),
         neighbours(3, 40, between="a[i, j] = a[i, j] - a[i, 0]"),
@@ -1544,7 +1624,7 @@ def test_terms_of_one_element_are_added_to_each_other_first() -> None:
         "short",
         "read between",
         "written",
-        "conditional",
+        "in range for some data",
         "anywhere",
         "extreme",
         "row",
@@ -1565,6 +1645,22 @@ def test_rows_that_meet_are_never_taken_at_a_time(monkeypatch: pytest.MonkeyPatc
         "    reduction i in ((i_block * 4) + (parity * 2)) .. "
         "(((i_block * 4) + (parity * 2)) + 2) {",
     ]
+
+
+def test_rows_of_a_window_are_beside_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-10)
+    kernel = parse_kernel("""kernel windows(a: float32[64, 3], d: float32[68, 3]) -> (d) {
+  reduction i in 0 .. 64 {
+    serial p in -2 .. 3 {
+      reduction j in 0 .. 3 {
+        d[(i + 2) - p, j] = d[(i + 2) - p, j] + a[i, j]
+      }
+    }
+  }
+}""")
+    got = body_of(arranged(separate_rows, kernel))
+    # Iterations less than five rows apart touch rows in common.
+    assert "reduction i in ((i_block * 8) + (parity * 4))" in got
 
 
 @pytest.mark.parametrize(("n", "span"), [(65, 1), (67, 5), (40, 9), (128, 31)])

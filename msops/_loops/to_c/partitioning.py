@@ -56,26 +56,39 @@ def partition_loops(kernel: Kernel) -> Kernel:
 
 def _partition(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     """Returns what replaces a loop; None if it has no border."""
+    between = steady(loop) if len(statements(loop.body)) <= _MOST_STATEMENTS else None
+    if between is None:
+        return None
+    inner = rewrite_inner_loops(within(loop, between), scope, _partition, "parallel")
+    return beside(loop, between, (inner,))
+
+
+def steady(loop: For) -> Span | None:
+    """Returns the iterations between the borders of a loop; None if there are no borders."""
     span = fixed_span(loop)
     if span is None or span[1] - span[0] < _FEWEST_TRIPS:
         return None
     first, last = _steady(loop, span)
-    if (first, last) == span or last - first < (1 - _MOST_AT_BORDER) * (span[1] - span[0]):
-        return None
-    between = with_parts(loop, begin=integer(first), end=integer(last))
-    parts = (
-        with_parts(loop, end=integer(first)),
-        rewrite_inner_loops(between, scope, _partition, "parallel"),
-        with_parts(loop, begin=integer(last)),
-    )
-    return tuple(part for part in parts if part.begin != part.end)
+    fewest = (1 - _MOST_AT_BORDER) * (span[1] - span[0])
+    return (first, last) if (first, last) != span and last - first >= fewest else None
+
+
+def within(loop: For, span: Span) -> For:
+    """Returns a loop over some of its iterations."""
+    return with_parts(loop, begin=integer(span[0]), end=integer(span[1]))
+
+
+def beside(loop: For, between: Span, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Returns what is run for the iterations between the borders, and the loops at the borders."""
+    before = with_parts(loop, end=integer(between[0]))
+    after = with_parts(loop, begin=integer(between[1]))
+    first, last = ((part,) if part.begin != part.end else () for part in (before, after))
+    return (*first, *inner, *last)
 
 
 def _steady(loop: For, span: Span) -> Span:
     """Returns the longest run of iterations in which no condition on the variable changes."""
     inner = statements(loop.body)
-    if len(inner) > _MOST_STATEMENTS:
-        return span
     parts = {part for stmt in inner for own in own_expressions(stmt) for part in expressions(own)}
     if not is_innermost(loop):
         # An index that is the same for a whole row is computed once: only tests are worth a split.

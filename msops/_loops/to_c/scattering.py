@@ -13,7 +13,10 @@ For each block of positions, one loop computes the terms. A loop for each neighb
                                                 parallel j_1 in ... { d[j_1] = d[j_1] + terms[...] }
                                                 parallel j_2 in ... { d[j_2 + 1] = ... }
 
-Several terms of one element are summed in a variable before they are kept.
+Several terms of one element are summed in a variable before they are kept. So is a term that only
+some positions have, and is 0 at the others. Where the element itself is in range at some positions
+only, its loop goes over these. Where it can be, the loops are first cut at the borders of an image,
+and only the positions between them are split.
 
 A loop around that adds to a few rows beside its own is then split into blocks of rows. Blocks with
 even numbers touch no row in common, so threads run these first, and then those with odd numbers.
@@ -30,10 +33,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from msops._loops.analysis.boxes import Span
+from msops._loops.analysis.conditions import conjuncts, inequalities, narrow, narrowed
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.analysis.updates import Update, update_of
+from msops._loops.ir.algebra import both
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
@@ -42,6 +49,7 @@ from msops._loops.ir.nodes import (
     Buffer,
     Expr,
     For,
+    If,
     Kernel,
     Load,
     Local,
@@ -51,6 +59,13 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import (
+    Ranges,
+    is_within,
+    nested_ranges,
+    range_of,
+    unwrapped_range,
+)
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -60,18 +75,19 @@ from msops._loops.ir.walk import (
     loads,
     loads_in,
     map_bodies,
+    rewrite_inner_loops,
     rewrite_loops,
     statements,
     stored_in,
     substitute,
-    unconditional_stores,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import in_blocks, index
+from msops._loops.to_c.partitioning import beside, steady, within
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.strides import is_of_its_own, offset, step
+from msops._loops.to_c.strides import coefficient, is_of_its_own, step
 from msops._loops.to_c.windows import in_positions
 
 _FEWEST_TRIPS = 32
@@ -92,6 +108,19 @@ def split_updates(kernel: Kernel) -> Kernel:
     return kernel if changed is kernel else unique_names(simplify(changed))
 
 
+@dataclass(frozen=True)
+class _Guarded:
+    """An update, and the conditions under which a position has it."""
+
+    update: Update
+    conditions: tuple[Expr, ...]
+
+    @property
+    def guards(self) -> tuple[Expr, ...]:
+        """The conditions that data do not decide."""
+        return tuple(condition for condition in self.conditions if not loads(condition))
+
+
 class _SplittingUpdates:
     def __init__(self, kernel: Kernel) -> None:
         self._names = Names(kernel)
@@ -101,30 +130,53 @@ class _SplittingUpdates:
         """Returns what replaces a loop; None to look inside of it."""
         if mean_trips(loop, scope.ranges) < _FEWEST_TRIPS:
             return None
-        written = in_positions(loop, scope, self._names, _MOST_STATEMENTS)
-        loop = written or loop
-        if not is_innermost(loop):
+        written = self._written_out(loop, scope) or loop
+        between = steady(written)
+        if between is not None:
+            return self._between(loop, between, scope)
+        if not is_innermost(written):
             return None
-        updates = self._updates(loop)
-        return (self._split(loop, updates),) if updates else None
+        loop = written
+        updates = self._updates(loop, scope)
+        return (self._split(loop, scope, updates),) if updates else None
+
+    def _written_out(self, loop: For, scope: Scope) -> For | None:
+        """Returns a nest with the windows of its innermost positions written out, if it has any."""
+        written = in_positions(loop, scope, self._names, _MOST_STATEMENTS)
+        if written is not None or len(loop.body) != 1:
+            return written
+        (inner,) = loop.body
+        if not isinstance(inner, For) or inner.kind != "reduction":
+            return None
+        (inside,) = scope.inside(loop)
+        written = self._written_out(inner, inside)
+        return None if written is None else with_parts(loop, body=(written,))
+
+    def _between(self, loop: For, between: Span, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns a loop split between its borders, which stay as they are; None if it stays."""
+        inner = within(loop, between)
+        split = self.loop(inner, scope)
+        if split is None:
+            rest = rewrite_inner_loops(inner, scope, self.loop, "reduction")
+            split = None if rest is inner else (rest,)
+        return None if split is None else beside(loop, between, split)
 
     # Legality.
 
-    def _updates(self, loop: For) -> dict[int, Update]:
+    def _updates(self, loop: For, scope: Scope) -> dict[int, _Guarded]:
         """Returns the updates to split off, by ids of their stores; none if the loop stays."""
         inside = statements(loop.body)
         own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Local)}
-        outer = [s for s in unconditional_stores(loop.body) if s.buffer not in own]
-        found: dict[int, Update] = {}
-        for store in outer:
-            update = update_of(store)
+        found: dict[int, _Guarded] = {}
+        for store, conditions in _stores(loop.body):
+            update = update_of(store) if store.buffer not in own else None
             if update is not None and (
                 update.op == "add"
                 and is_float(update.term.dtype)
                 and update.term.dtype not in SUMMED_IN_FLOAT32
             ):
-                found[id(store)] = update
-        updated = {update.target.buffer for update in found.values()}
+                found[id(store)] = _Guarded(update, conditions)
+        updated = {guarded.update.target.buffer for guarded in found.values()}
         # Other accesses of these buffers might read incomplete sums, or write too early.
         stores = [s for s in inside if isinstance(s, Store) and s.buffer in updated]
         reads = [load for load in loads_in(loop.body) if load.buffer in updated]
@@ -133,34 +185,83 @@ class _SplittingUpdates:
         others = stored_in(loop.body) - own - updated
         if not all(is_of_its_own(name, loop, self._buffers) for name in others):
             return {}
-        steps = [step(update.target, loop, self._buffers) for update in found.values()]
+        steps = [step(guarded.update.target, loop, self._buffers) for guarded in found.values()]
         is_scattered = sum(moved in (1, -1) for moved in steps) > len(updated) and None not in steps
-        targets = {update.target for update in found.values()}
-        return found if is_scattered and len(targets) <= _MOST_TARGETS else {}
+        guards = _guards(found.values())
+        ranges = nested_ranges((loop,), scope.ranges)
+        is_inside = all(
+            not guarded.conditions
+            or self._is_inside(guarded.update.target, guards[guarded.update.target], ranges)
+            for guarded in found.values()
+        )
+        return found if is_scattered and is_inside and len(guards) <= _MOST_TARGETS else {}
+
+    def _is_inside(self, target: Load, guards: Sequence[Expr], ranges: Ranges) -> bool:
+        """Returns whether an element certainly is in range where its guards hold."""
+        known = [part for guard in guards for part in inequalities(guard, ranges, ranges) or ()]
+        within = narrowed(ranges, known)
+        shape = self._buffers[target.buffer].shape
+        return all(
+            is_within(range_of(index, within), (0, size - 1))
+            for index, size in zip(target.indices, shape, strict=True)
+        )
 
     # Rewriting.
 
-    def _split(self, loop: For, updates: dict[int, Update]) -> Stmt:
+    def _split(self, loop: For, scope: Scope, updates: dict[int, _Guarded]) -> Stmt:
         """Returns a loop over blocks that computes the terms of a loop and then adds them."""
+        ranges = nested_ranges((loop,), scope.ranges)
 
         def inside(block: For, _: Var) -> tuple[Stmt, ...]:
-            return _SplitBlock(block, updates, self._names, self._buffers).body()
+            return _SplitBlock(block, updates, self._names, self._buffers, ranges).body()
 
         return in_blocks(loop, _BLOCK, self._names, inside)
+
+
+def _stores(
+    body: tuple[Stmt, ...], conditions: tuple[Expr, ...] = ()
+) -> Iterator[tuple[Store, tuple[Expr, ...]]]:
+    """Yields the stores of a body without loops, each with the conditions under which it runs."""
+    for stmt in body:
+        match stmt:
+            case Store():
+                yield stmt, conditions
+            case Local(body=inner):
+                yield from _stores(inner, conditions)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                yield from _stores(then, (*conditions, *conjuncts(condition)))
+                yield from _stores(otherwise, (*conditions, *conjuncts(condition, False)))
+
+
+def _guards(updates: Iterable[_Guarded]) -> dict[Load, tuple[Expr, ...]]:
+    """Returns the guards that all updates of an element have, by the element."""
+    found: dict[Load, tuple[Expr, ...]] = {}
+    for guarded in updates:
+        target = guarded.update.target
+        known = found.get(target, guarded.guards)
+        found[target] = tuple(guard for guard in known if guard in guarded.guards)
+    return found
 
 
 class _SplitBlock:
     """Builds the loops over one block: one that computes the terms, and those that add them."""
 
     def __init__(
-        self, block: For, updates: dict[int, Update], names: Names, buffers: Mapping[str, Buffer]
+        self,
+        block: For,
+        updates: dict[int, _Guarded],
+        names: Names,
+        buffers: Mapping[str, Buffer],
+        ranges: Ranges,
     ) -> None:
         self._block = block
+        self._ranges = ranges
+        self._guards = _guards(updates.values())
         self._updates = updates
         self._names = names
         self._buffers = buffers
         self._at = index("sub", Var(block.var), block.begin)
-        self._counts = Counter(update.target for update in updates.values())
+        self._counts = Counter(guarded.update.target for guarded in updates.values())
         self._adding: list[Stmt] = []
         self._arrays: list[Buffer] = []
         self._known: dict[Expr, Buffer] = {}
@@ -194,9 +295,10 @@ class _SplitBlock:
             del self._known[term]
         return (stmt,)
 
-    def _update(self, store: Store, update: Update) -> tuple[Stmt, ...]:
+    def _update(self, store: Store, guarded: _Guarded) -> tuple[Stmt, ...]:
+        update = guarded.update
         target, term = update.target, update.term
-        if self._counts[target] > 1:
+        if self._counts[target] > 1 or guarded.conditions:
             return (self._summed(store, update),)
         is_new = term not in self._known
         if is_new:
@@ -222,16 +324,41 @@ class _SplitBlock:
     def _add(self, target: Load, is_negated: bool, array: Buffer) -> None:
         """Appends the loop that adds the terms in an array to their elements."""
         block = self._block
+        begin, end, guards = self._positions(self._guards[target])
         var = self._names.fresh(block.var)
         here = {block.var: Var(var)}
         indices = tuple(substitute(i, here) for i in target.indices)
         moved = dataclasses.replace(target, indices=indices)
         value = Load(array.name, (substitute(self._at, here),), array.dtype)
         op: BinaryOp = "sub" if is_negated else "add"
-        new = Store(target.buffer, indices, Binary(op, moved, value, target.dtype))
+        new: Stmt = Store(target.buffer, indices, Binary(op, moved, value, target.dtype))
+        if guards:
+            new = If(substitute(both(guards), here), (new,))
         is_fixed = step(target, block, self._buffers) == 0
         kind: LoopKind = "reduction" if is_fixed else "parallel"
-        self._adding.append(For(var, block.begin, block.end, (new,), kind, location=block.location))
+        self._adding.append(For(var, begin, end, (new,), kind, location=block.location))
+
+    def _positions(self, guards: Sequence[Expr]) -> tuple[Expr, Expr, list[Expr]]:
+        """Returns where guards hold in a block: its begin and end there, and guards that are left.
+
+        A guard of the variable alone is an end of the loop, which then has no test.
+        """
+        block, rest = self._block, []
+        whole = self._ranges[block.var]
+        within = {block.var: whole}
+        for guard in guards:
+            functions = inequalities(guard, {block.var}, self._ranges) or ()
+            is_alone = bool(functions) and not any(f.scalars for f in functions)
+            if not is_alone or not all(narrow(f, within) for f in functions):
+                rest.append(guard)
+        (first, last), begin, end = within[block.var], block.begin, block.end
+        if first > last:
+            return begin, begin, rest
+        if first > whole[0]:
+            begin = index("max", begin, integer(first))
+        if last < whole[1]:
+            end = index("min", end, integer(last + 1))
+        return begin, end, rest
 
 
 def _read(expr: Expr) -> set[str]:
@@ -258,7 +385,7 @@ class _Separating:
         trips = fixed_trips(loop)
         if scope.is_parallel or trips is None:
             return None
-        span = self._span(loop)
+        span = self._span(loop, scope)
         seconds = self._costs.loop(loop, scope)
         count = min(_MOST_BLOCKS, int(seconds / cost.BLOCK_SECONDS))
         if span is None or count < 4:
@@ -266,18 +393,27 @@ class _Separating:
         width = max(span, -(-trips // count))
         return self._separated(loop, width, trips) if trips >= 4 * width else None
 
-    def _span(self, loop: For) -> int | None:
+    def _span(self, loop: For, scope: Scope) -> int | None:
         """Returns the number of rows beside its own that a loop writes; None if it is not fixed."""
         own = declared_in(loop.body)
         written = stored_in(loop.body) - own
-        reach: dict[str, list[tuple[int | None, ...]]] = {name: [] for name in written}
+        (inside,) = scope.inside(loop)
+        ranges = dict(inside.ranges)
+        for inner in (s for s in statements(loop.body) if isinstance(s, For)):
+            ranges |= nested_ranges((inner,), ranges)
+        reach: dict[str, list[tuple[Span | None, ...]]] = {name: [] for name in written}
         for access in accesses_in(loop.body):
             if access.buffer in reach:
-                reach[access.buffer].append(tuple(offset(i, loop.var) for i in access.indices))
+                away = tuple(_offsets(index, loop.var, ranges) for index in access.indices)
+                reach[access.buffer].append(away)
         spans = []
         for offsets in reach.values():
             axes = [[o for o in axis if o is not None] for axis in zip(*offsets, strict=True)]
-            known = [max(axis) - min(axis) for axis in axes if axis and len(axis) == len(offsets)]
+            known = [
+                max(high for _, high in axis) - min(low for low, _ in axis)
+                for axis in axes
+                if axis and len(axis) == len(offsets)
+            ]
             if not known:
                 return None
             spans.append(min(known))
@@ -293,3 +429,10 @@ class _Separating:
         part = with_parts(loop, begin=begin, end=end)
         blocks = For(block, integer(0), integer(pairs), (part,), "parallel", location=loop.location)
         return (For(parity, integer(0), integer(2), (blocks,), location=loop.location),)
+
+
+def _offsets(expr: Expr, var: str, ranges: Ranges) -> Span | None:
+    """Returns the least and the greatest c of an index that is var + c; None if not all are."""
+    if coefficient(expr, var) != 1 or loads(expr):
+        return None
+    return unwrapped_range(substitute(expr, {var: integer(0)}), {**ranges, var: (0, 0)})
