@@ -5,7 +5,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     alternating.py   alternation of an array and its copy, step by step of a time loop
     merging.py       one store of a chosen value instead of a store in each branch
     neighbours.py    sums of terms from neighbours, gathered element by element
-    scattering.py    loops that add to neighbours, split for vectors and later for threads
+    scattering.py    loops that add to neighbours, split for vectors
     widening.py      sums in variables, with an element for each position
     windows.py       loops over small windows, written out as statements
     unrolling.py     short inner loops, written out as statements
@@ -15,6 +15,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     tiling.py        tiles of two parallel loops that cross through memory
     interchange.py   interchange of loops so that each sum is completed before the next
     products.py      tiles of registers for sums that share what they read
+    separating.py    loops that add to rows beside their own, split for threads
     partial_sums.py  long reductions, split into partial sums for threads
     lanes.py         rows that run in order, one in each lane of a vector
     diagonals.py     rows that read the row before, in lanes along diagonals

@@ -18,15 +18,7 @@ some positions have, and is 0 at the others. Where the element itself is in rang
 only, its loop goes over these. Where it can be, the loops are first cut at the borders of an image,
 and only the positions between them are split.
 
-A loop around that adds to a few rows beside its own is then split into blocks of rows. Blocks with
-even numbers touch no row in common, so threads run these first, and then those with odd numbers.
-
-    reduction i in 0 .. 400 {               serial parity in 0 .. 2 {
-      d[i, ...] = d[i, ...] + ...             parallel i_block in 0 .. 8 {
-      d[i + 1, ...] = ...            ->         reduction i in (2 * i_block + parity) * 25 .. {
-    }                                             ...
-
-Both change the order of the terms of a sum. The new order does not depend on the number of threads.
+The order of the terms of a sum changes.
 """
 
 from __future__ import annotations
@@ -38,7 +30,7 @@ from dataclasses import dataclass
 
 from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.conditions import conjuncts, inequalities, narrow, narrowed
-from msops._loops.analysis.costs import fixed_trips, mean_trips
+from msops._loops.analysis.costs import mean_trips
 from msops._loops.analysis.updates import Update, update_of
 from msops._loops.ir.algebra import both
 from msops._loops.ir.building import integer
@@ -64,13 +56,10 @@ from msops._loops.ir.ranges import (
     is_within,
     nested_ranges,
     range_of,
-    unwrapped_range,
 )
 from msops._loops.ir.walk import (
     Scope,
-    accesses_in,
     buffers_of,
-    declared_in,
     is_innermost,
     loads,
     loads_in,
@@ -83,23 +72,18 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c import cost
 from msops._loops.to_c.blocks import in_blocks, index
 from msops._loops.to_c.partitioning import beside, steady, within
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.strides import coefficient, is_of_its_own, step
+from msops._loops.to_c.strides import is_of_its_own, step
 from msops._loops.to_c.windows import in_positions
 
 _FEWEST_TRIPS = 32
 _BLOCK = 256
 """Positions whose terms are kept at a time: a dozen arrays of them stay in the first cache."""
 _MOST_TARGETS = 32
-_MOST_BLOCKS = 32
 _MOST_STATEMENTS = 1024
 """Statements of one position: GCC compiles as many in 0.8 s, and vectors make them 10x faster."""
-
-
-# Vectors.
 
 
 def split_updates(kernel: Kernel) -> Kernel:
@@ -363,76 +347,3 @@ class _SplitBlock:
 
 def _read(expr: Expr) -> set[str]:
     return {load.buffer for load in loads(expr)}
-
-
-# Threads.
-
-
-def separate_rows(kernel: Kernel) -> Kernel:
-    """Returns the kernel with loops that add to rows beside their own in two sets of blocks."""
-    changed = rewrite_loops(kernel, _Separating(kernel).loop, "reduction")
-    return kernel if changed is kernel else unique_names(simplify(changed))
-
-
-class _Separating:
-    def __init__(self, kernel: Kernel) -> None:
-        self._names = Names(kernel)
-        self._buffers = buffers_of(kernel)
-        self._costs = cost.NativeCosts(kernel)
-
-    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        """Returns what replaces a loop; None to look inside of it."""
-        trips = fixed_trips(loop)
-        if scope.is_parallel or trips is None:
-            return None
-        span = self._span(loop, scope)
-        seconds = self._costs.loop(loop, scope)
-        count = min(_MOST_BLOCKS, int(seconds / cost.BLOCK_SECONDS))
-        if span is None or count < 4:
-            return None
-        width = max(span, -(-trips // count))
-        return self._separated(loop, width, trips) if trips >= 4 * width else None
-
-    def _span(self, loop: For, scope: Scope) -> int | None:
-        """Returns the number of rows beside its own that a loop writes; None if it is not fixed."""
-        own = declared_in(loop.body)
-        written = stored_in(loop.body) - own
-        (inside,) = scope.inside(loop)
-        ranges = dict(inside.ranges)
-        for inner in (s for s in statements(loop.body) if isinstance(s, For)):
-            ranges |= nested_ranges((inner,), ranges)
-        reach: dict[str, list[tuple[Span | None, ...]]] = {name: [] for name in written}
-        for access in accesses_in(loop.body):
-            if access.buffer in reach:
-                away = tuple(_offsets(index, loop.var, ranges) for index in access.indices)
-                reach[access.buffer].append(away)
-        spans = []
-        for offsets in reach.values():
-            axes = [[o for o in axis if o is not None] for axis in zip(*offsets, strict=True)]
-            known = [
-                max(high for _, high in axis) - min(low for low, _ in axis)
-                for axis in axes
-                if axis and len(axis) == len(offsets)
-            ]
-            if not known:
-                return None
-            spans.append(min(known))
-        return max(spans, default=None)
-
-    def _separated(self, loop: For, width: int, trips: int) -> tuple[Stmt, ...]:
-        """Returns the loop over even and odd blocks."""
-        pairs = -(-trips // (2 * width))
-        parity, block = self._names.fresh("parity"), self._names.fresh(f"{loop.var}_block")
-        number = index("add", index("mul", Var(block), integer(2)), Var(parity))
-        begin = index("add", loop.begin, index("mul", number, integer(width)))
-        end = index("min", index("add", begin, integer(width)), loop.end)
-        part = with_parts(loop, begin=begin, end=end)
-        blocks = For(block, integer(0), integer(pairs), (part,), "parallel", location=loop.location)
-        return (For(parity, integer(0), integer(2), (blocks,), location=loop.location),)
-
-
-def _offsets(expr: Expr, var: str, ranges: Ranges) -> Span | None:
-    """Returns the least and the greatest c of an index that is var + c; None if not all are."""
-    if coefficient(expr, var) != 1 or loads(expr):
-        return None
-    return unwrapped_range(substitute(expr, {var: integer(0)}), {**ranges, var: (0, 0)})
