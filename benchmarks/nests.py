@@ -42,12 +42,14 @@ METHOD = (
     "were too close, so that it timed both forms. Other form: msops with the form that it did not "
     "choose. Numba: njit(parallel=True) of the same function, which computes with literals in "
     "float64. jax.numpy: by hand. C: the loops as written, one thread, -O3 -march=native, called "
-    "as an aot op. Gradient: native code of the gradients of all float inputs, with the forward "
-    "pass that it needs, over native code of the kernel. First call: creating the op, tracing, "
-    "compiling, and timing both forms where that is done, once, with an empty build cache. What "
+    "as an aot op. jit alone: a jitted function that returns an input. Gradient: native code of "
+    "the gradients of all float inputs, with the forward pass that it needs, over native code of "
+    "the kernel. First call: creating the op, tracing, compiling, and timing both forms where that "
+    "is done, once, with an empty build cache. What "
     "takes 40 times as long as the fastest, and over 0.2 s, runs once"
 )
 _OTHERS = ("Numba", "jax.numpy", "C")
+_ALONE = "jit alone"
 _C_FLAGS = ("-O3", "-march=native", "-fno-math-errno")
 # Sums are taken in other orders, and a rounding may decide how long a point stays bounded.
 _TOLERANCE = 3e-3
@@ -188,9 +190,11 @@ def _measure(nest: Nest, length: int, rounds: int, library: Path) -> Measured:
             if np.isclose(got, want, _TOLERANCE, scale).mean() < _LEAST_EQUAL:
                 raise AssertionError(f"{nest.name}: {name} gives another result")
     native = msops.Custom(nest.kernel, func_type="akg", compile_attrs={"lower": "native"})
+    functions[_ALONE] = _waiting(jax.jit(lambda *inputs: inputs[0]), arrays)
     functions["gradient"] = _waiting(_gradient(native, arrays, expected), arrays)
     # What is called for the first time compiles.
-    functions["gradient"]()
+    for name in (_ALONE, "gradient"):
+        functions[name]()
     ms = {name: _median_ms(times) for name, times in _times(functions, rounds).items()}
     return Measured(
         label=f"{nest.name} {length}",
@@ -237,7 +241,7 @@ def _times(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Ti
         start = time.perf_counter()
         function()
         once[name] = time.perf_counter() - start
-    limit = max(0.2, 40 * min(once.values()))
+    limit = max(0.2, 40 * min(seconds for name, seconds in once.items() if name != _ALONE))
     slow = {name: Times((seconds,)) for name, seconds in once.items() if seconds > limit}
     return slow | take_turns({n: f for n, f in functions.items() if n not in slow}, rounds)
 
@@ -285,6 +289,7 @@ def _table(measured: Sequence[Measured]) -> Table:
             "ms",
             "other form",
             *_OTHERS,
+            _ALONE,
             "ours / best",
             "gradient",
             "first call, ms",
@@ -295,7 +300,7 @@ def _table(measured: Sequence[Measured]) -> Table:
                 m.chosen + (", timed" if m.is_timed else ""),
                 f"{m.ours:.3g}",
                 over(m, "xla" if m.chosen == "native" else "native"),
-                *(over(m, name) for name in _OTHERS),
+                *(over(m, name) for name in (*_OTHERS, _ALONE)),
                 f"{m.over_best:.2f} ({m.best_other})",
                 f"{m.gradient:.2f}",
                 f"{m.first_ms:.0f}",
