@@ -1566,6 +1566,26 @@ def test_terms_between_the_borders_are_added_without_conditions() -> None:
     assert "if" not in lines
 
 
+@pytest.mark.parametrize("guard", ["(j + p) >= 20", "((2 - p) + j) >= 20", "(40 * p) >= (21 - j)"])
+def test_a_window_may_have_one_term_under_several_conditions(guard: str) -> None:
+    # The statement is the same in each iteration of the window, its condition is not.
+    some = f"""serial p in 0 .. 3 {{
+      if ({guard}) {{
+        d[i + 1, j] = d[i + 1, j] + t[]
+      }}
+    }}"""
+    text = body_of(arranged(split_updates, parse_kernel(neighbours(3, 40, between=some))))
+    assert "serial" not in text
+    assert text.count("sum[] = sum[] + t[]") == 3
+
+
+def test_a_loop_that_is_too_short_between_its_borders_is_split_as_it_is() -> None:
+    some = "if (j >= 3) {\nd[i, j - 3] = d[i, j - 3] + t[]\n}"
+    text = body_of(arranged(split_updates, parse_kernel(neighbours(3, 34, between=some))))
+    loops = [line.strip() for line in text.splitlines() if " in " in line]
+    assert loops[:2] == ["reduction i in 0 .. 3 {", "parallel j in 0 .. 34 {"]
+
+
 GUARDS = [
     "j >= 1", "(j + 2) < {m}", "i >= 1", "(j >= 2) && (i < 4)", "a[i, j] > 1.0:float32",
     "(j >= 2) && (a[i, j] < 2.0:float32)", "!(j < 1)", "(j >= 1) || (i >= 1)",
@@ -1583,16 +1603,22 @@ UPDATES = ["i, (j)", "i, (j - 1)", "i, (j + 1)", "i, (j + 2)", "i - 1, (j - 2)",
         max_size=4,
     ),
     st.booleans(),
+    st.booleans(),
 )
 def test_terms_under_conditions_are_the_same(
-    m: int, updates: list[tuple[str, str, bool]], is_shifted: bool
+    m: int, updates: list[tuple[str, str, bool]], is_shifted: bool, is_window: bool
 ) -> None:
     shift = 2 if is_shifted else 0
-    between = "\n".join(
-        f"if ({guard.format(m=m)}) {{ d[{at} + {shift}] = d[{at} + {shift}] + t[] }}"
-        + (f" else {{ d[i + 1, j] = d[i + 1, j] - {n}.0:float32 }}" if has_else else "")
-        for n, (guard, at, has_else) in enumerate(updates)
-    )
+    column = "(j + p)" if is_window else "j"
+    between = ""
+    for n, (guard, at, has_else) in enumerate(updates):
+        condition = re.sub(r"\bj\b", column, guard.format(m=m))
+        element = f"d[{at} + {shift}]"
+        between += f"if ({condition}) {{ {element} = {element} + t[] }}\n"
+        if has_else:
+            between += f"else {{ d[i + 1, j] = d[i + 1, j] - {n}.0:float32 }}\n"
+    if is_window:
+        between = f"serial p in 0 .. 3 {{ {between} }}"
     text = neighbours(5, m, between=between).replace(f"{m + 1}]) ->", f"{m + 5}]) ->")
     kernel = parse_kernel(text)
     inputs = exact_inputs(kernel)

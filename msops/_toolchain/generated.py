@@ -40,8 +40,8 @@ GCC_FLAGS = (
     # of max(min(x, 6), 0) takes three times the instructions, and some chains stay scalar.
     "-fno-thread-jumps",
     # The next four run before gcc's vectoriser or beside it, and leave it loops that it cannot
-    # take; `to_c` does for itself what they are for. Of 78 kernels that nobody tuned, calls take
-    # 0.91 of the time without them in the geometric mean, four a third or less; gcc takes 0.87.
+    # take; `to_c` does for itself what they are for. Without them calls of 76 kernels that nobody
+    # tuned take 0.91 of the time in the geometric mean, five of them 0.15 to 0.4; gcc takes 0.87.
     # It drops what a pragma said of an inner loop.
     "-fno-loop-unroll-and-jam",
     # It cuts a sum in two under a loop that its length depends on.

@@ -24,8 +24,7 @@ The order of the terms of a sum changes.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.boxes import Span
@@ -83,7 +82,7 @@ _BLOCK = 256
 """Positions whose terms are kept at a time: a dozen arrays of them stay in the first cache."""
 _MOST_TARGETS = 32
 _MOST_STATEMENTS = 1024
-"""Statements of one position: GCC compiles as many in 0.8 s, and vectors make them 10x faster."""
+"""Statements of one position: gcc takes 1 to 5 s for as many; vectors make them 10x faster."""
 
 
 def split_updates(kernel: Kernel) -> Kernel:
@@ -93,16 +92,16 @@ def split_updates(kernel: Kernel) -> Kernel:
 
 
 @dataclass(frozen=True)
-class _Guarded:
-    """An update, and the conditions under which a position has it."""
+class _Target:
+    """An element that a position adds to.
 
-    update: Update
-    conditions: tuple[Expr, ...]
+    Attributes:
+      is_summed: whether it gets several terms, or only some positions have one.
+      guards: the conditions of loop variables that hold wherever it gets a term.
+    """
 
-    @property
-    def guards(self) -> tuple[Expr, ...]:
-        """The conditions that data do not decide."""
-        return tuple(condition for condition in self.conditions if not loads(condition))
+    is_summed: bool
+    guards: tuple[Expr, ...]
 
 
 class _SplittingUpdates:
@@ -116,13 +115,10 @@ class _SplittingUpdates:
             return None
         written = self._written_out(loop, scope) or loop
         between = steady(written)
-        if between is not None:
-            return self._between(loop, between, scope)
-        if not is_innermost(written):
-            return None
-        loop = written
-        updates = self._updates(loop, scope)
-        return (self._split(loop, scope, updates),) if updates else None
+        split = None if between is None else self._between(loop, between, scope)
+        if split is not None:
+            return split
+        return self._split(written, scope) if is_innermost(written) else None
 
     def _written_out(self, loop: For, scope: Scope) -> For | None:
         """Returns a nest with the windows of its innermost positions written out, if it has any."""
@@ -147,11 +143,14 @@ class _SplittingUpdates:
 
     # Legality.
 
-    def _updates(self, loop: For, scope: Scope) -> dict[int, _Guarded]:
-        """Returns the updates to split off, by ids of their stores; none if the loop stays."""
+    def _updates(self, loop: For) -> list[tuple[Store, Update, tuple[Expr, ...]]]:
+        """Returns the updates to split off, with their conditions; none if the loop stays.
+
+        A store is there once for each time that a window has it, under the conditions there.
+        """
         inside = statements(loop.body)
         own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Local)}
-        found: dict[int, _Guarded] = {}
+        found = []
         for store, conditions in _stores(loop.body):
             update = update_of(store) if store.buffer not in own else None
             if update is not None and (
@@ -159,26 +158,19 @@ class _SplittingUpdates:
                 and is_float(update.term.dtype)
                 and update.term.dtype not in SUMMED_IN_FLOAT32
             ):
-                found[id(store)] = _Guarded(update, conditions)
-        updated = {guarded.update.target.buffer for guarded in found.values()}
+                found.append((store, update, conditions))
+        updated = {update.target.buffer for _, update, _ in found}
         # Other accesses of these buffers might read incomplete sums, or write too early.
         stores = [s for s in inside if isinstance(s, Store) and s.buffer in updated]
         reads = [load for load in loads_in(loop.body) if load.buffer in updated]
-        if len(stores) != len(reads) or any(id(s) not in found for s in stores):
-            return {}
+        if not len(stores) == len(reads) == len(found):
+            return []
         others = stored_in(loop.body) - own - updated
         if not all(is_of_its_own(name, loop, self._buffers) for name in others):
-            return {}
-        steps = [step(guarded.update.target, loop, self._buffers) for guarded in found.values()]
+            return []
+        steps = [step(update.target, loop, self._buffers) for _, update, _ in found]
         is_scattered = sum(moved in (1, -1) for moved in steps) > len(updated) and None not in steps
-        guards = _guards(found.values())
-        ranges = nested_ranges((loop,), scope.ranges)
-        is_inside = all(
-            not guarded.conditions
-            or self._is_inside(guarded.update.target, guards[guarded.update.target], ranges)
-            for guarded in found.values()
-        )
-        return found if is_scattered and is_inside and len(guards) <= _MOST_TARGETS else {}
+        return found if is_scattered else []
 
     def _is_inside(self, target: Load, guards: Sequence[Expr], ranges: Ranges) -> bool:
         """Returns whether an element certainly is in range where its guards hold."""
@@ -192,14 +184,26 @@ class _SplittingUpdates:
 
     # Rewriting.
 
-    def _split(self, loop: For, scope: Scope, updates: dict[int, _Guarded]) -> Stmt:
+    def _split(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns a loop over blocks that computes the terms of a loop and then adds them."""
+        found = self._updates(loop)
+        terms: dict[Load, list[tuple[Expr, ...]]] = {}
+        for _, update, conditions in found:
+            terms.setdefault(update.target, []).append(conditions)
+        targets = {target: _target(conditions) for target, conditions in terms.items()}
         ranges = nested_ranges((loop,), scope.ranges)
+        is_inside = all(
+            not any(terms[target]) or self._is_inside(target, known.guards, ranges)
+            for target, known in targets.items()
+        )
+        if not found or not is_inside or len(targets) > _MOST_TARGETS:
+            return None
+        updates = {id(store): update for store, update, _ in found}
 
         def inside(block: For, _: Var) -> tuple[Stmt, ...]:
-            return _SplitBlock(block, updates, self._names, self._buffers, ranges).body()
+            return _SplitBlock(block, updates, targets, self._names, self._buffers, ranges).body()
 
-        return in_blocks(loop, _BLOCK, self._names, inside)
+        return (in_blocks(loop, _BLOCK, self._names, inside),)
 
 
 def _stores(
@@ -217,14 +221,11 @@ def _stores(
                 yield from _stores(otherwise, (*conditions, *conjuncts(condition, False)))
 
 
-def _guards(updates: Iterable[_Guarded]) -> dict[Load, tuple[Expr, ...]]:
-    """Returns the guards that all updates of an element have, by the element."""
-    found: dict[Load, tuple[Expr, ...]] = {}
-    for guarded in updates:
-        target = guarded.update.target
-        known = found.get(target, guarded.guards)
-        found[target] = tuple(guard for guard in known if guard in guarded.guards)
-    return found
+def _target(terms: Sequence[tuple[Expr, ...]]) -> _Target:
+    """Returns what is known of an element from the conditions of each of its terms."""
+    first, *others = terms
+    guards = tuple(c for c in first if not loads(c) and all(c in other for other in others))
+    return _Target(len(terms) > 1 or bool(first), guards)
 
 
 class _SplitBlock:
@@ -233,19 +234,19 @@ class _SplitBlock:
     def __init__(
         self,
         block: For,
-        updates: dict[int, _Guarded],
+        updates: Mapping[int, Update],
+        targets: Mapping[Load, _Target],
         names: Names,
         buffers: Mapping[str, Buffer],
         ranges: Ranges,
     ) -> None:
         self._block = block
         self._ranges = ranges
-        self._guards = _guards(updates.values())
         self._updates = updates
+        self._targets = targets
         self._names = names
         self._buffers = buffers
         self._at = index("sub", Var(block.var), block.begin)
-        self._counts = Counter(guarded.update.target for guarded in updates.values())
         self._adding: list[Stmt] = []
         self._arrays: list[Buffer] = []
         self._known: dict[Expr, Buffer] = {}
@@ -279,10 +280,9 @@ class _SplitBlock:
             del self._known[term]
         return (stmt,)
 
-    def _update(self, store: Store, guarded: _Guarded) -> tuple[Stmt, ...]:
-        update = guarded.update
+    def _update(self, store: Store, update: Update) -> tuple[Stmt, ...]:
         target, term = update.target, update.term
-        if self._counts[target] > 1 or guarded.conditions:
+        if self._targets[target].is_summed:
             return (self._summed(store, update),)
         is_new = term not in self._known
         if is_new:
@@ -308,7 +308,7 @@ class _SplitBlock:
     def _add(self, target: Load, is_negated: bool, array: Buffer) -> None:
         """Appends the loop that adds the terms in an array to their elements."""
         block = self._block
-        begin, end, guards = self._positions(self._guards[target])
+        begin, end, guards = self._positions(self._targets[target].guards)
         var = self._names.fresh(block.var)
         here = {block.var: Var(var)}
         indices = tuple(substitute(i, here) for i in target.indices)
