@@ -72,7 +72,14 @@ from msops._loops.ir.operators import (
 )
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.text import body_text, expr_text, kernel_text
-from msops._loops.ir.walk import expressions, loads, map_bodies, own_expressions, statements
+from msops._loops.ir.walk import (
+    accesses_in,
+    expressions,
+    loads,
+    map_bodies,
+    own_expressions,
+    statements,
+)
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.parse import parse_body, parse_expr, parse_kernel
 from msops._loops.oracle.rules import _BINARY as BINARY_TYPES
@@ -210,6 +217,7 @@ __all__ = [
     "TextError",
     "Unary",
     "Var",
+    "accesses_in",
     "adjoint",
     "alternate_arrays",
     "alternating",

@@ -15,7 +15,21 @@ from hypothesis.strategies import SearchStrategy
 from loop_agreement import assert_agree
 from loop_corpus import CORPUS, specialised
 from loop_idioms import idioms
-from loop_ir import FLAGS, GCC_FLAGS, interpret, kernel_text, parse_kernel
+from loop_ir import (
+    FLAGS,
+    GCC_FLAGS,
+    PASSES_TO_C,
+    PASSES_TO_CUDA,
+    accesses_in,
+    analyse,
+    check_bounds,
+    facts_of,
+    find_unwritten,
+    interpret,
+    kernel_text,
+    parse_kernel,
+    run_passes,
+)
 from loop_ir import c_cost as cost
 from loop_native import build_together, call, call_for_code, prepared, printed, shipped
 from loop_patterns import patterns
@@ -72,6 +86,18 @@ def test_the_corpus_agrees_with_numpy(tmp_path, monkeypatch, size, blocks):
     library = build_together(tmp_path, sources)
     for case, given_arrays, kernel, source in zip(CORPUS, inputs, ready, sources, strict=True):
         case.check(given_arrays, call(library, kernel, source, given_arrays))
+
+
+@pytest.mark.parametrize("passes", [PASSES_TO_C, PASSES_TO_CUDA], ids=["C", "CUDA"])
+def test_facts_of_a_kernel_after_passes_are_true_of_it(monkeypatch, passes):
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-12)
+    for case in CORPUS:
+        known = analyse(specialised(case, case.inputs(np.random.default_rng(0), 40)))
+        after = run_passes(known.kernel, passes)
+        unproven, overwritten = facts_of(after, known)
+        left = {access.buffer for access in accesses_in(after.body)}
+        assert overwritten & left <= find_unwritten(after).overwritten, case.name
+        assert unproven == check_bounds(after).unproven, case.name
 
 
 def run(folder, text: str, *inputs: np.ndarray, as_written: bool = False) -> list[np.ndarray]:
