@@ -247,10 +247,10 @@ def analyse(kernel: Kernel) -> Analysis:
 def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, frozenset[str]]:
     """Returns `unproven` and `overwritten` of a kernel that passes made of an analysed one.
 
-    Finding them takes long. A pass reads and writes the elements that its kernel did, an element
-    still before or after another; so what is known stays true of an access that was there, and of
-    a buffer that was. What is left to look at is what passes have added; but for what is kept in
-    registers, where C compilers see for themselves.
+    Finding them takes long, so what is known is kept. Passes do not change which values are read:
+    an array whose elements were written before they were read still is such an array. Only new
+    indices and new arrays are looked at. Arrays in registers are left out, since C compilers see
+    for themselves that these are written first.
     """
     new, old = (
         {(access.buffer, access.indices) for access in accesses_in(stage.body) if access.indices}

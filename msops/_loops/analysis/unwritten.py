@@ -62,7 +62,7 @@ def find_unwritten(kernel: Kernel) -> Written:
 
 
 def find_overwritten(kernel: Kernel, among: Collection[str]) -> frozenset[str]:
-    """Returns what `find_unwritten` does of some buffers and locals as `Written.overwritten`."""
+    """Returns which of some buffers and locals need not be zero at the start; see `Written`."""
     sites = [site for site in visit_accesses(kernel) if site.access.buffer in among]
     if not sites:
         return frozenset()

@@ -110,7 +110,7 @@ class _Vector:
         return stored_in(self.loop.body)
 
     def changes(self, part: Expr) -> bool:
-        """Returns whether a load or variable is another in each iteration; not for its operands."""
+        """Returns whether a load or variable itself varies with the loop; not its operands."""
         if isinstance(part, Load):
             return part.buffer in self._changing
         return isinstance(part, Var) and part.name == self.loop.var

@@ -13,10 +13,12 @@ For each block of positions, one loop computes the terms. A loop for each neighb
                                                 parallel j_1 in ... { d[j_1] = d[j_1] + terms[...] }
                                                 parallel j_2 in ... { d[j_2 + 1] = ... }
 
-Several terms of one element are summed in a variable before they are kept. So is a term that only
-some positions have, and is 0 at the others. Where the element itself is in range at some positions
-only, its loop goes over these. Where it can be, the loops are first cut at the borders of an image,
-and only the positions between them are split.
+Several terms of one element are summed in a variable before they are kept. A term under a condition
+is such a sum, too: it stays 0 where the condition does not hold. If the condition keeps the element
+in range, the loop that adds to it goes over the positions where it holds.
+
+A loop that tests for the border of an image is cut there first, see `partitioning`. Then only the
+positions between the borders are split.
 
 The order of the terms of a sum changes.
 """
