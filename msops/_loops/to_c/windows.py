@@ -53,6 +53,8 @@ from msops._loops.to_c.sums import FEWEST_WAITING
 
 _MOST_STATEMENTS = 256
 """Statements of one position; GCC takes a fifth of a second to compile as many."""
+_MOST_TRIPS = 32
+"""Of one loop in a window; longer sums are as fast in loops, and GCC compiles them in less time."""
 _FEWEST_POSITIONS = 32
 
 
@@ -179,7 +181,7 @@ def _parts(stmt: Stmt, most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
     """Returns the statements that a statement becomes; None if there are too many."""
     if isinstance(stmt, For):
         span = fixed_span(stmt)
-        if span is None or span[1] - span[0] > most:
+        if span is None or span[1] - span[0] > min(most, _MOST_TRIPS):
             return None
         rounds = tuple(
             part
