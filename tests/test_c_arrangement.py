@@ -394,6 +394,30 @@ def test_each_row_has_locals_of_its_own() -> None:
     assert got.count("local t") == 5
 
 
+def test_states_of_rows_are_locals_around_those_that_go_side_by_side() -> None:
+    kernel = marked("""kernel filter(a: float32[9, 40]) -> (b, last) {
+  buffer b: float32[9, 40]
+  buffer last: float32[9]
+  serial i in 0 .. 9 {
+    local s: float32[] {
+      s[] = a[i, 0]
+      local t: float32[] {
+        serial j in 0 .. 40 {
+          b[i, j] = a[i, j] - s[]
+          s[] = t[] + (a[i, j] * 0.5:float32)
+          t[] = b[i, j] * 0.25:float32
+        }
+        last[i] = t[]
+      }
+    }
+  }
+}""")
+    got = body_of(arranged(jam_serial_loops, kernel))
+    assert "parallel i_group in 0 .. 2 {" in got
+    (together,) = re.findall(r"serial j\w* in 0 .. 40 {\n((?: +\w+\[.* = .*\n){12})", got)
+    assert len(set(re.findall(r"(s\w*)\[\] = ", together))) == 4
+
+
 # The larger of a pixel and its right neighbour comes first in `w`; the last pixel stays.
 WINDOW = """kernel order(a: float32[3, {m}]) -> (b) {{
   buffer b: float32[3, {n}]

@@ -18,6 +18,7 @@ unroll-and-jam of a skewed nest (M. Wolfe, "Loop skewing: the wavefront method r
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.ir.building import integer
@@ -28,10 +29,11 @@ from msops._loops.ir.walk import (
     Scope,
     rewrite_loops,
     statements,
+    with_parts,
     with_value,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.blocks import can_swap, in_groups, index
+from msops._loops.to_c.blocks import can_swap, in_groups, index, with_buffer
 from msops._loops.to_c.skewing import Skew, before, find_lag, repeated
 
 ROWS = 4
@@ -53,20 +55,30 @@ class _Jamming:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None if it is not jammed."""
-        row = self._row(loop, scope)
+        around, body = _apart(loop.body)
+        # Dependences are looked for in what a row has of its own.
+        if around and loop.kind != "parallel":
+            return None
+        row = self._row(loop, body, scope)
         lag = self._lag(loop, row, scope) if row else None
         return None if row is None or lag is None else self._jammed(loop, row, lag, scope)
 
     # Legality.
 
-    def _row(self, loop: For, scope: Scope) -> For | None:
-        """Returns the serial loop that is all of a loop's body, if jamming pays; else None."""
-        rows = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
-        if len(rows) != 1 or rows[0] not in loop.body or rows[0].kind != "serial":
+    def _row(self, loop: For, body: tuple[Stmt, ...], scope: Scope) -> For | None:
+        """Returns the serial loop in a loop's body, if jamming pays; else None.
+
+        Args:
+          loop: the loop.
+          body: its statements, without the locals around them.
+          scope: the scope around the loop.
+        """
+        rows = [stmt for stmt in statements(body) if isinstance(stmt, For)]
+        if len(rows) != 1 or rows[0] not in body or rows[0].kind != "serial":
             return None
         (row,) = rows
         trips = fixed_trips(loop)
-        others = [stmt for stmt in loop.body if stmt is not row]
+        others = [stmt for stmt in body if stmt is not row]
         inside_row = [stmt for stmt in statements(row.body) if not isinstance(stmt, Local)]
         # Operations on integers take a cycle: a chain of them leaves little to overlap.
         if trips is None or not all(map(_stores_float, (*others, *inside_row))):
@@ -90,37 +102,82 @@ class _Jamming:
 
     def _jammed(self, loop: For, row: For, lag: int, scope: Scope) -> tuple[Stmt, ...]:
         """Returns the loop over groups of rows, and the loop over the remaining rows."""
+        around, body = _apart(loop.body)
 
         def inside(first: Expr) -> tuple[Stmt, ...]:
-            rows = [index("add", first, integer(number)) for number in range(ROWS)]
-            return tuple(
+            rows = [
+                _Row(
+                    index("add", first, integer(number)),
+                    {local.buffer.name: self._names.fresh(local.buffer.name) for local in around},
+                )
+                for number in range(ROWS)
+            ]
+            jammed = tuple(
                 part
-                for stmt in loop.body
+                for stmt in body
                 for part in (
                     self._side_by_side(row, loop.var, rows, lag)
                     if stmt is row
-                    else repeated((stmt,), loop.var, rows, self._names)
+                    else [part for one in rows for part in self._copy((stmt,), loop.var, one)]
                 )
             )
+            for one in rows:
+                for local in around:
+                    name = one.locals[local.buffer.name]
+                    buffer = dataclasses.replace(local.buffer, name=name)
+                    jammed = (with_parts(local, buffer=buffer, body=jammed),)
+            return jammed
 
         group = self._names.fresh(f"{loop.var}_group")
         return in_groups(loop, ROWS, group, scope.ranges, inside)
 
-    def _side_by_side(self, row: For, outer: str, rows: list[Expr], lag: int) -> tuple[Stmt, ...]:
-        skew = Skew(row, outer, rows[0], ROWS, lag)
+    def _side_by_side(self, row: For, outer: str, rows: list[_Row], lag: int) -> tuple[Stmt, ...]:
+        skew = Skew(row, outer, rows[0].value, ROWS, lag)
         var = self._names.fresh(row.var)
-        copies = [
-            with_value(row.body, row.var, before(Var(var), integer(lag * number)))
-            for number in range(ROWS)
-        ]
         body = tuple(
             part
-            for copy, value in zip(copies, rows, strict=True)
-            for part in repeated(copy, outer, [value], self._names)
+            for number, one in enumerate(rows)
+            for part in self._copy(
+                with_value(row.body, row.var, before(Var(var), integer(lag * number))), outer, one
+            )
         )
         first = skew.first_together()
         together = dataclasses.replace(row, var=var, begin=first, body=body)
         return skew.around(self._names, together)
+
+    def _copy(self, body: tuple[Stmt, ...], outer: str, row: _Row) -> tuple[Stmt, ...]:
+        """Returns statements of a row, on locals of its own."""
+        copy = repeated(body, outer, [row.value], self._names)
+        for name, new in row.locals.items():
+            copy = with_buffer(copy, name, new)
+        return copy
+
+
+@dataclasses.dataclass(frozen=True)
+class _Row:
+    """A row of those that run side by side.
+
+    Attributes:
+      value: of the variable of the loop around the rows.
+      locals: the names of the row's own locals, by those around the row that is copied.
+    """
+
+    value: Expr
+    locals: Mapping[str, str]
+
+
+def _apart(body: tuple[Stmt, ...]) -> tuple[list[Local], tuple[Stmt, ...]]:
+    """Returns the scalar locals around statements, and the statements without them."""
+    around: list[Local] = []
+    apart: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Local) and not stmt.buffer.shape:
+            further, inner = _apart(stmt.body)
+            around += [stmt, *further]
+            apart += inner
+        else:
+            apart.append(stmt)
+    return around, tuple(apart)
 
 
 def _stores_float(stmt: Stmt) -> bool:
