@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from loop_ir import (
     For,
@@ -1847,9 +1847,9 @@ def test_a_loop_over_data_has_a_version_whose_indices_are_in_range() -> None:
     assert body_of(version_loops_over_data(sparse())) == textwrap.dedent("""\
         buffer y: float32[4]
         parallel i in 0 .. 4 {
-          if ((first[i] >= 0) && (first[i + 1] <= 9)) {
-            reduction k in max(first[i], 0) .. min(first[i + 1], 9) {
-              y[i] = y[i] + (value[k] * x[at[k]])
+          if ((int64(first[i]) >= 0:int64) && ((int64(first[i + 1]) + -1:int64) <= 8:int64)) {
+            reduction k in first[i] .. first[i + 1] {
+              y[i] = y[i] + (value[within(int64(k), 0, 8)] * x[at[within(int64(k), 0, 8)]])
             }
           } else {
             reduction k_1 in first[i] .. first[i + 1] {
@@ -1861,8 +1861,52 @@ def test_a_loop_over_data_has_a_version_whose_indices_are_in_range() -> None:
 
 def test_versions_differ_in_what_is_not_known_alone() -> None:
     text = body_of(version_loops_over_data(sparse("2", statement="y[i] = y[i] + value[k - 1]")))
-    assert "if (first[i + 1] <= 10) {" in text
-    assert "k in 2 .. min(first[i + 1], 10) {" in text
+    assert "if ((int64(first[i + 1]) + -1:int64) <= 9:int64) {" in text
+    assert "value[within(int64(k) + -1:int64, 0, 8)]" in text
+
+
+SHIFTED = """kernel shifted(at: int32[6], x: float32[9]) -> (y) {{
+  buffer y: float32[4, 5]
+  serial i in 0 .. 4 {{
+    serial k in {begin} .. {end} {{
+      y[i, k] = y[i, k] + x[{index}]
+    }}
+  }}
+}}"""
+
+
+def test_an_index_that_data_moves_is_in_range_if_its_ends_are() -> None:
+    kernel = parse_kernel(SHIFTED.format(begin="0", end="5", index="(at[i] - (k * 2)) + 1"))
+    text = body_of(version_loops_over_data(kernel))
+    assert "if (((int64(at[i]) - 8:int64) >= -1:int64) && (int64(at[i]) <= 7:int64)) {" in text
+    assert "x[within((int64(at[i]) + 1:int64) - (int64(k) * 2:int64), 0, 8)]" in text
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([-(2**31), 1 - 2**31, -3, 0, 2, 3, 8, 9, 12, 2**31 - 4, 2**31 - 1]),
+        min_size=6, max_size=6,
+    ),
+    st.sampled_from(
+        ["at[i] + k", "(at[i] - k) + 4", "((k * 2) + at[i]) - at[i + 1]", "(k - 3) - at[i]",
+         "(at[i] * 3) + k", "int64(at[i] + k)", "int64(at[i] + k) - int64(at[i + 1])",
+         "int64(at[i]) + int64(k)", "(at[i] + k) + 2147483647", "int32(int64(at[i]) + int64(k))"]
+    ),
+    st.sampled_from(
+        [("0", "5"), ("1", "max(min(at[i + 1], 5), 0)"), ("min(max(at[i], 0), 5)", "5")]
+    ),
+)  # fmt: skip
+@example([2**31 - 1] * 6, "int64(at[i] + k) - int64(at[i + 1])", ("0", "5"))
+@example([-(2**31)] * 6, "(at[i] - 2147483647) - k", ("0", "5"))
+def test_versions_over_shifted_data_mean_the_loop(
+    at: list[int], index: str, bounds: tuple[str, str]
+) -> None:
+    kernel = parse_kernel(SHIFTED.format(begin=bounds[0], end=bounds[1], index=index))
+    after = version_loops_over_data(kernel)
+    verify(after)
+    inputs = [np.array(at, "int32"), np.arange(9, dtype="float32")]
+    np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,26 @@ class Select:
     dtype: str
 
 
-Expr: TypeAlias = Const | Var | Load | Unary | Binary | FunctionCall | Cast | Select
+@dataclass(frozen=True, slots=True)
+class Within:
+    """An index that a condition around it keeps in a range; a pass to C says so.
+
+    Attributes:
+      operand: the index.
+      low: the least value that it has.
+      high: the greatest.
+    """
+
+    operand: Expr
+    low: int
+    high: int
+
+    @property
+    def dtype(self) -> str:
+        return self.operand.dtype
+
+
+Expr: TypeAlias = Const | Var | Load | Unary | Binary | FunctionCall | Cast | Select | Within
 
 
 # Statements. A body is a tuple of them, run in order.

@@ -26,6 +26,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+    Within,
 )
 from msops._loops.ir.operators import INTEGERS
 
@@ -73,6 +74,8 @@ def unwrapped_range(expr: Expr, ranges: Ranges) -> Range | None:
             return (max(low, -high, 0), max(-low, high))
         case Cast(operand=operand) if operand.dtype in INTEGERS or operand.dtype == "bool":
             return range_of(operand, ranges)
+        case Within(low=low, high=high):
+            return (low, high)
         case Select(then=then, otherwise=otherwise):
             return _hull(range_of(then, ranges), range_of(otherwise, ranges))
     return None

@@ -17,7 +17,7 @@
   `truncdiv`, `truncmod` and functions are written as calls: ``max(a[i], 0.0:float32)``.
 - A number carries its dtype (``1:int32``), but for int32 in whole numbers and bool. A load and an
   operation do not: the buffers and operands have it. A cast is ``float32(x)``, a `Select` is
-  ``(c ? x : y)``. A scalar buffer is read as ``t[]``.
+  ``(c ? x : y)``, a `Within` is ``within(i, 0, 8)``. A scalar buffer is read as ``t[]``.
 - The sign of an operation has blanks around it; the minus of a number has none: ``i - -1``.
 """
 
@@ -42,6 +42,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+    Within,
 )
 from msops._loops.ir.operators import BINARY
 
@@ -119,6 +120,8 @@ def expr_text(expr: Expr, outermost: bool = False) -> str:
             return f"{function}({_listed(args)})"
         case Cast(operand=operand, dtype=dtype):
             return f"{dtype}({expr_text(operand, outermost=True)})"
+        case Within(operand=operand, low=low, high=high):
+            return f"within({expr_text(operand, outermost=True)}, {low}, {high})"
         case Select(condition=condition, then=then, otherwise=otherwise):
             text = f"{expr_text(condition)} ? {expr_text(then)} : {expr_text(otherwise)}"
     return text if outermost else f"({text})"

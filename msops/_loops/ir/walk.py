@@ -35,6 +35,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+    Within,
 )
 from msops._loops.ir.ranges import Ranges, nested_ranges
 
@@ -65,6 +66,7 @@ _OPERANDS: Mapping[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
     Load: operator.attrgetter("indices"),
     Unary: lambda expr: (expr.operand,),
     Cast: lambda expr: (expr.operand,),
+    Within: lambda expr: (expr.operand,),
     Binary: operator.attrgetter("left", "right"),
     FunctionCall: operator.attrgetter("args"),
     Select: operator.attrgetter("condition", "then", "otherwise"),
@@ -334,7 +336,7 @@ def map_operands(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     match expr:
         case Load(indices=indices):
             return with_parts(expr, indices=tuple(map(change, indices)))
-        case Unary(operand=operand) | Cast(operand=operand):
+        case Unary(operand=operand) | Cast(operand=operand) | Within(operand=operand):
             return with_parts(expr, operand=change(operand))
         case Binary(left=left, right=right):
             return with_parts(expr, left=change(left), right=change(right))

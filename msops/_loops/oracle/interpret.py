@@ -35,6 +35,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+    Within,
 )
 from msops.errors import ArgumentValueError, KernelError
 
@@ -243,6 +244,8 @@ class _Machine:
                 return _applied(called, *map(self._value, args))
             case Cast(operand=operand, dtype=dtype):
                 return _applied(scalars.cast(operand.dtype, dtype), self._value(operand))
+            case Within():
+                return self._within(expr)
             case Select():
                 return self._select(expr)
 
@@ -265,6 +268,16 @@ class _Machine:
         if expr.op == "lor":
             return lambda: left() or right()
         return _applied(scalars.binary(expr.op, expr.left.dtype), left, right)
+
+    def _within(self, expr: Within) -> Evaluate:
+        operand = self._value(expr.operand)
+
+        def value() -> Any:
+            found = operand()
+            assert expr.low <= found <= expr.high, f"{found} is not within {expr.low}, {expr.high}"
+            return found
+
+        return value
 
     def _select(self, expr: Select) -> Evaluate:
         condition = self._value(expr.condition)

@@ -33,6 +33,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
     VectorForm,
+    Within,
 )
 from msops._loops.ir.operators import BINARY, DTYPES, is_float
 from msops._loops.ir.text import UNARY_SIGNS
@@ -280,7 +281,11 @@ class _Parser(Reader):
             dtype = self._dtypes[first.text]
             return Load(first.text, indices, dtype, location=self.since(first))
         if self.accept("("):
-            return self._applied(first, self.list_of(self.expression, ")"))
+            args = self.list_of(self.expression, ")")
+            match first.text, args:
+                case "within", (index, Const(value=low), Const(value=high)):
+                    return Within(index, int(low), int(high))
+            return self._applied(first, args)
         if first.text in ("true", "false"):
             return Const(first.text == "true", "bool")
         return Var(first.text)

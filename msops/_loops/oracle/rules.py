@@ -34,6 +34,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
     VectorForm,
+    Within,
 )
 from msops._loops.ir.operators import (
     BINARY,
@@ -172,6 +173,9 @@ RULES: dict[type, tuple[Rule, ...]] = {
         Rule("a function has its result's dtype", lambda e, s: e.dtype == _call_dtype(e)),
     ),
     Cast: (Rule("a cast is to a dtype of the IR", lambda e, s: e.dtype in DTYPES),),
+    Within: (
+        Rule("what is within a range is an integer", lambda e, s: _are_integers((e.operand,))),
+    ),
     Select: (
         Rule("the condition of a select is a bool", lambda e, s: e.condition.dtype == "bool"),
         Rule("branches have one dtype", lambda e, s: e.then.dtype == e.otherwise.dtype == e.dtype),

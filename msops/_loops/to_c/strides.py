@@ -6,7 +6,18 @@ import math
 from collections.abc import Mapping
 
 from msops._loops.ir.building import integer
-from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Load, Store, Var
+from msops._loops.ir.nodes import (
+    Binary,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    For,
+    Load,
+    Store,
+    Var,
+    Within,
+)
 from msops._loops.ir.ranges import range_of
 from msops._loops.ir.walk import (
     accesses_in,
@@ -102,6 +113,8 @@ def coefficient(expr: Expr, var: str) -> int | None:
         ):
             inner = coefficient(operand, var)
             return None if inner is None else inner * int(factor)
+        case Within(operand=operand) | Cast(operand=Var() as operand, dtype="int64"):
+            return coefficient(operand, var)
     return None if any(part == Var(var) for part in expressions(expr)) else 0
 
 

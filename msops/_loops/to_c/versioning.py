@@ -1,76 +1,185 @@
-"""Loops whose bounds are data get a version in which the indices are proven to be in range.
+"""Loops whose indices depend on data get a version in which these are proven to be in range.
 
-    serial k in first[i] .. first[i + 1] {       if (first[i] >= 0 && first[i + 1] <= 90) {
-      y[i] = y[i] + value[k]                       serial k in max(first[i], 0)
-    }                                      ->                  .. min(first[i + 1], 90) {
-                                                     y[i] = y[i] + value[k]
-                                                   }
-                                                 } else {
-                                                   serial k_1 in first[i] .. first[i + 1] { ... }
-                                                 }
+    serial k in 0 .. 100 {                 if (int64(at[i]) >= 0 && int64(at[i]) <= 801) {
+      y[i, k] = x[at[i] + k]                 serial k in 0 .. 100 {
+    }                                ->        y[i, k] = x[within(int64(at[i]) + int64(k), 0, 900)]
+                                             }
+                                           } else {
+                                             serial k_1 in 0 .. 100 { ... }
+                                           }
 
-An index that may be out of range is clamped at each access (rule 3 of `_loops/README.md`). Under
-its condition, the first version has the same iterations as the loop, and its bounds show that
-`value[k]` is in range. The other version keeps the guarded accesses. Compilers call this loop
-versioning.
+An index that may be out of range is clamped at each access (rule 3 of `_loops/README.md`), and is
+no longer one that moves by the same distance from one iteration to the next. An index of the first
+version is in range in the first and in the last iteration, and so between them. Loops over data,
+such as ``first[i] .. first[i + 1]``, have such indices too. The other version keeps the guarded
+accesses. Compilers call this loop versioning.
 """
 
 from __future__ import annotations
 
-from msops._loops.ir.algebra import both
-from msops._loops.ir.building import binary, integer
+import dataclasses
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+from msops._loops.analysis.affine import INDEX_DTYPES, affine
+from msops._loops.ir.algebra import add, both, mul, sub
+from msops._loops.ir.building import binary
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import INDEX_DTYPE, Expr, For, If, Kernel, Stmt
-from msops._loops.ir.ranges import Range, dtype_range, range_of
+from msops._loops.ir.nodes import Cast, Const, Expr, For, If, Kernel, Stmt, Var, Within
+from msops._loops.ir.ranges import Range, is_within, range_of
 from msops._loops.ir.walk import (
+    A,
     Scope,
     accesses_in,
+    declared_in,
+    expressions,
     is_innermost,
     loads,
+    map_accesses,
     rewrite_loops,
     stored_in,
+    variables,
     with_parts,
 )
-from msops._loops.to_c.strides import offset
+from msops._loops.passes.simplify_expressions import simplified
+
+_EXACT = "int64"
+"""The dtype in which the sums of indices and of bounds never wrap where they are in range."""
 
 
 def version_loops_over_data(kernel: Kernel) -> Kernel:
-    """Returns the kernel with two versions of its innermost loops whose bounds are data."""
+    """Returns the kernel with two versions of its innermost loops whose indices depend on data."""
     changed = rewrite_loops(kernel, _versions)
     return kernel if changed is kernel else unique_names(changed)
 
 
-def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-    bounding = {load.buffer for bound in (loop.begin, loop.end) for load in loads(bound)}
-    if not bounding or bounding & stored_in(loop.body) or not is_innermost(loop):
-        return None
-    first, last = _in_range(loop, scope)
-    conditions: list[Expr] = []
-    begin, end = loop.begin, loop.end
-    if range_of(begin, scope.ranges)[0] < first:
-        conditions.append(binary("ge", begin, integer(first)))
-        begin = binary("max", begin, integer(first))
-    if range_of(end, scope.ranges)[1] > last + 1:
-        conditions.append(binary("le", end, integer(last + 1)))
-        end = binary("min", end, integer(last + 1))
-    if not conditions or first > last:
-        return None
-    inside = with_parts(loop, begin=begin, end=end)
-    return (If(both(conditions), (inside,), (loop,), location=loop.location),)
+@dataclass(frozen=True)
+class _Moving:
+    """An index that is factor * (the variable of a loop) + rest + constant.
 
-
-def _in_range(loop: For, scope: Scope) -> Range:
-    """Returns the first and last value of a loop's variable for which its indices are in range.
-
-    Only indices that are the variable plus a constant count. The last value is less than the
-    greatest value of the dtype, so that the next value can be the end of a loop.
+    Attributes:
+      factor: not 0.
+      rest: the same in all iterations, in the dtype of exact sums.
+      constant: a number.
     """
-    first, last = dtype_range(INDEX_DTYPE)
-    last -= 1
+
+    factor: int
+    rest: Expr
+    constant: int
+
+    def at(self, value: Expr) -> Expr:
+        """Returns the index for a value of the variable."""
+        base = add(self.rest, _number(self.constant))
+        moved = _times(abs(self.factor), _exact(value))
+        return add(moved, base) if self.factor > 0 else sub(base, moved)
+
+
+def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+    changing = stored_in(loop.body) | declared_in(loop.body)
+    bounding = {load.buffer for bound in (loop.begin, loop.end) for load in loads(bound)}
+    if bounding & changing or not is_innermost(loop):
+        return None
+    (inside,) = scope.inside(loop)
+    found: dict[Expr, tuple[_Moving, int]] = {}
     for access in accesses_in(loop.body):
         shape = scope.buffers[access.buffer].shape if access.buffer in scope.buffers else ()
         for index, size in zip(access.indices, shape, strict=False):
-            moved = offset(index, loop.var)
-            if moved is not None:
-                first, last = max(first, -moved), min(last, size - 1 - moved)
-    return first, last
+            moving = _moving(index, loop.var, changing)
+            if moving is None or is_within(range_of(index, inside.ranges), (0, size - 1)):
+                continue
+            # What does not depend on data is known without conditions.
+            if bounding or loads(moving.rest):
+                found[index] = (moving, size)
+    conditions = _conditions(loop, found, scope)
+    if not conditions:
+        return None
+
+    def within(access: A) -> A:
+        return dataclasses.replace(access, indices=tuple(map(known, access.indices)))
+
+    def known(index: Expr) -> Expr:
+        if index not in found:
+            return index
+        moving, size = found[index]
+        return Within(moving.at(Var(loop.var)), 0, size - 1)
+
+    version = with_parts(loop, body=map_accesses(loop.body, within))
+    return (If(both(conditions), (version,), (loop,), location=loop.location),)
+
+
+def _conditions(
+    loop: For, found: Mapping[Expr, tuple[_Moving, int]], scope: Scope
+) -> list[Expr] | None:
+    """Returns what holds where indices are in range in all iterations; None if they never are.
+
+    Args:
+      loop: the loop.
+      found: its indices, and the sizes of their dimensions.
+      scope: the scope around the loop.
+    """
+    limits: dict[_Moving, Range] = {}
+    for moving, size in found.values():
+        low, high = -moving.constant, size - 1 - moving.constant
+        alike = dataclasses.replace(moving, constant=0)
+        known = limits.get(alike, (low, high))
+        limits[alike] = (max(low, known[0]), min(high, known[1]))
+    conditions: dict[Expr, None] = {}
+    for moving, (low, high) in limits.items():
+        if low > high:
+            return None
+        first = simplified(moving.at(loop.begin), scope.ranges)
+        last = simplified(moving.at(add(_exact(loop.end), _number(-1))), scope.ranges)
+        least, greatest = (first, last) if moving.factor > 0 else (last, first)
+        if range_of(least, scope.ranges)[0] < low:
+            conditions[binary("ge", least, _number(low))] = None
+        if range_of(greatest, scope.ranges)[1] > high:
+            conditions[binary("le", greatest, _number(high))] = None
+    return list(conditions)
+
+
+def _moving(index: Expr, var: str, changing: Set[str]) -> _Moving | None:
+    """Returns an index that moves evenly with a loop; None if it does not.
+
+    Args:
+      index: an index in the loop.
+      var: the variable of the loop.
+      changing: the names of the buffers that the loop changes.
+    """
+    if any(load.buffer in changing for load in loads(index)):
+        return None
+    whole = index.operand if isinstance(index, Cast) else index
+    if whole.dtype not in INDEX_DTYPES or _is_widened(whole, var):
+        return None
+    found = affine(whole, {var})
+    factor = found.terms.get(Var(var), 0) if found is not None else 0
+    if found is None or factor == 0:
+        return None
+    rest: Expr = _number(0)
+    for atom, times in found.terms.items():
+        if atom != Var(var):
+            part = _times(abs(times), _exact(atom))
+            rest = add(rest, part) if times > 0 else sub(rest, part)
+    return _Moving(factor, rest, found.constant)
+
+
+def _is_widened(expr: Expr, var: str) -> bool:
+    """Returns whether a sum with a variable may wrap before it is a part of a wider one."""
+    return any(
+        isinstance(part, Cast) and not isinstance(part.operand, Var) and var in variables(part)
+        for part in expressions(expr)
+    )
+
+
+def _exact(expr: Expr) -> Expr:
+    """Returns an expression in the dtype of exact sums."""
+    if isinstance(expr, Const):
+        return _number(int(expr.value))
+    return expr if expr.dtype == _EXACT else Cast(expr, _EXACT)
+
+
+def _times(factor: int, expr: Expr) -> Expr:
+    return mul(expr, _number(factor))
+
+
+def _number(value: int) -> Const:
+    return Const(value, _EXACT)

@@ -34,6 +34,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+    Within,
 )
 from msops._loops.ir.operators import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.ranges import (
@@ -175,6 +176,8 @@ class Values:
                 return self._call(function, args, dtype)
             case Cast(operand=operand, dtype=dtype):
                 return self._cast(operand, dtype)
+            case Within(operand=operand):
+                return self.value(operand)
             case Select(condition=condition, then=then, otherwise=otherwise):
                 parts = tuple(map(self.value, (condition, then, otherwise)))
                 if self._is_cheap(then) and self._is_cheap(otherwise):
@@ -413,6 +416,8 @@ class Values:
                 return f"{value}" if value >= 0 else f"({value})"
             case Var(name=name):
                 return self.names[name]
+            case Within(operand=operand):
+                return self.index(operand)
             case Cast(operand=operand) if not is_float(operand.dtype) and is_within(
                 self._range(operand), dtype_range(expr.dtype)
             ):

@@ -18,6 +18,7 @@ from msops._loops.ir.nodes import (
     Select,
     Unary,
     Var,
+    Within,
 )
 from msops._loops.ir.operators import INTEGERS, is_float
 from msops._loops.ir.ranges import range_of
@@ -70,6 +71,8 @@ def _evaluate(expr: Expr, env: Environment) -> Value:
             return env.apply(function, *_operands(name, args, env))
         case Cast(operand=operand, dtype=dtype):
             return env.apply(operations.cast(operand.dtype, dtype), evaluate(operand, env))
+        case Within(operand=operand):
+            return evaluate(operand, env)
         case Select():
             return _select(expr, env)
 
