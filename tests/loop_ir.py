@@ -60,6 +60,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
     Var,
+    Within,
 )
 from msops._loops.ir.operators import (
     BINARY,
@@ -217,6 +218,7 @@ __all__ = [
     "TextError",
     "Unary",
     "Var",
+    "Within",
     "accesses_in",
     "adjoint",
     "alternate_arrays",

@@ -26,6 +26,7 @@ from loop_ir import (
     Store,
     Unary,
     Var,
+    Within,
     scalars,
 )
 
@@ -213,6 +214,8 @@ class _Tracer:
                 return _applied(called, *(self.value(arg, order) for arg in args))
             case Cast(operand=operand, dtype=dtype):
                 return _applied(scalars.cast(operand.dtype, dtype), self.value(operand, order))
+            case Within(operand=operand):
+                return self.value(operand, order)
             case Select():
                 condition = self.value(expr.condition, order)
                 then, otherwise = self.value(expr.then, order), self.value(expr.otherwise, order)

@@ -33,6 +33,7 @@ from loop_ir import (
     TextError,
     Unary,
     Var,
+    Within,
     body_text,
     expr_text,
     kernel_text,
@@ -158,6 +159,7 @@ A, N, B = (
         ("atan2(a[i], a[i])", FunctionCall("atan2", (A, A), "float32")),
         ("a[i] < a[i]", Binary("lt", A, A, "bool")),
         ("b[i] ? a[i] : a[i]", Select(B, A, A, "float32")),
+        ("a[within(i, -1, 2)]", Load("a", (Within(VAR, -1, 2),), "float32")),
         ("b[i] ? (b[i] ? i : 2) : i", Select(B, Select(B, VAR, TWO, "int32"), VAR, "int32")),
         ("nan ? inf : e1", Select(Var("nan"), Var("inf"), Var("e1"), "int32")),
         ("(i >> 2) << i", Binary("shl", Binary("shr", VAR, TWO, "int32"), VAR, "int32")),
@@ -361,6 +363,7 @@ FAULTS: dict[str, list[Kernel]] = {
         with_value(FunctionCall("isnan", (ONE,), "float32")),
     ],
     "a cast is to a dtype of the IR": [with_value(Cast(ONE, "double"))],
+    "what is within a range is an integer": [with_value(Within(ONE, 0, 1))],
     "the condition of a select is a bool": [with_value(Select(ZERO, ONE, ONE, "float32"))],
     "branches have one dtype": [
         with_value(Select(Const(True, "bool"), ONE, ZERO, "float32")),
