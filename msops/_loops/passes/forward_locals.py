@@ -32,9 +32,12 @@ SIZE_LIMIT = 400
 
 def forward_locals(kernel: Kernel) -> Kernel:
     """Returns the kernel with every local forwarded that can be, unless it grows too much."""
-    return _forwarded(
-        kernel, lambda value, reads: reads <= 1 or size_of(value) * reads <= SIZE_LIMIT
-    )
+    return with_body(kernel, forwarded(kernel.body))
+
+
+def forwarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Returns statements as `forward_locals` does."""
+    return _forwarded(body, lambda value, reads: reads <= 1 or size_of(value) * reads <= SIZE_LIMIT)
 
 
 def forward_indices(kernel: Kernel) -> Kernel:
@@ -42,15 +45,15 @@ def forward_indices(kernel: Kernel) -> Kernel:
 
     This costs nothing in any printer and makes accesses affine.
     """
-    return _forwarded(
-        kernel,
+    body = _forwarded(
+        kernel.body,
         lambda value, _: value.dtype in ("int32", "int64") and not loads(value),
     )
-
-
-def _forwarded(kernel: Kernel, wants: Callable[[Expr, int], bool]) -> Kernel:
-    body = rewrite_statements(kernel.body, lambda local: _without(local, wants), Local)
     return with_body(kernel, body)
+
+
+def _forwarded(body: tuple[Stmt, ...], wants: Callable[[Expr, int], bool]) -> tuple[Stmt, ...]:
+    return rewrite_statements(body, lambda local: _without(local, wants), Local)
 
 
 def _without(local: Local, wants: Callable[[Expr, int], bool]) -> tuple[Stmt, ...]:

@@ -1,5 +1,5 @@
 """The passes that only the way to JAX has: from a kernel to distributed loop nests; know no JAX.
 
 Modules: conditional_reductions, contract, distribute, drop_starts, expand_carried, expand_locals,
-extremes, graph, materialise_guards, search, self_orders, sites.
+graph, materialise_guards, self_orders, sites.
 """

@@ -29,8 +29,8 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import REDUCIBLE
 from msops._loops.ir.walk import Scope, rewrite_loops, rewrite_statements
-from msops._loops.to_jax.passes.extremes import find_extreme, is_element, reads
-from msops._loops.to_jax.passes.search import split_search
+from msops._loops.passes.extremes import find_extreme, is_element, reads
+from msops._loops.passes.search import split_search
 
 
 def rewrite_conditional_reductions(kernel: Kernel) -> Kernel:

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-
-import numpy as np
+from dataclasses import dataclass
 
 from msops._loops.analysis.conditions import conjuncts
 from msops._loops.ir.algebra import both
-from msops._loops.ir.building import binary, element_of, integer
+from msops._loops.ir.building import binary, element_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -44,13 +43,42 @@ from msops._loops.ir.walk import (
     variables,
     with_value,
 )
-from msops._loops.to_jax.passes.extremes import Extreme, find_extreme, reads
-
-_NOWHERE = int(np.iinfo(INDEX_DTYPE).max)
+from msops._loops.passes.extremes import Extreme, find_extreme, reads
 
 
-def split_search(loop: For, names: Names) -> tuple[Stmt, ...] | None:
-    """Returns plain reductions that do what a loop does, if it is such a search."""
+@dataclass(frozen=True)
+class Search:
+    """A loop that remembers where an extreme element was.
+
+    Attributes:
+      extreme: when an element replaces the one that was found before.
+      store: the store of the element.
+      payload: what else is stored then.
+      others: the rest of the loop's body, which may run before.
+      kept: scalars for elements that the loop reads where it found them, and their first values.
+    """
+
+    extreme: Extreme
+    store: Store
+    payload: tuple[Store, ...]
+    others: tuple[Stmt, ...]
+    kept: tuple[tuple[Buffer, Store], ...] = ()
+
+    def around(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Returns statements with the scalars declared around them."""
+        for buffer, first in self.kept:
+            body = (Local(buffer, (first, *body)),)
+        return body
+
+
+def find_search(loop: For, names: Names, fewest: int = 2) -> Search | None:
+    """Returns the search that a loop is; None if it is none.
+
+    Args:
+      loop: the loop.
+      names: the names of the kernel.
+      fewest: the fewest stores that count; 1 is that of the element alone.
+    """
     for position, stmt in enumerate(loop.body):
         others = loop.body[:position] + loop.body[position + 1 :]
         if isinstance(stmt, If) and not stmt.otherwise and len(stmt.then) == 1:
@@ -58,14 +86,23 @@ def split_search(loop: For, names: Names) -> tuple[Stmt, ...] | None:
             if through is not None:
                 best, first, changed = through
                 body = (*loop.body[:position], changed, *loop.body[position + 1 :])
-                inside = split_search(dataclasses.replace(loop, body=body), names)
-                return (Local(best, (first, *inside)),) if inside else None
-        if isinstance(stmt, If) and not stmt.otherwise and _are_stores(stmt.then):
-            found = _search(loop, stmt, others, names)
+                inside = find_search(dataclasses.replace(loop, body=body), names, fewest)
+                kept = (*inside.kept, (best, first)) if inside else ()
+                return dataclasses.replace(inside, kept=kept) if inside else None
+        if isinstance(stmt, If) and not stmt.otherwise and _are_stores(stmt.then, fewest):
+            found = _search(loop, stmt, others)
             if found is not None:
-                rest = (dataclasses.replace(loop, body=others),) if others else ()
-                return (*rest, *found)
+                return found
     return None
+
+
+def split_search(loop: For, names: Names) -> tuple[Stmt, ...] | None:
+    """Returns plain reductions that do what a loop does, if it is such a search."""
+    search = find_search(loop, names)
+    if search is None:
+        return None
+    rest = (dataclasses.replace(loop, body=search.others),) if search.others else ()
+    return search.around((*rest, *_split(loop, search, names)))
 
 
 def _with_value(loop: For, stmt: If, names: Names) -> tuple[Buffer, Store, If] | None:
@@ -96,20 +133,20 @@ def _with_value(loop: For, stmt: If, names: Names) -> tuple[Buffer, Store, If] |
     return None
 
 
-def _are_stores(body: Sequence[Stmt]) -> bool:
-    return len(body) > 1 and all(isinstance(stmt, Store) for stmt in body)
+def _are_stores(body: Sequence[Stmt], fewest: int) -> bool:
+    return len(body) >= fewest and all(isinstance(stmt, Store) for stmt in body)
 
 
-def _search(loop: For, stmt: If, others: Sequence[Stmt], names: Names) -> tuple[Stmt, ...] | None:
+def _search(loop: For, stmt: If, others: tuple[Stmt, ...]) -> Search | None:
     stores = [inner for inner in stmt.then if isinstance(inner, Store)]
     written = {store.buffer for store in stores}
     if len(written) < len(stores) or not _is_independent(loop, stmt, written, others):
         return None
     for store in stores:
         extreme = find_extreme(stmt.condition, store)
-        payload = [other for other in stores if other is not store]
+        payload = tuple(other for other in stores if other is not store)
         if extreme is not None and _is_remembered(loop, extreme, store, payload, written):
-            return _split(loop, extreme, store, payload, names)
+            return Search(extreme, store, payload, others)
     return None
 
 
@@ -143,17 +180,16 @@ def _is_remembered(
     )
 
 
-def _split(
-    loop: For, extreme: Extreme, store: Store, payload: Sequence[Store], names: Names
-) -> tuple[Stmt, ...]:
+def _split(loop: For, search: Search, names: Names) -> tuple[Stmt, ...]:
+    extreme, store, payload = search.extreme, search.store, search.payload
     dtype = store.value.dtype
     before = Buffer(names.fresh(f"{store.buffer}_before"), (), dtype)
     at = Buffer(names.fresh(f"{store.buffer}_at"), (), INDEX_DTYPE)
-    nowhere = integer(_NOWHERE if extreme.is_strict else -_NOWHERE - 1)
+    nowhere = extreme.nowhere
     found = Load(at.name, (), INDEX_DTYPE)
     first = _guarded(extreme.guard, extreme.update(store))
     second = _guarded(extreme.guard, _index_update(loop, extreme, store, before, at, nowhere))
-    kept = tuple(_at(each, loop.var, found) for each in payload)
+    kept = stored_at(payload, loop.var, found)
     return (
         Local(
             before,
@@ -178,13 +214,9 @@ def _index_update(
 ) -> Store:
     """Returns the reduction that finds where the first, or last, extreme element is."""
     value, dtype = store.value, store.value.dtype
-    signs: dict[tuple[str, bool], BinaryOp] = {
-        ("max", True): "gt", ("max", False): "ge", ("min", True): "lt", ("min", False): "le",
-    }  # fmt: skip
-    better = signs[extreme.op, extreme.is_strict]
     conditions = (
         binary("eq", value, element_of(store)),
-        Binary(better, value, Load(before.name, (), dtype), "bool"),
+        Binary(extreme.better, value, Load(before.name, (), dtype), "bool"),
     )
     is_it = both(conditions)
     here = Select(is_it, Var(loop.var), nowhere, INDEX_DTYPE)
@@ -197,8 +229,11 @@ def _guarded(guard: Expr | None, stmt: Stmt) -> Stmt:
     return If(guard, (stmt,)) if guard else stmt
 
 
-def _at(store: Store, var: str, at: Expr) -> Store:
-    return dataclasses.replace(store, value=substitute(store.value, {var: at}))
+def stored_at(stores: Iterable[Store], var: str, at: Expr) -> tuple[Store, ...]:
+    """Returns stores to elements that do not move, for one value of a variable."""
+    return tuple(
+        dataclasses.replace(store, value=substitute(store.value, {var: at})) for store in stores
+    )
 
 
 def _renamed(loop: For, stmt: Stmt, names: Names) -> For:

@@ -9,8 +9,19 @@ from dataclasses import dataclass
 from msops._loops.analysis.conditions import conjuncts
 from msops._loops.ir.algebra import both
 from msops._loops.ir.building import element_of
-from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr, FunctionCall, Load, Select, Store
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    BinaryOp,
+    Const,
+    Expr,
+    FunctionCall,
+    Load,
+    Select,
+    Store,
+)
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import dtype_range
 from msops._loops.ir.walk import loads
 
 _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
@@ -39,6 +50,20 @@ class Extreme:
     op: BinaryOp
     is_strict: bool
     guard: Expr | None
+
+    @property
+    def better(self) -> BinaryOp:
+        """The comparison of a value that replaces the element with the element."""
+        signs: dict[tuple[str, bool], BinaryOp] = {
+            ("max", True): "gt", ("max", False): "ge", ("min", True): "lt", ("min", False): "le",
+        }  # fmt: skip
+        return signs[self.op, self.is_strict]
+
+    @property
+    def nowhere(self) -> Const:
+        """An index beyond all others: that of an element which nothing has replaced."""
+        low, high = dtype_range(INDEX_DTYPE)
+        return Const(high if self.is_strict else low, INDEX_DTYPE)
 
     def update(self, store: Store) -> Store:
         """Returns the store of the value as an update."""
