@@ -129,6 +129,7 @@ from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.scattering import split_updates
+from msops._loops.to_c.searching import split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
@@ -309,6 +310,7 @@ __all__ = [
     "split_at_pivots",
     "split_reductions",
     "split_running_maxima",
+    "split_searches",
     "split_updates",
     "statements",
     "steps_text",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from random import Random
 
 import numpy as np
 import pytest
@@ -35,6 +37,7 @@ from loop_ir import (
     sink_parallel_loops,
     split_at_pivots,
     split_reductions,
+    split_searches,
     split_updates,
     statements,
     sum_in_variables,
@@ -2004,3 +2007,102 @@ def test_functions_outside_vectors_are_those_of_the_c_library_where_these_are_fa
     text = c_source(kernel).text
     assert "= ms_exp_f32(a[i]);" in text
     assert "= expf(c[i_1]) + ms_tanh_f32(a[i_1]);" in text
+
+
+SEARCH = """kernel search(a: {dtype}[3, {n}], ok: bool[3, {n}], label: int32[{n}]) -> (m, w, l) {{
+  buffer m: {dtype}[3]
+  buffer w: int32[3]
+  buffer l: int32[3]
+  parallel i in 0 .. 3 {{
+    local best: {dtype}[] {{
+      local at: int32[] {{
+        local what: int32[] {{
+          best[] = a[i, {first}]
+          serial j in {first} .. {n} {{
+            {body}
+          }}
+          m[i] = best[]
+          w[i] = at[]
+          l[i] = what[]
+        }}
+      }}
+    }}
+  }}
+}}"""
+FOUND = "best[] = a[i, j] at[] = j what[] = label[j] - 1"
+
+
+def search(body: str, n: int = 70, first: int = 1, dtype: str = "float32") -> Kernel:
+    return parse_kernel(SEARCH.format(body=body, n=n, first=first, dtype=dtype))
+
+
+def test_searches_run_in_lanes() -> None:
+    kernel = search(f"if (a[i, j] > best[]) {{ {FOUND} }}")
+    text = body_of(arranged(split_searches, kernel))
+    assert "serial j_group in 0 .. 2 {" in text
+    assert "is_better[] = a[i, (1 + (j_group * 32)) + lane] > lanes[lane]" in text
+    assert "where[lane] = is_better[] ? j_group : where[lane]" in text
+    assert "serial j in (1 + 64) .. 70 {" in text
+
+
+def test_the_greatest_element_alone_is_found_without_an_index() -> None:
+    text = body_of(arranged(split_searches, search("if (a[i, j] < best[]) { best[] = a[i, j] }")))
+    assert "lanes[lane] = (" in text
+    assert "where" not in text
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        search(f"if (a[i, j] > best[]) {{ {FOUND} }}", n=64),
+        search(f"if (a[i, 69 - j] > best[]) {{ {FOUND.replace('a[i, j]', 'a[i, 69 - j]')} }}"),
+        search(f"if (a[i, j] > best[]) {{ {FOUND} }} what[] = what[] + at[]"),
+        search(f"if (a[i, j] > float32(at[])) {{ {FOUND} }}"),
+        search("if (a[i, j] > best[]) { best[] = exp(exp(a[i, j])) at[] = j }"),
+    ],
+    ids=["short", "backwards", "read meanwhile", "another element", "costly"],
+)
+def test_searches_that_stay(kernel: Kernel) -> None:
+    assert split_searches(kernel) is kernel
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.sampled_from([">", ">=", "<", "<="]),
+    st.sampled_from(["", "ok[i, j] && ", "(j % 3 != 0) && "]),
+    st.booleans(),
+    st.sampled_from([FOUND, "at[] = j best[] = a[i, j]", "best[] = a[i, j]"]),
+    st.sampled_from([("float32", 0), ("float64", 1), ("int32", 3)]),
+    st.integers(66, 101),
+    st.randoms(use_true_random=False),
+)
+def test_searches_in_lanes_find_the_same(
+    sign: str,
+    guard: str,
+    is_mirrored: bool,
+    stores: str,
+    form: tuple[str, int],
+    n: int,
+    random: Random,
+) -> None:
+    dtype, first = form
+    mirrored = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+    here = f"(best[] {mirrored[sign]} a[i, j])" if is_mirrored else f"(a[i, j] {sign} best[])"
+    guard = guard.replace("(j % 3 != 0)", "((j % 3) != 0)")
+    kernel = search(f"if ({guard}{here}) {{ {stores} }}", n, first, dtype)
+    after = split_searches(kernel)
+    assert after is not kernel
+    verify(after)
+    values = [0.0, 1.0, 2.0, 3.0, -1.0]
+    if dtype != "int32":
+        values += [math.nan, math.inf, -math.inf]
+    # Few values, so that many are equal, and in some rows one alone.
+    rows = [[random.choice(values[: random.randint(1, 8)]) for _ in range(n)] for _ in range(3)]
+    ok = [[random.random() < 0.7 for _ in range(n)] for _ in range(3)]
+    inputs = [np.array(rows, dtype), np.array(ok), np.arange(n, dtype="int32") * 7]
+    assert_all_equal(interpret(after, inputs), interpret(kernel, inputs))
+
+
+def assert_all_equal(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> None:
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_array_equal(one, other)

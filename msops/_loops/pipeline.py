@@ -56,6 +56,7 @@ from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.scattering import split_updates
+from msops._loops.to_c.searching import split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
@@ -127,6 +128,7 @@ PASSES_TO_C: Passes = (
     ("split reductions", split_reductions),
     ("put rows in lanes", put_rows_in_lanes),
     ("put diagonals in lanes", put_diagonals_in_lanes),
+    ("split searches", split_searches),
     ("group terms", group_terms),
     ("jam serial loops", jam_serial_loops),
     ("carry elements", carry_elements),
