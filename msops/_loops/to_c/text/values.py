@@ -232,6 +232,9 @@ class Values:
         if op in (*COMPARISONS, *LOGICAL, "and", "or", "xor"):
             return f"({left} {SIGNS[op]} {right})"
         if is_float(dtype):
+            if op in ("min", "max") and isinstance(expr.right, Const):
+                # A compiler knows that a constant is not NaN, which is tested of the first operand.
+                left, right = right, left
             return self.rounded(self._float_binary(op, left, right, computed(dtype)), dtype)
         return self._integer_binary(expr, left, right)
 
