@@ -641,6 +641,47 @@ def test_indices_out_of_range_clamp_when_read_and_drop_when_written(tmp_path):
     np.testing.assert_array_equal(d, [3, 0, 0, 4])
 
 
+SAMPLES = """kernel f(x: float32[9], a: float32[5]) -> (y, z) {
+  buffer y: float32[9]
+  buffer z: float32[9]
+  serial i in 0 .. 9 {
+    local place: float32[] {
+      place[] = min(max(x[i], 0.0:float32), 4.0:float32)
+      local left: int32[] {
+        left[] = int32(floor(place[]))
+        local right: int32[] {
+          right[] = min(left[] + 1, 4)
+          y[i] = a[left[]] + (10.0:float32 * a[right[]])
+        }
+      }
+    }
+    local moved: float32[] {
+      moved[] = max(min(x[i], 3.0:float32), 2.0:float32)
+      local at: int32[] {
+        if (x[i] > -1.0:float32) {
+          at[] = int32(moved[])
+        }
+        z[i] = a[at[] - 1]
+      }
+    }
+  }
+}"""
+
+
+def test_what_a_local_holds_says_that_indices_are_in_range(tmp_path):
+    x = np.array([-np.inf, -2, -0.5, 0.5, 3.5, 4, 9, np.inf, np.nan], "float32")
+    a = np.arange(1, 6, dtype="float32")
+    y, z = run(tmp_path, SAMPLES, x, a)
+    left = np.array([0, 0, 0, 0, 3, 4, 4, 4, 0])
+    np.testing.assert_array_equal(y, a[left] + 10 * a[np.minimum(left + 1, 4)])
+    np.testing.assert_array_equal(z, a[[0, 0, 1, 1, 2, 2, 2, 2, 0]])
+    text = printed(prepared(parse_kernel(SAMPLES))).text
+    assert "a[(int64_t)left]" in text
+    assert "a[(int64_t)right]" in text
+    # It is 0 where nothing is stored.
+    assert "a[ms_clamp((int64_t)(at - 1), 5)]" in text
+
+
 ROWS_OF_DATA = """kernel f(first: int32[8], value: float32[5], x: float32[5]) -> (y, z) {
   buffer y: float32[7]
   buffer z: float32[5]

@@ -6,6 +6,7 @@ leave its dtype's range may wrap, and gets the whole range of the dtype.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TypeAlias
@@ -28,13 +29,16 @@ from msops._loops.ir.nodes import (
     Var,
     Within,
 )
-from msops._loops.ir.operators import INTEGERS
+from msops._loops.ir.operators import INTEGERS, is_float
 
 Range: TypeAlias = tuple[int, int]
 """Least and greatest value, both included."""
 
 Ranges: TypeAlias = Mapping[str, Range]
-"""The range of each loop variable in scope."""
+"""The range of each loop variable in scope; of scalar locals, too, where they are known."""
+
+_FLOATS = (-(2**1024), 2**1024)
+"""Whole numbers around all floats."""
 
 
 @cache
@@ -72,13 +76,46 @@ def unwrapped_range(expr: Expr, ranges: Ranges) -> Range | None:
         case FunctionCall(function="abs", args=(operand,)):
             low, high = range_of(operand, ranges)
             return (max(low, -high, 0), max(-low, high))
+        case Load(buffer=name, indices=()):
+            return ranges.get(name)
         case Cast(operand=operand) if operand.dtype in INTEGERS or operand.dtype == "bool":
             return range_of(operand, ranges)
+        case Cast(operand=operand, dtype=dtype) if is_float(operand.dtype):
+            # Out of range it is the nearest number, and of NaN 0.
+            low, high = dtype_range(dtype)
+            least, greatest = _hull(float_range(operand, ranges), (0, 0))
+            return (max(least, low), min(greatest, high))
         case Within(low=low, high=high):
             return (low, high)
         case Select(then=then, otherwise=otherwise):
             return _hull(range_of(then, ranges), range_of(otherwise, ranges))
     return None
+
+
+def float_range(expr: Expr, ranges: Ranges) -> Range:
+    """Returns whole numbers between which a float lies, unless it is NaN."""
+    match expr:
+        case Const(value=value) if math.isfinite(value):
+            return _around(value, value, expr.dtype)
+        case Binary(op="min" | "max" as op, left=left, right=right):
+            return _BINARY[op](float_range(left, ranges), float_range(right, ranges)) or _FLOATS
+        case FunctionCall(function="floor" | "ceil" | "trunc" | "round" | "nearbyint", args=(x,)):
+            return float_range(x, ranges)
+        case Select(then=then, otherwise=otherwise):
+            return _hull(float_range(then, ranges), float_range(otherwise, ranges))
+        case Cast(operand=operand) if operand.dtype in INTEGERS:
+            return _around(*range_of(operand, ranges), expr.dtype)
+        case Load(buffer=name, indices=()):
+            return ranges.get(name, _FLOATS)
+    return _FLOATS
+
+
+def _around(low: float, high: float, dtype: str) -> Range:
+    """Returns whole numbers around the floats that are nearest to two numbers."""
+    if dtype not in ("float32", "float64"):
+        return _FLOATS
+    kind = np.dtype(dtype).type
+    return (math.floor(kind(low)), math.ceil(kind(high)))
 
 
 def loop_range(loop: For, ranges: Ranges) -> Range:
@@ -116,6 +153,20 @@ def exists(access: Load | Store, ranges: Ranges, buffers: Mapping[str, Buffer]) 
         is_within(range_of(index, ranges), (0, size - 1))
         for index, size in zip(access.indices, shape, strict=True)
     )
+
+
+def range_of_stores(values: Iterable[Expr], ranges: Ranges) -> Range | None:
+    """Returns an interval of what a local holds that is 0 at first; None if nothing is known."""
+    known = (0, 0)
+    for value in values:
+        if is_float(value.dtype):
+            found, whole = float_range(value, ranges), _FLOATS
+        else:
+            found, whole = range_of(value, ranges), dtype_range(value.dtype)
+        known = _hull(known, found)
+        if known == whole:
+            return None
+    return known
 
 
 def _hull(a: Range, b: Range) -> Range:

@@ -136,6 +136,11 @@ $inline $T $name($T a) {
 $inline $T $name($S x) {
   return x != x ? 0 : x >= $above ? $greatest : x <= $below ? $least : ($T)x;
 }""",
+        # The same of a number that is in range, or NaN.
+        "whole": """
+$inline $T $name($S x) {
+  return x != x ? 0 : ($T)x;
+}""",
         # An index as the nearest int64_t.
         "signed": """
 $inline int64_t $name(uint64_t i) {

@@ -40,12 +40,14 @@ from msops._loops.ir.operators import COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.ranges import (
     Range,
     dtype_range,
+    float_range,
     is_within,
     loop_range,
     range_of,
+    range_of_stores,
     unwrapped_range,
 )
-from msops._loops.ir.walk import accesses_in, expressions
+from msops._loops.ir.walk import accesses_in, expressions, statements
 from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.helpers import fill
 from msops._loops.to_c.text.names import choose_names
@@ -88,7 +90,7 @@ class Values:
     Attributes:
       helpers: the helper functions used so far, by name, in an order that declares before use.
       checks: what the error codes 1, 2, ... of the bounds check mean.
-      ranges: the ranges of the loop variables met so far.
+      ranges: the ranges of the loop variables and scalar locals met so far.
       buffers: the parameters, buffers and locals met so far.
       variables: names of the locals that are C variables, not arrays.
       overwritten: names of buffers and locals that need not be zero at the start.
@@ -120,6 +122,10 @@ class Values:
         self.ranges: dict[str, Range] = {}
         self.buffers = {buffer.name: buffer for buffer in (*kernel.parameters, *kernel.buffers)}
         self.variables: set[str] = set()
+        self._stored: dict[str, list[Expr]] = {}
+        for stmt in statements(kernel.body):
+            if isinstance(stmt, Store) and not stmt.indices:
+                self._stored.setdefault(stmt.buffer, []).append(stmt.value)
         self.names = choose_names(kernel, dialect.reserved)
         self.overwritten = overwritten
         self._unproven = unproven
@@ -156,6 +162,9 @@ class Values:
         self.buffers[buffer.name] = buffer
         if not buffer.shape:
             self.variables.add(buffer.name)
+            known = range_of_stores(self._stored.get(buffer.name, ()), self.ranges)
+            if known is not None:
+                self.ranges[buffer.name] = known
 
     # Values.
 
@@ -363,6 +372,10 @@ class Values:
                 text = f"{self.helper('round_to_odd')}({text})"
             return self.rounded(text if is_float(source) else f"(float){text}", dtype)
         if is_float(source) and not is_float(dtype):
+            low, high = dtype_range(dtype)
+            if is_within(float_range(operand, self.ranges), (low + 1, high - 1)):
+                helper = self.helper("whole", dtype, source=source, S=self.value_type(source))
+                return f"{helper}({text})"
             return f"{self._saturating(computed(source), dtype)}({text})"
         return f"(({_VALUE_TYPES[dtype]}){text})"
 
