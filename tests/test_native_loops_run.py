@@ -659,7 +659,7 @@ SAMPLES = """kernel f(x: float32[9], a: float32[5]) -> (y, z) {
       moved[] = max(min(x[i], 3.0:float32), 2.0:float32)
       local at: int32[] {
         if (x[i] > -1.0:float32) {
-          at[] = int32(moved[])
+          at[] = int32(moved[]) + 1
         }
         z[i] = a[at[] - 1]
       }
@@ -674,7 +674,7 @@ def test_what_a_local_holds_says_that_indices_are_in_range(tmp_path):
     y, z = run(tmp_path, SAMPLES, x, a)
     left = np.array([0, 0, 0, 0, 3, 4, 4, 4, 0])
     np.testing.assert_array_equal(y, a[left] + 10 * a[np.minimum(left + 1, 4)])
-    np.testing.assert_array_equal(z, a[[0, 0, 1, 1, 2, 2, 2, 2, 0]])
+    np.testing.assert_array_equal(z, a[[0, 0, 2, 2, 3, 3, 3, 3, 0]])
     text = printed(prepared(parse_kernel(SAMPLES))).text
     assert "a[(int64_t)left]" in text
     assert "a[(int64_t)right]" in text
