@@ -397,6 +397,23 @@ def test_each_row_has_locals_of_its_own() -> None:
     assert got.count("local t") == 5
 
 
+def test_all_rows_of_an_iteration_go_side_by_side() -> None:
+    kernel = marked("""kernel sweeps(a: float32[8, 40]) -> (b) {
+  buffer b: float32[8, 40]
+  serial i in 0 .. 8 {
+    serial j in 0 .. 39 {
+      b[i, j + 1] = (b[i, j] * 0.5:float32) + a[i, j + 1]
+    }
+    serial j_1 in 1 .. 40 {
+      b[i, 39 - j_1] = (b[i, 40 - j_1] * 0.5:float32) + b[i, 39 - j_1]
+    }
+  }
+}""")
+    got = body_of(arranged(jam_serial_loops, kernel))
+    rows = re.findall(r"serial j\w* in . .. \d+ {\n((?: +b\[.* = .*\n)+)", got)
+    assert [row.count(" = ") for row in rows] == [4, 4]
+
+
 def test_states_of_rows_are_locals_around_those_that_go_side_by_side() -> None:
     kernel = marked("""kernel filter(a: float32[9, 40]) -> (b, last) {
   buffer b: float32[9, 40]

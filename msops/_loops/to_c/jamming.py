@@ -59,14 +59,14 @@ class _Jamming:
         # Dependences are looked for in what a row has of its own.
         if around and loop.kind != "parallel":
             return None
-        row = self._row(loop, body, scope)
-        lag = self._lag(loop, row, scope) if row else None
-        return None if row is None or lag is None else self._jammed(loop, row, lag, scope)
+        rows = self._rows(loop, body, scope)
+        lag = self._lag(loop, rows, scope) if rows else None
+        return None if lag is None else self._jammed(loop, lag, scope)
 
     # Legality.
 
-    def _row(self, loop: For, body: tuple[Stmt, ...], scope: Scope) -> For | None:
-        """Returns the serial loop in a loop's body, if jamming pays; else None.
+    def _rows(self, loop: For, body: tuple[Stmt, ...], scope: Scope) -> list[For]:
+        """Returns the serial loops in a loop's body, if jamming pays; else none.
 
         Args:
           loop: the loop.
@@ -74,33 +74,30 @@ class _Jamming:
           scope: the scope around the loop.
         """
         rows = [stmt for stmt in statements(body) if isinstance(stmt, For)]
-        if len(rows) != 1 or rows[0] not in body or rows[0].kind != "serial":
-            return None
-        (row,) = rows
+        if not all(row in body and row.kind == "serial" and can_swap(loop, row) for row in rows):
+            return []
+        others = [stmt for stmt in statements(body) if not isinstance(stmt, For | Local)]
         trips = fixed_trips(loop)
-        others = [stmt for stmt in body if stmt is not row]
-        inside_row = [stmt for stmt in statements(row.body) if not isinstance(stmt, Local)]
         # Operations on integers take a cycle: a chain of them leaves little to overlap.
-        if trips is None or not all(map(_stores_float, (*others, *inside_row))):
-            return None
+        if trips is None or trips < 2 * ROWS or not all(map(_stores_float, others)):
+            return []
         (inside,) = scope.inside(loop)
-        if trips < 2 * ROWS or mean_trips(row, inside.ranges) < _FEWEST_TRIPS:
-            return None
-        is_small = len(others) + len(inside_row) <= _MOST_STATEMENTS
-        return row if is_small and can_swap(loop, row) else None
+        if any(mean_trips(row, inside.ranges) < _FEWEST_TRIPS for row in rows):
+            return []
+        return rows if len(others) <= _MOST_STATEMENTS else []
 
-    def _lag(self, loop: For, row: For, scope: Scope) -> int | None:
+    def _lag(self, loop: For, rows: list[For], scope: Scope) -> int | None:
         """Returns how far each row is behind the one before; None if rows run one by one."""
         if loop.kind == "parallel":
             return 0
         if len(loop.body) != 1:
             return None
         # All rows of a group run in some iterations together.
-        return find_lag(self._kernel, loop, row, scope, fewest=ROWS)
+        return find_lag(self._kernel, loop, rows[0], scope, fewest=ROWS)
 
     # Rewriting.
 
-    def _jammed(self, loop: For, row: For, lag: int, scope: Scope) -> tuple[Stmt, ...]:
+    def _jammed(self, loop: For, lag: int, scope: Scope) -> tuple[Stmt, ...]:
         """Returns the loop over groups of rows, and the loop over the remaining rows."""
         around, body = _apart(loop.body)
 
@@ -116,8 +113,8 @@ class _Jamming:
                 part
                 for stmt in body
                 for part in (
-                    self._side_by_side(row, loop.var, rows, lag)
-                    if stmt is row
+                    self._side_by_side(stmt, loop.var, rows, lag)
+                    if isinstance(stmt, For)
                     else [part for one in rows for part in self._copy((stmt,), loop.var, one)]
                 )
             )
