@@ -217,6 +217,41 @@ def test_a_masked_update_in_a_loop_counts_as_a_copy_of_the_array() -> None:
         assert measured / 3 < seconds < measured * 3
 
 
+@pytest.mark.parametrize(
+    ("channels", "filters", "taps", "measured"),
+    [
+        (1, 1, "o, k", 0.29e-3),
+        (64, 64, "o, k", 7.3e-3),
+        # Each channel has a filter of its own.
+        (1, 64, "o", 10.5e-3),
+    ],
+)
+def test_a_convolution_of_few_filters_costs_xla_its_patches(
+    channels: int, filters: int, taps: str, measured: float
+) -> None:
+    image = "o" if taps == "o" else "k"
+    sizes = {"o": filters, "k": channels}
+    shape = ", ".join(str(sizes[axis]) for axis in taps.split(", "))
+    text = f"""kernel filters(x: float32[{sizes[image]}, 64, 64], w: float32[{shape}, 3, 3]) -> (y) {{
+  buffer y: float32[{filters}, 62, 62]
+  serial o in 0 .. {filters} {{
+    serial i in 0 .. 62 {{
+      serial j in 0 .. 62 {{
+        serial k in 0 .. {channels} {{
+          serial p in 0 .. 3 {{
+            serial q in 0 .. 3 {{
+              y[o, i, j] = y[o, i, j] + (x[{image}, i + p, j + q] * w[{taps}, p, q])
+            }}
+          }}
+        }}
+      }}
+    }}
+  }}
+}}"""
+    seconds = dict(compiled(text, 64).choice("cpu").seconds)["XLA operations"]
+    assert measured / 3 < seconds < measured * 3
+
+
 def test_what_depends_on_one_axis_costs_xla_a_row() -> None:
     def seconds(value: str) -> float:
         return dict(compiled(SCALED.replace("VALUE", value), 2048).choice("cpu").seconds)[
