@@ -232,7 +232,7 @@ def test_a_convolution_of_few_filters_costs_xla_its_patches(
     image = "o" if taps == "o" else "k"
     sizes = {"o": filters, "k": channels}
     shape = ", ".join(str(sizes[axis]) for axis in taps.split(", "))
-    text = f"""kernel filters(x: float32[{sizes[image]}, 64, 64], w: float32[{shape}, 3, 3]) -> (y) {{
+    text = f"""kernel k(x: float32[{sizes[image]}, 64, 64], w: float32[{shape}, 3, 3]) -> (y) {{
   buffer y: float32[{filters}, 62, 62]
   serial o in 0 .. {filters} {{
     serial i in 0 .. 62 {{
