@@ -55,6 +55,7 @@ _ATTEMPTS = 3
 _HEADER_OPTIONS = ("-I", "-iquote", "-isystem", "-idirafter")
 # The clock that file systems take a file's times from; it stands still for some milliseconds.
 _CLOCK_REALTIME_COARSE = 5
+_stamps: dict[str, Stamp] = {}
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ def _compile(
         with log_build(store.who, plan.library_name, plan.command):
             data, paths = _run_compiler(store, plan, echo)
         paths = with_members((*paths, *plan.named_files), store.who)
-        stamps = {path: take_stamp(path) for path in paths if path != plan.source.path}
+        stamps = {path: _stamp(path) for path in paths if path != plan.source.path}
         at_rest = all(
             known.get(path) == stamp or stamp.ctime_ns <= started_ns
             for path, stamp in stamps.items()
@@ -267,6 +268,14 @@ def _compile(
         f"{plan.source.path}, or a header it includes, changed while it was being compiled",
         "Build it again when nothing writes to these files.",
     )
+
+
+def _stamp(path: str) -> Stamp:
+    """Returns the stamp of a file as it is now; one that stays the same is read once."""
+    known = _stamps.get(path)
+    stamp = (known and known.refreshed()) or take_stamp(path)
+    _stamps[path] = stamp
+    return stamp
 
 
 def _next_tick() -> int:
