@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -249,3 +250,16 @@ def test_the_clock_takes_the_least_of_turns() -> None:
     found = time_forms({form: functools.partial(call, form, n) for form, n in steps.items()})
     assert found["fast"] < found["slow"]
     assert 2 <= counts["slow"] < counts["fast"]
+
+
+def test_what_is_clear_is_not_timed_again() -> None:
+    counts = {"fast": 0, "slow": 0}
+
+    def call(form: str, seconds: float) -> None:
+        counts[form] += 1
+        time.sleep(seconds)
+
+    seconds = {"fast": 0.0, "slow": 0.005}
+    time_forms({form: functools.partial(call, form, s) for form, s in seconds.items()})
+    # To compile it, for a first estimate, and in two turns.
+    assert counts["slow"] == 4
