@@ -19,11 +19,12 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     partial_sums.py  long reductions, split into partial sums for threads
     lanes.py         rows that run in order, one in each lane of a vector
     diagonals.py     rows that read the row before, in lanes along diagonals
+    searching.py     searches for an extreme element, in lanes of vectors
     grouping.py      several terms added to an element at once
     jamming.py       rows that run in order, side by side in one loop
     carrying.py      elements that one iteration hands to the next, in variables
     reductions.py    sums of innermost reductions, in variables
-    versioning.py    a version with proven indices for loops whose bounds are data
+    versioning.py    a version with proven indices for loops whose indices depend on data
     fusing.py        parallel loops that hand rows on, fused strip by strip
     partitioning.py  parallel loops, split into their borders and what lies between
     workspaces.py    arrays on the stack or in workspaces

@@ -103,7 +103,7 @@ class _Jamming:
 
         def inside(first: Expr) -> tuple[Stmt, ...]:
             rows = [
-                _Row(
+                _RowCopy(
                     index("add", first, integer(number)),
                     {local.buffer.name: self._names.fresh(local.buffer.name) for local in around},
                 )
@@ -128,7 +128,9 @@ class _Jamming:
         group = self._names.fresh(f"{loop.var}_group")
         return in_groups(loop, ROWS, group, scope.ranges, inside)
 
-    def _side_by_side(self, row: For, outer: str, rows: list[_Row], lag: int) -> tuple[Stmt, ...]:
+    def _side_by_side(
+        self, row: For, outer: str, rows: list[_RowCopy], lag: int
+    ) -> tuple[Stmt, ...]:
         skew = Skew(row, outer, rows[0].value, ROWS, lag)
         var = self._names.fresh(row.var)
         body = tuple(
@@ -142,7 +144,7 @@ class _Jamming:
         together = dataclasses.replace(row, var=var, begin=first, body=body)
         return skew.around(self._names, together)
 
-    def _copy(self, body: tuple[Stmt, ...], outer: str, row: _Row) -> tuple[Stmt, ...]:
+    def _copy(self, body: tuple[Stmt, ...], outer: str, row: _RowCopy) -> tuple[Stmt, ...]:
         """Returns statements of a row, on locals of its own."""
         copy = repeated(body, outer, [row.value], self._names)
         for name, new in row.locals.items():
@@ -151,7 +153,7 @@ class _Jamming:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Row:
+class _RowCopy:
     """A row of those that run side by side.
 
     Attributes:

@@ -77,7 +77,9 @@ def split_searches(kernel: Kernel) -> Kernel:
         if len(plain.body) != 1 or not is_innermost(loop) or not _is_worth_it(plain, scope):
             return None
         search = find_search(plain, names, fewest=1)
-        return None if search is None else _Lanes(plain, search, names).statements(loop, scope)
+        return (
+            None if search is None else _SearchInLanes(plain, search, names).statements(loop, scope)
+        )
 
     changed = rewrite_loops(kernel, change)
     return kernel if changed is kernel else unique_names(changed)
@@ -99,7 +101,7 @@ def _is_worth_it(loop: For, scope: Scope) -> bool:
     )
 
 
-class _Lanes:
+class _SearchInLanes:
     """A search in lanes.
 
     Args:

@@ -54,7 +54,7 @@ def version_loops_over_data(kernel: Kernel) -> Kernel:
 
 
 @dataclass(frozen=True)
-class _Moving:
+class _MovingIndex:
     """An index that is factor * (the variable of a loop) + rest + constant.
 
     Attributes:
@@ -80,7 +80,7 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     if bounding & changing or not is_innermost(loop):
         return None
     (inside,) = scope.inside(loop)
-    found: dict[Expr, tuple[_Moving, int]] = {}
+    found: dict[Expr, tuple[_MovingIndex, int]] = {}
     for access in accesses_in(loop.body):
         shape = scope.buffers[access.buffer].shape if access.buffer in scope.buffers else ()
         for index, size in zip(access.indices, shape, strict=False):
@@ -108,7 +108,7 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
 
 
 def _conditions(
-    loop: For, found: Mapping[Expr, tuple[_Moving, int]], scope: Scope
+    loop: For, found: Mapping[Expr, tuple[_MovingIndex, int]], scope: Scope
 ) -> list[Expr] | None:
     """Returns what holds where indices are in range in all iterations; None if they never are.
 
@@ -117,7 +117,7 @@ def _conditions(
       found: its indices, and the sizes of their dimensions.
       scope: the scope around the loop.
     """
-    limits: dict[_Moving, Range] = {}
+    limits: dict[_MovingIndex, Range] = {}
     for moving, size in found.values():
         low, high = -moving.constant, size - 1 - moving.constant
         alike = dataclasses.replace(moving, constant=0)
@@ -137,7 +137,7 @@ def _conditions(
     return list(conditions)
 
 
-def _moving(index: Expr, var: str, changing: Set[str]) -> _Moving | None:
+def _moving(index: Expr, var: str, changing: Set[str]) -> _MovingIndex | None:
     """Returns an index that moves evenly with a loop; None if it does not.
 
     Args:
@@ -159,7 +159,7 @@ def _moving(index: Expr, var: str, changing: Set[str]) -> _Moving | None:
         if atom != Var(var):
             part = _times(abs(times), _exact(atom))
             rest = add(rest, part) if times > 0 else sub(rest, part)
-    return _Moving(factor, rest, found.constant)
+    return _MovingIndex(factor, rest, found.constant)
 
 
 def _is_widened(expr: Expr, var: str) -> bool:
