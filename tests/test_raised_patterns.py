@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import jax
 import numpy as np
 import pytest
 from loop_agreement import assert_agree
@@ -15,6 +16,7 @@ from loop_ir import (
     Select,
     Step,
     body_text,
+    build_jax,
     describe,
     expand_carried,
     interpret,
@@ -347,3 +349,43 @@ def test_what_a_loop_that_is_written_out_decides_is_not_computed() -> None:
       }
     }"""
     assert "shl" not in repr(steps_of("a: float32[16]", "b: float32[16]", body))
+
+
+INT8 = "(int32(a[{a}]) * int32(b[{b}]))"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "result", "body", "is_narrow"),
+    [
+        ("a: int8[5, 7], b: int8[7, 6]", "c: int32[5, 6]",
+         loops("i 5", "j 6", "k 7", body=f"c[i, j] = c[i, j] + {INT8.format(a='i, k', b='k, j')}"),
+         True),
+        ("a: int8[7, 5], b: int8[6, 7]", "c: int32[5, 6]",
+         loops("i 5", "j 6", "k 7", body=f"c[i, j] = c[i, j] - {INT8.format(a='k, i', b='j, k')}"),
+         True),
+        # Sums of int8 that are not yet products would wrap.
+        ("a: int8[5, 7, 300], b: int8[7, 6]", "c: int32[5, 6]",
+         loops("i 5", "j 6", "k 7", "l 300",
+               body=f"c[i, j] = c[i, j] + {INT8.format(a='i, k, l', b='k, j')}"),
+         False),
+        ("a: int8[5, 7], b: int8[7, 6]", "c: int8[5, 6]",
+         loops("i 5", "j 6", "k 7", body="c[i, j] = c[i, j] + (a[i, k] * b[k, j])"), True),
+        ("a: int8[5, 7], b: int16[7, 6]", "c: int32[5, 6]",
+         loops("i 5", "j 6", "k 7", body=f"c[i, j] = c[i, j] + {INT8.format(a='i, k', b='k, j')}"),
+         False),
+    ],
+    ids=["rows", "columns", "sums in one factor", "that wraps", "of two dtypes"],
+)  # fmt: skip
+def test_products_of_int8_are_multiplied_as_they_are(
+    parameters: str, result: str, body: str, is_narrow: bool
+) -> None:
+    kernel = kernel_of(parameters, result, body)
+    function = jax.jit(build_jax(to_raised(kernel)))
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(-128, 128, b.shape).astype(b.dtype) for b in kernel.parameters]
+    for got, want in zip(function(*inputs), interpret(kernel, inputs), strict=True):
+        np.testing.assert_array_equal(got, want, strict=True)
+    (product,) = [
+        line for line in function.lower(*inputs).as_text().splitlines() if "dot_general" in line
+    ]
+    assert ("xi8>, tensor" in product) is is_narrow

@@ -10,7 +10,7 @@ from jax import lax
 
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.nodes import Const
-from msops._loops.to_jax.printing.contractions import contract
+from msops._loops.to_jax.printing.contractions import contract, narrow_factors
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate, guarded
 from msops._loops.to_jax.printing.recurrences import accumulate, recur
@@ -62,7 +62,7 @@ def _product(step: Contract | Convolve, env: Environment) -> Value:
     """Returns a sum of products, also where 0 times a factor that is left out would not be 0."""
     compute: Callable[[Environment], Value]
     if isinstance(step, Contract):
-        values = [evaluate(factor, env) for factor in step.factors]
+        values = [evaluate(factor, env) for factor in narrow_factors(step)]
         compute = partial(contract, step, values)
     else:
         wide = _over_windows(env, step.windows)

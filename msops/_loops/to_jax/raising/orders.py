@@ -6,9 +6,18 @@ import dataclasses
 from collections.abc import Mapping
 
 from msops._loops.ir.nodes import Load, Store
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import loads, variables
 from msops._loops.to_jax.raising.nests import Axis, Nest
-from msops._loops.to_jax.raising.steps import Branch, Clear, Loop, Map, Step, VectorStep
+from msops._loops.to_jax.raising.steps import (
+    Branch,
+    Clear,
+    Contract,
+    Loop,
+    Map,
+    Step,
+    VectorStep,
+)
 from msops._loops.to_jax.raising.views import find_view
 
 
@@ -39,14 +48,19 @@ def _ordered(step: Step, shapes: Mapping[str, tuple[int, ...]]) -> Step:
 def _axes(step: VectorStep, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Axis, ...]:
     """Returns the axes of a step in order.
 
-    A map follows the memory of what it stores, anything else that of the largest thing it reads.
+    A map follows the memory of what it stores, anything else that of the largest thing it reads. In
+    a product of integers that is a factor: XLA is slow where their summed axes are the last.
     """
     nest = step.nest
     leading: Store | Load = nest.store
     if not isinstance(step, Map):
-        leading = max(
-            loads(nest.store.value), key=lambda load: _axis_count(load, nest), default=leading
-        )
+        is_of_factors = isinstance(step, Contract) and not is_float(nest.store.value.dtype)
+        read = [
+            load
+            for load in loads(nest.store.value)
+            if not (is_of_factors and load.buffer == nest.store.buffer)
+        ]
+        leading = max(read, key=lambda load: _axis_count(load, nest), default=leading)
     view = find_view(leading.indices, shapes[leading.buffer], nest.axis_ranges)
     first = view.axes if view else ()
     axes = {axis.var: axis for axis in nest.axes}
