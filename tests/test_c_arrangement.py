@@ -1937,8 +1937,9 @@ def test_versions_over_shifted_data_mean_the_loop(
         sparse(statement="first[i + 1] = at[k]", kind="serial"),
         sparse(statement="serial j in 0 .. 2 { y[j] = value[k] }", kind="serial"),
         sparse(statement="y[i] = value[k + 4] - value[k - 5]"),
+        sparse("0", "9", statement="if (i < 2) { y[i] = value[k + at[i * 8]] }"),
     ],
-    ids=["known", "nothing moves", "bounds change", "not innermost", "never in range"],
+    ids=["known", "nothing moves", "bounds change", "not innermost", "never in range", "guarded"],
 )
 def test_loops_of_one_version(kernel: Kernel) -> None:
     assert version_loops_over_data(kernel) is kernel
@@ -2076,8 +2077,9 @@ def test_the_greatest_element_alone_is_found_without_an_index() -> None:
         search(f"if (a[i, j] > best[]) {{ {FOUND} }} what[] = what[] + at[]"),
         search(f"if (a[i, j] > float32(at[])) {{ {FOUND} }}"),
         search("if (a[i, j] > best[]) { best[] = exp(exp(a[i, j])) at[] = j }"),
+        search("if ((j < 9) && (a[i, j + 60] > best[])) { best[] = a[i, j + 60] at[] = j }"),
     ],
-    ids=["short", "backwards", "read meanwhile", "another element", "costly"],
+    ids=["short", "backwards", "read meanwhile", "another element", "costly", "guarded index"],
 )
 def test_searches_that_stay(kernel: Kernel) -> None:
     assert split_searches(kernel) is kernel

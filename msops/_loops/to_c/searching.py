@@ -41,12 +41,13 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.ranges import dtype_range
+from msops._loops.ir.ranges import dtype_range, exists
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     expressions,
     is_innermost,
+    loads_in,
     own_expressions,
     rewrite_loops,
     statements,
@@ -77,9 +78,9 @@ def split_searches(kernel: Kernel) -> Kernel:
         if len(plain.body) != 1 or not is_innermost(loop) or not _is_worth_it(plain, scope):
             return None
         search = find_search(plain, names, fewest=1)
-        return (
-            None if search is None else _SearchInLanes(plain, search, names).statements(loop, scope)
-        )
+        if search is None or not _may_be_in_lanes(plain, search, scope):
+            return None
+        return _SearchInLanes(plain, search, names).statements(loop, scope)
 
     changed = rewrite_loops(kernel, change)
     return kernel if changed is kernel else unique_names(changed)
@@ -98,6 +99,14 @@ def _is_worth_it(loop: For, scope: Scope) -> bool:
         stride(access, loop.var, scope.buffers) in (0, 1)
         for access in accesses_in(loop.body)
         if isinstance(access, Load)
+    )
+
+
+def _may_be_in_lanes(loop: For, search: Search, scope: Scope) -> bool:
+    """Returns whether everything that a search compares exists, also where its guard fails."""
+    (inside,) = scope.inside(loop)
+    return search.extreme.guard is None or all(
+        exists(load, inside.ranges, scope.buffers) for load in loads_in(loop.body)
     )
 
 
