@@ -26,7 +26,7 @@ from msops._loops.ir.algebra import add, both, mul, sub
 from msops._loops.ir.building import binary
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import Cast, Const, Expr, For, If, Kernel, Stmt, Var, Within
-from msops._loops.ir.ranges import Range, is_within, range_of
+from msops._loops.ir.ranges import Range, exists, is_within, range_of
 from msops._loops.ir.walk import (
     A,
     Scope,
@@ -87,8 +87,10 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
             moving = _moving(index, loop.var, changing)
             if moving is None or is_within(range_of(index, inside.ranges), (0, size - 1)):
                 continue
-            # What does not depend on data is known without conditions.
-            if bounding or loads(moving.rest):
+            read = loads(moving.rest)
+            # What does not depend on data is known without conditions. Data are read before the
+            # loop, which may not read them in any iteration.
+            if (bounding or read) and all(exists(x, scope.ranges, scope.buffers) for x in read):
                 found[index] = (moving, size)
     conditions = _conditions(loop, found, scope)
     if not conditions:
