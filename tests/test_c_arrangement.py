@@ -1902,6 +1902,24 @@ def test_an_index_that_data_moves_is_in_range_if_its_ends_are() -> None:
     assert "x[within((int64(at[i]) + 1:int64) - (int64(k) * 2:int64), 0, 8)]" in text
 
 
+@pytest.mark.parametrize("value", ["x[at[i] + k] + z[at[i] + k]", "z[at[i] + k] + x[at[i] + k]"])
+def test_an_index_of_two_arrays_is_in_the_range_of_the_smaller(value: str) -> None:
+    text = SHIFTED.replace("x: float32[9]", "x: float32[9], z: float32[6]")
+    text = text.replace("x[{index}]", f"({value})").format(begin="0", end="3")
+    kernel = parse_kernel(text)
+    after = version_loops_over_data(kernel)
+    assert kernel_text(after).count("within(int64(k) + int64(at[i]), 0, 5)") == 2
+    inputs = [np.array([0, 3, 4, 6, 9, -1], "int32")]
+    inputs += [np.arange(n, dtype="float32") for n in (9, 6)]
+    np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
+
+
+def test_an_index_of_few_bits_has_no_version() -> None:
+    text = SHIFTED.replace("x: float32[9]", "x: float32[900]")
+    kernel = parse_kernel(text.format(begin="0", end="5", index="int8(at[i] + k)"))
+    assert version_loops_over_data(kernel) is kernel
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(

@@ -91,7 +91,8 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
             # What does not depend on data is known without conditions. Data are read before the
             # loop, which may not read them in any iteration.
             if (bounding or read) and all(exists(x, scope.ranges, scope.buffers) for x in read):
-                found[index] = (moving, size)
+                # Other arrays may have the same index.
+                found[index] = (moving, min(size, found.get(index, (moving, size))[1]))
     conditions = _conditions(loop, found, scope)
     if not conditions:
         return None
@@ -150,7 +151,7 @@ def _moving(index: Expr, var: str, changing: Set[str]) -> _MovingIndex | None:
     if any(load.buffer in changing for load in loads(index)):
         return None
     whole = index.operand if isinstance(index, Cast) else index
-    if whole.dtype not in INDEX_DTYPES or _is_widened(whole, var):
+    if not {index.dtype, whole.dtype} <= set(INDEX_DTYPES) or _is_widened(whole, var):
         return None
     found = affine(whole, {var})
     factor = found.terms.get(Var(var), 0) if found is not None else 0
