@@ -682,6 +682,17 @@ def test_what_a_local_holds_says_that_indices_are_in_range(tmp_path):
     assert "a[ms_clamp((int64_t)(at - 1), 5)]" in text
 
 
+def test_a_bound_that_float32_cannot_hold_bounds_nothing(tmp_path):
+    text = """kernel f(x: float32[4]) -> (y) {
+  buffer y: int32[4]
+  serial i in 0 .. 4 {
+    y[i] = int32(min(max(x[i], -1e300:float32), 1e300:float32))
+  }
+}"""
+    (y,) = run(tmp_path, text, np.array([1.5, 3e9, -3e9, np.nan], "float32"))
+    np.testing.assert_array_equal(y, [1, 2**31 - 1, -(2**31), 0])
+
+
 ROWS_OF_DATA = """kernel f(first: int32[8], value: float32[5], x: float32[5]) -> (y, z) {
   buffer y: float32[7]
   buffer z: float32[5]

@@ -115,7 +115,11 @@ def _around(low: float, high: float, dtype: str) -> Range:
     if dtype not in ("float32", "float64"):
         return _FLOATS
     kind = np.dtype(dtype).type
-    return (math.floor(kind(low)), math.ceil(kind(high)))
+    with np.errstate(over="ignore"):
+        least, greatest = kind(low), kind(high)
+    if not (math.isfinite(least) and math.isfinite(greatest)):
+        return _FLOATS
+    return (math.floor(least), math.ceil(greatest))
 
 
 def loop_range(loop: For, ranges: Ranges) -> Range:
