@@ -2096,8 +2096,17 @@ def test_the_greatest_element_alone_is_found_without_an_index() -> None:
         search(f"if (a[i, j] > float32(at[])) {{ {FOUND} }}"),
         search("if (a[i, j] > best[]) { best[] = exp(exp(a[i, j])) at[] = j }"),
         search("if ((j < 9) && (a[i, j + 60] > best[])) { best[] = a[i, j + 60] at[] = j }"),
+        search("if (a[i, j] > m[i + 1]) { m[i + 1] = a[i, j] }"),
     ],
-    ids=["short", "backwards", "read meanwhile", "another element", "costly", "guarded index"],
+    ids=[
+        "short",
+        "backwards",
+        "read meanwhile",
+        "another element",
+        "costly",
+        "guarded index",
+        "out of range",
+    ],
 )
 def test_searches_that_stay(kernel: Kernel) -> None:
     assert split_searches(kernel) is kernel

@@ -103,10 +103,16 @@ def _is_worth_it(loop: For, scope: Scope) -> bool:
 
 
 def _may_be_in_lanes(loop: For, search: Search, scope: Scope) -> bool:
-    """Returns whether everything that a search compares exists, also where its guard fails."""
+    """Returns whether everything that a search compares exists, also where its guard fails.
+
+    Nor may its element be out of range: then a store is dropped, and a load reads another element.
+    """
     (inside,) = scope.inside(loop)
-    return search.extreme.guard is None or all(
-        exists(load, inside.ranges, scope.buffers) for load in loads_in(loop.body)
+    compared = () if search.extreme.guard is None else loads_in(loop.body)
+    return all(
+        exists(access, inside.ranges, scope.buffers)
+        for access in (search.store, *compared)
+        if access.buffer in scope.buffers
     )
 
 

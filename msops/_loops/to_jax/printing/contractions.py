@@ -28,6 +28,7 @@ def contract(step: Contract, values: Sequence[Value], env: Environment) -> Value
     kept = {axis for axis in env.order if axis not in step.over}
     dtype = as_dtype(step.nest.store.value.dtype).dtype
     if not _is_one_product(values, kept):
+        # Sums and products of int8 would wrap.
         values = [env.apply(lambda x: lax.convert_element_type(x, dtype), v) for v in values]
     total = _contract_all(values, kept, env, dtype)
     missing = [axis for axis in step.over if all(axis not in v.axes for v in values)]
