@@ -6,6 +6,7 @@ import gc
 import os
 import runpy
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -77,3 +78,12 @@ def kernels() -> Path:
 def quick_builds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has kernels built without optimising, for tests that run each of theirs a few times."""
     monkeypatch.setenv("CXX", str(ROOT / "tests" / "compilers" / "g++"))
+
+
+@pytest.fixture(scope="module")
+def avx() -> Iterator[None]:
+    """Generates code for a processor whose vectors have 32 bytes, so that texts are the same."""
+    from msops._base import processor
+
+    with mock.patch.object(processor, "vector_bytes", return_value=32):
+        yield

@@ -20,6 +20,8 @@ from quick_cases import in_turn
 from random_examples import examples
 from test_c_arrangement import arranged, arranged_apart, body_of, marked
 
+pytestmark = pytest.mark.usefixtures("avx")
+
 # A product, and what a row does before and after it.
 ROWS = """kernel rows(a: {dtype}[24, 24], b: {dtype}[24, 24], c: {dtype}[24, 24]) -> (b, c) {{
   serial i in {rows} {{
@@ -162,7 +164,7 @@ def test_rows_that_write_what_later_terms_read_stay(parts: dict[str, str]) -> No
         {"dtype": "int32"},
         {"rows": "0 .. 7"},
         {"end": "7"},
-        {"columns": "7"},
+        {"columns": "1"},
         {"right": "b[j, k]"},
         {"left": "a[k, j]"},
         {"right": "b[k, i]"},

@@ -20,9 +20,13 @@ from loop_ir import (
 from loop_native import build_together, call, prepared, printed
 from test_c_arrangement import arranged, body_of, marked
 
+from msops._base import processor
+
+pytestmark = pytest.mark.usefixtures("avx")
+
 # A row of a tile: an array of one vector, and loops over its lanes.
-TILE = """kernel tile(a: {dtype}[9], b: {dtype}[9, 20]) -> (c) {{
-  buffer c: {dtype}[20]
+TILE = """kernel tile(a: {dtype}[9], b: {dtype}[9, {columns}]) -> (c) {{
+  buffer c: {dtype}[{columns}]
   local tile: {dtype}[{lanes}] {{
     serial k in 0 .. 9 {{
       parallel lane in 0 .. {lanes} {{ tile[lane] = {value} }}
@@ -33,6 +37,7 @@ TILE = """kernel tile(a: {dtype}[9], b: {dtype}[9, 20]) -> (c) {{
 PARTS = {
     "dtype": "float32",
     "lanes": "8",
+    "columns": "20",
     "value": "tile[lane] + (a[k] * b[k, lane + 3])",
     "keep": "c[lane_1 + 5] = tile[lane_1]",
 }
@@ -101,19 +106,34 @@ VALUES = (
 )
 
 
-@pytest.mark.parametrize(("dtype", "lanes"), [("float32", "8"), ("float64", "4")])
-def test_vectors_hold_what_the_loops_compute(folder: Path, dtype: str, lanes: str) -> None:
+@pytest.fixture(params=[16, 32, 64])
+def vector_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The bytes of a vector, of any processor: the compiler splits what is too wide for its own."""
+    monkeypatch.setattr(processor, "vector_bytes", lambda: request.param)
+    return int(request.param)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_vectors_hold_what_the_loops_compute(folder: Path, dtype: str, vector_bytes: int) -> None:
+    lanes = vector_bytes // np.dtype(dtype).itemsize
     kernels = [
-        keep_vectors_in_registers(tile(dtype=dtype, lanes=lanes, value=value.format(dtype=dtype)))
+        keep_vectors_in_registers(
+            tile(
+                dtype=dtype,
+                lanes=str(lanes),
+                columns=str(lanes + 12),
+                value=value.format(dtype=dtype),
+            )
+        )
         for value in VALUES
     ]
     sources = [printed(kernel, number) for number, kernel in enumerate(kernels)]
     texts = [source.text for source in sources]
-    assert ["for (int64_t lane" in text for text in texts] == [False, False, False, lanes == "8"]
-    assert all("vector_size(32)" in text for text in texts)
+    assert ["for (int64_t lane" in text for text in texts] == [False, False, False, True]
+    assert all(f"vector_size({vector_bytes})" in text for text in texts)
     library = build_together(folder, sources)
     rng = np.random.default_rng(0)
-    inputs = [rng.normal(size=shape).astype(dtype) for shape in ((9,), (9, 20))]
+    inputs = [rng.normal(size=shape).astype(dtype) for shape in ((9,), (9, lanes + 12))]
     inputs[1][2, 4:7] = np.inf, -0.0, np.nan
     for kernel, source in zip(kernels, sources, strict=True):
         (expected,) = interpret(kernel, inputs)
@@ -132,12 +152,18 @@ PRODUCT = """kernel product(a: {dtype}[{m}, {k}], b: {dtype}[{k}, {n}]) -> (c) {
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_products_of_all_sizes_are_those_of_numpy(folder: Path, dtype: str) -> None:
+def test_products_of_all_sizes_are_those_of_numpy(
+    folder: Path, dtype: str, vector_bytes: int
+) -> None:
     sizes = [(12, 8, 16), (13, 9, 17), (14, 20, 31), (17, 8, 40), (18, 33, 23), (64, 30, 64)]
+    sizes += [(13, 16, 5), (14, 17, 7), (24, 20, 8), (12, 30, 13)]
     texts = [PRODUCT.format(dtype=dtype, m=m, k=k, n=n) for m, k, n in sizes]
     kernels = [prepared(parse_kernel(text)) for text in texts]
     sources = [printed(kernel, number) for number, kernel in enumerate(kernels)]
-    assert all("vector_size(32)" in source.text for source in sources)
+    itemsize = np.dtype(dtype).itemsize
+    for (_, _, n), source in zip(sizes, sources, strict=True):
+        # The widest vectors that a row fills.
+        assert f"vector_size({min(vector_bytes, 1 << int(np.log2(n * itemsize)))})" in source.text
     library = build_together(folder, sources)
     rng = np.random.default_rng(1)
     for (m, k, n), kernel, source in zip(sizes, kernels, sources, strict=True):

@@ -11,6 +11,8 @@ from loop_ir import Form, Specialisation, Stages, parse_kernel
 import msops
 from msops.errors import BuildError, KernelError
 
+pytestmark = pytest.mark.usefixtures("avx")
+
 ADD = """kernel add(a: float32[n, n]) -> (b) {
   buffer b: float32[n, n]
   serial i in 0 .. n {

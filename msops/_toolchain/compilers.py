@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msops._base import config
+from msops._base.processor import processor_description
 from msops._toolchain.commands import run_command
 from msops._toolchain.cuda import device_architectures
 from msops._toolchain.languages import CUDA, LANGUAGES, SourceLanguage
@@ -141,14 +142,7 @@ def processor_identity(flags: tuple[str, ...]) -> str:
     kind = os.uname().machine
     if not any("native" in flag for flag in flags):
         return kind
-    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-        first_processor = file.read(1 << 16).partition("\n\n")[0]
-    named = re.findall(
-        r"^(?:vendor_id|cpu family|model|model name|stepping|flags|Features|CPU \w+)\s*:.*$",
-        first_processor,
-        re.MULTILINE,
-    )
-    return "\n".join((kind, *named))
+    return f"{kind}\n{processor_description()}"
 
 
 def run_quietly(

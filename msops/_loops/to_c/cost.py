@@ -12,6 +12,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msops._base import processor
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import CACHE_BYTES, arithmetic, estimated_trips, width_in_float32s
@@ -61,8 +62,6 @@ SECONDS_PER_MISS = 2e-9
 """Seconds of one element of a larger array, away from the element before."""
 SECONDS_PER_TILED = 1.1e-9
 """Seconds of one such element in a line of memory read shortly before, or in the next cache."""
-VECTOR_BYTES = 32
-"""Bytes of a vector register."""
 FIRST_CACHE_BYTES = 1 << 15
 """Bytes of the largest arrays that the first-level cache holds."""
 SECONDS_PER_ITERATION = 3e-10
@@ -139,7 +138,7 @@ class NativeCosts:
     def _in_registers(self) -> set[str]:
         """The local arrays of one vector: a compiler keeps them in registers."""
         locals_ = (s.buffer for s in statements(self.kernel.body) if isinstance(s, Local))
-        return {b.name for b in locals_ if b.shape and size_bytes(b) <= VECTOR_BYTES}
+        return {b.name for b in locals_ if b.shape and size_bytes(b) <= processor.vector_bytes()}
 
     def _beyond(self, size: int) -> list[Buffer]:
         buffers = (*self.kernel.parameters, *self.kernel.buffers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msops._base.dtypes import as_dtype
+from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -21,7 +22,6 @@ from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import buffers_of, expressions, own_expressions, statements, variables
-from msops._loops.to_c.cost import VECTOR_BYTES
 from msops._loops.to_c.reductions import Updates, fixed_updates
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.text.syntax import SIGNS
@@ -123,41 +123,43 @@ class CPrinter(Statements):
         # A vector is named by its first lane.
         values.names[stmt.var] = "0"
         return [
-            f"{self._vector(store, stmt.var)} = {bare(self._vector_value(store.value, stmt.var))};"
+            f"{self._vector(store, stmt)} = {bare(self._vector_value(store.value, stmt))};"
             for store in stmt.body
             if isinstance(store, Store)
         ]
 
-    def _vector_value(self, expr: Expr, lane: str) -> str:
+    def _vector_value(self, expr: Expr, lanes: For) -> str:
         """Returns a value as a vector, or as a number if all lanes share it."""
         match expr:
-            case _ if lane not in variables(expr):
+            case _ if lanes.var not in variables(expr):
                 return self.values.value(expr)
             case Load():
-                return self._vector(expr, lane)
+                return self._vector(expr, lanes)
             case Binary(op=op, left=left, right=right):
-                left_text, right_text = (self._vector_value(e, lane) for e in (left, right))
+                left_text, right_text = (self._vector_value(e, lanes) for e in (left, right))
                 return f"({left_text} {SIGNS[op]} {right_text})"
             case Unary(operand=operand):
-                return f"(-{self._vector_value(operand, lane)})"
+                return f"(-{self._vector_value(operand, lanes)})"
         raise AssertionError(expr)
 
-    def _vector(self, access: Load | Store, lane: str) -> str:
+    def _vector(self, access: Load | Store, lanes: For) -> str:
         """Returns the lvalue of the elements in all lanes."""
         values = self.values
         if access.buffer in self._in_register:
             return values.names[access.buffer]
-        kind = self._vector_type(values.buffers[access.buffer].dtype, is_in_memory=True)
+        dtype, count = values.buffers[access.buffer].dtype, fixed_trips(lanes)
+        assert count is not None
+        kind = self._vector_type(dtype, count, is_in_memory=True)
         element = values.element(access.buffer, map(values.index, access.indices))
         const = "const " if isinstance(access, Load) else ""
         return f"*({const}{kind}*)&{element}"
 
-    def _vector_type(self, dtype: str, *, is_in_memory: bool = False) -> str:
+    def _vector_type(self, dtype: str, lanes: int, *, is_in_memory: bool = False) -> str:
         """Returns the type of a vector; one in memory may begin at any element."""
-        element = self.values.value_type(dtype)
-        name = f"ms_{'memory' if is_in_memory else 'vector'}_{element}"
-        size = f"vector_size({VECTOR_BYTES})"
-        more = f", aligned({as_dtype(dtype).dtype.itemsize}), may_alias" if is_in_memory else ""
+        element, bytes_ = self.values.value_type(dtype), as_dtype(dtype).dtype.itemsize
+        name = f"ms_{'memory' if is_in_memory else 'vector'}_{element}_{lanes}"
+        size = f"vector_size({lanes * bytes_})"
+        more = f", aligned({bytes_}), may_alias" if is_in_memory else ""
         text = f"typedef {element} {name} __attribute__(({size}{more}));"
         self.values.helpers.setdefault(name, text)
         return name
@@ -186,7 +188,8 @@ class CPrinter(Statements):
         if buffer.name not in self._in_register:
             return super().definition(buffer)
         start = "" if buffer.name in self.values.overwritten else " = {0}"
-        return f"{self._vector_type(buffer.dtype)} {self.values.names[buffer.name]}{start};"
+        kind = self._vector_type(buffer.dtype, buffer.shape[0])
+        return f"{kind} {self.values.names[buffer.name]}{start};"
 
     # Tasks.
 

@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from msops._base import processor
 from msops._base.dtypes import as_dtype
+from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import Binary, Expr, For, Kernel, Load, Local, Stmt, Store, Unary, Var
 from msops._loops.ir.walk import (
@@ -31,7 +33,6 @@ from msops._loops.ir.walk import (
     visit,
     with_parts,
 )
-from msops._loops.to_c.cost import VECTOR_BYTES
 from msops._loops.to_c.strides import coefficient
 
 _DTYPES = ("float32", "float64")
@@ -59,7 +60,12 @@ def keep_vectors_in_registers(kernel: Kernel) -> Kernel:
 def _vectors(kernel: Kernel) -> set[str]:
     """Returns the locals of one vector that only loops over lanes touch, all in one function."""
     inside = statements(kernel.body)
-    found = {stmt.buffer.name for stmt in inside if isinstance(stmt, Local) and _is_vector(stmt)}
+    shapes = {
+        stmt.buffer.name: stmt.buffer.shape
+        for stmt in inside
+        if isinstance(stmt, Local) and _is_vector(stmt)
+    }
+    found = set(shapes)
     if not found:
         return found
     touched: Counter[str] = Counter()
@@ -70,14 +76,17 @@ def _vectors(kernel: Kernel) -> set[str]:
             found -= scope.depths.keys()
         touched.update(access.buffer for access in accesses_of(stmt))
         if isinstance(stmt, For) and _is_over_lanes(stmt):
+            whole = (Var(stmt.var),), (fixed_trips(stmt),)
             accesses = accesses_in(stmt.body)
-            in_lanes.update(a.buffer for a in accesses if a.indices == (Var(stmt.var),))
+            in_lanes.update(
+                a.buffer for a in accesses if (a.indices, shapes.get(a.buffer)) == whole
+            )
     return {name for name in found if in_lanes[name] == touched[name]}
 
 
 def _is_vector(local: Local) -> bool:
     dtype, shape = local.buffer.dtype, local.buffer.shape
-    return not local.storage and dtype in _DTYPES and shape == (_lanes(dtype),)
+    return not local.storage and dtype in _DTYPES and len(shape) == 1 and _fill(shape[0], dtype)
 
 
 def _is_over_lanes(loop: For) -> bool:
@@ -87,7 +96,7 @@ def _is_over_lanes(loop: For) -> bool:
     return bool(loop.body) and all(
         isinstance(stmt, Store)
         and stmt.value.dtype in _DTYPES
-        and loop.end == integer(_lanes(stmt.value.dtype))
+        and _fill(fixed_trips(loop), stmt.value.dtype)
         and _is_contiguous(stmt, loop.var)
         and all(_is_of_vectors(part, loop.var) for part in _moving(stmt.value, loop.var))
         and loop.var in variables(stmt.value)
@@ -126,5 +135,8 @@ def _is_contiguous(access: Load | Store, lane: str) -> bool:
     return coefficient(last, lane) == 1 and not any(lane in variables(index) for index in outer)
 
 
-def _lanes(dtype: str) -> int:
-    return VECTOR_BYTES // int(as_dtype(dtype).dtype.itemsize)
+def _fill(lanes: int | None, dtype: str) -> bool:
+    """Returns whether so many elements fill a vector register of one of the processor's sizes."""
+    size = (lanes or 0) * int(as_dtype(dtype).dtype.itemsize)
+    is_power = size & (size - 1) == 0
+    return is_power and processor.LEAST_VECTOR_BYTES <= size <= processor.vector_bytes()

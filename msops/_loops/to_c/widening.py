@@ -44,6 +44,8 @@ from msops._loops.to_c.sinking import is_better_inside, sunk
 from msops._loops.to_c.sums import FEWEST_WAITING
 
 _FEWEST_POSITIONS = 16
+_FEWEST_COLUMNS = 4
+"""Positions of a row of a product; fewer fill no vector."""
 _FEWEST_TERMS = 16
 """Terms of a sum; fewer are written out for each position, see windows.py."""
 _BLOCK = 1024
@@ -68,11 +70,11 @@ class _Widening:
         if not variables or any(v.dtype in SUMMED_IN_FLOAT32 for v in variables):
             return None
         trips = fixed_trips(loop)
-        if trips is None or trips < _FEWEST_POSITIONS:
+        if trips is None or trips < _FEWEST_COLUMNS:
             return None
         (inside,) = scope.inside(loop)
         size = _positions(trips, variables)
-        if size < _FEWEST_POSITIONS:
+        if size < min(trips, _FEWEST_POSITIONS):
             return None
         arrays = {v.name: dataclasses.replace(v, shape=(*v.shape, size)) for v in variables}
         flat = with_parts(loop, body=inner)
@@ -84,7 +86,7 @@ class _Widening:
                 body = (Local(array, body, location=loop.location),)
             return body
 
-        is_long = any(
+        is_long = size >= _FEWEST_POSITIONS and any(
             isinstance(stmt, For)
             and can_swap(loop, stmt)
             and mean_trips(stmt, inside.ranges) >= _FEWEST_TERMS
