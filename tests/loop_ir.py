@@ -89,7 +89,7 @@ from msops._loops.oracle.rules import RULES as VERIFIER_RULES
 from msops._loops.oracle.tokens import TextError
 from msops._loops.oracle.verify import IRError, verify
 from msops._loops.passes.batching import batched
-from msops._loops.passes.forward_locals import forward_indices, forward_locals
+from msops._loops.passes.forward_locals import forward_indices, forward_locals, forward_terms
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
@@ -256,6 +256,7 @@ __all__ = [
     "find_unwritten",
     "forward_indices",
     "forward_locals",
+    "forward_terms",
     "fuse_rows",
     "fusing",
     "gather_from_neighbours",

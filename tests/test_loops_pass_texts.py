@@ -18,6 +18,7 @@ from loop_ir import (
     expand_locals,
     forward_indices,
     forward_locals,
+    forward_terms,
     keep_decisions,
     kernel_text,
     make_indices_explicit,
@@ -205,6 +206,36 @@ def test_forward_indices_leaves_values() -> None:
           }
         }
         """)
+
+
+def test_forward_terms_leaves_other_locals() -> None:
+    terms = """
+        {kind} i in 0 .. 8 {{
+          local t: float32[] {{
+            t[] = {value}
+            out[0, 0] = {sum}
+          }}
+        }}
+        """
+    parts = {
+        "kind": "reduction",
+        "value": "a[i, 0] - a[i, 1]",
+        "sum": "out[0, 0] + (t[] * t[])",
+    }
+    assert changed(forward_terms, terms.format(**parts)) == text("""
+        buffer out: float32[8, 8]
+        reduction i in 0 .. 8 {
+          out[0, 0] = out[0, 0] + ((a[i, 0] - a[i, 1]) * (a[i, 0] - a[i, 1]))
+        }
+        """)
+    for other in (
+        {"kind": "serial"},
+        {"value": "exp(a[i, 0])"},
+        {"value": "((a[i, 0] - a[i, 1]) * a[i, 2]) + a[i, 3]"},
+        {"sum": "t[] * t[]"},
+    ):
+        body = terms.format(**{**parts, **other})
+        assert "t[] = " in changed(forward_terms, body)
 
 
 def test_privatise() -> None:

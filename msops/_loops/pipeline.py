@@ -30,7 +30,7 @@ from msops._loops.ir.nodes import Kernel, Local
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched
-from msops._loops.passes.forward_locals import forward_indices, forward_locals
+from msops._loops.passes.forward_locals import forward_indices, forward_locals, forward_terms
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
@@ -115,6 +115,7 @@ PASSES_TO_C: Passes = (
     ("merge branches", merge_branches),
     ("gather from neighbours", gather_from_neighbours),
     ("split updates", split_updates),
+    ("forward terms", forward_terms),
     ("widen sums", widen_sums),
     ("write out windows", write_out_windows),
     ("unroll short loops", unroll_short_loops),

@@ -14,20 +14,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msops._loops.ir.nodes import Expr, Kernel, Load, Local, Stmt, Store
+from msops._loops.analysis.costs import arithmetic
+from msops._loops.analysis.updates import sum_of
+from msops._loops.ir.nodes import Expr, For, FunctionCall, Kernel, Load, Local, Stmt, Store
 from msops._loops.ir.walk import (
+    Scope,
+    expressions,
     loads,
     loads_in,
     rewrite_all,
+    rewrite_loops,
     rewrite_statements,
     size_of,
     statements,
     stored_in,
     with_body,
+    with_parts,
 )
 
 SIZE_LIMIT = 400
 """Nodes a forwarded value may have in all its copies; beyond, expanding the local is cheaper."""
+_TERM_LIMIT = 4
+"""Operations that a part of a term may have in all its copies."""
 
 
 def forward_locals(kernel: Kernel) -> Kernel:
@@ -38,6 +46,26 @@ def forward_locals(kernel: Kernel) -> Kernel:
 def forwarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Returns statements as `forward_locals` does."""
     return _forwarded(body, lambda value, reads: reads <= 1 or size_of(value) * reads <= SIZE_LIMIT)
+
+
+def forward_terms(kernel: Kernel) -> Kernel:
+    """Returns the kernel with locals forwarded that are parts of the terms of a sum.
+
+    So `t[] = a[i, k] - b[j, k]` and `s[] = s[] + t[] * t[]` are one sum, as of a product. A
+    compiler computes the difference once.
+    """
+
+    def wants(value: Expr, reads: int) -> bool:
+        is_call = any(isinstance(part, FunctionCall) for part in expressions(value))
+        return reads <= 1 or (not is_call and arithmetic(value) * reads <= _TERM_LIMIT)
+
+    def loop(loop: For, _: Scope) -> tuple[Stmt, ...] | None:
+        match _forwarded(loop.body, wants):
+            case (Store() as store,) if sum_of(store) and loop.body != (store,):
+                return (with_parts(loop, body=(store,)),)
+        return None
+
+    return rewrite_loops(kernel, loop, "reduction")
 
 
 def forward_indices(kernel: Kernel) -> Kernel:
