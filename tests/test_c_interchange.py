@@ -48,13 +48,13 @@ MIXED = """kernel mixed(a: float64[7, 7], b: float64[7, 7], c: float64[13, 7]) -
   }}
 }}"""
 
-IS_PRODUCT = "msops._loops.to_c.interchange.is_product"
+PRODUCTS_OF = "msops._loops.to_c.interchange.products_of"
 
 
 @pytest.fixture
 def anything() -> Iterator[None]:
     """Small sums, and those that no tiles are made of, are interchanged, too."""
-    with mock.patch(IS_PRODUCT, return_value=True):
+    with mock.patch(PRODUCTS_OF, return_value=[mock.Mock()]):
         yield
 
 

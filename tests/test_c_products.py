@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import starmap
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from loop_ir import (
     PASSES_TO_C,
     Kernel,
+    parse_kernel,
     run_passes,
     sink_parallel_loops,
     tile_products,
@@ -363,3 +365,71 @@ def test_a_strided_or_computed_factor_of_a_block_is_copied_once(row: str) -> Non
 )
 def test_packed_products_mean_the_same(**parts: str) -> None:
     packed(**parts)
+
+
+# Each column is in a row of memory of its own.
+APART = """kernel apart(a: float64[{m}, {k}], b: float64[{n}, {k}]) -> (c) {{
+  buffer c: float64[{m}, {n}]
+  parallel i in 0 .. {m} {{
+    parallel j in 0 .. {n} {{
+      {before}
+      reduction k in 0 .. {k} {{
+        c[i, j] = c[i, j] + ({left} * {right})
+      }}
+    }}
+  }}
+}}"""
+FACTORS = {"left": "a[i, k]", "right": "b[j, k]", "before": ""}
+
+
+def apart(m: int = 37, n: int = 21, k: int = 9, **parts: str) -> str:
+    """Returns the text of a product as C gets it."""
+    kernel = parse_kernel(APART.format(m=m, n=n, k=k, **{**FACTORS, **parts}))
+    return body_of(arranged_apart(lambda k: run_passes(k, PASSES_TO_C), kernel))
+
+
+def test_columns_apart_are_brought_together_in_panels() -> None:
+    text = apart()
+    assert "local panels: float64[3, 9, 8]" in text
+    assert "panels[j_block, k, lane] = b[(j_block * 8) + lane, k]" in text
+    # The last tile has the last eight of 21 columns, and the last block one row.
+    assert "panels[2, k_1, lane_1] = b[lane_1 + 13, k_1]" in text
+    tiles = text.partition("parallel i_block")[2]
+    assert "b[" not in tiles
+    assert "a[36, k_" in tiles
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"m": 31},
+        {"n": 1},
+        {"k": 7},
+        {"left": "a[0, k]"},
+        {"left": "exp(a[i, k])"},
+        {"right": "b[j, i // 5]"},
+        {"k": 128, "n": 15},
+    ],
+    ids=["few rows", "no vector", "few terms", "the same in all rows", "a function",
+         "other columns in each row", "few columns of long sums"],
+)  # fmt: skip
+def test_columns_apart_stay_where_panels_gain_nothing(parts: dict[str, Any]) -> None:
+    assert "panels" not in apart(**parts)
+
+
+def test_an_expression_of_columns_apart_is_copied_once() -> None:
+    text = apart(left="(a[i, k] - b[j, k])", right="(a[i, k] - b[j, k])")
+    assert text.count("local panels") == 1
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    m=st.integers(30, 40),
+    n=st.integers(1, 24),
+    k=st.integers(7, 12),
+    left=st.sampled_from(["a[i, k]", "(a[i, k] - b[j, k])", "a[i, 0]"]),
+    right=st.sampled_from(["b[j, k]", "(b[j, k] * b[j, 0])", "b[j, (k + 1) % 7]"]),
+    before=st.sampled_from(["", "c[i, j] = a[i, j % 7]"]),
+)
+def test_products_of_columns_apart_mean_the_same(**parts: Any) -> None:
+    apart(**parts)

@@ -39,12 +39,13 @@ from msops._loops.ir.walk import (
     rewrite_statements,
     substitute,
     variables,
+    visit,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.blocks import index
-from msops._loops.to_c.products import is_product
+from msops._loops.to_c.products import products_of
 from msops._loops.to_c.strides import coefficient
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ class _UpdateInterchange:
             return None
         for path, store in _updates(loop.body):
             nest = _interchanged(loop, path, store, scope.ranges)
-            if nest is None or not is_product(self._kernel, nest, scope):
+            if nest is None or not products_of(self._kernel, nest, scope):
+                continue
+            if id(store) in self._in_products:
                 continue
             is_first = self._may_leave(loop, store, scope, first=True)
             if is_first or self._may_leave(loop, store, scope, first=False):
@@ -90,6 +93,16 @@ class _UpdateInterchange:
                 rest = self._rest(loop, store, scope)
                 return (nest, *rest) if is_first else (*rest, nest)
         return None
+
+    @functools.cached_property
+    def _in_products(self) -> set[int]:
+        """The stores that are sums of a product as they are, by identity."""
+        return {
+            id(found.store)
+            for loop, scope in visit(self._kernel)
+            if isinstance(loop, For) and loop.kind == "parallel"
+            for found in products_of(self._kernel, loop, scope)
+        }
 
     def _may_leave(self, loop: For, store: Store, scope: Scope, first: bool) -> bool:
         """Returns whether a store may run in a loop of its own, before the rest or after it."""

@@ -6,31 +6,44 @@ caches near the processor. A panel has the columns of one tile, row after row, s
 it forwards. A panel may also hold an expression of the factor, such as `x[k, j] - mean[j]`, which
 is then computed once.
 
+Where the columns of a factor are apart in memory, as those of `w[j, k]`, vectors of them exist in
+panels alone. Then a small product has panels, too.
+
 Source: K. Goto, R. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", TOMS 34(3),
 2008.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.costs import CACHE_BYTES
+from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips, mean_trips
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Binary, Buffer, Cast, Expr, For, Load, Stmt, Store, Unary, Var
-from msops._loops.ir.ranges import Ranges, range_of
-from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import loads, operands, stored_in, substitute, variables, with_parts
+from msops._loops.ir.sizes import itemsize, size_bytes
+from msops._loops.ir.walk import (
+    declared_in,
+    loads,
+    operands,
+    stored_in,
+    substitute,
+    variables,
+    with_parts,
+)
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import index
-from msops._loops.to_c.strides import coefficient
-from msops._loops.to_c.sums import Sum
+from msops._loops.to_c.strides import coefficient, stride
+from msops._loops.to_c.sums import LONG_SUM, Sum
 
 _FEWEST_BYTES = CACHE_BYTES // 2
 """Bytes of panels: a cache has to hold the other factor and the sums, too."""
 _FEWEST_ROWS = 32
 """Rows that read a panel: with so many, filling it takes a small share of the time."""
+_FEWEST_COLUMNS = 16
+"""Columns of a panel in which long sums of columns apart are faster than one by one."""
 _FEWEST_TILES = 4
 """Tiles that read a strip: with so many, filling it takes a small share of the time."""
 _MOST_STRIP_BYTES = 1 << 14
@@ -81,10 +94,10 @@ class Strip:
 
 def pack(
     found: Sum, rows: For, buffers: Mapping[str, Buffer], names: Names
-) -> tuple[tuple[Panels, Stmt], ...]:
+) -> tuple[tuple[Panels, tuple[Stmt, ...]], ...]:
     """Returns panels for the terms of a sum, each with the loops that fill it.
 
-    A small product has none.
+    A small product has none, unless columns are apart in memory.
 
     Args:
       found: the sum.
@@ -92,23 +105,57 @@ def pack(
       buffers: the buffers of the kernel, by name.
       names: the names of the kernel.
     """
+    apart = parts_with_columns_apart(found, rows, buffers)
+    made = []
+    for value, shape in _packable(found, rows, buffers):
+        panels = Panels(value, Buffer(names.fresh("panels"), shape, value.dtype), found.firsts)
+        if value in apart or size_bytes(panels.buffer) > _FEWEST_BYTES:
+            made.append((panels, tuple(_filling(panels, found, rows, names))))
+    return tuple(made)
+
+
+def parts_with_columns_apart(
+    found: Sum, rows: For, buffers: Mapping[str, Buffer]
+) -> tuple[Expr, ...]:
+    """Returns the parts of terms whose columns are apart in memory, and that `pack` packs.
+
+    Args:
+      found: the sum.
+      rows: the loop over its rows.
+      buffers: the buffers of the kernel, by name.
+    """
+    column = found.nest[-1].var
+    if fixed_trips(rows) is None or not found.is_vector:
+        return ()
+    if found.terms >= LONG_SUM and mean_trips(found.nest[-1], found.ranges) < _FEWEST_COLUMNS:
+        return ()
+
+    def is_apart(value: Expr) -> bool:
+        return not {stride(load, column, buffers) for load in loads(value)} <= {0, 1}
+
+    return tuple(value for value, _ in _packable(found, rows, buffers) if is_apart(value))
+
+
+def _packable(
+    found: Sum, rows: For, buffers: Mapping[str, Buffer]
+) -> Iterator[tuple[Expr, tuple[int, ...]]]:
+    """Yields the parts of terms that panels may hold, with the shapes of these."""
     if not found.is_vector or found.common_tiles(rows) == 0:
-        return ()
+        return
     if (difference(rows.end, rows.begin, found.ranges) or (0, 0))[0] < _FEWEST_ROWS:
-        return ()
+        return
     bounds = [bound for part in found.nest for bound in (part.begin, part.end)]
     # Then each number between the first and the last term of any row is a term of some row.
     if any(coefficient(bound, rows.var) not in (-1, 0, 1) for bound in bounds):
-        return ()
-    made = []
+        return
+    changing = stored_in(rows.body) | declared_in(rows.body)
+    tiles = found.common_tiles(rows) + bool(found.last_width(rows))
+    shape = (tiles, *found.extents, found.width)
     for value in _parts_along(found.update.term, found.nest[-1].var, rows.var):
-        panels = _panels(value, found, rows, names)
-        read = loads(value)
-        source = max(size_bytes(buffers[load.buffer]) for load in read)
-        is_kept = not {load.buffer for load in read} & stored_in(rows.body)
-        if is_kept and _FEWEST_BYTES < size_bytes(panels.buffer) <= 2 * source:
-            made.append((panels, _filling(panels, found, rows, names)))
-    return tuple(made)
+        read = {load.buffer for load in loads(value)}
+        size = math.prod(shape) * itemsize(value.dtype)
+        if not read & changing and size <= 2 * max(size_bytes(buffers[name]) for name in read):
+            yield value, shape
 
 
 def pack_rows(found: Sum, rows: For, names: Names) -> tuple[Strip, ...]:
@@ -124,41 +171,29 @@ def pack_rows(found: Sum, rows: For, names: Names) -> tuple[Strip, ...]:
     if not found.is_vector or found.common_tiles(rows) < _FEWEST_TILES:
         return ()
     *terms, last = found.nest
-    firsts, shape = _extents(terms, found.ranges)
     strips = []
     for value in _parts_along(found.update.term, rows.var, last.var):
-        buffer = Buffer(names.fresh("strip"), (*shape, found.rows), value.dtype)
-        at = (*_offsets(terms, firsts), index("sub", Var(rows.var), rows.begin))
+        buffer = Buffer(names.fresh("strip"), (*found.extents, found.rows), value.dtype)
+        at = (*_offsets(terms, found.firsts), index("sub", Var(rows.var), rows.begin))
         is_forwards = isinstance(value, Load) and value.indices[-1] == Var(terms[-1].var)
         if not is_forwards and size_bytes(buffer) <= _MOST_STRIP_BYTES:
             strips.append(Strip(value, buffer, Load(buffer.name, at, buffer.dtype)))
     return tuple(strips)
 
 
-def _parts_along(term: Expr, moving: str, still: str) -> Iterator[Expr]:
-    """Yields the largest parts of a term that move with one loop variable, and not with another.
+def _parts_along(term: Expr, moving: str, still: str) -> dict[Expr, None]:
+    """Returns the largest parts of a term that move with one loop variable, and not with another.
 
     Parts of a choice are left out: the one that is not chosen may be out of range.
     """
     used = variables(term)
     if moving in used and still not in used and loads(term):
-        yield term
-    elif isinstance(term, Binary | Unary | Cast):
+        return {term: None}
+    found: dict[Expr, None] = {}
+    if isinstance(term, Binary | Unary | Cast):
         for part in operands(term):
-            yield from _parts_along(part, moving, still)
-
-
-def _panels(value: Expr, found: Sum, rows: For, names: Names) -> Panels:
-    firsts, terms = _extents(found.nest[:-1], found.ranges)
-    shape = (found.common_tiles(rows), *terms, found.width)
-    return Panels(value, Buffer(names.fresh("panels"), shape, value.dtype), firsts)
-
-
-def _extents(loops: Sequence[For], ranges: Ranges) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns the first iteration of each loop, and its greatest number of iterations."""
-    firsts = tuple(range_of(loop.begin, ranges)[0] for loop in loops)
-    lasts = (range_of(loop.end, ranges)[1] for loop in loops)
-    return firsts, tuple(last - first for first, last in zip(firsts, lasts, strict=True))
+            found |= _parts_along(part, moving, still)
+    return found
 
 
 def _offsets(loops: Sequence[For], firsts: Sequence[int]) -> tuple[Expr, ...]:
@@ -167,16 +202,31 @@ def _offsets(loops: Sequence[For], firsts: Sequence[int]) -> tuple[Expr, ...]:
     return tuple(index("sub", Var(loop.var), integer(first)) for loop, first in pairs)
 
 
-def _filling(panels: Panels, found: Sum, rows: For, names: Names) -> Stmt:
-    """Returns the loops that copy the terms of all rows."""
+def _filling(panels: Panels, found: Sum, rows: For, names: Names) -> Iterator[Stmt]:
+    """Yields the loops that copy the terms of all rows: for the whole tiles, and for the last."""
+    last = found.nest[-1]
+    tile = names.fresh(f"{last.var}_block")
+    count, width = integer(found.common_tiles(rows)), integer(found.width)
+    first = index("add", last.begin, index("mul", Var(tile), width))
+    body = (_filling_of_tile(panels, found, rows, names, Var(tile), first, found.width),)
+    yield For(tile, integer(0), count, body, "parallel", location=rows.location)
+    last_width = found.last_width(rows)
+    if last_width:
+        first = index("sub", last.end, integer(last_width))
+        yield _filling_of_tile(panels, found, rows, names, count, first, last_width)
+
+
+def _filling_of_tile(
+    panels: Panels, found: Sum, rows: For, names: Names, tile: Expr, first: Expr, width: int
+) -> Stmt:
+    """Returns the loops that copy the terms of one tile."""
     *reductions, last = found.nest
-    tile, lane = names.fresh(f"{last.var}_block"), names.fresh("lane")
-    first = index("add", last.begin, index("mul", Var(tile), integer(found.width)))
+    lane = names.fresh("lane")
     column = index("add", first, Var(lane))
-    load = panels.load(found.nest, Var(tile), first)
+    load = panels.load(found.nest, tile, first)
     at = tuple(substitute(each, {last.var: column}) for each in load.indices)
     stmt: Stmt = Store(load.buffer, at, substitute(panels.value, {last.var: column}))
-    stmt = For(lane, integer(0), integer(found.width), (stmt,), "parallel")
+    stmt = For(lane, integer(0), integer(width), (stmt,), "parallel")
     end_row = index("sub", rows.end, integer(1))
     for part in reversed(reductions):
         begins_later = (coefficient(part.begin, rows.var) or 0) > 0
@@ -184,5 +234,4 @@ def _filling(panels: Panels, found: Sum, rows: For, names: Names) -> Stmt:
         begin = substitute(part.begin, {rows.var: rows.begin if begins_later else end_row})
         end = substitute(part.end, {rows.var: end_row if ends_later else rows.begin})
         stmt = with_parts(part, begin=begin, end=end, body=(stmt,), kind="parallel")
-    count = integer(found.common_tiles(rows))
-    return For(tile, integer(0), count, (stmt,), "parallel", location=rows.location)
+    return stmt

@@ -62,16 +62,14 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import in_groups, index
-from msops._loops.to_c.packing import pack
+from msops._loops.to_c.packing import Panels, pack, parts_with_columns_apart
 from msops._loops.to_c.strides import coefficient, stride
-from msops._loops.to_c.sums import DOTS, ROWS, Sum
+from msops._loops.to_c.sums import DOTS, LONG_SUM, ROWS, Sum
 from msops._loops.to_c.tiles import Tile
 
 _PARTS_BYTES = 1 << 15
 """Bytes of the sums of a block: they stay in the first-level cache."""
 _FEWEST_TERMS = 8
-LONG_SUM = 128
-"""Terms of a sum of one element; shorter sums gain nothing, for they end before they wait."""
 _MOST_OPERATIONS = 4
 """Operations of a term; more of them take longer than fetching its elements."""
 _DTYPES = ("float32", "float64")
@@ -83,29 +81,31 @@ def tile_products(kernel: Kernel) -> Kernel:
     return kernel if tiled is kernel else unique_names(simplify(tiled))
 
 
-def is_product(kernel: Kernel, loop: For, scope: Scope, fewest: int = 0) -> bool:
-    """Returns whether `tile_products` would compute the rows of a loop in tiles.
+def products_of(kernel: Kernel, loop: For, scope: Scope, fewest: int = 0) -> list[Sum]:
+    """Returns the sums in the rows of a loop that `tile_products` would compute in tiles.
 
     Args:
       kernel: the kernel.
       loop: a loop over rows, which need not be in the kernel.
       scope: the scope around the loop.
-      fewest: the fewest terms of a sum.
+      fewest: the fewest terms of a sum, unless its columns are apart in memory.
     """
     (inside,) = scope.inside(loop)
     declared = {s.buffer.name: s.buffer for s in statements(loop.body) if isinstance(s, Local)}
     products = _Products(kernel, declared)
-    return any(
-        products.is_worth_it(found, loop, scope) and found.terms >= fewest
+    return [
+        found
         for found in _sums(loop.body, inside)
-    )
+        if products.is_worth_it(found, loop, scope)
+        and (found.terms >= fewest or parts_with_columns_apart(found, loop, products.buffers))
+    ]
 
 
 class _Products:
     def __init__(self, kernel: Kernel, declared: Mapping[str, Buffer] = MappingProxyType({})):
         self._kernel = kernel
         self._names = Names(kernel)
-        self._buffers = {**buffers_of(kernel), **declared}
+        self.buffers = {**buffers_of(kernel), **declared}
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
@@ -131,11 +131,16 @@ class _Products:
             return False
         read = loads(found.update.term)
         last = found.nest[-1]
-        steps = [stride(load, last.var, self._buffers) for load in read]
-        moves = [stride(load, loop.var, self._buffers) for load in read]
-        if not {*steps} <= {0, 1} or 1 not in steps or 0 not in moves or not any(moves):
+        steps = {load: stride(load, last.var, self.buffers) for load in read}
+        moves = [stride(load, loop.var, self.buffers) for load in read]
+        if not {*steps.values()} <= {0, 1}:
+            for part in parts_with_columns_apart(found, loop, self.buffers):
+                steps |= dict.fromkeys(loads(part), 1)
+        if not {*steps.values()} <= {0, 1} or 1 not in steps.values():
             return False
-        if stride(found.store, last.var, self._buffers) != int(found.is_vector):
+        if 0 not in moves or not any(moves):
+            return False
+        if stride(found.store, last.var, self.buffers) != int(found.is_vector):
             return False
         over = {part.var for part in found.reductions}
         # All terms of a sum have the same columns.
@@ -167,14 +172,23 @@ class _Products:
 
     def _in_blocks(self, loop: For, found: Sequence[Sum], ranges: Ranges) -> tuple[Stmt, ...]:
         """Returns the loop over blocks of rows, and the loop over the remaining rows."""
+        packed = [pack(each, loop, self.buffers, self._names) for each in found]
+        panels = [[panels for panels, _ in filled] for filled in packed]
+        body = self._in_groups(loop, found, panels, ranges)
+        for each, filling in itertools.chain(*packed):
+            body = (Local(each.buffer, (*filling, *body), location=loop.location),)
+        return body
+
+    def _in_groups(
+        self, loop: For, found: Sequence[Sum], panels: Sequence[Sequence[Panels]], ranges: Ranges
+    ) -> tuple[Stmt, ...]:
         rows = found[0].rows
-        packed = [pack(each, loop, self._buffers, self._names) for each in found]
 
         def inside(first: Expr) -> tuple[Stmt, ...]:
             own = with_parts(loop, begin=first, end=index("add", first, integer(rows)))
             tiles = [
-                Tile(each, own, [panels for panels, _ in filled], self._names)
-                for each, filled in zip(found, packed, strict=True)
+                Tile(each, own, packed, self._names)
+                for each, packed in zip(found, panels, strict=True)
             ]
             instead = {id(tile.sum.nest[0]): tile.in_row() for tile in tiles}
             body = rewrite_statements(loop.body, lambda stmt: instead.get(id(stmt), (stmt,)), For)
@@ -185,13 +199,13 @@ class _Products:
 
         block = self._names.fresh(f"{loop.var}_block")
         groups, *rest = in_groups(loop, rows, block, ranges, inside)
-        for panels, filling in itertools.chain(*packed):
-            groups = Local(panels.buffer, (filling, groups), location=loop.location)
         length = fixed_trips(loop) or 0
+        # The columns that one row reads may be apart, unless there are panels.
+        fewest = 1 if any(panels) else 2
         match rest:
-            case [For() as left] if length > rows and length % rows > 1:
+            case [For() as left] if length > rows and length % rows >= fewest:
                 fewer = [replace(each, rows=length % rows) for each in found]
-                return (groups, *self._in_blocks(left, fewer, ranges))
+                return (groups, *self._in_groups(left, fewer, panels, ranges))
         return (groups, *rest)
 
 

@@ -11,7 +11,7 @@ from msops._base.dtypes import as_dtype
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.analysis.updates import Update
 from msops._loops.ir.nodes import INDEX_DTYPE, For, Store
-from msops._loops.ir.ranges import Ranges, dtype_range
+from msops._loops.ir.ranges import Ranges, dtype_range, range_of
 from msops._loops.ir.walk import variables
 from msops._loops.passes.simplify_expressions import difference
 
@@ -24,6 +24,8 @@ register too many: 73 instead of 98 GFLOP/s in one thread of an EPYC, as gcc 12 
 the 32 registers of AVX-512 more rows gain nothing: 12 reach 266 GFLOP/s, 6 reach 257."""
 DOTS = 4
 """Sums of one element that are computed together; each of them takes a vector register."""
+LONG_SUM = 128
+"""Terms of a sum of one element; shorter sums gain nothing, for they end before they wait."""
 FEWEST_WAITING = 16
 """Terms of a sum that goes into tiles instead of being written out at each position. Written out,
 its additions wait for each other: at 16 terms a tile is 1.1 times as fast, at 40 twice."""
@@ -55,6 +57,17 @@ class Sum:
     def reductions(self) -> tuple[For, ...]:
         """The loops over terms."""
         return self.nest[:-1] if self.is_vector else self.nest
+
+    @property
+    def firsts(self) -> tuple[int, ...]:
+        """The first iteration of each loop over terms, of any row."""
+        return tuple(range_of(loop.begin, self.ranges)[0] for loop in self.reductions)
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The iterations of each loop over terms, from the first to the last of any row."""
+        lasts = (range_of(loop.end, self.ranges)[1] for loop in self.reductions)
+        return tuple(last - first for first, last in zip(self.firsts, lasts, strict=True))
 
     @property
     def terms(self) -> float:
@@ -116,3 +129,17 @@ class Sum:
         """Returns the number of whole tiles of each row, if that is a constant; else 0."""
         fewest, most = self.trips(self.nest[-1], rows)
         return fewest // self.width if fewest == most else 0
+
+    def last_width(self, rows: For) -> int | None:
+        """Returns how many elements the last tile of a row has, which no whole tile has.
+
+        The tile also computes some elements of the one before again.
+
+        Returns:
+          0 if there is no such tile; None if a row may be too short for it.
+        """
+        fewest, most = self.trips(self.nest[-1], rows)
+        left = fewest % self.width if fewest == most else self.width - 1
+        if left and fewest < self.width:
+            return None
+        return -(-left // self.lanes) * self.lanes

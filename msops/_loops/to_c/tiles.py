@@ -83,19 +83,15 @@ class Tile:
         panels = {each.value: each.load(self.sum.nest, Var(block), first) for each in self._panels}
         tile = self._registers(_replaced(term, panels), first, self.sum.width)
         whole = For(block, integer(0), count, (tile,), "parallel")
-        fewest, most = self.sum.trips(last, self._loop)
-        left = fewest % self.sum.width if fewest == most else self.sum.width - 1
-        if left == 0:
+        last_width = self.sum.last_width(self._loop)
+        if last_width is None:
+            rest = index("add", begin, index("mul", count, width))
+            return (whole, *(self._columns_left(row, rest, end) for row in range(self.sum.rows)))
+        if last_width == 0:
             return (whole,)
-        if fewest >= self.sum.width:
-            # One more tile has the last elements; it computes some of those before again.
-            last_width = -(-left // self.sum.lanes) * self.sum.lanes
-            return (
-                whole,
-                self._registers(term, index("sub", end, integer(last_width)), last_width),
-            )
-        rest = index("add", begin, index("mul", count, width))
-        return (whole, *(self._columns_left(row, rest, end) for row in range(self.sum.rows)))
+        at = index("sub", end, integer(last_width))
+        panels = {each.value: each.load(self.sum.nest, count, at) for each in self._panels}
+        return (whole, self._registers(_replaced(term, panels), at, last_width))
 
     def _registers(self, term: Expr, first: Expr | None, width: int = 1) -> Stmt:
         """Returns the statements that sum in registers and store the sums in `parts`.

@@ -38,7 +38,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import can_swap, in_blocks, index
-from msops._loops.to_c.products import is_product
+from msops._loops.to_c.products import products_of
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.sinking import is_better_inside, sunk
 from msops._loops.to_c.sums import FEWEST_WAITING
@@ -105,7 +105,7 @@ class _Widening:
         if scope.outer is None or not scope.loops or scope.loops[-1].kind != "parallel":
             return False
         around = with_parts(scope.loops[-1], body=row)
-        return is_product(self._kernel, around, scope.outer, FEWEST_WAITING)
+        return bool(products_of(self._kernel, around, scope.outer, FEWEST_WAITING))
 
 
 def _positions(trips: int, variables: Sequence[Buffer]) -> int:

@@ -46,7 +46,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.to_c.products import is_product
+from msops._loops.to_c.products import products_of
 from msops._loops.to_c.sinking import sunk
 from msops._loops.to_c.strides import stride
 from msops._loops.to_c.sums import FEWEST_WAITING
@@ -96,7 +96,7 @@ class _Windows:
             return None
         row = sunk(loop, self._names, self._buffers)
         rows = with_parts(scope.loops[-1], body=row)
-        return row if is_product(self._kernel, rows, scope.outer, FEWEST_WAITING) else None
+        return row if products_of(self._kernel, rows, scope.outer, FEWEST_WAITING) else None
 
 
 class _WindowExpansion:
