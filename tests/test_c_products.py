@@ -371,20 +371,20 @@ def test_packed_products_mean_the_same(**parts: str) -> None:
 APART = """kernel apart(a: float64[{m}, {k}], b: float64[{n}, {k}]) -> (c) {{
   buffer c: float64[{m}, {n}]
   parallel i in 0 .. {m} {{
-    parallel j in 0 .. {n} {{
+    parallel j in {begin} .. {end} {{
       {before}
-      reduction k in 0 .. {k} {{
+      reduction k in {first} .. {k} {{
         c[i, j] = c[i, j] + ({left} * {right})
       }}
     }}
   }}
 }}"""
-FACTORS = {"left": "a[i, k]", "right": "b[j, k]", "before": ""}
+FACTORS = {"left": "a[i, k]", "right": "b[j, k]", "before": "", "begin": "0", "first": "0"}
 
 
 def apart(m: int = 37, n: int = 21, k: int = 9, **parts: str) -> str:
     """Returns the text of a product as C gets it."""
-    kernel = parse_kernel(APART.format(m=m, n=n, k=k, **{**FACTORS, **parts}))
+    kernel = parse_kernel(APART.format(m=m, n=n, k=k, **{"end": n, **FACTORS, **parts}))
     return body_of(arranged_apart(lambda k: run_passes(k, PASSES_TO_C), kernel))
 
 
@@ -397,6 +397,60 @@ def test_columns_apart_are_brought_together_in_panels() -> None:
     tiles = text.partition("parallel i_block")[2]
     assert "b[" not in tiles
     assert "a[36, k_" in tiles
+
+
+def test_rows_of_different_lengths_have_tiles_of_whole_panels() -> None:
+    text = apart(m=48, n=48, end="(i + 1)")
+    assert "local panels: float64[6, 9, 8]" in text
+    # Five more rows than the first of a block may reach one more tile.
+    assert "parallel j_block_1 in 0 .. ((((i_block * 3) + 2) // 4) + 1) {" in text
+    assert "c[i, j] = c[i, j] + c_parts[i - (i_block * 6), j]" in text
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"right": "(b[j, k] * a[i, j])"},
+        {"end": "((i // 2) + 1)"},
+        {"begin": "i", "end": "36", "right": "b[j - i, k]"},
+        {"first": "i", "right": "b[k - j, 0]"},
+    ],
+    ids=["loads of its own", "steps of two", "columns that move", "terms that no row has"],
+)
+def test_rows_of_different_lengths_stay_without_panels(parts: dict[str, Any]) -> None:
+    assert "panels" not in apart(**{"m": 36, "n": 36, "k": 36, "end": "(i + 1)", **parts})
+
+
+SCORES = """kernel scores(q: float64[36, 9], k: float64[36, 9]) -> (out) {
+  buffer out: float64[36]
+  parallel i in 0 .. 36 {
+    reduction j in 0 .. (i + 1) {
+      local dot: float64[] {
+        dot[] = q[i, 0]
+        reduction d in 0 .. 9 { dot[] = dot[] + (q[i, d] * k[j, d]) }
+        out[i] = max(out[i], dot[])
+      }
+    }
+  }
+}"""
+
+
+def test_sums_in_a_variable_of_rows_of_different_lengths_go_into_tiles() -> None:
+    kernel = parse_kernel(SCORES)
+    text = body_of(arranged_apart(lambda k: run_passes(k, PASSES_TO_C), kernel))
+    assert "_block, d, lane] = k[" in text
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    m=st.integers(32, 39),
+    begin=st.sampled_from(["0", "3", "i", "(39 - i)", "(i + 20)"]),
+    end=st.sampled_from(["(i + 1)", "(i + 9)", "(60 - i)", "(39 - i)", "i", "(i + 21)"]),
+    first=st.sampled_from(["0", "max(0, i - 30)", "(i % 2)"]),
+    right=st.sampled_from(["b[j, k]", "(b[j, k] * b[j, 0])", "(b[j, k] - a[0, k])"]),
+)
+def test_rows_of_different_lengths_mean_the_same(**parts: Any) -> None:
+    apart(n=60, k=10, **parts)
 
 
 @pytest.mark.parametrize(

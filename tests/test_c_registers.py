@@ -143,12 +143,18 @@ def test_vectors_hold_what_the_loops_compute(folder: Path, dtype: str, vector_by
         np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
 
 
-PRODUCT = """kernel product(a: {dtype}[{m}, {k}], b: {dtype}[{k}, {n}]) -> (c) {{
+PRODUCT = """kernel product(a: {dtype}[{m}, {k}], b: {dtype}[{b}]) -> (c) {{
   buffer c: {dtype}[{m}, {n}]
   serial i in 0 .. {m} {{ serial k in 0 .. {k} {{ serial j in 0 .. {n} {{
-    c[i, j] = c[i, j] + (a[i, k] * b[k, j])
+    c[i, j] = c[i, j] + (a[i, k] * b[{at}])
   }} }} }}
 }}"""
+
+
+def product(dtype: str, m: int, k: int, n: int, *, is_transposed: bool = False) -> str:
+    """Returns the text of a kernel of a matrix of m rows by one of n columns."""
+    b, at = (f"{n}, {k}", "j, k") if is_transposed else (f"{k}, {n}", "k, j")
+    return PRODUCT.format(dtype=dtype, m=m, k=k, n=n, b=b, at=at)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -157,7 +163,7 @@ def test_products_of_all_sizes_are_those_of_numpy(
 ) -> None:
     sizes = [(12, 8, 16), (13, 9, 17), (14, 20, 31), (17, 8, 40), (18, 33, 23), (64, 30, 64)]
     sizes += [(13, 16, 5), (14, 17, 7), (24, 20, 8), (12, 30, 13)]
-    texts = [PRODUCT.format(dtype=dtype, m=m, k=k, n=n) for m, k, n in sizes]
+    texts = [product(dtype, m, k, n) for m, k, n in sizes]
     kernels = [prepared(parse_kernel(text)) for text in texts]
     sources = [printed(kernel, number) for number, kernel in enumerate(kernels)]
     itemsize = np.dtype(dtype).itemsize
@@ -172,8 +178,25 @@ def test_products_of_all_sizes_are_those_of_numpy(
         np.testing.assert_allclose(got, a @ b, rtol=0, atol=100 * np.finfo(dtype).eps)
 
 
+def test_products_with_a_transposed_factor_are_those_of_numpy(
+    folder: Path, vector_bytes: int
+) -> None:
+    sizes = [(32, 8, 16), (33, 9, 17), (38, 20, 31), (64, 33, 75), (41, 200, 40)]
+    kernels = [
+        prepared(parse_kernel(product("float32", m, k, n, is_transposed=True))) for m, k, n in sizes
+    ]
+    sources = [printed(kernel, number) for number, kernel in enumerate(kernels)]
+    assert all("panels" in source.text for source in sources)
+    library = build_together(folder, sources)
+    rng = np.random.default_rng(1)
+    for (m, k, n), kernel, source in zip(sizes, kernels, sources, strict=True):
+        a, b = (rng.normal(size=size).astype(np.float32) for size in ((m, k), (n, k)))
+        (got,) = call(library, kernel, source, [a, b])
+        np.testing.assert_allclose(got, a @ b.T, rtol=0, atol=300 * np.finfo(np.float32).eps)
+
+
 def test_the_tiles_of_a_product_are_in_registers() -> None:
-    kernel = marked(PRODUCT.format(dtype="float32", m=24, k=16, n=32))
+    kernel = marked(product("float32", m=24, k=16, n=32))
     text = body_of(run_passes(kernel, PASSES_TO_C))
     assert text.count("@register") == 12
     assert "tile: float32[8] {" not in text

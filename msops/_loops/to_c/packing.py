@@ -7,7 +7,8 @@ it forwards. A panel may also hold an expression of the factor, such as `x[k, j]
 is then computed once.
 
 Where the columns of a factor are apart in memory, as those of `w[j, k]`, vectors of them exist in
-panels alone. Then a small product has panels, too.
+panels alone. Then a small product has panels, too, also one whose rows have different lengths, as
+of a triangle: a block of rows then computes all tiles that any of its rows reaches.
 
 Source: K. Goto, R. van de Geijn, "Anatomy of High-Performance Matrix Multiplication", TOMS 34(3),
 2008.
@@ -19,15 +20,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips, mean_trips
+from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Binary, Buffer, Cast, Expr, For, Load, Stmt, Store, Unary, Var
+from msops._loops.ir.ranges import range_of
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     declared_in,
     loads,
     operands,
+    rewrite,
     stored_in,
     substitute,
     variables,
@@ -105,12 +108,10 @@ def pack(
       buffers: the buffers of the kernel, by name.
       names: the names of the kernel.
     """
-    apart = parts_with_columns_apart(found, rows, buffers)
     made = []
-    for value, shape in _packable(found, rows, buffers):
+    for value, shape in _packed(found, rows, buffers).items():
         panels = Panels(value, Buffer(names.fresh("panels"), shape, value.dtype), found.firsts)
-        if value in apart or size_bytes(panels.buffer) > _FEWEST_BYTES:
-            made.append((panels, tuple(_filling(panels, found, rows, names))))
+        made.append((panels, tuple(_filling(panels, found, rows, names))))
     return tuple(made)
 
 
@@ -124,24 +125,55 @@ def parts_with_columns_apart(
       rows: the loop over its rows.
       buffers: the buffers of the kernel, by name.
     """
-    column = found.nest[-1].var
-    if fixed_trips(rows) is None or not found.is_vector:
-        return ()
-    if found.terms >= LONG_SUM and mean_trips(found.nest[-1], found.ranges) < _FEWEST_COLUMNS:
-        return ()
+    packed = _packed(found, rows, buffers)
+    return tuple(value for value in packed if _is_apart(value, found, buffers))
 
-    def is_apart(value: Expr) -> bool:
-        return not {stride(load, column, buffers) for load in loads(value)} <= {0, 1}
 
-    return tuple(value for value, _ in _packable(found, rows, buffers) if is_apart(value))
+def _packed(found: Sum, rows: For, buffers: Mapping[str, Buffer]) -> dict[Expr, tuple[int, ...]]:
+    """Returns the parts of terms that panels hold, with the shapes of these."""
+    if not found.is_vector:
+        return {}
+    packable = dict(_packable(found, rows, buffers))
+    apart = [value for value in packable if _is_apart(value, found, buffers)]
+    is_long_and_narrow = found.terms >= LONG_SUM and found.mean_columns < _FEWEST_COLUMNS
+    if fixed_trips(rows) is None or is_long_and_narrow:
+        apart = []
+    if found.common_tiles(rows) == 0:
+        is_whole = _is_all(packable, found) and _are_in_range(packable, found, buffers)
+        return packable if apart and is_whole else {}
+    return {
+        value: shape
+        for value, shape in packable.items()
+        if value in apart or math.prod(shape) * itemsize(value.dtype) > _FEWEST_BYTES
+    }
+
+
+def _is_apart(value: Expr, found: Sum, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether neighbouring columns of a value are no neighbours in memory."""
+    return any(stride(load, found.nest[-1].var, buffers) not in (0, 1) for load in loads(value))
+
+
+def _is_all(values: Mapping[Expr, object], found: Sum) -> bool:
+    """Returns whether nothing that a term loads along its columns is outside of some values."""
+    rest = rewrite(found.update.term, lambda part: integer(0) if part in values else part)
+    return not any(found.nest[-1].var in variables(load) for load in loads(rest))
+
+
+def _are_in_range(values: Mapping[Expr, object], found: Sum, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether values exist for each column of any row with each term of any row."""
+    return all(
+        0 <= low <= high < size
+        for value in values
+        for load in loads(value)
+        for at, size in zip(load.indices, buffers[load.buffer].shape, strict=True)
+        for low, high in [range_of(at, found.ranges)]
+    )
 
 
 def _packable(
     found: Sum, rows: For, buffers: Mapping[str, Buffer]
 ) -> Iterator[tuple[Expr, tuple[int, ...]]]:
     """Yields the parts of terms that panels may hold, with the shapes of these."""
-    if not found.is_vector or found.common_tiles(rows) == 0:
-        return
     if (difference(rows.end, rows.begin, found.ranges) or (0, 0))[0] < _FEWEST_ROWS:
         return
     bounds = [bound for part in found.nest for bound in (part.begin, part.end)]
@@ -149,7 +181,10 @@ def _packable(
     if any(coefficient(bound, rows.var) not in (-1, 0, 1) for bound in bounds):
         return
     changing = stored_in(rows.body) | declared_in(rows.body)
-    tiles = found.common_tiles(rows) + bool(found.last_width(rows))
+    if found.common_tiles(rows) == 0:
+        tiles = -(-found.column_extent // found.width)
+    else:
+        tiles = found.common_tiles(rows) + bool(found.last_width(rows))
     shape = (tiles, *found.extents, found.width)
     for value in _parts_along(found.update.term, found.nest[-1].var, rows.var):
         read = {load.buffer for load in loads(value)}
@@ -205,15 +240,22 @@ def _offsets(loops: Sequence[For], firsts: Sequence[int]) -> tuple[Expr, ...]:
 def _filling(panels: Panels, found: Sum, rows: For, names: Names) -> Iterator[Stmt]:
     """Yields the loops that copy the terms of all rows: for the whole tiles, and for the last."""
     last = found.nest[-1]
-    tile = names.fresh(f"{last.var}_block")
-    count, width = integer(found.common_tiles(rows)), integer(found.width)
-    first = index("add", last.begin, index("mul", Var(tile), width))
-    body = (_filling_of_tile(panels, found, rows, names, Var(tile), first, found.width),)
-    yield For(tile, integer(0), count, body, "parallel", location=rows.location)
-    last_width = found.last_width(rows)
+    tile, width = names.fresh(f"{last.var}_block"), found.width
+    last_width = found.last_width(rows) or 0
+    if found.common_tiles(rows) == 0:
+        count = found.column_extent // width
+        begin: Expr = integer(found.first_column)
+        last_width = found.column_extent % width
+        last_first: Expr = integer(found.first_column + count * width)
+    else:
+        count = found.common_tiles(rows)
+        begin = last.begin
+        last_first = index("sub", last.end, integer(last_width))
+    first = index("add", begin, index("mul", Var(tile), integer(width)))
+    body = (_filling_of_tile(panels, found, rows, names, Var(tile), first, width),)
+    yield For(tile, integer(0), integer(count), body, "parallel", location=rows.location)
     if last_width:
-        first = index("sub", last.end, integer(last_width))
-        yield _filling_of_tile(panels, found, rows, names, count, first, last_width)
+        yield _filling_of_tile(panels, found, rows, names, integer(count), last_first, last_width)
 
 
 def _filling_of_tile(

@@ -64,6 +64,16 @@ class Sum:
         return tuple(range_of(loop.begin, self.ranges)[0] for loop in self.reductions)
 
     @property
+    def first_column(self) -> int:
+        """The first element of any row."""
+        return range_of(self.nest[-1].begin, self.ranges)[0]
+
+    @property
+    def column_extent(self) -> int:
+        """The elements from the first to the last of any row."""
+        return range_of(self.nest[-1].end, self.ranges)[1] - self.first_column
+
+    @property
     def extents(self) -> tuple[int, ...]:
         """The iterations of each loop over terms, from the first to the last of any row."""
         lasts = (range_of(loop.end, self.ranges)[1] for loop in self.reductions)
@@ -81,7 +91,7 @@ class Sum:
             return 1
         lanes = processor.vector_bytes() // self._itemsize
         least = processor.LEAST_VECTOR_BYTES // self._itemsize
-        while lanes > max(least, self._row):
+        while lanes > max(least, self.mean_columns):
             lanes //= 2
         return lanes
 
@@ -90,10 +100,10 @@ class Sum:
         """Elements of a row in a tile."""
         if not self.is_vector:
             return 1
-        return min(VECTORS, max(1, int(self._row) // self.lanes)) * self.lanes
+        return min(VECTORS, max(1, int(self.mean_columns) // self.lanes)) * self.lanes
 
     @functools.cached_property
-    def _row(self) -> float:
+    def mean_columns(self) -> float:
         """The estimated number of elements of a row."""
         return mean_trips(self.nest[-1], self.ranges)
 

@@ -38,16 +38,26 @@ class Tile:
         self._panels = panels
         self._loop = rows
         self._names = names
-        shape = (found.rows, found.columns) if found.is_vector else (found.rows,)
-        dtype = found.store.value.dtype
-        self.parts = Buffer(names.fresh(f"{found.store.buffer}_parts"), shape, dtype)
+        # Panels hold whole tiles, of which rows of different lengths have some elements each.
+        self._is_whole = bool(panels) and found.common_tiles(rows) == 0
         self._common = [
             (self._innermost(p.begin, 1), self._innermost(p.end, 0)) for p in found.nest
         ]
+        columns = found.columns
+        if self._is_whole:
+            last = found.nest[-1]
+            self._common[-1] = (self._innermost(last.begin, 0), self._innermost(last.end, 1))
+            columns = (-(-(columns + found.rows) // found.width) + 1) * found.width
+        shape = (found.rows, columns) if found.is_vector else (found.rows,)
+        dtype = found.store.value.dtype
+        self.parts = Buffer(names.fresh(f"{found.store.buffer}_parts"), shape, dtype)
         self._strips = pack_rows(found, rows, names)
 
     def _innermost(self, bound: Expr, is_begin: int) -> Expr:
-        """Returns the bound of the iterations that are common to all rows."""
+        """Returns the bound of the iterations that are common to all rows.
+
+        With `is_begin` of the other bound it is that of the iterations that any row has.
+        """
         grows = (coefficient(bound, self._loop.var) or 0) > 0
         return self._of_row(bound, self.sum.rows - 1 if grows == bool(is_begin) else 0)
 
@@ -75,13 +85,13 @@ class Tile:
         last = self.sum.nest[-1]
         begin, end = self._common[-1]
         width = integer(self.sum.width)
+        if self._is_whole:
+            return (self._whole_tiles(),)
         span = index("max", index("sub", end, begin), integer(0))
         count = index("floordiv", span, width)
         block = self._names.fresh(f"{last.var}_block")
         first = index("add", begin, index("mul", Var(block), width))
-        term = _replaced(self.sum.update.term, {strip.value: strip.load for strip in self._strips})
-        panels = {each.value: each.load(self.sum.nest, Var(block), first) for each in self._panels}
-        tile = self._registers(_replaced(term, panels), first, self.sum.width)
+        tile = self._registers(self._packed(Var(block), first), first, self.sum.width)
         whole = For(block, integer(0), count, (tile,), "parallel")
         last_width = self.sum.last_width(self._loop)
         if last_width is None:
@@ -90,8 +100,25 @@ class Tile:
         if last_width == 0:
             return (whole,)
         at = index("sub", end, integer(last_width))
-        panels = {each.value: each.load(self.sum.nest, count, at) for each in self._panels}
-        return (whole, self._registers(_replaced(term, panels), at, last_width))
+        return (whole, self._registers(self._packed(count, at), at, last_width))
+
+    def _whole_tiles(self) -> Stmt:
+        """Returns the loop over the tiles of panels that have columns of any row."""
+        last = self.sum.nest[-1]
+        width, origin = self.sum.width, integer(self.sum.first_column)
+        begin, end = (index("sub", bound, origin) for bound in self._common[-1])
+        block = self._names.fresh(f"{last.var}_block")
+        first = index("add", origin, index("mul", Var(block), integer(width)))
+        tile = self._registers(self._packed(Var(block), first), first, width)
+        count = index("floordiv", index("add", end, integer(width - 1)), integer(width))
+        begin = index("floordiv", begin, integer(width))
+        return For(block, begin, count, (tile,), "parallel")
+
+    def _packed(self, tile: Expr, first: Expr) -> Expr:
+        """Returns the term with the parts that are in strips and panels, for one tile."""
+        loads = {strip.value: strip.load for strip in self._strips}
+        loads |= {each.value: each.load(self.sum.nest, tile, first) for each in self._panels}
+        return _replaced(self.sum.update.term, loads)
 
     def _registers(self, term: Expr, first: Expr | None, width: int = 1) -> Stmt:
         """Returns the statements that sum in registers and store the sums in `parts`.
@@ -162,7 +189,17 @@ class Tile:
         if not self.sum.is_vector:
             return (row,)
         assert column is not None
-        return (row, index("sub", column, self._common[-1][0]))
+        return (row, index("sub", column, self._first_part))
+
+    @property
+    def _first_part(self) -> Expr:
+        """The column of the first element of `parts`."""
+        begin, _ = self._common[-1]
+        if not self._is_whole:
+            return begin
+        origin, width = integer(self.sum.first_column), integer(self.sum.width)
+        tile = index("floordiv", index("sub", begin, origin), width)
+        return index("add", origin, index("mul", tile, width))
 
     def in_row(self) -> tuple[Stmt, ...]:
         """Returns the statements of a row: its own terms, and then the sum of the common ones."""
@@ -174,13 +211,13 @@ class Tile:
         value = Binary(op, found.update.target, part, part.dtype)
         stmt: Stmt = with_parts(found.store, value=value)
         if found.is_vector:
-            begin, end = self._common[-1]
+            begin, end = (last.begin, last.end) if self._is_whole else self._common[-1]
             stmt = with_parts(last, begin=begin, end=end, body=(stmt,))
         return (*self._own_terms(0), stmt)
 
     def _own_terms(self, depth: int) -> Iterator[Stmt]:
         """Yields loops over the terms not common to all rows, from a depth of the nest on."""
-        if depth == len(self.sum.nest):
+        if depth == len(self.sum.nest) - self._is_whole:
             return
         loop, (begin, end) = self.sum.nest[depth], self._common[depth]
         inside = tuple(self._own_terms(depth + 1))

@@ -24,7 +24,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips, mean_trips
+from msops._loops.analysis.costs import CACHE_BYTES, mean_trips
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Var
 from msops._loops.ir.sizes import size_bytes
@@ -37,6 +37,7 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
+from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import can_swap, in_blocks, index
 from msops._loops.to_c.products import products_of
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
@@ -69,8 +70,8 @@ class _Widening:
         inner, variables = _flat(loop.body)
         if not variables or any(v.dtype in SUMMED_IN_FLOAT32 for v in variables):
             return None
-        trips = fixed_trips(loop)
-        if trips is None or trips < _FEWEST_COLUMNS:
+        fewest, trips = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
+        if trips < _FEWEST_COLUMNS:
             return None
         (inside,) = scope.inside(loop)
         size = _positions(trips, variables)
@@ -86,11 +87,15 @@ class _Widening:
                 body = (Local(array, body, location=loop.location),)
             return body
 
-        is_long = size >= _FEWEST_POSITIONS and any(
-            isinstance(stmt, For)
-            and can_swap(loop, stmt)
-            and mean_trips(stmt, inside.ranges) >= _FEWEST_TERMS
-            for stmt in inner
+        is_long = (
+            fewest == trips
+            and size >= _FEWEST_POSITIONS
+            and any(
+                isinstance(stmt, For)
+                and can_swap(loop, stmt)
+                and mean_trips(stmt, inside.ranges) >= _FEWEST_TERMS
+                for stmt in inner
+            )
         )
         if not (is_long and is_better_inside(_in_arrays(flat, arrays), buffers)) and not (
             size == trips and self._is_row_of_product(widened(flat), scope)
