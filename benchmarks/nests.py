@@ -102,18 +102,14 @@ class Measured:
     @property
     def estimated_factor(self) -> float:
         """By what factor the estimates of the two forms differ."""
-        low, high = sorted((self.estimates.xla, self._estimated_native))
+        low, high = sorted((self.estimates.xla, self.estimates.native_among_others))
         return high / low
 
     @property
     def loss_by_estimate(self) -> float:
         """The time of the form that the estimates choose over that of our faster form."""
-        is_native = self._estimated_native < self.estimates.xla
+        is_native = self.estimates.native_among_others < self.estimates.xla
         return self._over_faster("native" if is_native else "xla")
-
-    @property
-    def _estimated_native(self) -> float:
-        return self.estimates.native + self.estimates.fusion
 
     def _over_faster(self, form: str) -> float:
         return self.ms[form] / min(self.ms["native"], self.ms["xla"])

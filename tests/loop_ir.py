@@ -24,7 +24,7 @@ from msops._loops.analysis.polyhedral import library as isl
 from msops._loops.analysis.polyhedral.counts import count_operations
 from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
 from msops._loops.analysis.unwritten import find_unwritten
-from msops._loops.choice import Form
+from msops._loops.choice import Costs, Form, choose_for_cpu
 from msops._loops.errors import NotRaised
 from msops._loops.frontends import LoopProgram, Spec, read_kernel
 from msops._loops.frontends.hybrid.arithmetic import COMPARISONS as HYBRID_COMPARISONS
@@ -191,6 +191,7 @@ __all__ = [
     "Contract",
     "Convolve",
     "CopyBuffer",
+    "Costs",
     "CudaSource",
     "Dependence",
     "Expr",
@@ -235,6 +236,7 @@ __all__ = [
     "c_source",
     "carry_elements",
     "check_bounds",
+    "choose_for_cpu",
     "components",
     "contract",
     "count_operations",

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from loop_ir import Form, Specialisation, Stages, parse_kernel
+from loop_ir import Costs, Form, Specialisation, Stages, choose_for_cpu, parse_kernel
 
 import msops
 from msops.errors import BuildError, KernelError
@@ -129,7 +129,7 @@ KEPT = """kernel kept(a: float32[n, n]) -> (b) {
 
 
 def compiled(text: str, n: int, lower: Form | None = None) -> Specialisation:
-    sizes = {"n // 2": n // 2, "n - 1": n - 1, "n, n": f"{n}, {n}", "[n]": f"[{n}]"}
+    sizes = {"n // 2": n // 2, "n - 1": n - 1, "n, n": f"{n}, {n}", "[n": f"[{n}"}
     for expression, value in sizes.items():
         text = text.replace(expression, str(value))
     kernel = parse_kernel(text.replace(".. n ", f".. {n} "))
@@ -266,6 +266,72 @@ def test_what_depends_on_one_axis_costs_xla_a_row() -> None:
     everywhere = seconds("exp(sin(exp(cos(a[i, j])))) * r[j]")
     assert along < 1.5 * plain
     assert everywhere > 3 * plain
+
+
+BINNED = """kernel binned(r: int32[n], x: float32[n]) -> (y) {
+  buffer y: float32[50]
+  serial b in 0 .. 50 {
+    serial i in 0 .. n {
+      if (r[i] == int32(b)) {
+        y[b] = y[b] + x[i]
+      }
+    }
+  }
+}"""
+BLURRED = """kernel blurred(x: float32[n, 900], w: float32[9]) -> (y) {
+  buffer y: float32[n, 900]
+  serial i in 0 .. n {
+    serial j in 0 .. 900 {
+      serial p in 0 .. 9 {
+        y[i, j] = y[i, j] + (w[p] * x[i, min(max((j + p) - 4, 0), 899)])
+      }
+    }
+  }
+}"""
+TIMES = """kernel times(a: float32[n, n], x: float32[n]) -> (y) {
+  buffer y: float32[n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      y[i] = y[i] + (a[i, j] * x[j])
+    }
+  }
+}"""
+GRAY = """kernel gray(x: float32[n, n, 3]) -> (y) {
+  buffer y: float32[n, n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      y[i, j] = (x[i, j, 0] + x[i, j, 1]) + x[i, j, 2]
+    }
+  }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "n", "form", "measured"),
+    [
+        (BINNED, 200_000, "XLA operations", 10.6e-3),
+        (BLURRED, 800, "XLA operations", 2.65e-3),
+        (TIMES, 4000, "XLA operations", 1.36e-3),
+        (GRAY, 1450, "native code", 0.66e-3),
+    ],
+    ids=["a masked sum", "a product of a gathered factor", "a large factor", "pixels"],
+)
+def test_estimates_are_near_what_was_measured(
+    text: str, n: int, form: str, measured: float
+) -> None:
+    seconds = dict(compiled(text, n).choice("cpu").seconds)[form]
+    assert measured / 3 < seconds < measured * 3
+
+
+@pytest.mark.parametrize(
+    ("native", "xla", "fusion", "chosen"),
+    [(0.9, 2.0, 2.0, "native"), (1.1, 2.0, 2.0, "xla"), (1.9, 2.0, 0.0, "native")],
+)
+def test_half_of_what_fusing_could_save_counts(
+    native: float, xla: float, fusion: float, chosen: Form
+) -> None:
+    costs = Costs(xla=xla, native=native, fusion=fusion)
+    assert choose_for_cpu(costs, is_quick=False).lowering == chosen
 
 
 @pytest.mark.parametrize(("text", "n"), [(ADD, 8), (ADD, 64), (POOL, 64), (PRODUCT, 64), (SUMS, 8)])

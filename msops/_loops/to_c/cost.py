@@ -36,6 +36,7 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     bodies,
+    buffers_of,
     is_innermost,
     loads,
     operands,
@@ -43,6 +44,7 @@ from msops._loops.ir.walk import (
     stored_in,
     variables,
 )
+from msops._loops.to_c.strides import stride
 from msops._loops.to_c.vectors import may_run_in_vectors
 
 SECONDS_PER_OPERATION = 7e-12
@@ -72,6 +74,9 @@ _THREADS = 2
 # A vector loop that goes down a column reads from as many cache lines as it has iterations. So many
 # lines stay in the first-level cache until the loop around reads the next column.
 _LINES = 256
+_LINE_BYTES = 64
+# The vectors for which the seconds of an operation are measured.
+_MEASURED_VECTOR_BYTES = 32
 # The processor also prefetches as few lines as these; a loop over lanes touches no more.
 _FEW_LINES = 16
 
@@ -91,6 +96,17 @@ class _Vector:
 
     loop: For
     scope: Scope
+
+    @property
+    def is_in_registers(self) -> bool:
+        """Whether its vectors are those of a tile: in panels, and as wide as they get."""
+        return self.loop.vector == "registers"
+
+    @property
+    def operation(self) -> float:
+        """Seconds of one operation on 4 bytes."""
+        width = processor.vector_bytes() if self.is_in_registers else _MEASURED_VECTOR_BYTES
+        return SECONDS_PER_OPERATION * _MEASURED_VECTOR_BYTES / width
 
     @property
     def var(self) -> str:
@@ -120,6 +136,10 @@ class NativeCosts:
     """Adds up the statements of a kernel; knows which of its arrays are larger than a cache."""
 
     kernel: Kernel
+
+    @functools.cached_property
+    def _buffers(self) -> dict[str, Buffer]:
+        return buffers_of(self.kernel)
 
     @functools.cached_property
     def _large(self) -> dict[str, int]:
@@ -202,8 +222,8 @@ class NativeCosts:
             case Const() | Var():
                 return 0.0, False
             case _:
-                in_vector = SECONDS_PER_OPERATION * width_in_float32s(expr.dtype)
-                own = in_vector if vector else SECONDS_PER_SCALAR
+                element = vector.operation if vector else SECONDS_PER_SCALAR
+                own = element * (width_in_float32s(expr.dtype) if vector else 1.0)
         return own + sum(seconds for seconds, _ in parts), False
 
     def _address(self, indices: Sequence[Expr], vector: _Vector | None) -> float:
@@ -221,11 +241,16 @@ class NativeCosts:
             return 0.0
         *outer, last = functions
         if last is not None and not any(f is None or f.along for f in outer):
-            is_near = buffer not in self._beyond_first
-            element = SECONDS_PER_OPERATION if is_near else SECONDS_PER_SECOND_CACHE
+            is_near = vector.is_in_registers or buffer not in self._beyond_first
+            element = vector.operation if is_near else SECONDS_PER_SECOND_CACHE
             return element * width_in_float32s(
                 access.dtype if isinstance(access, Load) else access.value.dtype
             )
+        step = stride(access, vector.var, self._buffers)
+        dtype = self._buffers[buffer].dtype
+        if step and abs(step) * as_dtype(dtype).dtype.itemsize <= _LINE_BYTES:
+            # As in pixels of three colours: the elements between are read, too.
+            return SECONDS_PER_SCALAR
         if buffer not in self._large:
             return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         # The loop around goes on along the cache lines, which are still in the cache.

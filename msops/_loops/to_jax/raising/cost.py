@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from msops._base import processor
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.costs import (
     CACHE_BYTES,
@@ -62,8 +63,13 @@ SECONDS_PER_POOLED = 1e-9
 """The time of an element in a window of a pooling."""
 SECONDS_PER_SCANNED = 5e-9
 """The time of an element of a cumulative operation or an associative scan."""
-SECONDS_PER_PRODUCT = 1.2e-11
-"""The time of a multiplication and addition of 4 bytes each in a matrix product."""
+SECONDS_PER_PRODUCT = 1e-11
+"""The time of a multiplication and addition of 4 bytes each in a matrix product, with vectors of 32
+bytes."""
+SECONDS_PER_SHARED_PRODUCT = 3e-5
+"""The time of sharing a large product among threads."""
+_SHARED_PRODUCT = 1e5
+"""Multiplications of the least product that is shared."""
 SECONDS_PER_CONVOLVED = 2e-11
 """The time of a multiplication and addition in a convolution."""
 SECONDS_PER_PATCH = 4e-9
@@ -166,8 +172,35 @@ class _Costs:
                 # In this order: what an element costs depends on what stays fused.
                 again = self._fuse(step)
                 element = again + self._element(step)
-                seconds = start + step.nest.iterations * element + _factors_seconds(step)
+                seconds = start + step.nest.iterations * element + self._factors(step)
                 return seconds + self._copying(step)
+
+    def _factors(self, step: VectorStep) -> float:
+        """Returns the seconds of making arrays of the factors of a product, and of reading them."""
+        nest, total = step.nest, 0.0
+        match step:
+            case Contract(factors=factors):
+                parts: Sequence[Expr] = factors
+                if nest.iterations >= _SHARED_PRODUCT and not self._is_order_bound:
+                    total = SECONDS_PER_SHARED_PRODUCT
+            case Convolve(image=image, filter=kernel):
+                parts = (image, kernel)
+            case _:
+                return 0.0
+        is_whole = isinstance(step, Convolve) and not nest.outer
+        for part in parts:
+            if isinstance(part, Load) and (is_whole or _is_plain(part)) and not nest.outer:
+                total += SECONDS_PER_STREAMED * self._large.get(part.buffer, 0)
+                continue
+            elements = math.prod(nest.extents.get(axis, 1) for axis in variables(part))
+            operation = SECONDS_PER_SCALAR if nest.outer else SECONDS_PER_OPERATION
+            gathered = sum(1.0 for load in loads(part) if nest.is_indirect(load))
+            own = operation * sum(1.0 for _ in computed(part)) + SECONDS_PER_GATHERED * gathered
+            total += elements * own
+            size = elements * itemsize(part.dtype)
+            if size > CACHE_BYTES:
+                total += 2 * SECONDS_PER_STREAMED * size
+        return total
 
     def _copying(self, step: VectorStep) -> float:
         """Returns the seconds of copies that XLA makes for the update of a part of an array.
@@ -217,7 +250,8 @@ class _Costs:
     def _element(self, step: VectorStep) -> float:
         match step:
             case Contract(nest=nest):
-                return SECONDS_PER_PRODUCT * width_in_float32s(nest.store.value.dtype)
+                width = width_in_float32s(nest.store.value.dtype) * 32 / processor.vector_bytes()
+                return SECONDS_PER_PRODUCT * width
             case Convolve(nest=nest, over=over, image=image, filter=kernel):
                 own = variables(kernel) - variables(image) - set(over)
                 filters = math.prod(nest.extents.get(axis, 1) for axis in own)
@@ -228,7 +262,7 @@ class _Costs:
             case Accumulate() | Recur():
                 return SECONDS_PER_SCANNED
             case Reduce(nest=nest, value=value, over=over):
-                if nest.outer or (self._is_order_bound and nest.mask):
+                if nest.outer or nest.mask:
                     return _computing(nest, SECONDS_PER_SCALAR, in_vectors=False)
                 lasts = [load.indices[-1] for load in loads(value) if load.indices]
                 is_along = any(Var(axis) in expressions(last) for last in lasts for axis in over)
@@ -285,24 +319,9 @@ class _Costs:
         return SECONDS_PER_STREAMED * moved / max(1, nest.iterations)
 
 
-def _factors_seconds(step: VectorStep) -> float:
-    """Returns the seconds of the factors of a product that are not buffers as they are."""
-    match step:
-        case Contract(factors=factors):
-            parts = factors
-        case Convolve(image=image, filter=kernel):
-            parts = (image, kernel)
-        case _:
-            return 0.0
-    extents = step.nest.extents
-    operation = SECONDS_PER_SCALAR if step.nest.outer else SECONDS_PER_OPERATION
-    return sum(
-        math.prod(extents.get(axis, 1) for axis in variables(part))
-        * operation
-        * sum(1 for _ in computed(part))
-        for part in parts
-        if not isinstance(part, Load) or step.nest.outer
-    )
+def _is_plain(load: Load) -> bool:
+    """Returns whether a product can read an array as it is: each index is one loop's variable."""
+    return all(isinstance(index, Var | Const) for index in load.indices)
 
 
 def _crosses(load: Load, store: Store, nest: Nest) -> bool:
