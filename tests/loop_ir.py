@@ -115,6 +115,7 @@ from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
+from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.interchange import interchange_updates
@@ -324,6 +325,7 @@ __all__ = [
     "verify",
     "version_loops_over_data",
     "widen_sums",
+    "write_fresh_results",
     "write_out_windows",
 ]
 

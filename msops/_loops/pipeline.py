@@ -41,6 +41,7 @@ from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
+from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.interchange import interchange_updates
@@ -109,7 +110,7 @@ PASSES_TO_JAX: Passes = (
 )
 """From there to the raised form, which XLA operations are printed from."""
 
-PASSES_TO_C: Passes = (
+PASSES_IN_PLACE: Passes = (
     ("split running maxima", split_running_maxima),
     ("alternate arrays", alternate_arrays),
     ("merge branches", merge_branches),
@@ -144,7 +145,11 @@ PASSES_TO_C: Passes = (
     ("keep vectors in registers", keep_vectors_in_registers),
     ("mark early ends", mark_early_ends),
 )
-"""From a kernel with the kinds of its loops to the form that C is printed from."""
+"""From a kernel with the kinds of its loops to the form that C is printed from, where a result may
+have the memory of a parameter."""
+
+PASSES_TO_C: Passes = (("write fresh results", write_fresh_results), *PASSES_IN_PLACE)
+"""The same, where results have memory of their own."""
 
 PASSES_TO_CUDA: Passes = (
     ("turn reductions", turn_reductions),

@@ -58,15 +58,17 @@ class Stages:
     Args:
       kernel: as a front end made it.
       who: the op, for messages.
+      is_in_place: results may have the memory of parameters.
 
     Raises:
       ArgumentValueError: it reads or writes out of range for certain, or an array of it is larger
         than a process can be.
     """
 
-    def __init__(self, kernel: Kernel, who: str):
+    def __init__(self, kernel: Kernel, who: str, *, is_in_place: bool = False):
         self.kernel = kernel
         self.who = who
+        self._is_in_place = is_in_place
         check_sizes(kernel, who)
         self.analysis = pipeline.analyse(kernel)
         for finding in self.analysis.findings:
@@ -144,7 +146,13 @@ class Stages:
     @functools.cached_property
     def arranged(self) -> Kernel:
         """The loops as they are printed as C."""
-        return pipeline.run(self.analysis.kernel, pipeline.PASSES_TO_C)
+        passes = pipeline.PASSES_IN_PLACE if self._is_in_place else pipeline.PASSES_TO_C
+        return pipeline.run(self.analysis.kernel, passes)
+
+    @functools.cached_property
+    def in_place(self) -> Stages:
+        """The same kernel, for results that may have the memory of parameters."""
+        return Stages(self.kernel, self.who, is_in_place=True)
 
     @property
     def checks_bounds(self) -> bool:

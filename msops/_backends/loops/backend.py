@@ -289,7 +289,7 @@ def _call_of(compiled: Specialisation, request: Request, aliases: Aliases) -> Pr
         from msops._calls.cuda_call import CudaCall
 
         return CudaCall(request.op, whole.kernel.name, whole.cuda, aliases)
-    native = whole.native
+    native = whole.in_place.native if aliases else whole.native
     return AotCall(
         op=request.op,
         kernel_name=native.symbol,

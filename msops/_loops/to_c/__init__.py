@@ -2,6 +2,7 @@
 
 Passes, in the order of `pipeline.PASSES_TO_C`:
 
+    fresh_results.py parameters that are read as given, instead of copies of them
     alternating.py   alternation of an array and its copy, step by step of a time loop
     merging.py       one store of a chosen value instead of a store in each branch
     neighbours.py    sums of terms from neighbours, gathered element by element
