@@ -119,6 +119,7 @@ from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.interchange import interchange_updates
+from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.neighbours import gather_from_neighbours
@@ -239,6 +240,7 @@ __all__ = [
     "check_bounds",
     "choose_for_cpu",
     "components",
+    "compute_invariants_once",
     "contract",
     "count_operations",
     "counts",

@@ -45,6 +45,7 @@ from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.interchange import interchange_updates
+from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.merging import merge_branches
@@ -116,6 +117,7 @@ PASSES_IN_PLACE: Passes = (
     ("merge branches", merge_branches),
     ("gather from neighbours", gather_from_neighbours),
     ("split updates", split_updates),
+    ("compute invariants once", compute_invariants_once),
     ("forward terms", forward_terms),
     ("widen sums", widen_sums),
     ("write out windows", write_out_windows),

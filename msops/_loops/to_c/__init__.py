@@ -7,6 +7,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     merging.py       one store of a chosen value instead of a store in each branch
     neighbours.py    sums of terms from neighbours, gathered element by element
     scattering.py    loops that add to neighbours, split for vectors
+    invariants.py    what a loop does not change, computed once for all its iterations
     widening.py      sums in variables, with an element for each position
     windows.py       loops over small windows, written out as statements
     unrolling.py     short inner loops, written out as statements

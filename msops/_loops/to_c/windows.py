@@ -105,7 +105,7 @@ class _WindowExpansion:
 
     def written(self, loop: For, scope: Scope, most: int) -> For | None:
         """Returns a loop with the windows in it written out; None: it is over no positions."""
-        if not _is_over_positions(loop, scope):
+        if not is_over_positions(loop, scope):
             return None
         (inside,) = scope.inside(loop)
         body = _written_out(loop.body, most, inside.ranges)
@@ -142,7 +142,7 @@ class _WindowExpansion:
         return whole
 
 
-def _is_over_positions(loop: For, scope: Scope) -> bool:
+def is_over_positions(loop: For, scope: Scope) -> bool:
     """Returns whether a loop with loops inside goes over the positions of windows, in order."""
     if is_innermost(loop):
         return False
