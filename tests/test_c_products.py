@@ -399,6 +399,13 @@ def test_columns_apart_are_brought_together_in_panels() -> None:
     assert "a[36, k_" in tiles
 
 
+def test_a_term_may_be_a_sum_of_two_products() -> None:
+    sums = "(a[i, k] + b[j, k])"
+    text = apart(left=f"({sums} * (a[i, k] - b[j, k]))", right=f"{sums}")
+    assert "local tile: " in text
+    assert "local tile: " not in apart(left=f"({sums} * {sums})", right=f"({sums} * {sums})")
+
+
 def test_rows_of_different_lengths_have_tiles_of_whole_panels() -> None:
     text = apart(m=48, n=48, end="(i + 1)")
     assert "local panels: float64[6, 9, 8]" in text

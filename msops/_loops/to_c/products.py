@@ -70,8 +70,8 @@ from msops._loops.to_c.tiles import Tile
 _PARTS_BYTES = 1 << 15
 """Bytes of the sums of a block: they stay in the first-level cache."""
 _FEWEST_TERMS = 8
-_MOST_OPERATIONS = 4
-"""Operations of a term; more of them take longer than fetching its elements."""
+_MOST_OPERATIONS = 6
+"""Operations of a term, as of a sum of two products; more take longer than fetching elements."""
 _DTYPES = ("float32", "float64")
 
 
