@@ -305,6 +305,18 @@ GRAY = """kernel gray(x: float32[n, n, 3]) -> (y) {
   }
 }"""
 
+PICKED = """kernel picked(x: float32[n, n], b: float32[n, n]) -> (y) {
+  buffer y: float32[n, n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      local at: int32[] {
+        at[] = int32(b[i, j])
+        y[i, j] = x[i, min(max(at[], 0), 9)] + x[min(max(at[], 0), 9), j]
+      }
+    }
+  }
+}"""
+
 
 @pytest.mark.parametrize(
     ("text", "n", "form", "measured"),
@@ -313,9 +325,11 @@ GRAY = """kernel gray(x: float32[n, n, 3]) -> (y) {
         (BLURRED, 800, "XLA operations", 2.65e-3),
         (TIMES, 4000, "XLA operations", 1.36e-3),
         (GRAY, 1450, "native code", 0.66e-3),
+        (PICKED, 1000, "native code", 0.59e-3),
     ],
-    ids=["a masked sum", "a product of a gathered factor", "a large factor", "pixels"],
-)
+    ids=["a masked sum", "a product of a gathered factor", "a large factor", "pixels",
+         "picked elements"],
+)  # fmt: skip
 def test_estimates_are_near_what_was_measured(
     text: str, n: int, form: str, measured: float
 ) -> None:

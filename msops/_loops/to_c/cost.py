@@ -235,6 +235,8 @@ class NativeCosts:
         if vector is None:
             return SECONDS_PER_SCALAR
         buffer, indices = access.buffer, access.indices
+        if any(vector.changes(load) for index in indices for load in loads(index)):
+            return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         functions = [affine(index, {vector.var}) for index in indices]
         if buffer in self._in_registers or not any(f is None or f.along for f in functions):
             # It stays in a register.
