@@ -31,6 +31,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
@@ -64,6 +65,8 @@ SECONDS_PER_MISS = 2e-9
 """Seconds of one element of a larger array, away from the element before."""
 SECONDS_PER_TILED = 1.1e-9
 """Seconds of one such element in a line of memory read shortly before, or in the next cache."""
+SECONDS_PER_PICKED = 5e-10
+"""Seconds of one element of a larger array at an index that was computed for it."""
 FIRST_CACHE_BYTES = 1 << 15
 """Bytes of the largest arrays that the first-level cache holds."""
 SECONDS_PER_ITERATION = 3e-10
@@ -171,12 +174,15 @@ class NativeCosts:
     def iteration(self, loop: For, scope: Scope) -> float:
         """Returns the seconds of one iteration of a loop."""
         vector, start = None, SECONDS_PER_ITERATION
-        if may_run_in_vectors(loop):
+        if self._runs_in_vectors(loop):
             vector, start = _Vector(loop, scope), self._streamed(loop)
         elif is_innermost(loop):
             start = 0.0
         (inside,) = scope.inside(loop)
         return start + self._body(loop.body, inside, vector)
+
+    def _runs_in_vectors(self, loop: For) -> bool:
+        return may_run_in_vectors(loop)
 
     def _streamed(self, loop: For) -> float:
         """Returns the seconds of bringing in an element of each large array."""
@@ -236,7 +242,7 @@ class NativeCosts:
             return SECONDS_PER_SCALAR
         buffer, indices = access.buffer, access.indices
         if any(vector.changes(load) for index in indices for load in loads(index)):
-            return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
+            return SECONDS_PER_PICKED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         functions = [affine(index, {vector.var}) for index in indices]
         if buffer in self._in_registers or not any(f is None or f.along for f in functions):
             # It stays in a register.
@@ -276,7 +282,17 @@ def operations_in_loops(kernel: Kernel) -> float:
 
 
 class _SharedCosts(NativeCosts):
-    """Costs with the outermost parallel loops shared among threads, where that pays."""
+    """Costs of loops in their last form.
+
+    The outermost parallel loops are shared among threads, where that pays. Loops that run in
+    vectors are marked; a compiler takes sums of integers without a mark.
+    """
+
+    def _runs_in_vectors(self, loop: For) -> bool:
+        is_left = loop.kind == "reduction" and not loop.vector
+        stores = (stmt for stmt in statements(loop.body) if isinstance(stmt, Store))
+        is_scalar = is_left and any(is_float(store.value.dtype) for store in stores)
+        return super()._runs_in_vectors(loop) and not is_scalar
 
     def loop(self, loop: For, scope: Scope) -> float:
         seconds = super().loop(loop, scope)
