@@ -24,7 +24,7 @@ from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Binary, Buffer, Cast, Expr, For, Load, Stmt, Store, Unary, Var
-from msops._loops.ir.ranges import range_of
+from msops._loops.ir.ranges import exists
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     declared_in,
@@ -139,8 +139,7 @@ def _packed(found: Sum, rows: For, buffers: Mapping[str, Buffer]) -> dict[Expr, 
     if fixed_trips(rows) is None or is_long_and_narrow:
         apart = []
     if found.common_tiles(rows) == 0:
-        is_whole = _is_all(packable, found) and _are_in_range(packable, found, buffers)
-        return packable if apart and is_whole else {}
+        return packable if apart and _is_all(packable, found) else {}
     return {
         value: shape
         for value, shape in packable.items()
@@ -159,15 +158,9 @@ def _is_all(values: Mapping[Expr, object], found: Sum) -> bool:
     return not any(found.nest[-1].var in variables(load) for load in loads(rest))
 
 
-def _are_in_range(values: Mapping[Expr, object], found: Sum, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether values exist for each column of any row with each term of any row."""
-    return all(
-        0 <= low <= high < size
-        for value in values
-        for load in loads(value)
-        for at, size in zip(load.indices, buffers[load.buffer].shape, strict=True)
-        for low, high in [range_of(at, found.ranges)]
-    )
+def _exists(value: Expr, found: Sum, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether a value exists for each column of any row with each term of any row."""
+    return all(exists(load, found.ranges, buffers) for load in loads(value))
 
 
 def _packable(
@@ -177,7 +170,7 @@ def _packable(
     if (difference(rows.end, rows.begin, found.ranges) or (0, 0))[0] < _FEWEST_ROWS:
         return
     bounds = [bound for part in found.nest for bound in (part.begin, part.end)]
-    # Then each number between the first and the last term of any row is a term of some row.
+    # Then about each number between the first and the last term of any row is a term of some row.
     if any(coefficient(bound, rows.var) not in (-1, 0, 1) for bound in bounds):
         return
     changing = stored_in(rows.body) | declared_in(rows.body)
@@ -189,7 +182,8 @@ def _packable(
     for value in _parts_along(found.update.term, found.nest[-1].var, rows.var):
         read = {load.buffer for load in loads(value)}
         size = math.prod(shape) * itemsize(value.dtype)
-        if not read & changing and size <= 2 * max(size_bytes(buffers[name]) for name in read):
+        is_small = size <= 2 * max(size_bytes(buffers[name]) for name in read)
+        if is_small and not read & changing and _exists(value, found, buffers):
             yield value, shape
 
 
