@@ -15,7 +15,13 @@ from dataclasses import dataclass
 from msops._base import processor
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.affine import affine
-from msops._loops.analysis.costs import CACHE_BYTES, arithmetic, estimated_trips, width_in_float32s
+from msops._loops.analysis.costs import (
+    CACHE_BYTES,
+    MEASURED_VECTOR_BYTES,
+    arithmetic,
+    estimated_trips,
+    width_in_float32s,
+)
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Buffer,
@@ -78,8 +84,6 @@ _THREADS = 2
 # lines stay in the first-level cache until the loop around reads the next column.
 _LINES = 256
 _LINE_BYTES = 64
-# The vectors for which the seconds of an operation are measured.
-_MEASURED_VECTOR_BYTES = 32
 # The processor also prefetches as few lines as these; a loop over lanes touches no more.
 _FEW_LINES = 16
 
@@ -108,8 +112,8 @@ class _Vector:
     @property
     def operation(self) -> float:
         """Seconds of one operation on 4 bytes."""
-        width = processor.vector_bytes() if self.is_in_registers else _MEASURED_VECTOR_BYTES
-        return SECONDS_PER_OPERATION * _MEASURED_VECTOR_BYTES / width
+        width = processor.vector_bytes() if self.is_in_registers else MEASURED_VECTOR_BYTES
+        return SECONDS_PER_OPERATION * MEASURED_VECTOR_BYTES / width
 
     @property
     def var(self) -> str:

@@ -32,12 +32,10 @@ from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
-    A,
     Scope,
     bodies,
     is_innermost,
     loads,
-    map_accesses,
     own_expressions,
     rewrite_loops,
     statements,
@@ -46,7 +44,7 @@ from msops._loops.ir.walk import (
     with_value,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.blocks import index
+from msops._loops.to_c.widening import in_arrays
 from msops._loops.to_c.windows import is_over_positions
 
 _FEWEST_TRIPS = 8
@@ -159,15 +157,8 @@ class _MovingLoop:
         if not body:
             return
         var = self._names.fresh(self._loop.var)
-        at = index("sub", Var(var), self._loop.begin)
-
-        def element(access: A) -> A:
-            if access.buffer not in arrays:
-                return access
-            return dataclasses.replace(access, indices=(*access.indices, at))
-
-        inside = map_accesses(with_value(tuple(body), self._loop.var, Var(var)), element)
-        yield with_parts(self._loop, var=var, body=inside)
+        inside = with_value(tuple(body), self._loop.var, Var(var))
+        yield in_arrays(with_parts(self._loop, var=var, body=inside), arrays)
 
 
 def _moves(expr: Expr, var: str, changing: frozenset[str]) -> bool:

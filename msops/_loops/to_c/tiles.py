@@ -40,26 +40,27 @@ class Tile:
         self._names = names
         # Panels hold whole tiles, of which rows of different lengths have some elements each.
         self._is_whole = bool(panels) and found.common_tiles(rows) == 0
-        self._common = [
-            (self._innermost(p.begin, 1), self._innermost(p.end, 0)) for p in found.nest
-        ]
+        # The iterations that all rows have.
+        self._common = [(self._greatest(p.begin), self._least(p.end)) for p in found.nest]
         columns = found.columns
         if self._is_whole:
             last = found.nest[-1]
-            self._common[-1] = (self._innermost(last.begin, 0), self._innermost(last.end, 1))
+            self._common[-1] = (self._least(last.begin), self._greatest(last.end))
             columns = (-(-(columns + found.rows) // found.width) + 1) * found.width
         shape = (found.rows, columns) if found.is_vector else (found.rows,)
         dtype = found.store.value.dtype
         self.parts = Buffer(names.fresh(f"{found.store.buffer}_parts"), shape, dtype)
         self._strips = pack_rows(found, rows, names)
 
-    def _innermost(self, bound: Expr, is_begin: int) -> Expr:
-        """Returns the bound of the iterations that are common to all rows.
-
-        With `is_begin` of the other bound it is that of the iterations that any row has.
-        """
+    def _greatest(self, bound: Expr) -> Expr:
+        """Returns the greatest value that a bound has in any row of the block."""
         grows = (coefficient(bound, self._loop.var) or 0) > 0
-        return self._of_row(bound, self.sum.rows - 1 if grows == bool(is_begin) else 0)
+        return self._of_row(bound, self.sum.rows - 1 if grows else 0)
+
+    def _least(self, bound: Expr) -> Expr:
+        """Returns the least value that a bound has in any row of the block."""
+        grows = (coefficient(bound, self._loop.var) or 0) > 0
+        return self._of_row(bound, 0 if grows else self.sum.rows - 1)
 
     def _of_row(self, expr: Expr, row: int) -> Expr:
         return substitute(expr, {self._loop.var: index("add", self._loop.begin, integer(row))})

@@ -22,7 +22,7 @@ over positions is then split and moved inwards as in sinking.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from msops._loops.analysis.costs import CACHE_BYTES, mean_trips
 from msops._loops.ir.names import Names, unique_names
@@ -45,7 +45,7 @@ from msops._loops.to_c.sinking import is_better_inside, sunk
 from msops._loops.to_c.sums import FEWEST_WAITING
 
 _FEWEST_POSITIONS = 16
-_FEWEST_COLUMNS = 4
+_FEWEST_IN_PRODUCT = 4
 """Positions of a row of a product; fewer fill no vector."""
 _FEWEST_TERMS = 16
 """Terms of a sum; fewer are written out for each position, see windows.py."""
@@ -71,7 +71,7 @@ class _Widening:
         if not variables or any(v.dtype in SUMMED_IN_FLOAT32 for v in variables):
             return None
         fewest, trips = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
-        if trips < _FEWEST_COLUMNS:
+        if trips < _FEWEST_IN_PRODUCT:
             return None
         (inside,) = scope.inside(loop)
         size = _positions(trips, variables)
@@ -82,7 +82,7 @@ class _Widening:
         buffers = {**self._buffers, **arrays}
 
         def widened(block: For) -> tuple[Stmt, ...]:
-            body = sunk(_in_arrays(block, arrays), self._names, buffers)
+            body = sunk(in_arrays(block, arrays), self._names, buffers)
             for array in arrays.values():
                 body = (Local(array, body, location=loop.location),)
             return body
@@ -97,7 +97,7 @@ class _Widening:
                 for stmt in inner
             )
         )
-        if not (is_long and is_better_inside(_in_arrays(flat, arrays), buffers)) and not (
+        if not (is_long and is_better_inside(in_arrays(flat, arrays), buffers)) and not (
             size == trips and self._is_row_of_product(widened(flat), scope)
         ):
             return None
@@ -123,7 +123,7 @@ def _positions(trips: int, variables: Sequence[Buffer]) -> int:
     return size
 
 
-def _in_arrays(loop: For, arrays: Mapping[str, Buffer]) -> For:
+def in_arrays(loop: For, arrays: Collection[str]) -> For:
     """Returns a loop with arrays in place of variables, with an element for each iteration."""
     at = index("sub", Var(loop.var), loop.begin)
 

@@ -19,6 +19,7 @@ from msops._base import processor
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.costs import (
     CACHE_BYTES,
+    MEASURED_VECTOR_BYTES,
     UNKNOWN_TRIPS,
     arithmetic,
     computed,
@@ -64,8 +65,8 @@ SECONDS_PER_POOLED = 1e-9
 SECONDS_PER_SCANNED = 5e-9
 """The time of an element of a cumulative operation or an associative scan."""
 SECONDS_PER_PRODUCT = 1e-11
-"""The time of a multiplication and addition of 4 bytes each in a matrix product, with vectors of 32
-bytes."""
+"""The time of a multiplication and addition of 4 bytes each in a matrix product; wider vectors take
+less, as far as they are wider."""
 SECONDS_PER_SHARED_PRODUCT = 3e-5
 """The time of sharing a large product among threads."""
 _SHARED_PRODUCT = 1e5
@@ -250,8 +251,8 @@ class _Costs:
     def _element(self, step: VectorStep) -> float:
         match step:
             case Contract(nest=nest):
-                width = width_in_float32s(nest.store.value.dtype) * 32 / processor.vector_bytes()
-                return SECONDS_PER_PRODUCT * width
+                vectors = MEASURED_VECTOR_BYTES / processor.vector_bytes()
+                return SECONDS_PER_PRODUCT * width_in_float32s(nest.store.value.dtype) * vectors
             case Convolve(nest=nest, over=over, image=image, filter=kernel):
                 own = variables(kernel) - variables(image) - set(over)
                 filters = math.prod(nest.extents.get(axis, 1) for axis in own)
