@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 import time
@@ -43,10 +44,10 @@ METHOD = (
     "choose. Numba: njit(parallel=True) of the same function, which computes with literals in "
     "float64. jax.numpy: by hand. C: the loops as written, one thread, -O3 -march=native, called "
     "as an aot op. jit alone: a jitted function that returns an input. Gradient: native code of "
-    "the gradients of all float inputs, with the forward pass that it needs, over native code of "
-    "the kernel. First call: creating the op, tracing, compiling, and timing both forms where that "
-    "is done, once, with an empty build cache. What "
-    "takes 40 times as long as the fastest, and over 0.2 s, runs once"
+    "the gradients of all float inputs from given cotangents, with the forward pass that it needs, "
+    "over native code of the kernel. First call: creating the op, tracing, compiling, and timing "
+    "both forms where that is done, once, with an empty build cache. What takes 40 times as long "
+    "as the fastest, and over 0.2 s, runs once"
 )
 _OTHERS = ("Numba", "jax.numpy", "C")
 _ALONE = "jit alone"
@@ -206,18 +207,20 @@ def _measure(nest: Nest, length: int, rounds: int, library: Path) -> Measured:
 def _gradient(
     op: msops.Custom, arrays: Sequence[jax.Array], results: Sequence[jax.Array]
 ) -> Callable[..., Any]:
-    """Returns a function of the inputs: the gradients of those that are floats, for ones."""
+    """Returns a function of the inputs: the gradients of those that are floats."""
     floats = [i for i, array in enumerate(arrays) if array.dtype.kind == "f"]
 
-    def gradients(*inputs: jax.Array) -> Any:
+    def gradients(cotangents: Sequence[Any], *inputs: jax.Array) -> Any:
         def of_floats(*values: jax.Array) -> Any:
             given = dict(zip(floats, values, strict=True))
             return jax.tree.leaves(op(*(given.get(i, x) for i, x in enumerate(inputs))))
 
         _, pull = jax.vjp(of_floats, *(inputs[i] for i in floats))
-        return pull([jax.numpy.ones(x.shape, x.dtype) for x in results])
+        return pull(cotangents)
 
-    return jax.jit(gradients)
+    # An argument: as a constant, XLA would fill its memory in each call.
+    ones = [jax.numpy.ones(x.shape, x.dtype) for x in results]
+    return functools.partial(jax.jit(gradients), ones)
 
 
 def _estimates(nest: Nest, inputs: Sequence[np.ndarray]) -> Costs:
