@@ -113,6 +113,7 @@ from msops._loops.to_c import CSource, alternating, c_source, fusing
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
 from msops._loops.to_c.fresh_results import write_fresh_results
@@ -246,6 +247,7 @@ __all__ = [
     "counts",
     "cuda_source",
     "defer_nan_tests",
+    "defer_sums",
     "dependences",
     "describe",
     "distribute",

@@ -39,6 +39,7 @@ from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
 from msops._loops.to_c.fresh_results import write_fresh_results
@@ -119,6 +120,7 @@ PASSES_IN_PLACE: Passes = (
     ("split updates", split_updates),
     ("compute invariants once", compute_invariants_once),
     ("forward terms", forward_terms),
+    ("defer sums", defer_sums),
     ("widen sums", widen_sums),
     ("write out windows", write_out_windows),
     ("unroll short loops", unroll_short_loops),

@@ -54,10 +54,13 @@ def ascend(kernel: Kernel) -> Kernel:
         if parts.count(back) < parts.count(var):
             return (stmt,)
 
-        def turned(expr: Expr) -> Expr:
-            # From the outside: what `3 - (3 - i)` becomes looks like a mirrored variable again.
-            return var if expr == back else map_operands(expr, turned)
-
-        return (dataclasses.replace(stmt, body=map_all(stmt.body, turned)),)
+        body = map_all(stmt.body, lambda expr: turned(expr, back, var))
+        return (dataclasses.replace(stmt, body=body),)
 
     return with_body(kernel, rewrite_statements(kernel.body, change, For))
+
+
+def turned(expr: Expr, back: Expr, var: Var) -> Expr:
+    """Returns an expression with a variable in place of the same counted from the end."""
+    # From the outside: what `3 - (3 - i)` becomes looks like a mirrored variable again.
+    return var if expr == back else map_operands(expr, lambda part: turned(part, back, var))

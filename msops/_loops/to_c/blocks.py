@@ -28,7 +28,8 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import result_dtype
 from msops._loops.ir.ranges import Ranges, range_of
-from msops._loops.ir.walk import expressions, map_bodies, rewrite_all, with_parts
+from msops._loops.ir.walk import expressions, map_bodies, rewrite_all, with_parts, with_value
+from msops._loops.passes.simplify_expressions import simplified
 
 
 def in_blocks(
@@ -57,6 +58,18 @@ def in_blocks(
     return For(block, integer(0), count, body, loop.kind, location=loop.location)
 
 
+def even_blocks(trips: int, most: int) -> tuple[int, int]:
+    """Returns the size and the number of blocks; all are whole if that makes them little smaller.
+
+    Args:
+      trips: iterations in all.
+      most: the most iterations of a block.
+    """
+    fewest = -(-trips // most)
+    count = next((n for n in range(fewest, 2 * fewest) if trips % n == 0), fewest)
+    return -(-trips // count), count
+
+
 def in_groups(
     loop: For, size: int, var: str, ranges: Ranges, inside: Callable[[Expr], tuple[Stmt, ...]]
 ) -> tuple[Stmt, ...]:
@@ -83,6 +96,20 @@ def in_groups(
     if trips is not None and trips % size == 0:
         return (groups,)
     return (groups, with_parts(loop, begin=index("add", loop.begin, whole)))
+
+
+def from_zero(loop: For, ranges: Ranges) -> For:
+    """Returns a loop that counts from zero, so that its length may be a constant.
+
+    Args:
+      loop: the loop.
+      ranges: the ranges of the variables around it.
+    """
+    if loop.begin == integer(0):
+        return loop
+    end = simplified(index("sub", loop.end, loop.begin), ranges)
+    body = with_value(loop.body, loop.var, index("add", loop.begin, Var(loop.var)))
+    return with_parts(loop, begin=integer(0), end=end, body=body)
 
 
 def if_it_runs(loop: For, around: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:

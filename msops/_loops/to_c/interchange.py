@@ -46,7 +46,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.blocks import index
 from msops._loops.to_c.products import products_of
-from msops._loops.to_c.strides import coefficient
+from msops._loops.to_c.strides import coefficient, stride
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.dependences import Dependence
@@ -189,6 +189,35 @@ def _interchanged(loop: For, path: Sequence[For], store: Store, ranges: Ranges) 
     outside, inside = swapped
     terms = with_parts(inside, kind="reduction", body=body)
     return with_parts(outside, kind="parallel", body=(terms,))
+
+
+def orders(over_rows: For, scope: Scope) -> Iterator[For]:
+    """Yields the loops of a sum in orders that products may have."""
+    path: list[For] = []
+    stmt: Stmt = over_rows
+    while isinstance(stmt, For):
+        path.append(stmt)
+        (stmt,) = stmt.body
+    assert isinstance(stmt, Store)
+    store, (terms, *inner) = stmt, path
+    for last in inner:
+        if stride(store, last.var, scope.buffers) != 1:
+            continue
+        columns = with_parts(last, body=(store,), kind="parallel")
+        others = [part for part in inner if part is not last]
+        for row in others:
+            rest = (*(part for part in others if part is not row), columns)
+            nest = _interchanged(terms, (row, *rest), store, scope.ranges)
+            if nest:
+                yield nest
+        if any(
+            coefficient(at, terms.var) and not variables(at) & {p.var for p in inner}
+            for at in store.indices
+        ):
+            body: tuple[Stmt, ...] = (columns,)
+            for part in reversed(others):
+                body = (with_parts(part, body=body),)
+            yield with_parts(terms, body=body, kind="parallel")
 
 
 def _swapped(outer: For, inner: For, ranges: Ranges) -> tuple[For, For] | None:

@@ -92,7 +92,7 @@ def products_of(kernel: Kernel, loop: For, scope: Scope, fewest: int = 0) -> lis
     """
     (inside,) = scope.inside(loop)
     declared = {s.buffer.name: s.buffer for s in statements(loop.body) if isinstance(s, Local)}
-    products = _Products(kernel, declared)
+    products = _Products(kernel, {**scope.buffers, **declared})
     return [
         found
         for found in _sums(loop.body, inside)

@@ -70,12 +70,13 @@ class _Sinking:
         return in_blocks(loop, _BLOCK, self._names, inside)
 
 
-def is_better_inside(loop: For, buffers: Mapping[str, Buffer]) -> bool:
+def is_better_inside(loop: For, buffers: Mapping[str, Buffer], *, may_sum: bool = False) -> bool:
     """Returns whether the loops inside of a loop jump through memory and it would not.
 
     Args:
       loop: the loop.
       buffers: the buffers of the kernel, locals too, by name.
+      may_sum: whether sums of vectors are better, too, beside stores of vectors.
     """
     if not _can_sink(loop):
         return False
@@ -92,7 +93,7 @@ def is_better_inside(loop: For, buffers: Mapping[str, Buffer]) -> bool:
         for leaf in leaves
         for access in accesses_in(leaf.body)
     ]
-    return all(step in (0, 1) for step, _ in steps) and (1, True) in steps
+    return all(step in (0, 1) for step, _ in steps) and (may_sum or (1, True) in steps)
 
 
 def sunk(loop: For, names: Names, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
@@ -103,15 +104,15 @@ def sunk(loop: For, names: Names, buffers: Mapping[str, Buffer]) -> tuple[Stmt, 
             inner = tuple(around(part, first and i == 0) for i, part in enumerate(stmt.body))
             return dataclasses.replace(stmt, body=inner)
         if first:
-            return _of_its_kind(dataclasses.replace(loop, body=(stmt,)), buffers)
+            return of_its_kind(dataclasses.replace(loop, body=(stmt,)), buffers)
         var = names.fresh(loop.var)
         body = with_value((stmt,), loop.var, Var(var))
-        return _of_its_kind(dataclasses.replace(loop, var=var, body=body), buffers)
+        return of_its_kind(dataclasses.replace(loop, var=var, body=body), buffers)
 
     return tuple(around(stmt, i == 0) for i, stmt in enumerate(loop.body))
 
 
-def _of_its_kind(loop: For, buffers: Mapping[str, Buffer]) -> For:
+def of_its_kind(loop: For, buffers: Mapping[str, Buffer]) -> For:
     """Returns a part of a reduction as a parallel loop if its iterations do not meet."""
     own = declared_in(loop.body)
     if all(is_of_its_own(name, loop, buffers) for name in stored_in(loop.body) - own):

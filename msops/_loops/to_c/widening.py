@@ -67,7 +67,7 @@ class _Widening:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
-        inner, variables = _flat(loop.body)
+        inner, variables = without_locals(loop.body)
         if not variables or any(v.dtype in SUMMED_IN_FLOAT32 for v in variables):
             return None
         fewest, trips = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
@@ -97,9 +97,10 @@ class _Widening:
                 for stmt in inner
             )
         )
-        if not (is_long and is_better_inside(in_arrays(flat, arrays), buffers)) and not (
-            size == trips and self._is_row_of_product(widened(flat), scope)
-        ):
+        is_sum = loop.kind == "reduction"
+        if not (
+            is_long and is_better_inside(in_arrays(flat, arrays), buffers, may_sum=is_sum)
+        ) and not (size == trips and self._is_row_of_product(widened(flat), scope)):
             return None
         if size == trips:
             return widened(flat)
@@ -135,13 +136,13 @@ def in_arrays(loop: For, arrays: Collection[str]) -> For:
     return with_parts(loop, body=map_accesses(loop.body, element))
 
 
-def _flat(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], list[Buffer]]:
+def without_locals(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], list[Buffer]]:
     """Returns a body without the locals around its statements, and the buffers of the locals."""
     found: list[Stmt] = []
     variables: list[Buffer] = []
     for stmt in body:
         if isinstance(stmt, Local):
-            inner, declared = _flat(stmt.body)
+            inner, declared = without_locals(stmt.body)
             found += inner
             variables += [stmt.buffer, *declared]
         else:

@@ -1,0 +1,214 @@
+"""Sums that leave the loops around them for products of matrices: by text, and by their meaning."""
+
+from __future__ import annotations
+
+import random
+import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loop_ir import (
+    Kernel,
+    defer_sums,
+    interpret,
+    mark_loops,
+    parse_kernel,
+    tile_products,
+)
+from random_examples import examples
+from test_c_arrangement import Change, arranged_apart, body_of
+
+ROOM = "msops._loops.to_c"
+
+# A state h that each step changes, and a sum over all steps, which nothing in the loop reads.
+RECURRENT = """kernel k(x: float64[48, 24], w: float64[24, 32]) -> (u, h) {{
+  buffer u: float64[24, 32]
+  buffer h: float64[24]
+  serial t in {steps} {{
+    local d: float64[32] {{
+      serial j in 0 .. 32 {{ d[j] = w[0, j] - x[t, j % 24] }}
+      serial i in 0 .. 24 {{
+        serial j_1 in 0 .. 32 {{
+          u[i, j_1] = {sum}
+        }}
+      }}
+      {after}
+      serial i_1 in 0 .. 24 {{ h[i_1] = x[t, i_1] - h[i_1] }}
+    }}
+  }}
+}}"""
+STEPS = {"steps": "0 .. 48", "sum": "u[i, j_1] + (d[j_1] * h[i])", "after": ""}
+
+
+def recurrent(**parts: str) -> Kernel:
+    return mark_loops(parse_kernel(RECURRENT.format(**{**STEPS, **parts})))
+
+
+@pytest.fixture
+def anything() -> Iterator[None]:
+    """Small sums, and those that no tiles are made of, leave loops, too, in small blocks."""
+    with ExitStack() as stack:
+        for module in ("deferring",):
+            stack.enter_context(
+                mock.patch(f"{ROOM}.{module}.products_of", return_value=[mock.Mock()])
+            )
+            stack.enter_context(mock.patch(f"{ROOM}.{module}._FEWEST_ROWS", 2))
+            stack.enter_context(mock.patch(f"{ROOM}.{module}._MOST_BYTES", 280))
+        yield
+
+
+def assert_means_the_same(change: Change, kernel: Kernel) -> None:
+    """Asserts that a kernel computes the same after a pass, also with its loops shuffled."""
+    after = arranged_apart(change, kernel)
+    rng = np.random.default_rng(1)
+    inputs = [rng.integers(-2, 3, b.shape).astype(b.dtype) for b in kernel.parameters]
+    shuffled = interpret(after, inputs, shuffle=random.Random(0))
+    for got, want in zip(shuffled, interpret(kernel, inputs), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_sum_over_steps_is_a_product_after_them() -> None:
+    after = arranged_apart(defer_sums, recurrent())
+    assert body_of(after) == textwrap.dedent("""\
+        buffer u: float64[24, 32]
+        buffer h: float64[24]
+        local h_rows: float64[48, 24] {
+          local d_rows: float64[48, 32] {
+            serial t in 0 .. 48 {
+              local d: float64[32] {
+                parallel j in 0 .. 32 {
+                  d[j] = w[0, j] - x[t, j % 24]
+                }
+                parallel j_1 in 0 .. 32 {
+                  d_rows[t, j_1] = d[j_1]
+                }
+                parallel i in 0 .. 24 {
+                  h_rows[t, i] = h[i]
+                }
+                parallel i_1 in 0 .. 24 {
+                  h[i_1] = x[t, i_1] - h[i_1]
+                }
+              }
+            }
+            parallel i_2 in 0 .. 24 {
+              reduction t_row_1 in 0 .. 48 {
+                parallel j_1_1 in 0 .. 32 {
+                  u[i_2, j_1_1] = u[i_2, j_1_1] + (d_rows[t_row_1, j_1_1] * h_rows[t_row_1, i_2])
+                }
+              }
+            }
+          }
+        }""")
+    assert arranged_apart(tile_products, after) is not after
+
+
+def test_steps_run_in_blocks_whose_rows_fit_a_cache() -> None:
+    with mock.patch(f"{ROOM}.deferring._MOST_BYTES", 40 * (24 + 32) * 8):
+        halves = body_of(arranged_apart(defer_sums, recurrent()))
+        uneven = body_of(arranged_apart(defer_sums, recurrent(steps="1 .. 48")))
+    for text in (halves, uneven):
+        assert "serial t_block in 0 .. 2 {\n  local h_rows: float64[24, 24] {" in text
+    assert "serial t in 0 .. 24 {" in halves
+    assert "serial t in 0 .. ((min((t_block * 24) + 25, 48) - (t_block * 24)) - 1) {" in uneven
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"after": "serial i_2 in 0 .. 24 { x[t, i_2] = u[i_2, 0] }"},
+        {"after": "serial i_2 in 0 .. 24 { u[i_2, 0] = 1.0:float64 }"},
+        {"after": "serial i_2 in 0 .. 24 { u[i_2, 0] = max(u[i_2, 0], 1.0:float64) }"},
+        {"sum": "u[i, j_1] * (d[j_1] * h[i])"},
+        {"sum": "u[i, j_1] + (x[t, i] * w[0, j_1])"},
+        {"sum": "u[i, j_1] + ((x[t, i] > 0.0:float64) ? (d[j_1] * h[i]) : 0.0:float64)"},
+        {"steps": "0 .. 31"},
+        {"steps": "0 .. 48 @serial"},
+    ],
+    ids=["it is read", "it is set", "another update", "no sum", "nothing changes", "a choice",
+         "few steps", "serial by request"],
+)  # fmt: skip
+def test_sums_stay_that_cannot_leave_or_need_not(parts: dict[str, str]) -> None:
+    kernel = recurrent(**parts)
+    assert defer_sums(kernel) is kernel
+
+
+def test_a_value_is_not_kept_where_it_may_not_exist() -> None:
+    text = RECURRENT.format(**{**STEPS, "sum": "u[i, j_1] + (d[j_1] * h[i - 1])"})
+    always, seldom = (
+        mark_loops(parse_kernel(text.replace("serial i in 0 ..", f"serial i in {first} ..")))
+        for first in ("1", "(t % 2)")
+    )
+    assert defer_sums(always) is not always
+    assert defer_sums(seldom) is seldom
+
+
+# A row of scores, and sums over rows that count scores from the end, as gradients of attention.
+ROWS = """kernel k(x: float64[9, 7], v: float64[9, 5]) -> (u, o, w) {{
+  buffer u: float64[9, 5]
+  buffer o: float64[9, 5]
+  buffer w: float64[9]
+  serial i in {rows} {{
+    local s: float64[9] {{
+      local top: float64[] {{
+        serial j in {columns} {{
+          local dot: float64[] {{
+            dot[] = {start}
+            serial d in 0 .. 7 {{ dot[] = dot[] + (x[i, d] * {other}) }}
+            s[j] = dot[]
+            {beside}
+          }}
+        }}
+        serial e in 0 .. 5 {{
+          serial j_1 in {columns} {{
+            {target} = {target} + ({term})
+          }}
+        }}
+        {after}
+        w[i] = top[]
+      }}
+    }}
+  }}
+}}"""
+
+
+PARTS = {
+    "rows": "0 .. 9", "columns": "0 .. (i + 1)", "start": "0.0:float64", "other": "x[j, d]",
+    "beside": "top[] = max(top[], s[j])", "target": "u[j_1, e]", "term": "s[j_1] * v[j_1, e]",
+    "after": "",
+}  # fmt: skip
+
+
+def marked(**parts: str) -> Kernel:
+    return mark_loops(parse_kernel(ROWS.format(**{**PARTS, **parts})))
+
+
+COLUMNS = st.sampled_from(["0 .. (i + 1)", "0 .. 9", "i .. 9", "1 .. i", "0 .. (i - 2)"])
+ROWS_OF = st.sampled_from(["0 .. 9", "1 .. 9", "2 .. 7"])
+
+
+@pytest.mark.usefixtures("anything")
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    rows=ROWS_OF,
+    columns=COLUMNS,
+    target=st.sampled_from(["u[j_1, e]", "u[8 - j_1, e]", "u[BACK, e]", "o[i, e]"]),
+    term=st.sampled_from(
+        ["s[j_1] * v[i, e]", "s[BACK] * v[i, e]", "s[8 - j_1] * v[j_1, e]", "s[j_1] - s[e]",
+         "s[j_1] * (x[i, e] + top[])", "v[i, e] * v[j_1, e]"]
+    ),
+    after=st.sampled_from(
+        ["", "top[] = top[] * 2.0:float64", "s[0] = 1.0:float64", "x[i, 0] = top[]",
+         "serial j_2 in 0 .. 9 { s[j_2] = s[j_2] * 2.0:float64 top[] = top[] + s[j_2] }",
+         "v[0, 0] = u[0, 0]"]
+    ),
+)  # fmt: skip
+def test_deferred_sums_mean_the_same(columns: str, **parts: str) -> None:
+    begin, end = columns.split(" .. ")
+    last = f"(({begin} + {end}) - 1)"
+    parts = {name: text.replace("BACK", f"{last} - j_1") for name, text in parts.items()}
+    assert_means_the_same(defer_sums, marked(columns=columns, **parts))
