@@ -111,6 +111,7 @@ from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation, Stages
 from msops._loops.to_c import CSource, alternating, c_source, fusing
 from msops._loops.to_c import cost as c_cost
+from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.deferring import defer_sums
@@ -131,6 +132,7 @@ from msops._loops.to_c.partitioning import partition_loops
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
+from msops._loops.to_c.row_blocks import block_rows
 from msops._loops.to_c.scattering import split_updates
 from msops._loops.to_c.searching import split_searches
 from msops._loops.to_c.separating import separate_rows
@@ -232,6 +234,7 @@ __all__ = [
     "as_dtype",
     "ascend",
     "batched",
+    "block_rows",
     "body_text",
     "build_generated",
     "build_jax",
@@ -322,6 +325,7 @@ __all__ = [
     "split_updates",
     "statements",
     "steps_text",
+    "sum_ahead",
     "sum_in_variables",
     "tile_crossing_loops",
     "tile_products",

@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_ir import (
     Kernel,
+    block_rows,
     defer_sums,
     interpret,
     mark_loops,
     parse_kernel,
+    sum_ahead,
     tile_products,
 )
 from random_examples import examples
@@ -53,12 +55,14 @@ def recurrent(**parts: str) -> Kernel:
 def anything() -> Iterator[None]:
     """Small sums, and those that no tiles are made of, leave loops, too, in small blocks."""
     with ExitStack() as stack:
-        for module in ("deferring",):
+        for module in ("deferring", "row_blocks"):
             stack.enter_context(
                 mock.patch(f"{ROOM}.{module}.products_of", return_value=[mock.Mock()])
             )
             stack.enter_context(mock.patch(f"{ROOM}.{module}._FEWEST_ROWS", 2))
             stack.enter_context(mock.patch(f"{ROOM}.{module}._MOST_BYTES", 280))
+        stack.enter_context(mock.patch(f"{ROOM}.ahead._FEWEST_SUMS", 1))
+        stack.enter_context(mock.patch(f"{ROOM}.ahead.FEWEST_WAITING", 1))
         yield
 
 
@@ -212,3 +216,39 @@ def test_deferred_sums_mean_the_same(columns: str, **parts: str) -> None:
     last = f"(({begin} + {end}) - 1)"
     parts = {name: text.replace("BACK", f"{last} - j_1") for name, text in parts.items()}
     assert_means_the_same(defer_sums, marked(columns=columns, **parts))
+
+
+@pytest.mark.usefixtures("anything")
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    rows=ROWS_OF,
+    columns=COLUMNS,
+    start=st.sampled_from(["0.0:float64", "w[i]", "top[]", "v[j, 0]"]),
+    other=st.sampled_from(["x[j, d]", "x[i, 6 - d]", "(v[j, d % 5] + x[j, 0])", "s[j]"]),
+    beside=st.sampled_from(
+        ["w[j] = top[] top[] = max(top[], s[j])", "top[] = (top[] * 0.5:float64) + s[j]",
+         "dot[] = dot[] * 2.0:float64 top[] = dot[] - top[]",
+         "top[] = dot[] - top[] x[j, 0] = 1.0:float64"]
+    ),
+)  # fmt: skip
+def test_sums_ahead_mean_the_same(**parts: str) -> None:
+    assert_means_the_same(sum_ahead, marked(**parts))
+
+
+@pytest.mark.usefixtures("anything")
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    rows=ROWS_OF,
+    columns=COLUMNS,
+    beside=st.sampled_from(["top[] = max(top[], s[j])", "top[] = top[] + dot[]", ""]),
+    target=st.sampled_from(["o[i, e]", "o[8 - i, e]", "o[i, 4 - e]"]),
+    term=st.sampled_from(
+        ["s[j_1] * v[j_1, e]", "s[8 - j_1] * v[i, e]", "top[] * v[j_1, e]", "s[j_1] - s[e]"]
+    ),
+    after=st.sampled_from(
+        ["", "o[i, 0] = o[i, 0] + top[]", "top[] = top[] - o[i, 1]",
+         "serial j_2 in 0 .. 9 { s[j_2] = s[j_2] * 2.0:float64 top[] = top[] + s[j_2] }"]
+    ),
+)  # fmt: skip
+def test_rows_in_blocks_mean_the_same(**parts: str) -> None:
+    assert_means_the_same(block_rows, marked(**parts))

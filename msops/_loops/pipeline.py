@@ -37,6 +37,7 @@ from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
+from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.deferring import defer_sums
@@ -58,6 +59,7 @@ from msops._loops.to_c.partitioning import partition_loops
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
+from msops._loops.to_c.row_blocks import block_rows
 from msops._loops.to_c.scattering import split_updates
 from msops._loops.to_c.searching import split_searches
 from msops._loops.to_c.separating import separate_rows
@@ -120,8 +122,10 @@ PASSES_IN_PLACE: Passes = (
     ("split updates", split_updates),
     ("compute invariants once", compute_invariants_once),
     ("forward terms", forward_terms),
+    ("sum ahead", sum_ahead),
     ("defer sums", defer_sums),
     ("widen sums", widen_sums),
+    ("block rows", block_rows),
     ("write out windows", write_out_windows),
     ("unroll short loops", unroll_short_loops),
     ("defer NaN tests", defer_nan_tests),
