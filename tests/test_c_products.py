@@ -494,3 +494,36 @@ def test_an_expression_of_columns_apart_is_copied_once() -> None:
 )
 def test_products_of_columns_apart_mean_the_same(**parts: Any) -> None:
     apart(**parts)
+
+
+BATCH = """kernel batch(a: float64[5, 36, 9], b: float64[21, 9]) -> (c, b) {{
+  buffer c: float64[5, 36, 21]
+  serial n in 0 .. 5 {{
+    parallel i in 0 .. 36 {{
+      reduction k in 0 .. 9 {{
+        parallel j in 0 .. 21 {{
+          c[n, i, j] = c[n, i, j] + (a[n, i, k] * {factor})
+        }}
+      }}
+    }}
+    {after}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "first"),
+    [
+        ({}, "local panels: float64[3, 9, 8] {"),
+        ({"factor": "(b[j, k] * a[n, 0, 0])"}, "serial n in 0 .. 5 {"),
+        ({"after": "b[n, 0] = 1.0:float64"}, "serial n in 0 .. 5 {"),
+    ],
+    ids=["shared", "an expression of the loop", "written by the loop"],
+)
+def test_panels_are_filled_before_the_loops_that_do_not_change_them(
+    parts: dict[str, str], first: str
+) -> None:
+    kernel = parse_kernel(BATCH.format(**{"factor": "b[j, k]", "after": "", **parts}))
+    text = body_of(arranged_apart(tile_products, kernel))
+    assert text.splitlines()[1] == first
+    assert text.count("local panels") == 1

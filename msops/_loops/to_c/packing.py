@@ -16,21 +16,39 @@ Source: K. Goto, R. van de Geijn, "Anatomy of High-Performance Matrix Multiplica
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Binary, Buffer, Cast, Expr, For, Load, Stmt, Store, Unary, Var
+from msops._loops.ir.nodes import (
+    Binary,
+    Buffer,
+    Cast,
+    Expr,
+    For,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+)
 from msops._loops.ir.ranges import exists
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     declared_in,
     loads,
+    loads_in,
+    map_bodies,
     operands,
+    own_expressions,
     rewrite,
+    statements,
     stored_in,
     substitute,
     variables,
@@ -271,3 +289,51 @@ def _filling_of_tile(
         end = substitute(part.end, {rows.var: end_row if ends_later else rows.begin})
         stmt = with_parts(part, begin=begin, end=end, body=(stmt,), kind="parallel")
     return stmt
+
+
+def fill_once(body: tuple[Stmt, ...], panels: Collection[str]) -> tuple[Stmt, ...]:
+    """Returns statements with panels outside of the loops that do not change what these hold.
+
+    Args:
+      body: the statements.
+      panels: the names of the panels. Each is a local that its first statements fill.
+    """
+    return tuple(stmt for part in body for stmt in _filled(*_outside(part, panels)))
+
+
+def _filled(panels: Sequence[Local], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Returns statements inside of panels."""
+    for local in reversed(panels):
+        body = (with_parts(local, body=(*local.body, *body)),)
+    return body
+
+
+def _outside(stmt: Stmt, panels: Collection[str]) -> tuple[list[Local], tuple[Stmt, ...]]:
+    """Returns panels with what fills them, as may be done before a statement, and the rest."""
+    outside: list[Local] = []
+    match stmt:
+        case Local(buffer=Buffer(name=name), body=body) if name in panels:
+            fills = tuple(itertools.takewhile(lambda part: stored_in((part,)) == {name}, body))
+            outside.append(with_parts(stmt, body=fills))
+            inside = body[len(fills) :]
+        case For(body=inside) | Local(body=inside):
+            pass
+        case _:
+            return [], (map_bodies(stmt, partial(fill_once, panels=panels)),)
+    run: tuple[Stmt, ...] = ()
+    for part in inside:
+        found, rest = _outside(part, panels)
+        leaving = [_may_leave(local, stmt) for local in found]
+        outside += itertools.compress(found, leaving)
+        run += _filled([*itertools.compress(found, (not may for may in leaving))], rest)
+    is_panel = isinstance(stmt, Local) and stmt.buffer.name in panels
+    return outside, run if is_panel else (with_parts(stmt, body=run),)
+
+
+def _may_leave(panel: Local, around: For | Local) -> bool:
+    """Returns whether a panel may be filled before a statement around it."""
+    changed = stored_in(around.body) | declared_in((around,))
+    if any(load.buffer in changed for load in loads_in(panel.body)):
+        return False
+    used = (expr for part in statements(panel.body) for expr in own_expressions(part))
+    return not isinstance(around, For) or all(around.var not in variables(expr) for expr in used)

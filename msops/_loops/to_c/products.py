@@ -58,11 +58,12 @@ from msops._loops.ir.walk import (
     rewrite_statements,
     statements,
     variables,
+    with_body,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import in_groups, index
-from msops._loops.to_c.packing import Panels, pack, parts_with_columns_apart
+from msops._loops.to_c.packing import Panels, fill_once, pack, parts_with_columns_apart
 from msops._loops.to_c.strides import coefficient, stride
 from msops._loops.to_c.sums import DOTS, LONG_SUM, ROWS, Sum
 from msops._loops.to_c.tiles import Tile
@@ -77,7 +78,10 @@ _DTYPES = ("float32", "float64")
 
 def tile_products(kernel: Kernel) -> Kernel:
     """Returns the kernel with such sums in tiles."""
-    tiled = rewrite_loops(kernel, _Products(kernel).loop)
+    products = _Products(kernel)
+    tiled = rewrite_loops(kernel, products.loop)
+    if products.panels:
+        tiled = with_body(tiled, fill_once(tiled.body, products.panels))
     return kernel if tiled is kernel else unique_names(simplify(tiled))
 
 
@@ -106,6 +110,7 @@ class _Products:
         self._kernel = kernel
         self._names = Names(kernel)
         self.buffers = {**buffers_of(kernel), **declared}
+        self.panels: set[str] = set()
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
@@ -176,6 +181,7 @@ class _Products:
         panels = [[panels for panels, _ in filled] for filled in packed]
         body = self._in_groups(loop, found, panels, ranges)
         for each, filling in itertools.chain(*packed):
+            self.panels.add(each.buffer.name)
             body = (Local(each.buffer, (*filling, *body), location=loop.location),)
         return body
 
