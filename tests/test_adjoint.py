@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import jax
 import jax.numpy as jnp
@@ -86,6 +87,11 @@ def tape_bytes(kernel: Kernel) -> int:
 # Text.
 
 
+def tape_shapes(kernel: Kernel) -> list[str]:
+    """Returns the shapes of all tapes of an adjoint, also of those in locals."""
+    return re.findall(r" \w*_tape\w*: float64\[(.*)\]", kernel_text(adjoint(kernel)))
+
+
 def test_elementwise_needs_no_forward_sweep() -> None:
     kernel = parse_kernel(
         """kernel f(a: float32[4], c: float32[]) -> (b) {
@@ -158,6 +164,33 @@ def test_what_is_overwritten_goes_to_a_tape_indexed_by_the_loops() -> None:
     assert "      u_tape[t, i - 1] = u[i]\n      u[i] = u[i - 1] * (u[i] + b[i])" in text
     assert "u[6 - i_1] = u_tape[2 - t_1, 5 - i_1]" in text
     assert tape_bytes(kernel) == 3 * 5 * 8
+
+
+@pytest.mark.parametrize(
+    ("between", "shapes"),
+    [
+        ("", ["4"]),
+        ("out[t] = u[] * u[]", ["4"]),
+        ("serial i in 0 .. 2 { u[] = u[] * x[i] }", ["4", "4, 2"]),
+    ],
+)
+def test_a_tape_has_only_what_is_overwritten_first(between: str, shapes: list[str]) -> None:
+    # The product needs the sum as it was before: that is saved once, not with each term as well.
+    kernel = parse_kernel(f"""kernel k(x: float64[4], y: float64[4, 3]) -> (out) {{
+  buffer out: float64[4]
+  local u: float64[] {{
+    u[] = x[0]
+    serial t in 0 .. 4 {{
+      u[] = u[] * x[t]
+      serial j in 0 .. 3 {{ u[] = u[] + y[t, j] }}
+      {between}
+    }}
+    out[0] = out[0] + u[]
+  }}
+}}""")
+    assert sorted(tape_shapes(kernel)) == shapes
+    rng = np.random.default_rng(0)
+    check_transpose(kernel, [rng.random(b.shape) for b in kernel.parameters])
 
 
 def test_a_tape_is_laid_out_as_the_arrays_beside_it() -> None:

@@ -162,15 +162,22 @@ class _Planner:
             own = [use for use in known if self._belongs(use[2], region)]
             plan.rerun[region], outside = self._slice(region, own)
             self.uses |= outside
-        self.saving |= {
+        self.saving = {
             store
             for use in known
             for store in self.relations.killed[use]
-            if store in plan.rerun.get(plan.home(use[2]), ())
+            if self._overwrites(store, use, plan.rerun.get(plan.home(use[2]), set()))
         }
         plan.recording = recording_of(set(self._saved()), plan.homes, plan.rerun, self.declared)
         for loop, changed in plan.recording.restarted.items():
             self.uses |= {use for use in self._restart(loop) if use[2] not in changed}
+
+    def _overwrites(self, store: Node, use: Use, rerun: set[Node]) -> bool:
+        """Returns whether a store that is run again may be the first to overwrite what a use saw.
+
+        What the others overwrite is not needed: the first one puts the right value back.
+        """
+        return store in rerun and rerun.isdisjoint(self.relations.hidden[use, store])
 
     def matters_before(self, node: Node) -> bool:
         """Returns whether the adjoint of a store's element is used before the store."""

@@ -64,11 +64,13 @@ class Relations:
     Attributes:
       seen: the stores whose value a use may see.
       killed: the stores that may overwrite, after a use, an element that it has seen.
+      hidden: for a use and such a store, those that surely overwrite the element in between.
       overwritten: the stores whose value a store may overwrite.
     """
 
     seen: dict[Use, set[Node]] = field(default_factory=lambda: defaultdict(set))
     killed: dict[Use, set[Node]] = field(default_factory=lambda: defaultdict(set))
+    hidden: dict[tuple[Use, Node], set[Node]] = field(default_factory=dict)
     overwritten: dict[Node, set[Node]] = field(default_factory=lambda: defaultdict(set))
 
 
@@ -77,14 +79,18 @@ def relations(tree: Tree, derivatives: Mapping[Node, Derivative]) -> Relations:
     joint, origins = _joined(tree, derivatives)
     primal = {b.name for b in (*tree.kernel.parameters, *tree.kernel.buffers)} | set(tree.locals())
     found = Relations()
-    for buffer, source, target, source_writes, target_writes in _meetings(joint, primal):
-        first, second = origins[source], origins[target]
-        if source_writes and target_writes:
+    for meeting in _meetings(joint, primal):
+        first, second = origins[meeting.first], origins[meeting.second]
+        if meeting.first_writes and meeting.second_writes:
             found.overwritten[second[0]].add(first[0])
-        elif source_writes:
-            found.seen[(*second, buffer)].add(first[0])
+        elif meeting.first_writes:
+            found.seen[(*second, meeting.buffer)].add(first[0])
         else:
-            found.killed[(*first, buffer)].add(second[0])
+            use = (*first, meeting.buffer)
+            found.killed[use].add(second[0])
+            between = {origins[order][0] for order in meeting.between}
+            # Each load of a use has to be hidden.
+            found.hidden[use, second[0]] = between & found.hidden.get((use, second[0]), between)
     return found
 
 
@@ -155,25 +161,59 @@ def rebuilt(node: Node, *inner: tuple[Stmt, ...]) -> Stmt:
     return map_bodies(node.stmt, lambda _: next(remaining))
 
 
-def _meetings(joint: Kernel, primal: set[str]) -> Iterator[tuple[str, int, int, bool, bool]]:
-    """Yields buffer, statement numbers and writes of accesses that meet, the first one first."""
+@dataclass(frozen=True)
+class _Meeting:
+    """Two accesses of an element, the first one first.
+
+    Attributes:
+      buffer: the buffer.
+      first: the number of the statement of the first.
+      second: that of the second.
+      first_writes: whether the first one writes.
+      second_writes: whether the second one does.
+      between: the statements that surely write the element between a read and a write of it.
+    """
+
+    buffer: str
+    first: int
+    second: int
+    first_writes: bool
+    second_writes: bool
+    between: frozenset[int] = frozenset()
+
+
+def _meetings(joint: Kernel, primal: set[str]) -> Iterator[_Meeting]:
+    """Yields the pairs of accesses that meet."""
     # At the first gradient, not with `import msops`.
     from msops._loops.analysis.polyhedral.accesses import analysis
-    from msops._loops.analysis.polyhedral.dependences import dependences_between
+    from msops._loops.analysis.polyhedral.dependences import dependences_between, is_hidden
     from msops._loops.analysis.polyhedral.library import TooComplex
 
     try:
         with analysis(joint) as accesses:
-            every = [access for access in accesses if access.buffer in primal]
-            for found in dependences_between(tuple(every)):
+            every = dependences_between(tuple(a for a in accesses if a.buffer in primal))
+            pairs = {(id(found.source), id(found.target)) for found in every}
+            writes = {
+                id(a): a for found in every for a in (found.source, found.target) if a.is_write
+            }
+            for found in every:
                 a, b = found.source, found.target
-                yield a.buffer, a.order, b.order, a.is_write, b.is_write
+                between = frozenset(
+                    write.order
+                    for write in writes.values()
+                    if found.kind == "anti"
+                    and write is not b
+                    and (id(a), id(write)) in pairs
+                    and (id(write), id(b)) in pairs
+                    and is_hidden(a, b, write)
+                )
+                yield _Meeting(a.buffer, a.order, b.order, a.is_write, b.is_write, between)
     except TooComplex:
         touched = [touch for touch in _touches(joint) if touch[1] in primal]
-        for first, name, writes in touched:
-            for second, other, writes_too in touched:
-                if name == other and (writes or writes_too):
-                    yield name, first, second, writes, writes_too
+        for first, name, writes_first in touched:
+            for second, other, writes_second in touched:
+                if name == other and (writes_first or writes_second):
+                    yield _Meeting(name, first, second, writes_first, writes_second)
 
 
 def _touches(kernel: Kernel) -> Iterator[tuple[int, str, bool]]:

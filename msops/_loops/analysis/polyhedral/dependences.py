@@ -101,6 +101,30 @@ def _between(first: Access, second: Access, updates: _Updates) -> Iterator[Depen
         yield Dependence(first, second, None, is_exact, is_reduction)
 
 
+def is_hidden(first: Access, second: Access, between: Access) -> bool:
+    """Returns whether a write surely sets each element after one access and before another.
+
+    Args:
+      first: an access.
+      second: one that may touch the same elements later.
+      between: a write.
+    """
+    if not between.is_exact:
+        return False
+    via = _later(first, between).apply_range(_later(between, second))
+    return bool(_later(first, second).is_subset(via))
+
+
+def _later(first: Access, second: Access) -> isl.Map:
+    """Returns the map from iterations to later ones of another access to the same element."""
+    both = first.relation.apply_range(second.relation.reverse())
+    found = both.subtract(both)
+    for depth in range(len(common_loops(first, second))):
+        found = found.union(both.order_lt(IN, depth, OUT, depth))
+        both = both.equate(IN, depth, OUT, depth)
+    return found.union(both) if first.order < second.order else found
+
+
 def common_loops(first: Access, second: Access) -> list[str]:
     """Returns the variables of the loops around both accesses, outermost first."""
     common = []
