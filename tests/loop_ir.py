@@ -132,7 +132,7 @@ from msops._loops.to_c.partitioning import partition_loops
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
-from msops._loops.to_c.row_blocks import block_rows
+from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
 from msops._loops.to_c.scattering import split_updates
 from msops._loops.to_c.searching import split_searches
 from msops._loops.to_c.separating import separate_rows
@@ -255,6 +255,7 @@ __all__ = [
     "describe",
     "distribute",
     "drop_starts",
+    "enter_serial_loops",
     "evaluate",
     "expand_carried",
     "expand_locals",

@@ -16,6 +16,7 @@ from loop_ir import (
     Kernel,
     block_rows,
     defer_sums,
+    enter_serial_loops,
     interpret,
     mark_loops,
     parse_kernel,
@@ -61,6 +62,7 @@ def anything() -> Iterator[None]:
             )
             stack.enter_context(mock.patch(f"{ROOM}.{module}._FEWEST_ROWS", 2))
             stack.enter_context(mock.patch(f"{ROOM}.{module}._MOST_BYTES", 280))
+        stack.enter_context(mock.patch(f"{ROOM}.row_blocks._FEWEST_TERMS", 1))
         stack.enter_context(mock.patch(f"{ROOM}.ahead._FEWEST_SUMS", 1))
         stack.enter_context(mock.patch(f"{ROOM}.ahead.FEWEST_WAITING", 1))
         yield
@@ -112,7 +114,8 @@ def test_a_sum_over_steps_is_a_product_after_them() -> None:
 
 
 def test_steps_run_in_blocks_whose_rows_fit_a_cache() -> None:
-    with mock.patch(f"{ROOM}.deferring._MOST_BYTES", 40 * (24 + 32) * 8):
+    limits = {"_MOST_BYTES": 40 * (24 + 32) * 8, "_FEWEST_ROWS": 16}
+    with mock.patch.multiple(f"{ROOM}.deferring", **limits):
         halves = body_of(arranged_apart(defer_sums, recurrent()))
         uneven = body_of(arranged_apart(defer_sums, recurrent(steps="1 .. 48")))
     for text in (halves, uneven):
@@ -252,3 +255,108 @@ def test_sums_ahead_mean_the_same(**parts: str) -> None:
 )  # fmt: skip
 def test_rows_in_blocks_mean_the_same(**parts: str) -> None:
     assert_means_the_same(block_rows, marked(**parts))
+
+
+# Each row adds to its sums in steps, as attention by blocks of keys.
+STEPWISE = """kernel k(x: float64[36, 7], v: float64[4, 36, 32], z: float64[36]) -> (o, z) {{
+  buffer o: float64[36, 32]
+  serial i in {rows} {{
+    local acc: float64[32] {{
+      local m: float64[] {{
+        m[] = x[i, 0]
+        serial b in {steps} {{
+          local s: float64[36] {{
+            serial j in {columns} {{ s[j] = x[i, j % 7] - m[] }}
+            {before}
+            serial j_1 in {columns} {{
+              serial e in 0 .. 32 {{ acc[e] = acc[e] + ({term}) }}
+            }}
+            m[] = {after}
+          }}
+        }}
+        serial e_1 in 0 .. 32 {{ o[i, e_1] = acc[e_1] - m[] }}
+      }}
+    }}
+  }}
+}}"""
+IN_STEPS = {
+    "rows": "0 .. 36", "steps": "0 .. 4", "columns": "0 .. 36", "before": "",
+    "term": "s[j_1] * v[b, j_1, e]", "after": "max(m[], s[0])",
+}  # fmt: skip
+
+
+def stepwise(**parts: str) -> Kernel:
+    return mark_loops(parse_kernel(STEPWISE.format(**{**IN_STEPS, **parts})))
+
+
+def test_rows_that_share_a_matrix_take_each_step_together() -> None:
+    after = arranged_apart(enter_serial_loops, stepwise())
+    assert body_of(after) == textwrap.dedent("""\
+        buffer o: float64[36, 32]
+        local m: float64[36] {
+          local acc: float64[36, 32] {
+            parallel i in 0 .. 36 {
+              m[i] = x[i, 0]
+            }
+            serial b in 0 .. 4 {
+              parallel i_1 in 0 .. 36 {
+                local s: float64[36] {
+                  parallel j in 0 .. 36 {
+                    s[j] = x[i_1, j % 7] - m[i_1]
+                  }
+                  reduction j_1 in 0 .. 36 {
+                    parallel e in 0 .. 32 {
+                      acc[i_1, e] = acc[i_1, e] + (s[j_1] * v[b, j_1, e])
+                    }
+                  }
+                  m[i_1] = max(m[i_1], s[0])
+                }
+              }
+            }
+            parallel i_2 in 0 .. 36 {
+              parallel e_1 in 0 .. 32 {
+                o[i_2, e_1] = acc[i_2, e_1] - m[i_2]
+              }
+            }
+          }
+        }""")
+    text = body_of(arranged_apart(block_rows, after))
+    assert "acc[i_1_1, e] = acc[i_1_1, e] + (s[i_1_1, j_1] * v[b, j_1, e])" in text
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"steps": "0 .. (i % 4)"},
+        {"steps": "0 .. int32(m[])"},
+        {"rows": "0 .. 31"},
+        {"columns": "0 .. 3"},
+        {"term": "s[j_1] * x[i, e % 7]"},
+        {"term": "v[b, j_1, e] * v[b, 0, e]"},
+        {"after": "z[0]", "before": "z[i] = m[]"},
+    ],
+    ids=["steps of the row", "steps of data", "few rows", "few terms", "a vector of the row",
+         "nothing of the row", "rows that meet"],
+)  # fmt: skip
+def test_rows_run_alone_that_gain_nothing_from_steps_together(parts: dict[str, str]) -> None:
+    kernel = stepwise(**parts)
+    assert enter_serial_loops(kernel) is kernel
+
+
+@pytest.mark.usefixtures("anything")
+@pytest.mark.parametrize("change", [enter_serial_loops, defer_sums, block_rows])
+@settings(max_examples=examples(20), deadline=None)
+@given(
+    rows=st.sampled_from(["0 .. 5", "30 .. 36", "2 .. 7"]),
+    steps=st.sampled_from(["0 .. 3", "1 .. 4", "1 .. 1"]),
+    columns=st.sampled_from(["0 .. 5", "0 .. (i % 4)", "b .. 4"]),
+    before=st.sampled_from(
+        ["", "acc[0] = acc[0] * 2.0:float64", "z[i] = z[i] + m[]", "x[i, 6] = s[1]"]
+    ),
+    term=st.sampled_from(
+        ["s[j_1] * v[b, j_1, e]", "s[e] * v[b, j_1, e]", "m[] * v[j_1 % 4, b, e]"]
+    ),
+    after=st.sampled_from(["max(m[], s[0])", "m[] + acc[3]", "z[i]", "s[2]"]),
+)
+def test_steps_together_mean_the_same(change: Change, **parts: str) -> None:
+    assert_means_the_same(change, stepwise(**parts))

@@ -59,7 +59,7 @@ from msops._loops.to_c.partitioning import partition_loops
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
-from msops._loops.to_c.row_blocks import block_rows
+from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
 from msops._loops.to_c.scattering import split_updates
 from msops._loops.to_c.searching import split_searches
 from msops._loops.to_c.separating import separate_rows
@@ -122,6 +122,7 @@ PASSES_IN_PLACE: Passes = (
     ("split updates", split_updates),
     ("compute invariants once", compute_invariants_once),
     ("forward terms", forward_terms),
+    ("enter serial loops", enter_serial_loops),
     ("sum ahead", sum_ahead),
     ("defer sums", defer_sums),
     ("widen sums", widen_sums),

@@ -8,10 +8,10 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     neighbours.py    sums of terms from neighbours, gathered element by element
     scattering.py    loops that add to neighbours, split for vectors
     invariants.py    what a loop does not change, computed once for all its iterations
+    row_blocks.py    rows that take each step, and each product, together
     ahead.py         sums that a serial loop begins with, before the loop
     deferring.py     sums that a loop only adds to, after it
     widening.py      sums in variables, with an element for each position
-    row_blocks.py    rows that run product by product
     windows.py       loops over small windows, written out as statements
     unrolling.py     short inner loops, written out as statements
     networks.py      sorting networks that test for NaN only where values leave them

@@ -58,15 +58,17 @@ def in_blocks(
     return For(block, integer(0), count, body, loop.kind, location=loop.location)
 
 
-def even_blocks(trips: int, most: int) -> tuple[int, int]:
+def even_blocks(trips: int, most: int, fewest: int) -> tuple[int, int]:
     """Returns the size and the number of blocks; all are whole if that makes them little smaller.
 
     Args:
       trips: iterations in all.
-      most: the most iterations of a block.
+      most: the most iterations of a block; a few more are better than too few.
+      fewest: the fewest iterations of a block.
     """
-    fewest = -(-trips // most)
-    count = next((n for n in range(fewest, 2 * fewest) if trips % n == 0), fewest)
+    count = min(-(-trips // most), max(1, trips // fewest))
+    counts = range(count, min(2 * count, trips // fewest + 1))
+    count = next((n for n in counts if trips % n == 0), count)
     return -(-trips // count), count
 
 

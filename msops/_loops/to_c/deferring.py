@@ -26,8 +26,9 @@ Compilers for Modern Architectures", 5.3 and 6.2).
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -54,6 +55,7 @@ from msops._loops.ir.operators import LOGICAL
 from msops._loops.ir.ranges import Ranges, exists, is_known, nested_ranges
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
+    A,
     Scope,
     bodies,
     buffers_of,
@@ -61,6 +63,7 @@ from msops._loops.ir.walk import (
     expressions,
     loads,
     loads_in,
+    map_accesses,
     map_bodies,
     map_expressions,
     map_operands,
@@ -80,7 +83,7 @@ from msops._loops.to_c.blocks import even_blocks, from_zero, in_blocks, index
 from msops._loops.to_c.interchange import orders
 from msops._loops.to_c.products import products_of
 from msops._loops.to_c.sinking import of_its_kind
-from msops._loops.to_c.strides import coefficient
+from msops._loops.to_c.strides import coefficient, stride
 
 _FEWEST_ROWS = 32
 """Iterations of a block; the sums of fewer gain little from tiles."""
@@ -155,7 +158,7 @@ class _Deferral:
             return None
         if size == most:
             return self._split(loop, found, most, scope)
-        size, count = even_blocks(most, size)
+        size, count = even_blocks(most, size, _FEWEST_ROWS)
 
         def split(block: For, number: Var) -> tuple[Stmt, ...]:
             (around,) = scope.inside(For(number.name, integer(0), integer(count), ()))
@@ -230,7 +233,35 @@ class _Deferral:
             parts = _parted(nest, scope.ranges)
             if any(products_of(self._kernel, part, scope) for part in parts):
                 return parts
-        return None
+        return self._row_of_product(over_rows, rows.values(), scope)
+
+    def _row_of_product(
+        self, terms: For, kept: Iterable[Buffer], scope: Scope
+    ) -> tuple[For] | None:
+        """Returns the loops of a sum that is a product with rows of the parallel loop around it."""
+        (last,) = terms.body
+        if not scope.loops or scope.loops[-1].kind != "parallel" or not isinstance(last, For):
+            return None
+        (store,) = last.body
+        if not isinstance(store, Store) or stride(store, last.var, scope.buffers) != 1:
+            return None
+        rows = scope.loops[-1]
+        _, high = scope.ranges[rows.var]
+        while scope.outer and rows in scope.loops:
+            scope = scope.outer
+        row = with_parts(terms, body=(with_parts(last, kind="parallel"),))
+        # With an element for each row, as row_blocks.py gives it one.
+        expanded = {b.name: dataclasses.replace(b, shape=(high + 1, *b.shape)) for b in kept}
+        for buffer in expanded.values():
+            (scope,) = scope.inside(Local(buffer, ()))
+
+        def element(access: A) -> A:
+            if access.buffer not in expanded:
+                return access
+            return dataclasses.replace(access, indices=(Var(rows.var), *access.indices))
+
+        product = with_parts(rows, body=map_accesses((row,), element))
+        return (row,) if products_of(self._kernel, product, scope) else None
 
 
 _Live: TypeAlias = dict[tuple[Load, tuple[Expr, ...]], Buffer]
@@ -301,7 +332,7 @@ def _updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> Iterat
     summed = Counter(stmt.buffer for stmt in stores if id(stmt) in sums)
     stored = Counter(stmt.buffer for stmt in stores)
     free = {name for name in stored if read[name] == stored[name] == summed[name]} - own
-    for path, store in _stores(loop.body, ()):
+    for path, store in stores_in(loop.body):
         if store.buffer in free:
             within = nested_ranges(path, ranges)
             back = dict(_counted_from_end(path, store, within))
@@ -311,8 +342,8 @@ def _updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> Iterat
                 yield _Deferred(store, path, kept, back)
 
 
-def _stores(
-    body: tuple[Stmt, ...], path: tuple[For, ...]
+def stores_in(
+    body: tuple[Stmt, ...], path: tuple[For, ...] = ()
 ) -> Iterator[tuple[tuple[For, ...], Store]]:
     """Yields the stores in loops inside of a body that always run, with these loops."""
     for stmt in body:
@@ -320,9 +351,9 @@ def _stores(
             case Store() if path:
                 yield path, stmt
             case Local():
-                yield from _stores(stmt.body, path)
+                yield from stores_in(stmt.body, path)
             case For() if not loads(stmt.begin) and not loads(stmt.end):
-                yield from _stores(stmt.body, (*path, stmt))
+                yield from stores_in(stmt.body, (*path, stmt))
 
 
 def _kept(

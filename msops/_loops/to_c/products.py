@@ -117,9 +117,13 @@ class _Products:
         if loads(loop.begin) or loads(loop.end):
             return None
         (inside,) = scope.inside(loop)
-        found = [each for each in _sums(loop.body, inside) if self.is_worth_it(each, loop, scope)]
+        found = [
+            each
+            for each in _sums(loop.body, inside)
+            if self.is_worth_it(each, loop, scope) and self._is_early(loop, each)
+        ]
         found = [each for each in found if each.is_vector == found[0].is_vector]
-        if not found or not self._are_early(loop, found):
+        if not found:
             return None
         return self._in_blocks(loop, found, scope.ranges)
 
@@ -161,17 +165,15 @@ class _Products:
             mean_trips(last, found.ranges) >= found.width and found.parts_bytes <= _PARTS_BYTES
         )
 
-    def _are_early(self, loop: For, found: Sequence[Sum]) -> bool:
+    def _is_early(self, loop: For, found: Sum) -> bool:
         """Returns whether the terms common to all rows may be computed before the rows."""
         own = declared_in(loop.body)
-        if any(load.buffer in own for each in found for load in loads(each.update.term)):
+        if any(load.buffer in own for load in loads(found.update.term)):
             return False
         # At the first compile, not with `import msops`.
         from msops._loops.analysis.polyhedral.side_by_side import may_be_read_early
 
-        return all(
-            may_be_read_early(self._kernel, loop, each.store, each.update.target) for each in found
-        )
+        return may_be_read_early(self._kernel, loop, found.store, found.update.target)
 
     # Rewriting.
 

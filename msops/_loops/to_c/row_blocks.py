@@ -18,55 +18,99 @@ The second product of attention needs all of a row of the first one. So its term
 before the rows, as products.py does, but a block of rows can wait for each other. What the parts
 of a row share gets an element for each row.
 
-This is loop distribution with expansion of locals, as in deferring.py.
+Where a row takes steps in an order, and each step reads a matrix that all rows share, the rows of a
+block take each step together: the serial loop goes around the rows. Examples are flash attention,
+whose steps are blocks of keys (T. Dao and others, 2022), and recurrent networks over a batch.
+
+This is loop distribution with expansion of locals, as in deferring.py, and interchange.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Sequence
+import itertools
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import not_
 
-from msops._loops.analysis.costs import CACHE_BYTES
+from msops._loops.analysis.costs import CACHE_BYTES, mean_trips
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
-from msops._loops.ir.nodes import For, Kernel, Local, Stmt, Store, Var
-from msops._loops.ir.ranges import Ranges
+from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.ranges import Ranges, nested_ranges
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     A,
     Scope,
     accesses_in,
+    declared_in,
     loads,
     map_accesses,
     rewrite_loops,
+    stored_in,
+    variables,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference
-from msops._loops.to_c.blocks import even_blocks, from_zero, in_blocks, index
+from msops._loops.to_c.blocks import can_swap, even_blocks, from_zero, in_blocks, index
+from msops._loops.to_c.deferring import stores_in
 from msops._loops.to_c.interchange import orders
 from msops._loops.to_c.products import products_of
+from msops._loops.to_c.sinking import of_its_kind
 from msops._loops.to_c.widening import without_locals
 
 _FEWEST_ROWS = 32
 """Rows of a block; fewer gain little from tiles."""
 _FEWEST_BLOCKS = 8
 """Blocks of a loop that threads may share."""
+_FEWEST_TERMS = 256
+"""Terms of sums in one iteration of a serial loop; with fewer, blocks of rows gain little."""
 _MOST_BYTES = CACHE_BYTES // 2
 """Bytes that the parts of a block share: they stay in a cache."""
 
 
+def enter_serial_loops(kernel: Kernel) -> Kernel:
+    """Returns the kernel with rows inside of serial loops, where these have products of rows."""
+    entered = rewrite_loops(kernel, _Entering(kernel).loop, "parallel", "reduction")
+    return kernel if entered is kernel else unique_names(simplify(entered))
+
+
 def block_rows(kernel: Kernel) -> Kernel:
-    """Returns the kernel with such loops in blocks."""
-    blocked = rewrite_loops(kernel, _RowBlocks(kernel).loop, "parallel")
+    """Returns the kernel with blocks of rows whose products are loops of their own."""
+    blocked = rewrite_loops(kernel, _Blocking(kernel).loop, "parallel")
     return kernel if blocked is kernel else unique_names(simplify(blocked))
 
 
-class _RowBlocks:
+class _InParts(ABC):
+    """Rows in blocks, of which some statements are run for all rows before the next statement."""
+
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._names = Names(kernel)
+
+    @abstractmethod
+    def _may_be_alone(self, stmt: Stmt, loop: For, scope: Scope) -> bool:
+        """Returns whether a statement may gain from being run for all rows.
+
+        Args:
+          stmt: the statement.
+          loop: the loop over rows.
+          scope: the scope inside of the loop.
+        """
+
+    @abstractmethod
+    def _alone(self, stmt: Stmt, loop: For, rows: Mapping[str, Buffer], scope: Scope) -> For | None:
+        """Returns a statement for all rows of a block; None if it stays in its row.
+
+        Args:
+          stmt: the statement.
+          loop: the loop over the rows of a block.
+          rows: the locals of a row, with an element for each row.
+          scope: the scope around that loop.
+        """
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
@@ -75,55 +119,50 @@ class _RowBlocks:
             return None
         body, own = without_locals(loop.body)
         names = {buffer.name for buffer in own}
-        waiting = {n for n, stmt in enumerate(body) if _waits(stmt, names)}
-        if not waiting:
+        (inside,) = scope.inside(loop)
+        found = {n for n, stmt in enumerate(body) if self._may_be_alone(stmt, loop, inside)}
+        if not found:
             return None
-        shared = _shared(_parts(body, waiting), names)
+        shared = _shared(body, found, names)
         row = sum(size_bytes(buffer) for buffer in own if buffer.name in shared)
         size = min(most, _MOST_BYTES // max(1, row))
         if not scope.is_parallel:
             size = min(size, max(_FEWEST_ROWS, most // _FEWEST_BLOCKS))
         if size < _FEWEST_ROWS:
             return None
-        size, count = even_blocks(most, size)
+        size, count = even_blocks(most, size, _FEWEST_ROWS)
 
         def split(block: For, number: Var) -> tuple[Stmt, ...]:
             (around,) = scope.inside(For(number.name, integer(0), integer(count), ()))
-            return self._split(block, size, waiting, around) or ()
+            return self._split(block, size, found, around)
 
         blocks = in_blocks(loop, size, self._names, split)
         return (blocks,) if blocks.body else None
 
     def _split(
-        self, loop: For, size: int, waiting: Collection[int], scope: Scope
-    ) -> tuple[Stmt, ...] | None:
-        """Returns a loop in parts, of which some are products; None if none is.
+        self, loop: For, size: int, found: Collection[int], scope: Scope
+    ) -> tuple[Stmt, ...]:
+        """Returns a block of rows in parts; empty if none is alone.
 
         Args:
-          loop: the loop.
+          loop: the loop over the rows of the block.
           size: the greatest number of its iterations.
-          waiting: the statements that may be products, by number.
+          found: the statements that may be alone, by number.
           scope: the scope around the loop.
         """
         body, own = without_locals(loop.body)
         rows = {b.name: dataclasses.replace(b, shape=(size, *b.shape)) for b in own}
         for buffer in rows.values():
             (scope,) = scope.inside(Local(buffer, ()))
-        products: dict[int, For] = {}
-        for number in waiting:
-            alone = _in_rows(with_parts(loop, body=(body[number],)), rows, scope.ranges)
-            for nest in orders(alone, scope):
-                if products_of(self._kernel, nest, scope):
-                    products[number] = nest
-                    break
-        if not products:
-            return None
-        parts = _parts(body, products)
-        shared = _shared(parts, rows)
+        made = {n: self._alone(body[n], loop, rows, scope) for n in found}
+        alone = {n: stmt for n, stmt in made.items() if stmt}
+        if not alone:
+            return ()
+        shared = _shared(body, alone, rows)
         run: tuple[Stmt, ...] = ()
-        for first, part in parts:
-            if first in products:
-                run += (products[first],)
+        for first, part in _parts(body, alone):
+            if first in alone:
+                run += (alone[first],)
                 continue
             inside = part
             for buffer in own:
@@ -135,8 +174,62 @@ class _RowBlocks:
         return run
 
 
-def _waits(stmt: Stmt, own: Collection[str]) -> bool:
-    """Returns whether a statement is loops that add terms, some of them from locals of its row."""
+class _Blocking(_InParts):
+    """Products are alone whose terms are of the row itself."""
+
+    def _may_be_alone(self, stmt: Stmt, loop: For, scope: Scope) -> bool:
+        return _waits(stmt, stored_in(loop.body) | declared_in(loop.body))
+
+    def _alone(self, stmt: Stmt, loop: For, rows: Mapping[str, Buffer], scope: Scope) -> For | None:
+        for nest in orders(_in_rows(with_parts(loop, body=(stmt,)), rows, scope.ranges), scope):
+            if products_of(self._kernel, nest, scope):
+                return nest
+        return None
+
+
+class _Entering(_InParts):
+    """Serial loops are alone, with the rows inside of them."""
+
+    def _may_be_alone(self, stmt: Stmt, loop: For, scope: Scope) -> bool:
+        if not isinstance(stmt, For) or stmt.kind != "serial" or not can_swap(loop, stmt):
+            return False
+        (inside,) = scope.inside(stmt)
+        return any(_shares_terms(store, path, loop, inside) for path, store in stores_in(stmt.body))
+
+    def _alone(self, stmt: Stmt, loop: For, rows: Mapping[str, Buffer], scope: Scope) -> For | None:
+        assert isinstance(stmt, For)
+        inner = _in_rows(with_parts(loop, body=stmt.body), rows, scope.ranges)
+        return with_parts(stmt, body=(inner,))
+
+
+def _shares_terms(store: Store, path: Sequence[For], loop: For, scope: Scope) -> bool:
+    """Returns whether the rows of a loop could share a matrix that a sum reads.
+
+    Args:
+      store: the sum.
+      path: the loops around it, inside of a serial loop in a row.
+      loop: the loop over rows.
+      scope: the scope inside of the serial loop.
+    """
+    update = update_of(store)
+    if update is None or update.op != "add":
+        return False
+    ranges, terms = scope.ranges, 1.0
+    for part in path:
+        terms *= mean_trips(part, ranges)
+        ranges = nested_ranges((part,), ranges)
+    changing = stored_in(loop.body) | declared_in(loop.body)
+    read = loads(update.term)
+    of_row = [load.buffer in changing or loop.var in variables(load) for load in read]
+    over = {part.var for part in path}
+    is_matrix = any(
+        len(over & variables(load)) > 1 for load in itertools.compress(read, map(not_, of_row))
+    )
+    return terms >= _FEWEST_TERMS and is_matrix and any(of_row)
+
+
+def _waits(stmt: Stmt, changing: Collection[str]) -> bool:
+    """Returns whether a statement is loops that add terms that read what changes in a row."""
     while isinstance(stmt, For) and stmt.kind != "serial" and len(stmt.body) == 1:
         if loads(stmt.begin) or loads(stmt.end):
             return False
@@ -144,7 +237,7 @@ def _waits(stmt: Stmt, own: Collection[str]) -> bool:
     update = update_of(stmt) if isinstance(stmt, Store) else None
     if update is None or update.op != "add":
         return False
-    return any(load.buffer in own for load in loads(update.term))
+    return any(load.buffer in changing for load in loads(update.term))
 
 
 def _parts(body: tuple[Stmt, ...], alone: Collection[int]) -> list[tuple[int, tuple[Stmt, ...]]]:
@@ -159,10 +252,13 @@ def _parts(body: tuple[Stmt, ...], alone: Collection[int]) -> list[tuple[int, tu
     return [(start, body[start:end]) for start, end in zip(starts, ends, strict=True)]
 
 
-def _shared(parts: Sequence[tuple[int, tuple[Stmt, ...]]], own: Iterable[str]) -> list[str]:
-    """Returns which locals more than one part uses."""
-    used = [_buffers(part) for _, part in parts]
-    return [name for name in own if sum(name in part for part in used) > 1]
+def _shared(body: tuple[Stmt, ...], alone: Collection[int], own: Iterable[str]) -> list[str]:
+    """Returns which locals more than one part uses, or one that is alone."""
+    used = [
+        (name, first in alone) for first, part in _parts(body, alone) for name in _buffers(part)
+    ]
+    count = Counter(name for name, _ in used)
+    return [name for name in own if count[name] > 1 or (name, True) in used]
 
 
 def _buffers(body: tuple[Stmt, ...]) -> set[str]:
@@ -170,7 +266,10 @@ def _buffers(body: tuple[Stmt, ...]) -> set[str]:
 
 
 def _in_rows(loop: For, arrays: Collection[str], ranges: Ranges) -> For:
-    """Returns a loop from zero, with arrays that have a row for each of its iterations."""
+    """Returns a loop from zero, with arrays that have a row for each of its iterations.
+
+    A part of a loop whose iterations meet may be one in which they do not.
+    """
     row = index("sub", Var(loop.var), loop.begin)
 
     def element(access: A) -> A:
@@ -178,4 +277,5 @@ def _in_rows(loop: For, arrays: Collection[str], ranges: Ranges) -> For:
             return access
         return dataclasses.replace(access, indices=(row, *access.indices))
 
-    return from_zero(with_parts(loop, body=map_accesses(loop.body, element)), ranges)
+    rows = from_zero(with_parts(loop, body=map_accesses(loop.body, element)), ranges)
+    return of_its_kind(rows, {})
