@@ -36,7 +36,7 @@ def with_choices(loop: For, scope: Scope, buffers: Mapping[str, Buffer], names: 
 
     def is_of_the_iteration(store: Store) -> bool:
         return not store.indices or (
-            is_of_its_own(store.buffer, loop, buffers) and exists(store, inside.ranges, buffers)
+            is_of_its_own(store.buffer, loop) and exists(store, inside.ranges, buffers)
         )
 
     def choices(stmt: If) -> tuple[Stmt, ...]:

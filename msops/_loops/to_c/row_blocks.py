@@ -278,4 +278,4 @@ def _in_rows(loop: For, arrays: Collection[str], ranges: Ranges) -> For:
         return dataclasses.replace(access, indices=(row, *access.indices))
 
     rows = from_zero(with_parts(loop, body=map_accesses(loop.body, element)), ranges)
-    return of_its_kind(rows, {})
+    return of_its_kind(rows)

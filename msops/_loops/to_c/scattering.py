@@ -168,7 +168,7 @@ class _SplittingUpdates:
         if not len(stores) == len(reads) == len(found):
             return []
         others = stored_in(loop.body) - own - updated
-        if not all(is_of_its_own(name, loop, self._buffers) for name in others):
+        if not all(is_of_its_own(name, loop) for name in others):
             return []
         steps = [step(update.target, loop, self._buffers) for _, update, _ in found]
         is_scattered = sum(moved in (1, -1) for moved in steps) > len(updated) and None not in steps

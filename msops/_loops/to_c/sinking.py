@@ -58,14 +58,14 @@ class _Sinking:
         if trips < _FEWEST_TRIPS:
             return (loop,)
         if scope.is_parallel or trips < 2 * _BLOCK:
-            return sunk(loop, self._names, self._buffers)
+            return sunk(loop, self._names)
         return (self._in_blocks(loop),)
 
     def _in_blocks(self, loop: For) -> Stmt:
         """Returns a loop sunk inside of blocks of it; threads can take those of a parallel loop."""
 
         def inside(block: For, _: Var) -> tuple[Stmt, ...]:
-            return sunk(block, self._names, self._buffers)
+            return sunk(block, self._names)
 
         return in_blocks(loop, _BLOCK, self._names, inside)
 
@@ -96,7 +96,7 @@ def is_better_inside(loop: For, buffers: Mapping[str, Buffer], *, may_sum: bool 
     return all(step in (0, 1) for step, _ in steps) and (may_sum or (1, True) in steps)
 
 
-def sunk(loop: For, names: Names, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
+def sunk(loop: For, names: Names) -> tuple[Stmt, ...]:
     """Returns a parallel loop or reduction as innermost loops, one for each statement in it."""
 
     def around(stmt: Stmt, first: bool) -> Stmt:
@@ -104,18 +104,18 @@ def sunk(loop: For, names: Names, buffers: Mapping[str, Buffer]) -> tuple[Stmt, 
             inner = tuple(around(part, first and i == 0) for i, part in enumerate(stmt.body))
             return dataclasses.replace(stmt, body=inner)
         if first:
-            return of_its_kind(dataclasses.replace(loop, body=(stmt,)), buffers)
+            return of_its_kind(dataclasses.replace(loop, body=(stmt,)))
         var = names.fresh(loop.var)
         body = with_value((stmt,), loop.var, Var(var))
-        return of_its_kind(dataclasses.replace(loop, var=var, body=body), buffers)
+        return of_its_kind(dataclasses.replace(loop, var=var, body=body))
 
     return tuple(around(stmt, i == 0) for i, stmt in enumerate(loop.body))
 
 
-def of_its_kind(loop: For, buffers: Mapping[str, Buffer]) -> For:
+def of_its_kind(loop: For) -> For:
     """Returns a part of a reduction as a parallel loop if its iterations do not meet."""
     own = declared_in(loop.body)
-    if all(is_of_its_own(name, loop, buffers) for name in stored_in(loop.body) - own):
+    if all(is_of_its_own(name, loop) for name in stored_in(loop.body) - own):
         return dataclasses.replace(loop, kind="parallel")
     return loop
 

@@ -58,7 +58,7 @@ def step(access: Load | Store, loop: For, buffers: Mapping[str, Buffer]) -> int 
     return moved if moved != 0 or is_fixed else None
 
 
-def is_of_its_own(name: str, loop: For, buffers: Mapping[str, Buffer]) -> bool:
+def is_of_its_own(name: str, loop: For) -> bool:
     """Returns whether no two iterations of a loop touch the same element of a buffer."""
     own = declared_in(loop.body)
     if name in own:

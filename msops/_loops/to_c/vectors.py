@@ -104,4 +104,4 @@ def _meet(loop: For, sums: Collection[str], buffers: Mapping[str, Buffer]) -> bo
     }
     own = declared_in(loop.body)
     others = updated - own - set(sums)
-    return not all(is_of_its_own(name, loop, buffers) for name in others)
+    return not all(is_of_its_own(name, loop) for name in others)

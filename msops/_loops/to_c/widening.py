@@ -82,7 +82,7 @@ class _Widening:
         buffers = {**self._buffers, **arrays}
 
         def widened(block: For) -> tuple[Stmt, ...]:
-            body = sunk(in_arrays(block, arrays), self._names, buffers)
+            body = sunk(in_arrays(block, arrays), self._names)
             for array in arrays.values():
                 body = (Local(array, body, location=loop.location),)
             return body

@@ -34,7 +34,6 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     bodies,
-    buffers_of,
     is_innermost,
     map_accesses,
     map_bodies,
@@ -80,7 +79,6 @@ class _Windows:
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._names = Names(kernel)
-        self._buffers = buffers_of(kernel)
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop, with windows written out; None leaves it."""
@@ -94,7 +92,7 @@ class _Windows:
         """Returns a row of a product that gains from tiles, with its loop innermost; else None."""
         if scope.outer is None or not scope.loops or is_innermost(loop):
             return None
-        row = sunk(loop, self._names, self._buffers)
+        row = sunk(loop, self._names)
         rows = with_parts(scope.loops[-1], body=row)
         return row if products_of(self._kernel, rows, scope.outer, FEWEST_WAITING) else None
 
