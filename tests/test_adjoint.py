@@ -193,6 +193,22 @@ def test_a_tape_has_only_what_is_overwritten_first(between: str, shapes: list[st
     check_transpose(kernel, [rng.random(b.shape) for b in kernel.parameters])
 
 
+def test_a_store_that_may_not_run_hides_none_behind_it() -> None:
+    kernel = parse_kernel("""kernel k(x: float64[6], y: float64[6]) -> (out) {
+  buffer out: float64[6]
+  local u: float64[] {
+    serial t in 0 .. 6 {
+      out[t] = u[] * u[]
+      if (x[t] > 0.5:float64) { u[] = x[t] }
+      u[] = u[] + y[t]
+    }
+  }
+}""")
+    assert sorted(tape_shapes(kernel)) == ["6", "6"]
+    rng = np.random.default_rng(0)
+    check_transpose(kernel, [rng.random(b.shape) for b in kernel.parameters])
+
+
 def test_a_tape_is_laid_out_as_the_arrays_beside_it() -> None:
     kernel = parse_kernel(
         """kernel columns(u: float64[6, 5], b: float64[6, 5]) -> (u) {

@@ -124,6 +124,26 @@ def test_steps_run_in_blocks_whose_rows_fit_a_cache() -> None:
     assert "serial t in 0 .. ((min((t_block * 24) + 25, 48) - (t_block * 24)) - 1) {" in uneven
 
 
+@pytest.mark.parametrize(("change", "kept"), [("", 1), ("s[] = s[] * 2.0:float64", 2)])
+def test_a_value_is_kept_again_once_it_has_changed(change: str, kept: int) -> None:
+    kernel = mark_loops(
+        parse_kernel(f"""kernel k(x: float64[48, 32], h: float64[24]) -> (u) {{
+          buffer u: float64[24, 32]
+          serial t in 0 .. 48 {{
+            serial j in 0 .. 32 {{
+              local s: float64[] {{
+                s[] = x[t, j]
+                serial i in 0 .. 24 {{ u[i, j] = u[i, j] + (s[] * x[t, i]) }}
+                {change}
+                serial i_1 in 0 .. 24 {{ u[i_1, j] = u[i_1, j] + (s[] * h[i_1]) }}
+              }}
+            }}
+          }}
+        }}""")
+    )
+    assert body_of(arranged_apart(defer_sums, kernel)).count("local s_rows") == kept
+
+
 @pytest.mark.parametrize(
     "parts",
     [
@@ -145,13 +165,23 @@ def test_sums_stay_that_cannot_leave_or_need_not(parts: dict[str, str]) -> None:
 
 
 def test_a_value_is_not_kept_where_it_may_not_exist() -> None:
-    text = RECURRENT.format(**{**STEPS, "sum": "u[i, j_1] + (d[j_1] * h[i - 1])"})
-    always, seldom = (
-        mark_loops(parse_kernel(text.replace("serial i in 0 ..", f"serial i in {first} ..")))
-        for first in ("1", "(t % 2)")
-    )
-    assert defer_sums(always) is not always
-    assert defer_sums(seldom) is seldom
+    # The first step has no rows, and no h[-1].
+    text = """kernel k(x: float64[48, 48]) -> (u, h) {{
+      buffer u: float64[48, 32]
+      buffer h: float64[48]
+      serial t in 0 .. 48 {{
+        local d: float64[32] {{
+          serial j in 0 .. 32 {{ d[j] = x[t, j] }}
+          serial i in 0 .. t {{
+            serial j_1 in 0 .. 32 {{ u[i, j_1] = u[i, j_1] + (d[j_1] * (x[t, i] * h[{at}])) }}
+          }}
+          h[t] = x[t, 0]
+        }}
+      }}
+    }}"""
+    exists, may_not = (mark_loops(parse_kernel(text.format(at=at))) for at in ("t", "t - 1"))
+    assert arranged_apart(defer_sums, exists) is not exists
+    assert defer_sums(may_not) is may_not
 
 
 # A row of scores, and sums over rows that count scores from the end, as gradients of attention.
@@ -194,7 +224,12 @@ def marked(**parts: str) -> Kernel:
     return mark_loops(parse_kernel(ROWS.format(**{**PARTS, **parts})))
 
 
-COLUMNS = st.sampled_from(["0 .. (i + 1)", "0 .. 9", "i .. 9", "1 .. i", "0 .. (i - 2)"])
+# The columns of a row, and a column counted from the last one.
+BACK = {
+    "0 .. (i + 1)": "i - j_1", "0 .. 9": "8 - j_1", "i .. 9": "(i + 8) - j_1", "1 .. i": "i - j_1",
+    "0 .. (i - 2)": "(i - 3) - j_1",
+}  # fmt: skip
+COLUMNS = st.sampled_from([*BACK])
 ROWS_OF = st.sampled_from(["0 .. 9", "1 .. 9", "2 .. 7"])
 
 
@@ -206,7 +241,7 @@ ROWS_OF = st.sampled_from(["0 .. 9", "1 .. 9", "2 .. 7"])
     target=st.sampled_from(["u[j_1, e]", "u[8 - j_1, e]", "u[BACK, e]", "o[i, e]"]),
     term=st.sampled_from(
         ["s[j_1] * v[i, e]", "s[BACK] * v[i, e]", "s[8 - j_1] * v[j_1, e]", "s[j_1] - s[e]",
-         "s[j_1] * (x[i, e] + top[])", "v[i, e] * v[j_1, e]"]
+         "s[j_1] * (x[i, e] + top[])", "v[i, e] * v[j_1, e]", "top[] * v[i, e]"]
     ),
     after=st.sampled_from(
         ["", "top[] = top[] * 2.0:float64", "s[0] = 1.0:float64", "x[i, 0] = top[]",
@@ -215,10 +250,13 @@ ROWS_OF = st.sampled_from(["0 .. 9", "1 .. 9", "2 .. 7"])
     ),
 )  # fmt: skip
 def test_deferred_sums_mean_the_same(columns: str, **parts: str) -> None:
-    begin, end = columns.split(" .. ")
-    last = f"(({begin} + {end}) - 1)"
-    parts = {name: text.replace("BACK", f"{last} - j_1") for name, text in parts.items()}
+    parts = {name: text.replace("BACK", BACK[columns]) for name, text in parts.items()}
     assert_means_the_same(defer_sums, marked(columns=columns, **parts))
+
+
+@pytest.mark.usefixtures("anything")
+def test_blocks_of_a_triangle_have_its_terms_alone() -> None:
+    assert_means_the_same(defer_sums, marked(term="(s[j_1] + top[]) * v[i, e]"))
 
 
 @pytest.mark.usefixtures("anything")
@@ -262,7 +300,7 @@ STEPWISE = """kernel k(x: float64[36, 7], v: float64[4, 36, 32], z: float64[36])
   buffer o: float64[36, 32]
   serial i in {rows} {{
     local acc: float64[32] {{
-      local m: float64[] {{
+      local m: float64[] {{ local c: float64[] {{
         m[] = x[i, 0]
         serial b in {steps} {{
           local s: float64[36] {{
@@ -275,7 +313,7 @@ STEPWISE = """kernel k(x: float64[36, 7], v: float64[4, 36, 32], z: float64[36])
           }}
         }}
         serial e_1 in 0 .. 32 {{ o[i, e_1] = acc[e_1] - m[] }}
-      }}
+      }} }}
     }}
   }}
 }}"""
@@ -324,6 +362,12 @@ def test_rows_that_share_a_matrix_take_each_step_together() -> None:
     assert "acc[i_1_1, e] = acc[i_1_1, e] + (s[i_1_1, j_1] * v[b, j_1, e])" in text
 
 
+def test_a_local_that_only_the_steps_use_lasts_from_one_to_the_next() -> None:
+    kernel = stepwise(before="c[] = c[] + 1.0:float64 m[] = m[] + c[]")
+    assert "local c: float64[36]" in body_of(arranged_apart(enter_serial_loops, kernel))
+    assert_means_the_same(enter_serial_loops, stepwise(before="c[] = c[] + s[0]", after="c[]"))
+
+
 @pytest.mark.parametrize(
     "parts",
     [
@@ -351,7 +395,13 @@ def test_rows_run_alone_that_gain_nothing_from_steps_together(parts: dict[str, s
     steps=st.sampled_from(["0 .. 3", "1 .. 4", "1 .. 1"]),
     columns=st.sampled_from(["0 .. 5", "0 .. (i % 4)", "b .. 4"]),
     before=st.sampled_from(
-        ["", "acc[0] = acc[0] * 2.0:float64", "z[i] = z[i] + m[]", "x[i, 6] = s[1]"]
+        [
+            "",
+            "acc[0] = acc[0] * 2.0:float64",
+            "z[i] = z[i] + m[]",
+            "x[i, 6] = s[1]",
+            "c[] = c[] + 1.0:float64 m[] = m[] + c[]",
+        ]
     ),
     term=st.sampled_from(
         ["s[j_1] * v[b, j_1, e]", "s[e] * v[b, j_1, e]", "m[] * v[j_1 % 4, b, e]"]

@@ -186,7 +186,7 @@ class _Deferral:
             return None
         keeping = _Keeping(loop, found, size, self._names)
         body = keeping.body(loop.body, {})
-        rest = of_its_kind(with_parts(loop, body=body), self._buffers)
+        rest = of_its_kind(with_parts(loop, body=body))
         run: tuple[Stmt, ...] = (from_zero(rest, scope.ranges),)
         for each in found:
             nests = self._product(each, loop, keeping.rows, scope)
@@ -298,8 +298,8 @@ class _Keeping:
                 done += self._keep(kept, live)
             if id(stmt) in self._gone:
                 continue
-            around = live if isinstance(stmt, Local) else {}
-            inner = map_bodies(stmt, partial(self.body, live=around))
+            # What changes in a loop is kept there with an element for each iteration of it.
+            inner = map_bodies(stmt, partial(self.body, live=live))
             if isinstance(stmt, Store) or any(bodies(inner)):
                 done.append(inner)
             changed = stored_in((stmt,)) | declared_in((stmt,))
