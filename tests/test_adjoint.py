@@ -209,6 +209,23 @@ def test_a_store_that_may_not_run_hides_none_behind_it() -> None:
     check_transpose(kernel, [rng.random(b.shape) for b in kernel.parameters])
 
 
+@pytest.mark.parametrize("at", [(0, 0, 0, 0), (2, 2, 2, 2), (0, 1, 2, 0), (1, 2, 1, 1)])
+def test_a_store_hides_only_the_element_that_it_sets(at: tuple[int, ...]) -> None:
+    # What v[n[i]] was may be set by the next v[n[0]], and not by the v[i] between.
+    kernel = parse_kernel("""kernel k(x: float64[4], n: int32[4]) -> (out) {
+  buffer out: float64[4]
+  local v: float64[3] {
+    serial q in 0 .. 3 { v[q] = x[3] }
+    serial i in 1 .. 3 {
+      v[n[0] % 3] = v[n[0] % 3] + x[0]
+      v[i] = v[n[i] % 3] * x[1]
+    }
+    serial q_1 in 0 .. 3 { out[q_1] = v[q_1] }
+  }
+}""")
+    check_transpose(kernel, [np.array([0.3, 0.7, 0.2, 0.5]), np.array(at, np.int32)])
+
+
 def test_a_tape_is_laid_out_as_the_arrays_beside_it() -> None:
     kernel = parse_kernel(
         """kernel columns(u: float64[6, 5], b: float64[6, 5]) -> (u) {

@@ -142,8 +142,8 @@ class _Planner:
 
     def run(self) -> Plan:
         """Returns the plan."""
-        size = None
-        while size != (size := (len(self.uses), len(self.saving))):
+        state = None
+        while state != (state := (len(self.uses), frozenset(self.saving))):
             self.grow()
         self.plan.cleared = {node for node in self.derivatives if self.matters_before(node)}
         return self.plan

@@ -109,7 +109,8 @@ def is_hidden(first: Access, second: Access, between: Access) -> bool:
       second: one that may touch the same elements later.
       between: a write.
     """
-    if not between.is_exact:
+    # An element that one of both surely touches is the one at which the others meet it.
+    if not (between.is_exact and (first.is_exact or second.is_exact)):
         return False
     via = _later(first, between).apply_range(_later(between, second))
     return bool(_later(first, second).is_subset(via))
