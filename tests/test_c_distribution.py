@@ -410,3 +410,20 @@ def test_rows_run_alone_that_gain_nothing_from_steps_together(parts: dict[str, s
 )
 def test_steps_together_mean_the_same(change: Change, **parts: str) -> None:
     assert_means_the_same(change, stepwise(**parts))
+
+
+def test_a_sum_whose_length_depends_on_its_column_stays_in_its_row() -> None:
+    kernel = mark_loops(
+        parse_kernel("""kernel k(x: float64[40, 40], w: float64[40, 40]) -> (o) {
+          buffer o: float64[40, 40]
+          serial i in 0 .. 40 {
+            local s: float64[40] {
+              serial j in 0 .. 40 { s[j] = x[i, j] + 1.0:float64 }
+              serial d in 0 .. 40 {
+                serial e in 0 .. d { o[i, d] = o[i, d] + (s[e] * w[e, d]) }
+              }
+            }
+          }
+        }""")
+    )
+    assert block_rows(kernel) is kernel

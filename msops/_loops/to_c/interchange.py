@@ -192,7 +192,7 @@ def _interchanged(loop: For, path: Sequence[For], store: Store, ranges: Ranges) 
 
 
 def orders(over_rows: For, scope: Scope) -> Iterator[For]:
-    """Yields the loops of a sum in orders that products may have."""
+    """Yields the loops of a sum in orders that products may have; none if bounds forbid some."""
     path: list[For] = []
     stmt: Stmt = over_rows
     while isinstance(stmt, For):
@@ -200,6 +200,9 @@ def orders(over_rows: For, scope: Scope) -> Iterator[For]:
         (stmt,) = stmt.body
     assert isinstance(stmt, Store)
     store, (terms, *inner) = stmt, path
+    over = {part.var for part in inner}
+    if any(over & (variables(part.begin) | variables(part.end)) for part in inner):
+        return
     for last in inner:
         if stride(store, last.var, scope.buffers) != 1:
             continue
