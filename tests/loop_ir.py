@@ -138,6 +138,7 @@ from msops._loops.to_c.searching import split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
+from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
@@ -262,6 +263,7 @@ __all__ = [
     "expr_text",
     "expressions",
     "facts_of",
+    "fill_last_vectors",
     "find_compiler",
     "find_kinds",
     "find_unwritten",

@@ -65,6 +65,7 @@ from msops._loops.to_c.searching import split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
+from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.unrolling import unroll_short_loops
 from msops._loops.to_c.vectors import mark_vectors
@@ -150,6 +151,7 @@ PASSES_IN_PLACE: Passes = (
     ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
     ("localise temporaries", localise_temporaries),
     ("share among threads", share_among_threads),
+    ("fill last vectors", fill_last_vectors),
     ("mark vectors", mark_vectors),
     ("keep vectors in registers", keep_vectors_in_registers),
     ("mark early ends", mark_early_ends),

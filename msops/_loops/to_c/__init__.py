@@ -34,6 +34,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     partitioning.py  parallel loops, split into their borders and what lies between
     workspaces.py    arrays on the stack or in workspaces
     sharing.py       loops that threads share
+    tails.py         the last iterations of short loops, in a whole vector
     vectors.py       loops that run in vectors, marked for the compiler
     registers.py     local arrays that are values of vector types
     early_ends.py    loops that are left once their condition is false
