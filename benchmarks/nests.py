@@ -43,11 +43,11 @@ METHOD = (
     "were too close, so that it timed both forms. Other form: msops with the form that it did not "
     "choose. Numba: njit(parallel=True) of the same function, which computes with literals in "
     "float64. jax.numpy: by hand. C: the loops as written, one thread, -O3 -march=native, called "
-    "as an aot op. jit alone: a jitted function that returns an input. Gradient: native code of "
-    "the gradients of all float inputs from given cotangents, with the forward pass that it needs, "
-    "over native code of the kernel. First call: creating the op, tracing, compiling, and timing "
-    "both forms where that is done, once, with an empty build cache. What takes 40 times as long "
-    "as the fastest, and over 0.2 s, runs once"
+    "as an aot op. jit alone: a jitted function that returns an input. Gradient: the gradients of "
+    "all float inputs from given cotangents, with the forward pass that they need, in the form "
+    "that their estimates choose, over native code of the kernel. First call: creating the op, "
+    "tracing, compiling, and timing both forms where that is done, once, with an empty build "
+    "cache. What takes 40 times as long as the fastest, and over 0.2 s, runs once"
 )
 _OTHERS = ("Numba", "jax.numpy", "C")
 _ALONE = "jit alone"
@@ -69,7 +69,7 @@ class Measured:
       estimates: of both forms.
       ms: milliseconds of a call, by contender; "native" and "xla" are ours.
       first_ms: milliseconds of our first call.
-      gradient: time of the gradients over that of the kernel, both as native code.
+      gradient: time of the gradients over that of the kernel as native code.
     """
 
     label: str
