@@ -122,3 +122,91 @@ _lines = st.one_of(
 def test_what_a_network_computes_stays(lines: list[str], left: str, right: str) -> None:
     tail = (*SORT, f"b[i, 3] = {left}[] - {right}[]")
     check(network(*ENTRIES, "t[] = x[]", *SORT, *lines, *tail))
+
+
+# The greatest of a number and of its neighbours, some of them under a condition.
+CHAIN = """kernel chain(a: {dtype}[9, 40]) -> (b) {{
+  buffer b: {dtype}[9, 40]
+  parallel i in 0 .. 9 {{
+    parallel j in 4 .. 36 {{
+      local m: {dtype}[] {{
+        m[] = {first}
+        {steps}
+        b[i, j] = m[]
+      }}
+    }}
+  }}
+}}"""
+FIRST_STEPS = [f"m[] = max(m[], a[i, j + {n}])" for n in (-2, -1, 1, 2, 3)]
+
+
+def chain(*steps: str, dtype: str = "float32", first: str = "a[i, j]") -> Kernel:
+    return parse_kernel(CHAIN.format(dtype=dtype, first=first, steps="\n".join(steps)))
+
+
+def test_a_chain_keeps_a_nan_beside_its_extreme() -> None:
+    kernel = chain(*FIRST_STEPS, "m[] = max(m[], a[i, 0])")
+    text = kernel_text(defer_nan_tests(kernel))
+    assert "max(" not in text
+    assert textwrap.indent(
+        textwrap.dedent("""\
+            local term: float32[] {
+              term[] = a[i, j - 2]
+              nan[] = (term[] != term[]) ? term[] : nan[]
+              m[] = (m[] > term[]) ? m[] : term[]
+            }"""),
+        " " * 10,
+    ) in text.replace("j + -2", "j - 2")
+    assert "b[i, j] = (nan[] != nan[]) ? nan[] : m[]" in text
+
+
+@pytest.mark.parametrize(
+    ("steps", "parts"),
+    [
+        (FIRST_STEPS, {}),
+        ((*FIRST_STEPS, "m[] = min(m[], a[i, 0])"), {}),
+        ((*FIRST_STEPS, "m[] = m[] + a[i, 0]"), {}),
+        ((*FIRST_STEPS, "m[] = max(m[], a[i, 0])"), {"dtype": "int32"}),
+        ((*FIRST_STEPS, "m[] = max(m[], a[i, 0])"), {"dtype": "float16"}),
+    ],
+    ids=["few numbers", "two kinds", "another step", "integers", "half precision"],
+)
+def test_other_chains_stay(steps: tuple[str, ...], parts: dict[str, str]) -> None:
+    kernel = chain(*steps, **parts)
+    assert defer_nan_tests(kernel) is kernel
+
+
+@on_random(
+    st.lists(
+        st.sampled_from(
+            [
+                "m[] = max(m[], a[i, j + 1])",
+                "m[] = max(a[i, j - 1], m[])",
+                "m[] = max(m[], -(a[i, j + 2]))",
+                "if (j < 20) { m[] = max(m[], a[i, j - 3]) } else { m[] = max(m[], a[i, 39]) }",
+                "b[i, j - 4] = m[]",
+                "if (m[] > 1.0:float32) { m[] = max(m[], a[i, 38]) }",
+                "if (b[i, 1] < m[]) { b[i, 38] = a[i, 0] }",
+            ]
+        ),
+        min_size=6,
+        max_size=12,
+    ),
+    st.lists(
+        st.sampled_from([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan]),
+        min_size=9 * 40,
+        max_size=9 * 40,
+    ),
+    st.sampled_from(["max", "min"]),
+    quick=40,
+    thorough=200,
+)
+def test_chains_mean_the_same(steps: list[str], values: list[float], op: str) -> None:
+    """A chain with NaN, infinities and zeros of both signs, read between its steps, too."""
+    kernel = chain(*(step.replace("max(", f"{op}(") for step in steps))
+    after = defer_nan_tests(kernel)
+    verify(after)
+    a = np.array(values, np.float32).reshape(9, 40)
+    (got,), (want,) = interpret(after, [a]), interpret(kernel, [a])
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got[got == 0]), np.signbit(want[want == 0]))

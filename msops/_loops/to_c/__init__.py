@@ -14,7 +14,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     widening.py      sums in variables, with an element for each position
     windows.py       loops over small windows, written out as statements
     unrolling.py     short inner loops, written out as statements
-    networks.py      sorting networks that test for NaN only where values leave them
+    networks.py      networks and chains of extremes that look for NaN only where values leave
     outwards.py      parallel loops that move around serial ones
     sinking.py       parallel loops that move innermost
     tiling.py        tiles of two parallel loops that cross through memory
