@@ -333,7 +333,7 @@ def _summary(measured: Sequence[Measured]) -> Table:
     rows.append(["our faster form", *_mean_and_worst({m.label: m.loss for m in measured})])
     gradients = {m.label: m.gradient for m in measured}
     median = f"{statistics.median(gradients.values()):.2f} (median)"
-    rows.append(["gradient / kernel, native", median, _mean_and_worst(gradients)[1]])
+    rows.append(["gradient / native kernel", median, _mean_and_worst(gradients)[1]])
     first = [m.first_ms for m in measured]
     rows.append(["first call, ms", f"{statistics.median(first):.0f} (median)", f"{max(first):.0f}"])
     return Table("Our time over that of", ["", "geometric mean", "worst"], rows)

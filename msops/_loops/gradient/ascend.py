@@ -10,28 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.ir.algebra import add, sub
-from msops._loops.ir.building import integer
-from msops._loops.ir.nodes import Const, Expr, For, Kernel, Stmt, Var
+from msops._loops.ir.mirror import mirror, turned
+from msops._loops.ir.nodes import For, Kernel, Stmt, Var
 from msops._loops.ir.walk import (
     expressions,
     map_all,
-    map_operands,
     own_expressions,
     rewrite_statements,
     statements,
     with_body,
 )
-
-
-def mirror(loop: For, var: str) -> Expr:
-    """Returns the value that a loop has in the iteration of `var` counted from its end."""
-    match loop.begin, loop.end:
-        case Const(value=begin), Const(value=end):
-            total: Expr = integer(int(begin) + int(end) - 1)
-        case _:
-            total = sub(add(loop.begin, loop.end), integer(1))
-    return sub(total, Var(var))
 
 
 def ascend(kernel: Kernel) -> Kernel:
@@ -58,9 +46,3 @@ def ascend(kernel: Kernel) -> Kernel:
         return (dataclasses.replace(stmt, body=body),)
 
     return with_body(kernel, rewrite_statements(kernel.body, change, For))
-
-
-def turned(expr: Expr, back: Expr, var: Var) -> Expr:
-    """Returns an expression with a variable in place of the same counted from the end."""
-    # From the outside: what `3 - (3 - i)` becomes looks like a mirrored variable again.
-    return var if expr == back else map_operands(expr, lambda part: turned(part, back, var))

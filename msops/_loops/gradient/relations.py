@@ -192,19 +192,18 @@ def _meetings(joint: Kernel, primal: set[str]) -> Iterator[_Meeting]:
     try:
         with analysis(joint) as accesses:
             every = dependences_between(tuple(a for a in accesses if a.buffer in primal))
-            pairs = {(id(found.source), id(found.target)) for found in every}
-            writes = {
-                id(a): a for found in every for a in (found.source, found.target) if a.is_write
-            }
-            for found in every:
+            # A pair has a dependence for each loop that carries one.
+            meeting = {(id(found.source), id(found.target)): found for found in every}
+            writes = {id(found.source): found.source for found in every if found.source.is_write}
+            for (first, second), found in meeting.items():
                 a, b = found.source, found.target
                 between = frozenset(
                     write.order
-                    for write in writes.values()
+                    for key, write in writes.items()
                     if found.kind == "anti"
                     and write is not b
-                    and (id(a), id(write)) in pairs
-                    and (id(write), id(b)) in pairs
+                    and (first, key) in meeting
+                    and (key, second) in meeting
                     and is_hidden(a, b, write)
                 )
                 yield _Meeting(a.buffer, a.order, b.order, a.is_write, b.is_write, between)

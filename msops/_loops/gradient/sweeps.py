@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from msops._loops.gradient.ascend import mirror
 from msops._loops.gradient.boundary import over
 from msops._loops.gradient.contributions import widened
 from msops._loops.gradient.emit import reversal
@@ -17,6 +16,7 @@ from msops._loops.gradient.relations import Derivative, rebuilt, touched
 from msops._loops.gradient.tapes import Tape, in_order_of_memory, tape_for
 from msops._loops.gradient.tree import Body, Node, Tree
 from msops._loops.ir.building import element_of
+from msops._loops.ir.mirror import mirror
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import nested_ranges
 from msops._loops.ir.walk import buffers_of, rewrite_all

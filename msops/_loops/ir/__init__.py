@@ -10,6 +10,7 @@ text.py        a kernel as text
 ranges.py      values an index can have
 building.py    nodes whose dtype follows from their operands
 algebra.py     nodes with what is trivial left out: products with 1, sums with 0
+mirror.py      variables of loops counted from the last iteration
 walk.py        visiting and rewriting, with what is in scope
 names.py       fresh names
 sizes.py       sizes in bytes

@@ -21,11 +21,9 @@ of registers (products.py). This is loop distribution, as in deferring.py.
 from __future__ import annotations
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Stmt, Store, Var
-from msops._loops.ir.ranges import Ranges, nested_ranges
 from msops._loops.ir.walk import (
     Scope,
     declared_in,
@@ -38,6 +36,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import index
+from msops._loops.to_c.products import sum_in
 from msops._loops.to_c.sums import FEWEST_WAITING
 
 _FEWEST_SUMS = 16
@@ -73,10 +72,11 @@ def _split(serial: For, scope: Scope, names: Names) -> tuple[Stmt, ...] | None:
     if len(body) < 3 or not isinstance(body[0], Store):
         return None
     start, nest, rest = body[0], body[1], body[2:]
-    total = next(
-        (buffer for buffer in own if buffer.name == start.buffer and not buffer.shape), None
-    )
-    if total is None or not _is_sum(nest, total.name, inside.ranges):
+    found = sum_in(nest, inside) if isinstance(nest, For) and nest.kind == "reduction" else None
+    if found is None or found.update.op != "add" or found.terms < FEWEST_WAITING:
+        return None
+    total = next((each for each in own if each.name == start.buffer == found.store.buffer), None)
+    if total is None or total.shape:
         return None
     changing = stored_in(serial.body) | declared_in(serial.body)
     read = [load for load in loads_in((start, nest)) if load.buffer != total.name]
@@ -96,16 +96,3 @@ def _split(serial: For, scope: Scope, names: Names) -> tuple[Stmt, ...] | None:
     for buffer in reversed(own):
         after = after if buffer is total else (Local(buffer, after),)
     return (Local(sums, (ahead, with_parts(serial, body=after)), location=serial.location),)
-
-
-def _is_sum(stmt: Stmt, name: str, ranges: Ranges) -> bool:
-    """Returns whether a statement is loops that add many terms to a variable."""
-    terms = 1.0
-    while isinstance(stmt, For) and stmt.kind == "reduction" and len(stmt.body) == 1:
-        terms *= mean_trips(stmt, ranges)
-        ranges = nested_ranges((stmt,), ranges)
-        (stmt,) = stmt.body
-    if not isinstance(stmt, Store) or stmt.buffer != name or terms < FEWEST_WAITING:
-        return False
-    update = update_of(stmt)
-    return update is not None and update.op == "add"

@@ -6,7 +6,7 @@ A group is a block that is always whole: the iterations that fill none have a lo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.building import integer
@@ -28,8 +28,17 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import result_dtype
 from msops._loops.ir.ranges import Ranges, range_of
-from msops._loops.ir.walk import expressions, map_bodies, rewrite_all, with_parts, with_value
-from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.ir.walk import (
+    A,
+    Scope,
+    expressions,
+    map_accesses,
+    map_bodies,
+    rewrite_all,
+    with_parts,
+    with_value,
+)
+from msops._loops.passes.simplify_expressions import difference, simplified
 
 
 def in_blocks(
@@ -58,18 +67,37 @@ def in_blocks(
     return For(block, integer(0), count, body, loop.kind, location=loop.location)
 
 
-def even_blocks(trips: int, most: int, fewest: int) -> tuple[int, int]:
-    """Returns the size and the number of blocks; all are whole if that makes them little smaller.
+def in_even_blocks(
+    loop: For,
+    scope: Scope,
+    limits: tuple[int, int],
+    names: Names,
+    inside: Callable[[For, int, Scope], tuple[Stmt, ...]],
+) -> tuple[Stmt, ...] | None:
+    """Returns the loop over blocks of about the same size; None if their body is empty.
+
+    All blocks are whole if that makes them little smaller.
 
     Args:
-      trips: iterations in all.
-      most: the most iterations of a block; a few more are better than too few.
-      fewest: the fewest iterations of a block.
+      loop: a loop; the difference of its bounds is known.
+      scope: the scope around it.
+      limits: the fewest iterations of a block, and the most. A few more are better than too few.
+      names: the names of the kernel.
+      inside: returns the body of a block from the loop over its iterations, the greatest number of
+        these, and the scope of the body.
     """
+    (_, trips), (fewest, most) = difference(loop.end, loop.begin, scope.ranges) or (0, 0), limits
     count = min(-(-trips // most), max(1, trips // fewest))
     counts = range(count, min(2 * count, trips // fewest + 1))
     count = next((n for n in counts if trips % n == 0), count)
-    return -(-trips // count), count
+    size = -(-trips // count)
+
+    def body(block: For, number: Var) -> tuple[Stmt, ...]:
+        (around,) = scope.inside(For(number.name, integer(0), integer(count), ()))
+        return inside(block, size, around)
+
+    blocks = in_blocks(loop, size, names, body)
+    return (blocks,) if blocks.body else None
 
 
 def in_groups(
@@ -142,6 +170,27 @@ def index(op: BinaryOp, left: Expr, right: Expr) -> Expr:
         case "add", _, Const(value=0):
             return left
     return Binary(op, left, right, INDEX_DTYPE)
+
+
+def with_index(
+    body: tuple[Stmt, ...], buffers: Collection[str], at: Expr, *, is_last: bool = False
+) -> tuple[Stmt, ...]:
+    """Returns a body in which some buffers have a further index.
+
+    Args:
+      body: the body.
+      buffers: their names.
+      at: the index.
+      is_last: whether it is the last one; else it is the first.
+    """
+
+    def element(access: A) -> A:
+        if access.buffer not in buffers:
+            return access
+        indices = (*access.indices, at) if is_last else (at, *access.indices)
+        return dataclasses.replace(access, indices=indices)
+
+    return map_accesses(body, element)
 
 
 def with_buffer(body: tuple[Stmt, ...], name: str, new: str) -> tuple[Stmt, ...]:

@@ -35,8 +35,8 @@ from typing import TypeAlias
 
 from msops._loops.analysis.costs import CACHE_BYTES
 from msops._loops.analysis.updates import update_of
-from msops._loops.gradient.ascend import mirror, turned
 from msops._loops.ir.building import integer
+from msops._loops.ir.mirror import mirror, turned
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Binary,
@@ -55,7 +55,6 @@ from msops._loops.ir.operators import LOGICAL
 from msops._loops.ir.ranges import Ranges, exists, is_known, nested_ranges
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
-    A,
     Scope,
     bodies,
     buffers_of,
@@ -63,7 +62,6 @@ from msops._loops.ir.walk import (
     expressions,
     loads,
     loads_in,
-    map_accesses,
     map_bodies,
     map_expressions,
     map_operands,
@@ -79,7 +77,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference, simplified
-from msops._loops.to_c.blocks import even_blocks, from_zero, in_blocks, index
+from msops._loops.to_c.blocks import from_zero, in_even_blocks, index, with_index
 from msops._loops.to_c.interchange import orders
 from msops._loops.to_c.products import products_of
 from msops._loops.to_c.sinking import of_its_kind
@@ -156,21 +154,16 @@ class _Deferral:
         size = min(most, _MOST_BYTES // max(1, row))
         if not found or size < _FEWEST_ROWS:
             return None
-        if size == most:
-            return self._split(loop, found, most, scope)
-        size, count = even_blocks(most, size, _FEWEST_ROWS)
 
-        def split(block: For, number: Var) -> tuple[Stmt, ...]:
-            (around,) = scope.inside(For(number.name, integer(0), integer(count), ()))
-            return self._split(block, found, size, around) or ()
+        def split(block: For, rows: int, around: Scope) -> tuple[Stmt, ...]:
+            return self._split(block, found, rows, around)
 
-        blocks = in_blocks(loop, size, self._names, split)
-        return (blocks,) if blocks.body else None
+        return in_even_blocks(loop, scope, (_FEWEST_ROWS, size), self._names, split)
 
     def _split(
         self, loop: For, found: Sequence[_Deferred], size: int, scope: Scope
-    ) -> tuple[Stmt, ...] | None:
-        """Returns a loop without some sums, and after it these; None if none is a product.
+    ) -> tuple[Stmt, ...]:
+        """Returns a loop without some sums, and after it these; empty if none is a product.
 
         Args:
           loop: the loop.
@@ -183,7 +176,7 @@ class _Deferral:
         }
         found = [each for each in found if self._product(each, loop, tried, scope)]
         if not found:
-            return None
+            return ()
         keeping = _Keeping(loop, found, size, self._names)
         body = keeping.body(loop.body, {})
         rest = of_its_kind(with_parts(loop, body=body))
@@ -254,13 +247,7 @@ class _Deferral:
         expanded = {b.name: dataclasses.replace(b, shape=(high + 1, *b.shape)) for b in kept}
         for buffer in expanded.values():
             (scope,) = scope.inside(Local(buffer, ()))
-
-        def element(access: A) -> A:
-            if access.buffer not in expanded:
-                return access
-            return dataclasses.replace(access, indices=(Var(rows.var), *access.indices))
-
-        product = with_parts(rows, body=map_accesses((row,), element))
+        product = with_parts(rows, body=with_index((row,), expanded, Var(rows.var)))
         return (row,) if products_of(self._kernel, product, scope) else None
 
 

@@ -224,12 +224,12 @@ def _sums(body: tuple[Stmt, ...], scope: Scope) -> Iterator[Sum]:
             case Local():
                 yield from _sums(stmt.body, *scope.inside(stmt))
             case For(kind="reduction"):
-                found = _sum_in(stmt, scope)
+                found = sum_in(stmt, scope)
                 if found:
                     yield found
 
 
-def _sum_in(stmt: Stmt, scope: Scope) -> Sum | None:
+def sum_in(stmt: Stmt, scope: Scope) -> Sum | None:
     """Returns a nest of reductions, whose last loop may be parallel, as a sum; None: it is none."""
     nest: list[For] = []
     while isinstance(stmt, For) and len(stmt.body) == 1:

@@ -36,18 +36,15 @@ from operator import not_
 
 from msops._loops.analysis.costs import CACHE_BYTES, mean_trips
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, nested_ranges
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
-    A,
     Scope,
     accesses_in,
     declared_in,
     loads,
-    map_accesses,
     rewrite_loops,
     stored_in,
     variables,
@@ -55,7 +52,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference
-from msops._loops.to_c.blocks import can_swap, even_blocks, from_zero, in_blocks, index
+from msops._loops.to_c.blocks import can_swap, from_zero, in_even_blocks, index, with_index
 from msops._loops.to_c.deferring import stores_in
 from msops._loops.to_c.interchange import orders
 from msops._loops.to_c.products import products_of
@@ -130,14 +127,11 @@ class _InParts(ABC):
             size = min(size, max(_FEWEST_ROWS, most // _FEWEST_BLOCKS))
         if size < _FEWEST_ROWS:
             return None
-        size, count = even_blocks(most, size, _FEWEST_ROWS)
 
-        def split(block: For, number: Var) -> tuple[Stmt, ...]:
-            (around,) = scope.inside(For(number.name, integer(0), integer(count), ()))
-            return self._split(block, size, found, around)
+        def split(block: For, rows: int, around: Scope) -> tuple[Stmt, ...]:
+            return self._split(block, rows, found, around)
 
-        blocks = in_blocks(loop, size, self._names, split)
-        return (blocks,) if blocks.body else None
+        return in_even_blocks(loop, scope, (_FEWEST_ROWS, size), self._names, split)
 
     def _split(
         self, loop: For, size: int, found: Collection[int], scope: Scope
@@ -271,11 +265,5 @@ def _in_rows(loop: For, arrays: Collection[str], ranges: Ranges) -> For:
     A part of a loop whose iterations meet may be one in which they do not.
     """
     row = index("sub", Var(loop.var), loop.begin)
-
-    def element(access: A) -> A:
-        if access.buffer not in arrays:
-            return access
-        return dataclasses.replace(access, indices=(row, *access.indices))
-
-    rows = from_zero(with_parts(loop, body=map_accesses(loop.body, element)), ranges)
+    rows = from_zero(with_parts(loop, body=with_index(loop.body, arrays, row)), ranges)
     return of_its_kind(rows)

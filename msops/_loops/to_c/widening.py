@@ -29,16 +29,14 @@ from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Var
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
-    A,
     Scope,
     buffers_of,
-    map_accesses,
     rewrite_loops,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference
-from msops._loops.to_c.blocks import can_swap, in_blocks, index
+from msops._loops.to_c.blocks import can_swap, in_blocks, index, with_index
 from msops._loops.to_c.products import products_of
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.sinking import is_better_inside, sunk
@@ -127,13 +125,7 @@ def _positions(trips: int, variables: Sequence[Buffer]) -> int:
 def in_arrays(loop: For, arrays: Collection[str]) -> For:
     """Returns a loop with arrays in place of variables, with an element for each iteration."""
     at = index("sub", Var(loop.var), loop.begin)
-
-    def element(access: A) -> A:
-        if access.buffer not in arrays:
-            return access
-        return dataclasses.replace(access, indices=(*access.indices, at))
-
-    return with_parts(loop, body=map_accesses(loop.body, element))
+    return with_parts(loop, body=with_index(loop.body, arrays, at, is_last=True))
 
 
 def without_locals(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], list[Buffer]]:
