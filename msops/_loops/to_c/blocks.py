@@ -76,7 +76,7 @@ def in_even_blocks(
 ) -> tuple[Stmt, ...] | None:
     """Returns the loop over blocks of about the same size; None if their body is empty.
 
-    All blocks are whole if that makes them little smaller.
+    All blocks are whole if that makes them little smaller. A single block is the loop itself.
 
     Args:
       loop: a loop; the difference of its bounds is known.
@@ -91,6 +91,8 @@ def in_even_blocks(
     counts = range(count, min(2 * count, trips // fewest + 1))
     count = next((n for n in counts if trips % n == 0), count)
     size = -(-trips // count)
+    if count == 1:
+        return inside(loop, size, scope) or None
 
     def body(block: For, number: Var) -> tuple[Stmt, ...]:
         (around,) = scope.inside(For(number.name, integer(0), integer(count), ()))
