@@ -192,7 +192,13 @@ def _interchanged(loop: For, path: Sequence[For], store: Store, ranges: Ranges) 
 
 
 def orders(over_rows: For, scope: Scope) -> Iterator[For]:
-    """Yields the loops of a sum in orders that products may have; none if bounds forbid some."""
+    """Yields the loops of a sum in the orders that a product may have.
+
+    Args:
+      over_rows: a loop, and in it loops around one store. If the bounds of an inner one depend on
+        another inner one, there is no order.
+      scope: the scope around the loop.
+    """
     path: list[For] = []
     stmt: Stmt = over_rows
     while isinstance(stmt, For):
