@@ -17,8 +17,8 @@
 
 Nothing else in the loop reads such a sum, so its terms may be added after all iterations of a
 block. What they read of values that the loop changes is kept, with a row for each iteration. The
-gradient of a weight in a recurrent network is such a sum. It then is a product of matrices, which
-products.py computes in tiles, where it was an update of the whole weight in each step.
+gradient of a weight in a recurrent network is such a sum. As written, each step updates the whole
+gradient. After the loop it is a product of matrices, which products.py computes in tiles.
 
 This is loop distribution with expansion of what the parts share (R. Allen, K. Kennedy, "Optimizing
 Compilers for Modern Architectures", 5.3 and 6.2).

@@ -292,7 +292,7 @@ def _filling_of_tile(
 
 
 def fill_once(body: tuple[Stmt, ...], panels: Collection[str]) -> tuple[Stmt, ...]:
-    """Returns statements with panels outside of the loops that do not change what these hold.
+    """Returns statements with panels filled before the loops that do not change what they hold.
 
     Args:
       body: the statements.
@@ -309,7 +309,10 @@ def _filled(panels: Sequence[Local], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]
 
 
 def _outside(stmt: Stmt, panels: Collection[str]) -> tuple[list[Local], tuple[Stmt, ...]]:
-    """Returns panels with what fills them, as may be done before a statement, and the rest."""
+    """Returns the panels that may be filled before a statement, and it without these.
+
+    Each panel is a local with what fills it as its body.
+    """
     outside: list[Local] = []
     match stmt:
         case Local(buffer=Buffer(name=name), body=body) if name in panels:

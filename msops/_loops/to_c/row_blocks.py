@@ -82,7 +82,7 @@ def block_rows(kernel: Kernel) -> Kernel:
 
 
 class _InParts(ABC):
-    """Rows in blocks, of which some statements are run for all rows before the next statement."""
+    """Splits rows into blocks. In a block some statements run for all rows before the next one."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel

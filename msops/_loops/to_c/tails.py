@@ -4,9 +4,9 @@
       b[j] = f(a, j)             ->     parallel j_1 in 44 .. 60 { b[j_1] = f(a, j_1) }
     }
 
-A compiler leaves what fills no vector, or half of one, to a loop without vectors, where each
-iteration takes as long as a vector does. Iterations that only store what they read elsewhere may
-run twice.
+A compiler fills whole vectors, and then perhaps a vector of half the size. The iterations that are
+left run one by one, each in the time of a whole vector. Iterations that read nothing of what the
+loop stores may run twice.
 """
 
 from __future__ import annotations
