@@ -128,7 +128,7 @@ from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
-from msops._loops.to_c.partitioning import partition_loops
+from msops._loops.to_c.partitioning import partition_loops, partition_rows
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
@@ -298,6 +298,7 @@ __all__ = [
     "parse_expr",
     "parse_kernel",
     "partition_loops",
+    "partition_rows",
     "pipeline",
     "place_locals",
     "privatise",

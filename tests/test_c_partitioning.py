@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_ir import Kernel, interpret, kernel_text, parse_kernel, verify
+from loop_ir import Kernel, interpret, kernel_text, parse_kernel, partition_rows, verify
 from loop_ir import partition_loops as partition
 from random_examples import examples
 
@@ -30,9 +31,9 @@ def image(statement: str, n: int = 40, m: int = 50) -> Kernel:
     }}""")
 
 
-def checked(kernel: Kernel) -> Kernel:
+def checked(kernel: Kernel, split: Callable[[Kernel], Kernel] = partition) -> Kernel:
     """Returns the kernel with its loops split, which must be legal and mean the same."""
-    after = partition(kernel)
+    after = split(kernel)
     verify(after)
     inputs = [
         np.arange(np.prod(b.shape), dtype=b.dtype).reshape(b.shape) for b in kernel.parameters
@@ -107,6 +108,34 @@ def test_loops_without_borders_stay(kernel: Kernel) -> None:
 def test_rows_are_not_split_for_an_index_that_the_row_computes_once() -> None:
     kernel = image("b[i, j] = a[max(i - 1, 0), j]")
     assert partition(kernel) is kernel
+
+
+DISTANCES = """kernel k(a: float32[40, 50]) -> (d) {
+  buffer d: float32[40, 50]
+  serial i in 0 .. 40 {
+    serial j in 0 .. 50 {
+      local best: float32[] {
+        best[] = a[i, j]
+        if (0 < i) { best[] = min(best[], d[i - 1, j]) }
+        if (0 < j) { best[] = min(best[], d[i, j - 1]) }
+        d[i, j] = best[] + 1.0:float32
+      }
+    }
+  }
+}"""
+
+
+def test_rows_in_order_are_split_and_the_loops_around_them_stay() -> None:
+    after = checked(parse_kernel(DISTANCES), partition_rows)
+    assert kernel_text(after).count("serial i") == 1
+    assert "serial j_1 in 1 .. 50" in kernel_text(after)
+    assert "(0 < j" not in kernel_text(after)
+    assert kernel_text(after).count("if (0 < i)") == 2
+
+
+def test_rows_in_order_without_a_border_stay() -> None:
+    kernel = row("if (a[i] < 3.0:float32) { b[i] = a[i] }", kind="serial")
+    assert partition_rows(kernel) is kernel
 
 
 OFFSETS = st.integers(-6, 6)

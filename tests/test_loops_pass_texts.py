@@ -930,6 +930,58 @@ def test_carry_elements() -> None:
     """)
 
 
+def test_carry_elements_of_several_arrays_past_conditions() -> None:
+    got = changed(
+        carry_elements,
+        """
+        serial i in 0 .. 8 {
+          serial j in 1 .. 8 {
+            local best: float32[] {
+              if (n[j] < 3) {
+                best[] = max(out[i, j - 1], line[j - 1])
+              }
+              out[i, j] = best[]
+              line[j] = line[j - 1] + best[]
+            }
+          }
+        }
+        """,
+        "out: float32[8, 8]; line: float32[8]",
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        buffer line: float32[8]
+        serial i in 0 .. 8 {
+          local carried_1: float32[] {
+            carried_1[] = line[0]
+            local carried: float32[] {
+              carried[] = out[i, 0]
+              serial j in 1 .. 8 {
+                local best: float32[] {
+                  if (n[j] < 3) {
+                    best[] = max(carried[], carried_1[])
+                  }
+                  carried[] = best[]
+                  out[i, j] = carried[]
+                  carried_1[] = carried_1[] + best[]
+                  line[j] = carried_1[]
+                }
+              }
+            }
+          }
+        }
+    """)
+
+
+def test_carry_elements_reads_memory_after_the_next_store() -> None:
+    body = """serial i in 0 .. 8 { serial j in 1 .. 8 {
+        out[i, j] = 1.0:float32 + out[i, j - 1]
+        line[j] = line[j] + out[i, j - 1]
+    } }"""
+    buffers = "out: float32[8, 8]; line: float32[8]"
+    assert "carried" not in changed(carry_elements, body, buffers)
+
+
 @pytest.mark.parametrize(
     "store",
     [
@@ -939,6 +991,10 @@ def test_carry_elements() -> None:
         "out[i, n[j]] = out[i, n[j - 1]] + 1.0:float32",  # may be dropped
         "out[i, j + 3] = out[i, j + 2] + 1.0:float32",  # is dropped at the end
         "out[i, j - 1] = out[i, j - 2] + 1.0:float32",  # is clamped at the start
+        "if (n[j] < 3) { out[i, j] = out[i, j - 1] }",  # only from some iterations before
+        "out[i, j] = out[i, j - 1] out[0, 0] = 1.0:float32",  # which may change in between
+        "out[i, j] = 1.0:float32 out[0, j] = out[i, j - 1]",  # the same
+        "local t: float32[8] { t[j] = t[j - 1] out[i, j] = t[j] }",  # of a new array each time
     ],
 )
 def test_carry_elements_leaves_others_alone(store: str) -> None:

@@ -55,7 +55,7 @@ from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.partial_sums import split_reductions
-from msops._loops.to_c.partitioning import partition_loops
+from msops._loops.to_c.partitioning import partition_loops, partition_rows
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
@@ -138,6 +138,7 @@ PASSES_IN_PLACE: Passes = (
     ("tile products", tile_products),
     ("separate rows", separate_rows),
     ("split reductions", split_reductions),
+    ("partition rows", partition_rows),
     ("put rows in lanes", put_rows_in_lanes),
     ("put diagonals in lanes", put_diagonals_in_lanes),
     ("split searches", split_searches),

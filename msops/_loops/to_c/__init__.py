@@ -31,7 +31,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     reductions.py    sums of innermost reductions, in variables
     versioning.py    a version with proven indices for loops whose indices depend on data
     fusing.py        parallel loops that hand rows on, fused strip by strip
-    partitioning.py  parallel loops, split into their borders and what lies between
+    partitioning.py  loops, split into their borders and what lies between
     workspaces.py    arrays on the stack or in workspaces
     sharing.py       loops that threads share
     tails.py         the last iterations of short loops, in a whole vector

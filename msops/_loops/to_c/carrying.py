@@ -14,7 +14,8 @@ an element of the stored array if all iterations of a parallel loop read it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
@@ -32,11 +33,18 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.ranges import Ranges, exists
 from msops._loops.ir.walk import (
     Scope,
+    accesses_of,
     expressions,
+    is_innermost,
     loads,
+    loads_in,
     rewrite,
+    rewrite_all,
     rewrite_loops,
+    rewrite_statements,
+    statements,
     substitute,
+    unconditional_stores,
 )
 from msops._loops.passes.simplify_expressions import difference, simplified
 from msops._loops.to_c.blocks import if_it_runs
@@ -47,14 +55,15 @@ def carry_elements(kernel: Kernel) -> Kernel:
     names = Names(kernel)
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        if not is_innermost(loop):
+            return None
+        (inside,) = scope.inside(loop)
         match loop:
-            case For(kind="serial", body=(Store() as store,)):
-                (inside,) = scope.inside(loop)
-                carried = _carried(loop, store, inside)
-                if carried is not None:
-                    return _in_variable(loop, store, carried, inside.ranges, names)
+            case For(kind="serial"):
+                carried = _carried(loop, inside)
+                if carried:
+                    return _in_variables(loop, carried, inside.ranges, names)
             case For(kind="parallel", body=(Store() as store,)):
-                (inside,) = scope.inside(loop)
                 held = _held(loop, store, inside)
                 return _with_held(loop, store, held, names) if held else None
         return None
@@ -62,43 +71,68 @@ def carry_elements(kernel: Kernel) -> Kernel:
     return rewrite_loops(kernel, change)
 
 
-def _carried(loop: For, store: Store, inside: Scope) -> Load | None:
-    """Returns the load that always reads the store of the iteration before, if there is one."""
-    if any(loads(index) for index in store.indices):
-        return None
-    one = integer(1)
-    back = {loop.var: binary("sub", Var(loop.var), one)}
+def _carried(loop: For, inside: Scope) -> dict[Store, Load]:
+    """Returns stores of a loop, each with the load that always reads it one iteration later."""
+    parts = statements(loop.body)
+    stored = Counter(part.buffer for part in parts if isinstance(part, Store))
+    found: dict[Store, Load] = {}
+    for store in unconditional_stores(loop.body):
+        is_shared = store.indices and store.buffer in inside.buffers
+        if not is_shared or stored[store.buffer] > 1 or any(map(loads, store.indices)):
+            continue
+        load = _read_next(store, loop, parts, inside)
+        if load is not None:
+            found[store] = load
+    return found
+
+
+def _read_next(store: Store, loop: For, parts: list[Stmt], inside: Scope) -> Load | None:
+    """Returns the load that reads, in each iteration, what a store wrote one iteration before."""
+    back = {loop.var: binary("sub", Var(loop.var), integer(1))}
     before = tuple(substitute(index, back) for index in store.indices)
-    for load in loads(store.value):
+    at = parts.index(store)
+    for load in dict.fromkeys(loads_in(loop.body)):
         if (
             load.buffer == store.buffer
             and all(map(_are_equal, load.indices, before, [inside.ranges] * len(before)))
             and exists(store, inside.ranges, inside.buffers)
             and exists(load, inside.ranges, inside.buffers)
+            and not any(load in accesses_of(part) for part in parts[at + 1 :])
         ):
             return load
     return None
 
 
-def _in_variable(
-    loop: For, store: Store, carried: Load, ranges: Ranges, names: Names
+def _in_variables(
+    loop: For, carried: Mapping[Store, Load], ranges: Ranges, names: Names
 ) -> tuple[Stmt, ...]:
-    """Returns a loop of one store that reads the store of the iteration before in a variable."""
-    scalar = Buffer(names.fresh("carried"), (), carried.dtype)
-    new = Load(scalar.name, (), scalar.dtype)
-    value = rewrite(store.value, lambda part: new if part == carried else part)
-    body = (
-        dataclasses.replace(store, buffer=scalar.name, indices=(), value=value),
-        dataclasses.replace(store, value=new),
-    )
+    """Returns a loop that reads some stores of the iteration before in variables."""
+    variables = {load: Buffer(names.fresh("carried"), (), load.dtype) for load in carried.values()}
+
+    def read(part: Expr) -> Expr:
+        if isinstance(part, Load) and part in variables:
+            return Load(variables[part].name, (), part.dtype)
+        return part
+
+    def keep(store: Store) -> tuple[Stmt, ...]:
+        if store not in carried:
+            return (store,)
+        variable = variables[carried[store]]
+        new = Load(variable.name, (), variable.dtype)
+        return (
+            dataclasses.replace(store, buffer=variable.name, indices=()),
+            dataclasses.replace(store, value=new),
+        )
+
+    body = rewrite_all(rewrite_statements(loop.body, keep, Store), read)
     at = {loop.var: loop.begin}
-    first = tuple(simplified(substitute(i, at), ranges) for i in carried.indices)
-    stmts = (
-        Store(scalar.name, (), dataclasses.replace(carried, indices=first)),
-        dataclasses.replace(loop, body=body),
-    )
+    around: tuple[Stmt, ...] = (dataclasses.replace(loop, body=body),)
+    for load, variable in variables.items():
+        first = tuple(simplified(substitute(i, at), ranges) for i in load.indices)
+        start = Store(variable.name, (), dataclasses.replace(load, indices=first))
+        around = (Local(variable, (start, *around), location=loop.location),)
     # A loop without iterations reads nothing, and the element it would read may not exist.
-    return if_it_runs(loop, (Local(scalar, stmts, location=loop.location),), ranges)
+    return if_it_runs(loop, around, ranges)
 
 
 def _held(loop: For, store: Store, inside: Scope) -> list[Load]:

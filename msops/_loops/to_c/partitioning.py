@@ -1,4 +1,4 @@
-"""Parallel loops are split into the few iterations at a border and the many between.
+"""Loops are split into the few iterations at a border and the many between.
 
     parallel j in 0 .. 500 {            b[0] = a[0]
       b[j] = a[max(j - 1, 0)]     ->    parallel j in 1 .. 500 {
@@ -7,8 +7,10 @@
 
 A stencil that tests for the border of its image, or wraps around it, does so at every element.
 Between the first and the last few iterations each test is decided and left out, and the loop runs
-in plain vectors. There the loops inside are split too; at the borders they stay as they are. Halide
-calls this loop partitioning, and the iterations between the steady state (`PartitionLoops.cpp`).
+in plain vectors. There the loops inside are split too; at the borders they stay as they are. Rows
+that run in order are split for `carrying`: between the borders each iteration has one before it.
+Halide calls this loop partitioning, and the iterations between the steady state
+(`PartitionLoops.cpp`).
 `scattering` cuts reductions in the same way.
 """
 
@@ -52,6 +54,16 @@ _QUOTIENTS = ("floordiv", "mod", "truncdiv", "truncmod")
 def partition_loops(kernel: Kernel) -> Kernel:
     """Returns the kernel with parallel loops split where conditions on their variables change."""
     split = rewrite_loops(kernel, _partition, "parallel")
+    return kernel if split.body == kernel.body else simplify(unique_names(split))
+
+
+def partition_rows(kernel: Kernel) -> Kernel:
+    """Returns the kernel with innermost loops split that run in order; see `partition_loops`."""
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        return _partition(loop, scope) if is_innermost(loop) else None
+
+    split = rewrite_loops(kernel, change, "serial")
     return kernel if split.body == kernel.body else simplify(unique_names(split))
 
 
