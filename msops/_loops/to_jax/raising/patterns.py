@@ -60,7 +60,7 @@ UNROLLED_TRIPS = 4
 """Serial loops of at most so many iterations are written out: their indices become constants."""
 COPIED_ELEMENTS = 1024
 """Elements of arrays beyond which time steps over them are not written out."""
-UNROLLED_OPERATIONS = 100
+UNROLLED_OPERATIONS = 40
 """Stores and operations that loops written out within one another may become."""
 
 
