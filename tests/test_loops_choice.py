@@ -318,6 +318,43 @@ PICKED = """kernel picked(x: float32[n, n], b: float32[n, n]) -> (y) {
   }
 }"""
 
+CORNER = """if ((((0 <= TOP) && (TOP < 750)) && (0 <= LEFT)) && (LEFT < 750)) {
+          s[] = s[] + ((WEIGHT) * image[TOP, LEFT])
+        }"""
+WARPED = """kernel warped(image: float32[n, n], m: float32[2, 3]) -> (y) {
+  buffer y: float32[n, n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      local s: float32[] {
+        local x: float32[] {
+          local y0: float32[] {
+            local left: int32[] {
+              local top: int32[] {
+                x[] = ((m[0, 0] * float32(j)) + (m[0, 1] * float32(i))) + m[0, 2]
+                y0[] = ((m[1, 0] * float32(j)) + (m[1, 1] * float32(i))) + m[1, 2]
+                left[] = int32(floor(x[]))
+                top[] = int32(floor(y0[]))
+                CORNERS
+                y[i, j] = s[]
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}""".replace(
+    "CORNERS",
+    "\n".join(
+        CORNER.replace("TOP", top).replace("LEFT", left).replace("WEIGHT", f"{down} * {right}")
+        for top, down in (("top[]", "(1.0:float32 - (y0[] - float32(top[])))"),
+                          ("(top[] + 1)", "(y0[] - float32(top[]))"))
+        for left, right in (("left[]", "(1.0:float32 - (x[] - float32(left[])))"),
+                            ("(left[] + 1)", "(x[] - float32(left[]))"))
+    ),
+)  # fmt: skip
+"""Reads the four elements around a position that was computed, as far as there are such."""
+
 
 @pytest.mark.parametrize(
     ("text", "n", "form", "measured"),
@@ -327,15 +364,21 @@ PICKED = """kernel picked(x: float32[n, n], b: float32[n, n]) -> (y) {
         (TIMES, 4000, "XLA operations", 1.36e-3),
         (GRAY, 1450, "native code", 0.66e-3),
         (PICKED, 1000, "native code", 1.54e-3),
+        (WARPED, 750, "native code", 1.3e-3),
+        (WARPED, 750, "XLA operations", 0.85e-3),
     ],
     ids=["a masked sum", "a product of a gathered factor", "a large factor", "pixels",
-         "picked elements"],
+         "picked elements", "elements picked in branches", "elements gathered under masks"],
 )  # fmt: skip
 def test_estimates_are_near_what_was_measured(
     text: str, n: int, form: str, measured: float
 ) -> None:
     seconds = dict(compiled(text, n).choice("cpu").seconds)[form]
     assert measured / 3 < seconds < measured * 3
+
+
+def test_elements_picked_in_branches_are_no_vectors_of_native_code() -> None:
+    assert compiled(WARPED, 750).lowering("cpu") == "xla"
 
 
 def test_sums_that_meet_in_one_loop_cost_native_code_scalars() -> None:

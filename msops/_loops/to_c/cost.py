@@ -46,6 +46,7 @@ from msops._loops.ir.walk import (
     buffers_of,
     is_innermost,
     loads,
+    loads_in,
     operands,
     statements,
     stored_in,
@@ -63,6 +64,8 @@ SECONDS_PER_STREAMED = 2.6e-11
 """Seconds of one byte of a still larger array, read or written in order."""
 SECONDS_PER_SCALAR = 1e-10
 """Seconds of one scalar operation, as in a loop whose order is kept."""
+SECONDS_PER_OVERLAPPED = 4e-11
+"""Seconds of one scalar operation in a loop of independent iterations, which overlap."""
 SECONDS_PER_FUNCTION = 5e-10
 """Seconds of a mathematical function on one element of 4 bytes in a vector."""
 SECONDS_PER_SCALAR_FUNCTION = 5e-9
@@ -109,9 +112,11 @@ class _Vector:
         """Whether its vectors are those of a tile: in panels, and as wide as they get."""
         return self.loop.vector == "registers"
 
-    @property
+    @functools.cached_property
     def operation(self) -> float:
         """Seconds of one operation on 4 bytes."""
+        if _picks_in_branches(self.loop):
+            return SECONDS_PER_OVERLAPPED
         width = processor.vector_bytes() if self.is_in_registers else MEASURED_VECTOR_BYTES
         return SECONDS_PER_OPERATION * MEASURED_VECTOR_BYTES / width
 
@@ -303,3 +308,13 @@ class _SharedCosts(NativeCosts):
         is_outermost = loop.kind == "parallel" and not scope.is_parallel
         is_shared = is_outermost and seconds >= 2 * BLOCK_SECONDS
         return seconds / _THREADS if is_shared else seconds
+
+
+def _picks_in_branches(loop: For) -> bool:
+    """Returns whether only some iterations read elements at indices that are data.
+
+    Compilers do not gather elements under a mask: such a loop is left without vectors.
+    """
+    branches = (stmt for stmt in statements(loop.body) if isinstance(stmt, If))
+    picked = (load for stmt in branches for body in bodies(stmt) for load in loads_in(body))
+    return any(loads(index) for load in picked for index in load.indices)

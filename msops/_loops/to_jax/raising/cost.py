@@ -25,6 +25,7 @@ from msops._loops.analysis.costs import (
     computed,
     width_in_float32s,
 )
+from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import Const, Expr, FunctionCall, Kernel, Load, Store, Var
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import expressions, loads, variables
@@ -241,7 +242,7 @@ class _Costs:
                 del self._fused[buffer]
                 seconds += self._streaming({buffer}, step.nest)
         self._fused.pop(store.buffer, None)
-        is_cheap = not any(isinstance(part, FunctionCall) for part in computed(store.value))
+        is_cheap = not any(map(_is_transcendental, computed(store.value)))
         is_whole = step.nest.iterations >= self._sizes.get(store.buffer, 0)
         if isinstance(step, Map) and is_cheap and is_whole:
             own = _computing(step.nest, SECONDS_PER_OPERATION)
@@ -320,6 +321,11 @@ class _Costs:
         return SECONDS_PER_STREAMED * moved / max(1, nest.iterations)
 
 
+def _is_transcendental(part: Expr) -> bool:
+    """Returns whether XLA does not compute a part again for each that reads it."""
+    return isinstance(part, FunctionCall) and FUNCTIONS[part.function].is_transcendental
+
+
 def _is_plain(load: Load) -> bool:
     """Returns whether a product can read an array as it is: each index is one loop's variable."""
     return all(isinstance(index, Var | Const) for index in load.indices)
@@ -344,7 +350,7 @@ def _computing(nest: Nest, operation: float, *, in_vectors: bool = True) -> floa
         match part:
             case Const() | Var():
                 return 0.0
-            case FunctionCall():
+            case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
                 return SECONDS_PER_FUNCTION * wide(part.dtype)
             case Load() if nest.is_indirect(part):
                 return SECONDS_PER_GATHERED
@@ -361,5 +367,6 @@ def _computing(nest: Nest, operation: float, *, in_vectors: bool = True) -> floa
     store = nest.store
     own = operation * wide(store.value.dtype)
     total = SECONDS_PER_SCATTERED if nest.is_indirect(store) else own
-    parts = (part for e in (store.value, *nest.mask) for part in computed(e))
+    # What a value and its mask have in common is computed once.
+    parts = dict.fromkeys(part for e in (store.value, *nest.mask) for part in computed(e))
     return total + sum(seconds(part) * share(part) for part in parts)
