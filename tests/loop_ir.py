@@ -117,6 +117,7 @@ from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
+from msops._loops.to_c.eliminating import update_later_elements
 from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
@@ -334,6 +335,7 @@ __all__ = [
     "tile_crossing_loops",
     "tile_products",
     "to_raised",
+    "update_later_elements",
     "verify",
     "version_loops_over_data",
     "widen_sums",

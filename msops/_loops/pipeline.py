@@ -43,6 +43,7 @@ from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
+from msops._loops.to_c.eliminating import update_later_elements
 from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
@@ -131,6 +132,7 @@ PASSES_IN_PLACE: Passes = (
     ("write out windows", write_out_windows),
     ("unroll short loops", unroll_short_loops),
     ("defer NaN tests", defer_nan_tests),
+    ("update later elements", update_later_elements),
     ("move parallel loops out", move_parallel_loops_out),
     ("sink parallel loops", sink_parallel_loops),
     ("tile crossing loops", tile_crossing_loops),

@@ -15,6 +15,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     windows.py       loops over small windows, written out as statements
     unrolling.py     short inner loops, written out as statements
     networks.py      networks and chains of extremes that look for NaN only where values leave
+    eliminating.py   sums over earlier elements, as updates of the later ones
     outwards.py      parallel loops that move around serial ones
     sinking.py       parallel loops that move innermost
     tiling.py        tiles of two parallel loops that cross through memory
