@@ -305,6 +305,15 @@ GRAY = """kernel gray(x: float32[n, n, 3]) -> (y) {
   }
 }"""
 
+SINES = """kernel sines(x: float32[n, n]) -> (y) {
+  buffer y: float32[n, n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      y[i, j] = VALUE
+    }
+  }
+}"""
+
 PICKED = """kernel picked(x: float32[n, n], b: float32[n, n]) -> (y) {
   buffer y: float32[n, n]
   serial i in 0 .. n {
@@ -364,11 +373,15 @@ WARPED = """kernel warped(image: float32[n, n], m: float32[2, 3]) -> (y) {
         (TIMES, 4000, "XLA operations", 1.36e-3),
         (GRAY, 1450, "native code", 0.66e-3),
         (PICKED, 1000, "native code", 1.54e-3),
+        (SINES.replace("VALUE", "exp(x[i, j])"), 1000, "XLA operations", 0.25e-3),
+        (SINES.replace("VALUE", "sin(x[i, j])"), 1000, "XLA operations", 1.8e-3),
+        (SINES.replace("VALUE", "pow(x[i, j], x[i, j])"), 1000, "XLA operations", 1.6e-3),
         (WARPED, 750, "native code", 1.3e-3),
         (WARPED, 750, "XLA operations", 0.85e-3),
     ],
     ids=["a masked sum", "a product of a gathered factor", "a large factor", "pixels",
-         "picked elements", "elements picked in branches", "elements gathered under masks"],
+         "picked elements", "a function in vectors", "a function one by one", "powers",
+         "elements picked in branches", "elements gathered under masks"],
 )  # fmt: skip
 def test_estimates_are_near_what_was_measured(
     text: str, n: int, form: str, measured: float

@@ -26,7 +26,8 @@ from msops._loops.analysis.costs import (
     width_in_float32s,
 )
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import Const, Expr, FunctionCall, Kernel, Load, Store, Var
+from msops._loops.ir.nodes import Binary, Const, Expr, FunctionCall, Kernel, Load, Store, Var
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import expressions, loads, variables
 from msops._loops.to_jax.raising.nests import Nest
@@ -57,6 +58,11 @@ SECONDS_PER_SCALAR = 2e-10
 """The time of one operation on an element by itself."""
 SECONDS_PER_FUNCTION = 2e-10
 """The time of a mathematical function of an element of 4 bytes."""
+SECONDS_PER_CALL = 4e-9
+"""The time of a function that XLA computes for one element after the other: 2 to 10 ns."""
+_CALLED = frozenset(
+    ("sin", "cos", "tan", "asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "fmod")
+)
 SECONDS_PER_GATHERED = 1.5e-10
 """The time of reading an element through an index."""
 SECONDS_PER_SCATTERED = 1e-9
@@ -350,6 +356,11 @@ def _computing(nest: Nest, operation: float, *, in_vectors: bool = True) -> floa
         match part:
             case Const() | Var():
                 return 0.0
+            case FunctionCall(function=name) if name in _CALLED:
+                return SECONDS_PER_CALL
+            case Binary(op="pow" | "mod" | "floordiv", right=by) if is_float(part.dtype):
+                # Powers by numbers become products.
+                return operation * wide(part.dtype) if isinstance(by, Const) else SECONDS_PER_CALL
             case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
                 return SECONDS_PER_FUNCTION * wide(part.dtype)
             case Load() if nest.is_indirect(part):
