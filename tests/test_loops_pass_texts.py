@@ -94,6 +94,27 @@ def test_simplify_resolves_what_is_decided() -> None:
         """)
 
 
+def test_simplify_finds_the_length_of_a_block() -> None:
+    got = changed(
+        simplify,
+        """
+        serial i in 0 .. 2 {
+          serial j in 0 .. max(min((i * 5) + 5, 8) - (i * 5), 0) {
+            out[0, j] = a[min(i * 5, n[0]) - (i * 5), i]
+          }
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        serial i in 0 .. 2 {
+          serial j in 0 .. min(5, 8 - (i * 5)) {
+            out[0, j] = a[min(i * 5, n[0]) - (i * 5), i]
+          }
+        }
+    """)
+
+
 def test_simplify_keeps_every_bit_of_a_float() -> None:
     body = """
     serial i in 0 .. 8 {

@@ -8,6 +8,7 @@ the loop variables.
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache, partial
 
 import numpy as np
@@ -113,7 +114,7 @@ def _affine(expr: Expr, ranges: Ranges) -> Affine:
             return _affine(operand, ranges).scaled(-1).wrapped()
         case Binary(op=("add" | "sub") as op, left=left, right=right):
             a, b = _affine(left, ranges), _affine(right, ranges)
-            return (a + b if op == "add" else a - b).wrapped()
+            return _beyond_extremes((a + b if op == "add" else a - b).wrapped(), ranges)
         case Binary(op="mul", left=left, right=right):
             a, b = _affine(left, ranges), _affine(right, ranges)
             if not a.terms:
@@ -126,6 +127,24 @@ def _affine(expr: Expr, ranges: Ranges) -> Affine:
         case Select():
             return _atom(_select(expr, ranges), ranges)
     return _atom(map_operands(expr, partial(simplified, ranges=ranges)), ranges)
+
+
+def _beyond_extremes(value: Affine, ranges: Ranges) -> Affine:
+    """Returns a sum with what is added to an extreme inside of it, if a side is then a number.
+
+    ``min(4 * b + 4, n) - 4 * b``, the length of a block, is ``min(4, n - 4 * b)``.
+    """
+    for atom, coefficient in value.terms.items():
+        match atom:
+            case Binary(op="min" | "max") if coefficient == 1 and len(value.terms) > 1:
+                rest = value - Affine.of_atom(atom)
+                sides = [_affine(side, ranges) + rest for side in (atom.left, atom.right)]
+                if any(not side.terms for side in sides) and all(
+                    side.is_exact(ranges) for side in sides
+                ):
+                    first, second = (side.expression() for side in sides)
+                    return _division(dataclasses.replace(atom, left=first, right=second), ranges)
+    return value
 
 
 def _division(expr: Binary, ranges: Ranges) -> Affine:
