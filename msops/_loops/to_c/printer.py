@@ -100,6 +100,8 @@ class CPrinter(Statements):
         in_lane = self.loop_body(stmt)
         values.names[total.buffer] = name
         combine = values.helper(f"{update.op}__float", total.dtype)
+        # In pairs: in a row each lane would wait for those before.
+        halves = [_LANES >> step for step in range(1, _LANES.bit_length())]
         return [
             f"{values.value_type(total.dtype)} ms_{name}_lane[{_LANES}];",
             f"{lanes} {lane} = {name};",
@@ -114,7 +116,12 @@ class CPrinter(Statements):
             f"for (int64_t {var} = ms_next; {var} < {end}; ++{var}) {{",
             *indented(rest),
             "}",
-            f"{lanes} {name} = {combine}({name}, {lane});",
+            *(
+                f"for (int ms_lane = 0; ms_lane < {half}; ++ms_lane) "
+                f"{lane} = {combine}({lane}, ms_{name}_lane[ms_lane + {half}]);"
+                for half in halves
+            ),
+            f"{name} = {combine}({name}, ms_{name}_lane[0]);",
         ]
 
     def _in_registers(self, stmt: For) -> list[str]:
