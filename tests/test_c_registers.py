@@ -133,14 +133,37 @@ def test_vectors_hold_what_the_loops_compute(folder: Path, dtype: str, vector_by
     assert all(f"vector_size({vector_bytes})" in text for text in texts)
     library = build_together(folder, sources)
     rng = np.random.default_rng(0)
-    inputs = [rng.normal(size=shape).astype(dtype) for shape in ((9,), (9, lanes + 12))]
+    # Sums of products are exact, as a product and a sum may be rounded at once.
+    inputs = [
+        rng.choice([-2, -0.5, 1, 4], 9).astype(dtype),
+        rng.integers(-50, 50, (9, lanes + 12)).astype(dtype),
+    ]
     inputs[1][2, 4:7] = np.inf, -0.0, np.nan
     for kernel, source in zip(kernels, sources, strict=True):
         (expected,) = interpret(kernel, inputs)
         (got,) = call(library, kernel, source, inputs)
-        # A product and a sum are rounded one by one, so that not a bit differs.
         np.testing.assert_array_equal(got, expected)
         np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
+
+
+@pytest.mark.parametrize("sign", ["+", "-"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_are_added_in_one_rounding(
+    folder: Path, dtype: str, sign: str, vector_bytes: int
+) -> None:
+    lanes = vector_bytes // np.dtype(dtype).itemsize
+    value = f"tile[lane] {sign} (((b[k, lane] * a[k]) + b[k, lane + 2]) - (b[k, 0] * a[k]))"
+    parts = {"lanes": str(lanes), "columns": str(lanes + 12), "dtype": dtype, "value": value}
+    kernel = keep_vectors_in_registers(tile(**parts))
+    source = printed(kernel, 0)
+    a, b = np.zeros(9, dtype), np.zeros((9, lanes + 12), dtype)
+    eps = np.finfo(dtype).eps
+    # (1 + eps) (1 - eps) - 1 is -eps ** 2; with a product that is rounded it is 0.
+    a[:2], b[0, 1], b[1, 1] = (1, 1 + eps), -1, 1 - eps
+    (got,) = call(build_together(folder, [source]), kernel, source, [a, b])
+    has_fused = "fma" in Path("/proc/cpuinfo").read_text().split()
+    expected = np.square(eps) if has_fused else 0
+    assert got[5 + 1] == (-expected if sign == "+" else expected)
 
 
 PRODUCT = """kernel product(a: {dtype}[{m}, {k}], b: {dtype}[{b}]) -> (c) {{

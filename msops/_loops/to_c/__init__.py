@@ -63,6 +63,7 @@ The printer:
     threads.py     calls that split a loop over threads
     dialect.py     C where it differs from CUDA C
     functions.py   mathematical functions that vectorise
+    fused.py       products added to vectors in one rounding
     halves.py      float16
     library.py     declarations of the C library
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -22,12 +23,15 @@ from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import buffers_of, expressions, own_expressions, statements, variables
+from msops._loops.to_c.fused import fused
 from msops._loops.to_c.reductions import Updates, fixed_updates
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.text.syntax import SIGNS
 from msops._loops.to_c.threads import Captured, task_call, task_text
 
 _LANES = 32
+_FUSED_BYTES = 16
+"""Bytes of the smallest vector that has fused operations."""
 _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
 
 
@@ -130,10 +134,36 @@ class CPrinter(Statements):
         # A vector is named by its first lane.
         values.names[stmt.var] = "0"
         return [
-            f"{self._vector(store, stmt)} = {bare(self._vector_value(store.value, stmt))};"
+            f"{self._vector(store, stmt)} = {self._summed(store, stmt)};"
             for store in stmt.body
             if isinstance(store, Store)
         ]
+
+    def _summed(self, store: Store, lanes: For) -> str:
+        """Returns the value of a store as a vector; products are added in one rounding."""
+        update, count = sum_of(store), fixed_trips(lanes)
+        assert count is not None
+        dtype = store.value.dtype
+        size = count * as_dtype(dtype).dtype.itemsize
+        if update is None or update.op != "add" or size < _FUSED_BYTES:
+            return bare(self._vector_value(store.value, lanes))
+        kind = self._vector_type(dtype, count)
+        total = self._as_vector(update.target, lanes, kind)
+        for is_negated, part in _addends(update.term, update.is_negated):
+            if isinstance(part, Binary) and part.op == "mul":
+                name = self.values.symbol(fused(kind, dtype, size, is_negated=is_negated))
+                factors = (self._as_vector(f, lanes, kind) for f in (part.left, part.right))
+                total = f"{name}({', '.join(factors)}, {total})"
+            else:
+                sign = "-" if is_negated else "+"
+                total = f"({total} {sign} {self._vector_value(part, lanes)})"
+        return bare(total)
+
+    def _as_vector(self, expr: Expr, lanes: For, kind: str) -> str:
+        """Returns a value as a vector of a type."""
+        value = self._vector_value(expr, lanes)
+        # Nothing but a broadcast: x - 0 is x, also for -0.
+        return value if lanes.var in variables(expr) else f"{value} - ({kind}){{0}}"
 
     def _vector_value(self, expr: Expr, lanes: For) -> str:
         """Returns a value as a vector, or as a number if all lanes share it."""
@@ -306,3 +336,13 @@ def _lay_out(buffers: list[Buffer]) -> tuple[list[int], int]:
         offsets.append(total)
         total += max(64, -(-size_bytes(buffer) // 64) * 64)
     return offsets, total
+
+
+def _addends(term: Expr, is_negated: bool) -> Iterator[tuple[bool, Expr]]:
+    """Yields the parts of a sum, each with whether it is subtracted."""
+    match term:
+        case Binary(op="add" | "sub" as op, left=left, right=right):
+            yield from _addends(left, is_negated)
+            yield from _addends(right, is_negated != (op == "sub"))
+        case _:
+            yield is_negated, term
