@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
+from unittest import mock
 
 import pytest
-from loop_ir import parse_kernel, sink_parallel_loops
+from loop_ir import Kernel, parse_kernel, sink_parallel_loops
 from loop_ir import update_later_elements as update
 from test_c_arrangement import arranged_apart, body_of
 
@@ -60,17 +61,35 @@ COLUMNS = """kernel columns(a: float64[20, 30]) -> (a) {{
 }}"""
 
 
-def test_an_element_of_a_row_updates_those_after_it() -> None:
-    kernel = parse_kernel(ROWS.format(**ROW))
-    assert body_of(arranged_apart(update, kernel)) == textwrap.dedent("""\
+def in_pairs(kernel: Kernel) -> Kernel:
+    """Returns the kernel with two elements that update the later ones together."""
+    with mock.patch("msops._loops.to_c.eliminating._GROUP", 2):
+        return arranged_apart(update, kernel)
+
+
+def test_elements_of_a_row_update_those_after_them() -> None:
+    assert body_of(in_pairs(parse_kernel(ROWS.format(**ROW)))) == textwrap.dedent("""\
         serial i in 0 .. 20 {
-          serial j in 0 .. i {
-            a[i, j] = a[i, j] / a[j, j]
-            parallel j_2 in (j + 1) .. i {
-              a[i, j_2] = a[i, j_2] - (a[i, j] * a[j, j_2])
+          serial j_group in 0 .. (i // 2) {
+            a[i, j_group * 2] = a[i, j_group * 2] / a[j_group * 2, j_group * 2]
+            a[i, (j_group * 2) + 1] = FIRST
+            a[i, (j_group * 2) + 1] = a[i, (j_group * 2) + 1] / SECOND
+            parallel j_2 in ((j_group * 2) + 2) .. i {
+              a[i, j_2] = (a[i, j_2] - TERM) - NEXT
             }
           }
-        }""")
+          serial j in ((i // 2) * 2) .. i {
+            a[i, j] = a[i, j] / a[j, j]
+            parallel j_2_1 in (j + 1) .. i {
+              a[i, j_2_1] = a[i, j_2_1] - (a[i, j] * a[j, j_2_1])
+            }
+          }
+        }""").replace(
+        "FIRST",
+        "a[i, (j_group * 2) + 1] - (a[i, j_group * 2] * a[j_group * 2, (j_group * 2) + 1])",
+    ).replace("SECOND", "a[(j_group * 2) + 1, (j_group * 2) + 1]").replace(
+        "TERM", "(a[i, j_group * 2] * a[j_group * 2, j_2])"
+    ).replace("NEXT", "(a[i, (j_group * 2) + 1] * a[(j_group * 2) + 1, j_2])")  # fmt: skip
 
 
 def test_a_sum_that_is_in_its_element_is_changed_alike() -> None:
@@ -87,29 +106,33 @@ def test_a_sum_that_is_in_its_element_is_changed_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "first", "past", "term", "updates"),
+    ("at", "first", "past", "term", "updated"),
     [
-        ("i", "0", "i", "k, i", "x[i_2] = x[i_2] - (u[i, i_2] * x[i])"),
+        ("i", "0", "i", "k, i",
+         "x[i_2] = (x[i_2] - (u[i_group * 2, i_2] * x[i_group * 2]))"
+         " - (u[(i_group * 2) + 1, i_2] * x[(i_group * 2) + 1])"),
         ("19 - i", "20 - i", "20", "k, 19 - i",
-         "x[19 - i_2] = x[19 - i_2] - (u[19 - i, 19 - i_2] * x[19 - i])"),
+         "x[19 - i_2] = (x[19 - i_2] - (u[19 - (i_group * 2), 19 - i_2] * x[19 - (i_group * 2)]))"
+         " - (u[18 - (i_group * 2), 19 - i_2] * x[18 - (i_group * 2)])"),
     ],
     ids=["forwards", "backwards"],
 )  # fmt: skip
 def test_a_system_is_solved_by_columns(
-    at: str, first: str, past: str, term: str, updates: str
+    at: str, first: str, past: str, term: str, updated: str
 ) -> None:
     kernel = parse_kernel(SOLVED.format(at=at, first=first, past=past, term=term))
-    assert body_of(arranged_apart(update, kernel)) == textwrap.dedent(f"""\
-        buffer x: float64[20]
-        parallel i_3 in 0 .. 20 {{
-          x[{at.replace("i", "i_3")}] = b[{at.replace("i", "i_3")}]
-        }}
-        serial i in 0 .. 20 {{
-          x[{at}] = x[{at}] / u[{at}, {at}]
-          parallel i_2 in (i + 1) .. 20 {{
-            {updates}
-          }}
-        }}""")
+    assert updated in body_of(in_pairs(kernel))
+    start = at.replace("i", "i_3")
+    assert f"parallel i_3 in 0 .. 20 {{\n  x[{start}] = b[{start}]" in body_of(in_pairs(kernel))
+
+
+@pytest.mark.parametrize("group", [1, 3, 4, 7, 21])
+def test_groups_of_any_size_mean_the_same(group: int) -> None:
+    parts = {"at": "19 - i", "first": "20 - i", "past": "20", "term": "k, 19 - i"}
+    with mock.patch("msops._loops.to_c.eliminating._GROUP", group):
+        for text in (ROWS.format(**ROW), SOLVED.format(**parts)):
+            kernel = parse_kernel(text)
+            assert arranged_apart(update, kernel) is not kernel
 
 
 def test_rows_of_a_matrix_are_summed_where_memory_has_them_in_order() -> None:

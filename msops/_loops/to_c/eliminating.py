@@ -12,7 +12,8 @@
 
 The sum jumps down a column of `a`, and each element waits for a whole sum. The updates go along
 rows, in vectors. Every element gets its terms in the order that it had. LAPACK's `trsv` goes by
-columns for the same reason where its matrix is stored by columns.
+columns for the same reason where its matrix is stored by columns. Four elements are completed at a
+time, and then update the rest together, as in blocked factorisations.
 
 Where no element waits for another, the sum goes to its element as well, and the loop over elements
 then moves inwards: see sinking.py. Sums of a fixed length have an array of their own instead, see
@@ -22,6 +23,7 @@ widening.py.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -45,12 +47,14 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference, simplified
 from msops._loops.to_c.apart import are_apart
-from msops._loops.to_c.blocks import index
+from msops._loops.to_c.blocks import in_groups, index
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.sinking import is_better_inside
 from msops._loops.to_c.strides import coefficient, stride
 
 _FEWEST_TERMS = 8
+_GROUP = 4
+"""Elements that update the later ones together: these are then read and written once for all."""
 
 
 def update_later_elements(kernel: Kernel) -> Kernel:
@@ -108,7 +112,8 @@ class _Elimination:
         if not _is_triangle(row, inside.ranges) or not self._is_apart(row, within):
             return None
         later = self._later(row)
-        return self._updating(row, later) if _is_along(row, later, within) else None
+        is_better = _is_along(row, later, within)
+        return self._updating(row, later, scope.ranges) if is_better else None
 
     # Legality.
 
@@ -168,13 +173,42 @@ class _Elimination:
         after = index("add", Var(loop.var), integer(1))
         return dataclasses.replace(loop, var=var, begin=after, body=(update,), kind="parallel")
 
-    def _updating(self, row: _Row, later: For) -> tuple[Stmt, ...]:
+    def _updating(self, row: _Row, later: For, ranges: Ranges) -> tuple[Stmt, ...]:
+        """Returns the loop that completes the elements, a group at a time."""
+        var = row.loop.var
         updating = with_parts(row.loop, body=(*row.last, later))
+        (update,) = later.body
+        assert isinstance(update, Store)
+
+        def inside(first: Expr) -> tuple[Stmt, ...]:
+            group = [index("add", first, integer(number)) for number in range(_GROUP)]
+            body: list[Stmt] = []
+            for number, here in enumerate(group):
+                body += with_value(row.last, var, here)
+                for after in group[number + 1 :]:
+                    body += with_value(with_value((update,), later.var, after), var, here)
+            each = [substitute(update.value, {var: here}) for here in group]
+            total = functools.reduce(functools.partial(_added, element_of(update)), each)
+            summed = dataclasses.replace(update, value=total)
+            after_group = index("add", first, integer(_GROUP))
+            return (*body, with_parts(later, begin=after_group, body=(summed,)))
+
+        updating_all = in_groups(
+            updating, _GROUP, self._names.fresh(f"{var}_group"), ranges, inside
+        )
         if row.start is None:
-            return (updating,)
-        var = self._names.fresh(row.loop.var)
-        body = with_value((row.start,), row.loop.var, Var(var))
-        return (dataclasses.replace(row.loop, var=var, body=body, kind="parallel"), updating)
+            return updating_all
+        other = self._names.fresh(var)
+        start = with_value((row.start,), var, Var(other))
+        return (
+            dataclasses.replace(row.loop, var=other, body=start, kind="parallel"),
+            *updating_all,
+        )
+
+
+def _added(element: Load, before: Expr, value: Expr) -> Expr:
+    """Returns what an update makes of a value instead of the element's."""
+    return rewrite(value, lambda part: before if part == element else part)
 
 
 def _in_elements(loop: For) -> _Row | None:
