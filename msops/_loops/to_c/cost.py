@@ -8,6 +8,7 @@ threads.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -148,6 +149,7 @@ class NativeCosts:
     """Adds up the statements of a kernel; knows which of its arrays are larger than a cache."""
 
     kernel: Kernel
+    _scalar: float = dataclasses.field(default=SECONDS_PER_SCALAR, init=False)
 
     @functools.cached_property
     def _buffers(self) -> dict[str, Buffer]:
@@ -183,12 +185,15 @@ class NativeCosts:
     def iteration(self, loop: For, scope: Scope) -> float:
         """Returns the seconds of one iteration of a loop."""
         vector, start = None, SECONDS_PER_ITERATION
+        outer, self._scalar = self._scalar, _scalar(loop)
         if self._runs_in_vectors(loop):
             vector, start = _Vector(loop, scope), self._streamed(loop)
         elif is_innermost(loop):
             start = 0.0
         (inside,) = scope.inside(loop)
-        return start + self._body(loop.body, inside, vector)
+        seconds = start + self._body(loop.body, inside, vector)
+        self._scalar = outer
+        return seconds
 
     def _runs_in_vectors(self, loop: For) -> bool:
         return may_run_in_vectors(loop)
@@ -237,7 +242,7 @@ class NativeCosts:
             case Const() | Var():
                 return 0.0, False
             case _:
-                element = vector.operation if vector else SECONDS_PER_SCALAR
+                element = vector.operation if vector else self._scalar
                 own = element * (width_in_float32s(expr.dtype) if vector else 1.0)
         return own + sum(seconds for seconds, _ in parts), False
 
@@ -318,3 +323,8 @@ def _picks_in_branches(loop: For) -> bool:
     branches = (stmt for stmt in statements(loop.body) if isinstance(stmt, If))
     picked = (load for stmt in branches for body in bodies(stmt) for load in loads_in(body))
     return any(loads(index) for load in picked for index in load.indices)
+
+
+def _scalar(loop: For) -> float:
+    """Returns the seconds of one scalar operation directly inside of a loop."""
+    return SECONDS_PER_SCALAR if loop.kind == "serial" else SECONDS_PER_OVERLAPPED
