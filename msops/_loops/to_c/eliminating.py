@@ -148,7 +148,7 @@ class _Elimination:
     # Rewriting.
 
     def _counted_up(self, row: _Row, ranges: Ranges) -> _Row:
-        """Returns the row with its terms counted from the last one, if so the first is fixed."""
+        """Returns the row with its terms counted from the end, if only their begin varies."""
         terms = row.terms
         if not coefficient(terms.begin, row.loop.var) or coefficient(terms.end, row.loop.var):
             return row
