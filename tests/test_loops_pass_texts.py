@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from loop_ir import (
     Kernel,
@@ -19,6 +20,7 @@ from loop_ir import (
     forward_indices,
     forward_locals,
     forward_terms,
+    interpret,
     keep_decisions,
     kernel_text,
     make_indices_explicit,
@@ -113,6 +115,20 @@ def test_simplify_finds_the_length_of_a_block() -> None:
           }
         }
     """)
+
+
+def test_simplify_leaves_extremes_of_numbers_that_wrap() -> None:
+    kernel = parse_kernel("""kernel wraps() -> (o, p) {
+      buffer o: int32[8]
+      buffer p: int64[8]
+      serial i in 0 .. 8 {
+        o[i] = min(int32(i) + 2147483644, 5) - int32(i)
+        p[i] = max(i + 9223372036854775804, 5) - i
+      }
+    }""")
+    for got, want in zip(interpret(simplify(kernel), []), interpret(kernel, []), strict=True):
+        np.testing.assert_array_equal(got, want)
+        assert len({*map(int, want)}) > 1
 
 
 def test_simplify_keeps_every_bit_of_a_float() -> None:

@@ -138,11 +138,13 @@ def _beyond_extremes(value: Affine, ranges: Ranges) -> Affine:
         match atom:
             case Binary(op="min" | "max") if coefficient == 1 and len(value.terms) > 1:
                 rest = value - Affine.of_atom(atom)
-                sides = [_affine(side, ranges) + rest for side in (atom.left, atom.right)]
-                if any(not side.terms for side in sides) and all(
-                    side.is_exact(ranges) for side in sides
+                sides = [_affine(side, ranges) for side in (atom.left, atom.right)]
+                moved = [side + rest for side in sides]
+                # An extreme of numbers that wrap is not the extreme of those moved.
+                if any(not side.terms for side in moved) and all(
+                    part.is_exact(ranges) for part in (value, *sides, *moved)
                 ):
-                    first, second = (side.expression() for side in sides)
+                    first, second = (side.expression() for side in moved)
                     return _division(dataclasses.replace(atom, left=first, right=second), ranges)
     return value
 
