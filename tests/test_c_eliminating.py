@@ -230,6 +230,25 @@ def test_elements_stay_that_are_not_completed_by_one_store(old: str, new: str) -
     assert update(kernel) is kernel
 
 
+def test_sums_stay_that_read_beside_a_row_which_may_be_the_first() -> None:
+    text = """kernel rows(a: float64[4, 20], u: float64[20, 20], n: int32[1]) -> (a) {
+  serial i in FIRST .. 4 {
+    serial j in 0 .. 20 {
+      local w: float64[] {
+        w[] = a[i, j]
+        reduction k in 0 .. j { w[] = w[] + (a[i, k] * u[k, j]) }
+        a[i, j] = min(w[], a[i - 1, j])
+      }
+    }
+  }
+}"""
+    after_another = parse_kernel(text.replace("FIRST", "1"))
+    assert arranged_apart(update, after_another) is not after_another
+    # Before the first row the nearest element counts: that of the first.
+    maybe_first = parse_kernel(text.replace("FIRST", "max(n[0], 0)"))
+    assert update(maybe_first) is maybe_first
+
+
 def test_sums_stay_that_are_stored_to_one_element() -> None:
     kernel = parse_kernel("""kernel last(b: float64[20], u: float64[20, 20]) -> (c) {
   buffer c: float64[20]

@@ -23,6 +23,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     products.py      tiles of registers for sums that share what they read
     separating.py    loops that add to rows beside their own, split for threads
     partial_sums.py  long reductions, split into partial sums for threads
+    partitioning.py  loops, split into their borders and what lies between
     lanes.py         rows that run in order, one in each lane of a vector
     diagonals.py     rows that read the row before, in lanes along diagonals
     searching.py     searches for an extreme element, in lanes of vectors
@@ -32,7 +33,6 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     reductions.py    sums of innermost reductions, in variables
     versioning.py    a version with proven indices for loops whose indices depend on data
     fusing.py        parallel loops that hand rows on, fused strip by strip
-    partitioning.py  loops, split into their borders and what lies between
     workspaces.py    arrays on the stack or in workspaces
     sharing.py       loops that threads share
     tails.py         the last iterations of short loops, in a whole vector

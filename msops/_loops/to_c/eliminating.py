@@ -64,7 +64,7 @@ def update_later_elements(kernel: Kernel) -> Kernel:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _Sums:
     """A loop over elements, each of which gets a sum.
 
     Attributes:
@@ -117,7 +117,7 @@ class _Elimination:
 
     # Legality.
 
-    def _is_apart(self, row: _Row, within: Scope) -> bool:
+    def _is_apart(self, row: _Sums, within: Scope) -> bool:
         """Returns whether nothing but the elements themselves reads them before they are complete.
 
         Args:
@@ -132,7 +132,9 @@ class _Elimination:
         earlier = _at(store.indices, {loop.var: Var(row.terms.var)})
 
         def is_apart(load: Load) -> bool:
-            return are_apart(load.indices, any_of_them, ranges, loops)
+            # Of an index beyond the end the nearest element counts, which may be one of the row.
+            is_inside = exists(load, ranges, within.buffers)
+            return is_inside and are_apart(load.indices, any_of_them, ranges, loops)
 
         own = element_of(store)
         values = [part.value for part in (row.start, store, *row.last) if part is not None]
@@ -147,7 +149,7 @@ class _Elimination:
 
     # Rewriting.
 
-    def _counted_up(self, row: _Row, ranges: Ranges) -> _Row:
+    def _counted_up(self, row: _Sums, ranges: Ranges) -> _Sums:
         """Returns the row with its terms counted from the end, if only their begin varies."""
         terms = row.terms
         if not coefficient(terms.begin, row.loop.var) or coefficient(terms.end, row.loop.var):
@@ -160,7 +162,7 @@ class _Elimination:
         counted = dataclasses.replace(terms, var=var, begin=integer(0), end=count)
         return dataclasses.replace(row, terms=counted, update=update)
 
-    def _later(self, row: _Row) -> For:
+    def _later(self, row: _Sums) -> For:
         """Returns the loop that adds an element's terms to all elements after it."""
         loop, terms = row.loop, row.terms
         var = self._names.fresh(loop.var)
@@ -173,7 +175,7 @@ class _Elimination:
         after = index("add", Var(loop.var), integer(1))
         return dataclasses.replace(loop, var=var, begin=after, body=(update,), kind="parallel")
 
-    def _updating(self, row: _Row, later: For, ranges: Ranges) -> tuple[Stmt, ...]:
+    def _updating(self, row: _Sums, later: For, ranges: Ranges) -> tuple[Stmt, ...]:
         """Returns the loop that completes the elements, a group at a time."""
         var = row.loop.var
         updating = with_parts(row.loop, body=(*row.last, later))
@@ -211,7 +213,7 @@ def _added(element: Load, before: Expr, value: Expr) -> Expr:
     return rewrite(value, lambda part: before if part == element else part)
 
 
-def _in_elements(loop: For) -> _Row | None:
+def _in_elements(loop: For) -> _Sums | None:
     """Returns a loop with the sum of a local in the element that it is stored to."""
     match loop.body:
         case (
@@ -238,7 +240,7 @@ def _in_elements(loop: For) -> _Row | None:
         return dataclasses.replace(store, buffer=last.buffer, indices=last.indices, value=value)
 
     return _checked(
-        _Row(
+        _Sums(
             loop,
             None if start.value == element else moved(start),
             terms,
@@ -248,7 +250,7 @@ def _in_elements(loop: For) -> _Row | None:
     )
 
 
-def _as_it_is(loop: For) -> _Row | None:
+def _as_it_is(loop: For) -> _Sums | None:
     """Returns a loop whose sums are in their elements."""
     match loop.body:
         case (For(kind="reduction", body=(Store() as update,)) as terms, *last) if (
@@ -257,23 +259,23 @@ def _as_it_is(loop: For) -> _Row | None:
             target = (update.buffer, update.indices)
             stores = tuple(part for part in last if isinstance(part, Store))
             if len(stores) == len(last) and all((s.buffer, s.indices) == target for s in stores):
-                return _checked(_Row(loop, None, terms, update, stores))
+                return _checked(_Sums(loop, None, terms, update, stores))
     return None
 
 
-def _checked(row: _Row) -> _Row | None:
+def _checked(row: _Sums) -> _Sums | None:
     """Returns a row if each sum goes to one element, and is not wider than that."""
     is_one = not any(row.terms.var in variables(at) for at in row.update.indices)
     return row if is_one and row.update.value.dtype not in SUMMED_IN_FLOAT32 else None
 
 
-def _is_triangle(row: _Row, ranges: Ranges) -> bool:
+def _is_triangle(row: _Sums, ranges: Ranges) -> bool:
     """Returns whether the terms of an element are of all elements before it."""
     bounds = (row.terms.begin, row.terms.end)
     return _are_equal(bounds, (row.loop.begin, Var(row.loop.var)), ranges)
 
 
-def _is_along(row: _Row, later: For, within: Scope) -> bool:
+def _is_along(row: _Sums, later: For, within: Scope) -> bool:
     """Returns whether terms of one element jump through memory, and terms of a row do not."""
     read = loads(row.update.value)
     jumps = any(stride(load, row.terms.var, within.buffers) not in (0, 1, -1) for load in read)
