@@ -261,5 +261,19 @@ def test_what_is_clear_is_not_timed_again() -> None:
 
     seconds = {"fast": 0.0, "slow": 0.005}
     time_forms({form: functools.partial(call, form, s) for form, s in seconds.items()})
-    # To compile it, for a first estimate, and in two turns.
-    assert counts["slow"] == 4
+    # To compile it, for a first estimate, and in two turns, each after a call that is not timed.
+    assert counts["slow"] == 6
+
+
+def test_a_call_is_timed_after_another_of_its_form() -> None:
+    order: list[str] = []
+    slow_after: dict[str, float] = {"one": 0.004, "other": 0.0}
+
+    def call(form: str) -> None:
+        if order and order[-1] != form:
+            time.sleep(slow_after[form])
+        order.append(form)
+        time.sleep(0.001 if form == "one" else 0.0015)
+
+    found = time_forms({form: functools.partial(call, form) for form in slow_after})
+    assert found["one"] < found["other"]
