@@ -376,12 +376,13 @@ WARPED = """kernel warped(image: float32[n, n], m: float32[2, 3]) -> (y) {
         (SINES.replace("VALUE", "exp(x[i, j])"), 1000, "XLA operations", 0.25e-3),
         (SINES.replace("VALUE", "sin(x[i, j])"), 1000, "XLA operations", 1.8e-3),
         (SINES.replace("VALUE", "pow(x[i, j], x[i, j])"), 1000, "XLA operations", 1.6e-3),
+        (SINES.replace("VALUE", "(x[i, j] % 0.3:float32)"), 1000, "XLA operations", 7.1e-3),
         (WARPED, 750, "native code", 1.3e-3),
         (WARPED, 750, "XLA operations", 0.85e-3),
     ],
     ids=["a masked sum", "a product of a gathered factor", "a large factor", "pixels",
          "picked elements", "a function in vectors", "a function one by one", "powers",
-         "elements picked in branches", "elements gathered under masks"],
+         "remainders", "elements picked in branches", "elements gathered under masks"],
 )  # fmt: skip
 def test_estimates_are_near_what_was_measured(
     text: str, n: int, form: str, measured: float

@@ -63,6 +63,8 @@ SECONDS_PER_CALL = 4e-9
 _CALLED = frozenset(
     ("sin", "cos", "tan", "asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "fmod")
 )
+_POWERS = (-1, 0.5, 1, 2, 3)
+"""Exponents that XLA makes products or square roots of."""
 SECONDS_PER_GATHERED = 1.5e-10
 """The time of reading an element through an index."""
 SECONDS_PER_SCATTERED = 4e-9
@@ -359,9 +361,10 @@ def _computing(nest: Nest, operation: float, *, in_vectors: bool = True) -> floa
                 return 0.0
             case FunctionCall(function=name) if name in _CALLED:
                 return SECONDS_PER_CALL
-            case Binary(op="pow" | "mod" | "floordiv", right=by) if is_float(part.dtype):
-                # Powers by numbers become products.
-                return operation * wide(part.dtype) if isinstance(by, Const) else SECONDS_PER_CALL
+            case Binary(op="pow", right=Const(value=by)) if by in _POWERS:
+                return operation * wide(part.dtype)
+            case Binary(op="pow" | "mod" | "floordiv") if is_float(part.dtype):
+                return SECONDS_PER_CALL
             case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
                 return SECONDS_PER_FUNCTION * wide(part.dtype)
             case Load() if nest.is_indirect(part):
