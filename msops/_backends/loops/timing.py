@@ -41,7 +41,7 @@ def time_forms(calls: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
             for form, call in calls.items():
                 if time.perf_counter() < end:
                     repeats = max(1, int(_ROUND_S / least[form]))
-                    # After another form its threads may still wait for work, on our processors.
+                    # The threads of the other form may still occupy processors: not timed.
                     jax.block_until_ready(call())
                     least[form] = min(least[form], _seconds(call, repeats))
         return least

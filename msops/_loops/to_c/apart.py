@@ -1,4 +1,4 @@
-"""Elements of an array that are surely not the same one."""
+"""Elements of an array that are surely the same one, or surely not."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def are_apart(
         j and k; outermost first.
     """
     return any(_differ(i, j, ranges, loops) for i, j in zip(one, other, strict=True))
+
+
+def are_same(one: Sequence[Expr], other: Sequence[Expr], ranges: Ranges) -> bool:
+    """Returns whether two elements of an array are always the same one."""
+    return all(difference(i, j, ranges) == (0, 0) for i, j in zip(one, other, strict=True))
 
 
 def _differ(left: Expr, right: Expr, ranges: Ranges, loops: Sequence[For]) -> bool:

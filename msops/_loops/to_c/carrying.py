@@ -46,7 +46,8 @@ from msops._loops.ir.walk import (
     substitute,
     unconditional_stores,
 )
-from msops._loops.passes.simplify_expressions import difference, simplified
+from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.to_c.apart import are_same
 from msops._loops.to_c.blocks import if_it_runs
 
 
@@ -94,7 +95,7 @@ def _read_next(store: Store, loop: For, parts: list[Stmt], inside: Scope) -> Loa
     for load in dict.fromkeys(loads_in(loop.body)):
         if (
             load.buffer == store.buffer
-            and all(map(_are_equal, load.indices, before, [inside.ranges] * len(before)))
+            and are_same(load.indices, before, inside.ranges)
             and exists(store, inside.ranges, inside.buffers)
             and exists(load, inside.ranges, inside.buffers)
             and not any(load in accesses_of(part) for part in parts[at + 1 :])
@@ -169,7 +170,3 @@ def _with_held(loop: For, store: Store, held: Sequence[Load], names: Names) -> t
         start = Store(variable.name, (), load)
         body = (Local(variable, (start, *body), location=loop.location),)
     return body
-
-
-def _are_equal(one: Expr, other: Expr, ranges: Ranges) -> bool:
-    return difference(one, other, ranges) == (0, 0)

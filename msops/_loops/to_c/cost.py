@@ -328,7 +328,7 @@ def _picks_in_branches(loop: For) -> bool:
 def _scalar(loop: For) -> float:
     """Returns the seconds of one scalar operation directly inside of a loop.
 
-    Of a parallel loop without vectors, what is computed once for the loops inside of it waits for
-    its indices, as a chain does.
+    The terms of a reduction overlap. A parallel loop without vectors has loops inside, which wait
+    for what it computes.
     """
     return SECONDS_PER_OVERLAPPED if loop.kind == "reduction" else SECONDS_PER_SCALAR

@@ -45,8 +45,8 @@ from msops._loops.ir.walk import (
     with_value,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.passes.simplify_expressions import difference, simplified
-from msops._loops.to_c.apart import are_apart
+from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.to_c.apart import are_apart, are_same
 from msops._loops.to_c.blocks import in_groups, index
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.sinking import is_better_inside
@@ -118,7 +118,7 @@ class _Elimination:
     # Legality.
 
     def _is_apart(self, row: _Sums, within: Scope) -> bool:
-        """Returns whether nothing but the elements themselves reads them before they are complete.
+        """Returns whether each element is complete before any other element's sum reads it.
 
         Args:
           row: the loop over elements.
@@ -141,7 +141,7 @@ class _Elimination:
         return exists(store, ranges, within.buffers) and all(
             load.buffer != store.buffer
             or load == own
-            or (loop.kind == "serial" and _are_equal(load.indices, earlier, ranges))
+            or (loop.kind == "serial" and are_same(load.indices, earlier, ranges))
             or is_apart(load)
             for part in (loop.begin, loop.end, *values)
             for load in loads(part)
@@ -264,7 +264,7 @@ def _as_it_is(loop: For) -> _Sums | None:
 
 
 def _checked(row: _Sums) -> _Sums | None:
-    """Returns a row if each sum goes to one element, and is not wider than that."""
+    """Returns a row if each sum goes to one element and has the element's precision."""
     is_one = not any(row.terms.var in variables(at) for at in row.update.indices)
     return row if is_one and row.update.value.dtype not in SUMMED_IN_FLOAT32 else None
 
@@ -272,7 +272,7 @@ def _checked(row: _Sums) -> _Sums | None:
 def _is_triangle(row: _Sums, ranges: Ranges) -> bool:
     """Returns whether the terms of an element are of all elements before it."""
     bounds = (row.terms.begin, row.terms.end)
-    return _are_equal(bounds, (row.loop.begin, Var(row.loop.var)), ranges)
+    return are_same(bounds, (row.loop.begin, Var(row.loop.var)), ranges)
 
 
 def _is_along(row: _Sums, later: For, within: Scope) -> bool:
@@ -288,7 +288,3 @@ def _is_along(row: _Sums, later: For, within: Scope) -> bool:
 
 def _at(indices: Iterable[Expr], values: Mapping[str, Expr]) -> tuple[Expr, ...]:
     return tuple(substitute(at, values) for at in indices)
-
-
-def _are_equal(some: Iterable[Expr], others: Iterable[Expr], ranges: Ranges) -> bool:
-    return all(difference(a, b, ranges) == (0, 0) for a, b in zip(some, others, strict=True))

@@ -1,8 +1,8 @@
 """Products added to vectors in one rounding: C for the sums of tiles.
 
 Generated C is compiled with ``-ffp-contract=off``, so that an expression means the same everywhere.
-The order of a sum is free, so a sum of products is no certain number; there the fused operations
-of the processor are more exact, and half as many. gcc has them on vector types in assembly alone.
+Only the sums of tiles, whose order is free, use the fused operations of the processor: they are
+more exact, and half as many. For vector types gcc offers them in assembly alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def fused(kind: str, dtype: str, bytes_: int, *, is_negated: bool) -> Declaratio
     Args:
       kind: the C type of the vector.
       dtype: of its elements: "float32" or "float64".
-      bytes_: of the vector; smaller than a vector of the processor if it has no such instruction.
+      bytes_: the size of the vector, 16 or more. Code for a processor without the instruction
+        multiplies and adds.
       is_negated: whether the product is subtracted.
     """
     name = f"ms_{'fnma' if is_negated else 'fma'}_{kind.removeprefix('ms_vector_')}"
@@ -36,7 +37,7 @@ def fused(kind: str, dtype: str, bytes_: int, *, is_negated: bool) -> Declaratio
     text = _TEXT.substitute(
         kind=kind,
         name=name,
-        # That of 64 bytes comes with AVX-512 itself.
+        # AVX-512 includes fused operations on 64 bytes.
         macro="__AVX512F__" if bytes_ == 64 else "__FMA__",
         instruction=f"vf{'n' if is_negated else ''}madd231p{letter}",
         sign="-" if is_negated else "+",

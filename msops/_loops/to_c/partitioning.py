@@ -53,17 +53,19 @@ _QUOTIENTS = ("floordiv", "mod", "truncdiv", "truncmod")
 
 def partition_loops(kernel: Kernel) -> Kernel:
     """Returns the kernel with parallel loops split where conditions on their variables change."""
-    split = rewrite_loops(kernel, _partition, "parallel")
-    return kernel if split.body == kernel.body else simplify(unique_names(split))
+    return _partitioned(kernel, rewrite_loops(kernel, _partition, "parallel"))
 
 
 def partition_rows(kernel: Kernel) -> Kernel:
-    """Returns the kernel with innermost loops split that run in order; see `partition_loops`."""
+    """Returns the kernel with innermost serial loops split at such points."""
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         return _partition(loop, scope) if is_innermost(loop) else None
 
-    split = rewrite_loops(kernel, change, "serial")
+    return _partitioned(kernel, rewrite_loops(kernel, change, "serial"))
+
+
+def _partitioned(kernel: Kernel, split: Kernel) -> Kernel:
     return kernel if split.body == kernel.body else simplify(unique_names(split))
 
 
