@@ -124,6 +124,7 @@ from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
+from msops._loops.to_c.lane_sums import sum_in_lanes
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
@@ -331,6 +332,7 @@ __all__ = [
     "statements",
     "steps_text",
     "sum_ahead",
+    "sum_in_lanes",
     "sum_in_variables",
     "tile_crossing_loops",
     "tile_products",

@@ -50,6 +50,7 @@ from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
+from msops._loops.to_c.lane_sums import sum_in_lanes
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.neighbours import gather_from_neighbours
@@ -155,6 +156,7 @@ PASSES_IN_PLACE: Passes = (
     ("localise temporaries", localise_temporaries),
     ("share among threads", share_among_threads),
     ("fill last vectors", fill_last_vectors),
+    ("sum in lanes", sum_in_lanes),
     ("mark vectors", mark_vectors),
     ("keep vectors in registers", keep_vectors_in_registers),
     ("mark early ends", mark_early_ends),

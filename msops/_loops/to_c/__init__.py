@@ -36,6 +36,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     workspaces.py    arrays on the stack or in workspaces
     sharing.py       loops that threads share
     tails.py         the last iterations of short loops, in a whole vector
+    lane_sums.py     sums in variables, with a sum for each lane of a few vectors
     vectors.py       loops that run in vectors, marked for the compiler
     registers.py     local arrays that are values of vector types
     early_ends.py    loops that are left once their condition is false

@@ -25,6 +25,7 @@ from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import buffers_of, expressions, own_expressions, statements, variables
 from msops._loops.to_c.fused import fused
 from msops._loops.to_c.reductions import Updates, fixed_updates
+from msops._loops.to_c.strides import offset
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.text.syntax import SIGNS
 from msops._loops.to_c.threads import Captured, task_call, task_text
@@ -182,13 +183,17 @@ class CPrinter(Statements):
     def _vector(self, access: Load | Store, lanes: For) -> str:
         """Returns the lvalue of the elements in all lanes."""
         values = self.values
-        if access.buffer in self._in_register:
-            return values.names[access.buffer]
-        dtype, count = values.buffers[access.buffer].dtype, fixed_trips(lanes)
+        buffer, count = values.buffers[access.buffer], fixed_trips(lanes)
         assert count is not None
-        kind = self._vector_type(dtype, count, is_in_memory=True)
-        element = values.element(access.buffer, map(values.index, access.indices))
+        kind = self._vector_type(buffer.dtype, count, is_in_memory=True)
         const = "const " if isinstance(access, Load) else ""
+        if access.buffer in self._in_register:
+            name = values.names[access.buffer]
+            first = offset(access.indices[0], lanes.var)
+            assert first is not None
+            is_whole = buffer.shape == (count,)
+            return name if is_whole else f"*(({const}{kind}*)&{name} + {first // count})"
+        element = values.element(access.buffer, map(values.index, access.indices))
         return f"*({const}{kind}*)&{element}"
 
     def _vector_type(self, dtype: str, lanes: int, *, is_in_memory: bool = False) -> str:

@@ -22,7 +22,19 @@ from msops._base import processor
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.building import integer
-from msops._loops.ir.nodes import Binary, Expr, For, Kernel, Load, Local, Stmt, Store, Unary, Var
+from msops._loops.ir.nodes import (
+    Binary,
+    Const,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+)
 from msops._loops.ir.walk import (
     accesses_in,
     accesses_of,
@@ -33,7 +45,7 @@ from msops._loops.ir.walk import (
     visit,
     with_parts,
 )
-from msops._loops.to_c.strides import coefficient
+from msops._loops.to_c.strides import coefficient, offset
 
 _DTYPES = ("float32", "float64")
 _OPERATIONS = ("add", "sub", "mul", "div")
@@ -51,14 +63,17 @@ def keep_vectors_in_registers(kernel: Kernel) -> Kernel:
 
     def loop(stmt: For) -> tuple[Stmt, ...]:
         touches = any(access.buffer in kept for access in accesses_in(stmt.body))
-        return (with_parts(stmt, vector="registers") if touches and _is_over_lanes(stmt) else stmt,)
+        return (with_parts(stmt, vector="registers") if touches and is_over_lanes(stmt) else stmt,)
 
     body = rewrite_statements(kernel.body, local, Local)
     return with_parts(kernel, body=rewrite_statements(body, loop, For))
 
 
 def _vectors(kernel: Kernel) -> set[str]:
-    """Returns the locals of one vector that only loops over lanes touch, all in one function."""
+    """Returns the locals of one vector that no pointer meets, all in one function.
+
+    Loops over lanes touch whole vectors or read parts of them; other statements read one lane.
+    """
     inside = statements(kernel.body)
     shapes = {
         stmt.buffer.name: stmt.buffer.shape
@@ -70,18 +85,43 @@ def _vectors(kernel: Kernel) -> set[str]:
         return found
     touched: Counter[str] = Counter()
     in_lanes: Counter[str] = Counter()
+    lanes: set[str] = set()
     for stmt, scope in visit(kernel):
         if isinstance(stmt, For) and stmt.grain:
             # Tasks get the address of what is around them.
             found -= scope.depths.keys()
         touched.update(access.buffer for access in accesses_of(stmt))
-        if isinstance(stmt, For) and _is_over_lanes(stmt):
-            whole = (Var(stmt.var),), (fixed_trips(stmt),)
-            accesses = accesses_in(stmt.body)
+        if isinstance(stmt, For) and is_over_lanes(stmt):
+            lanes.add(stmt.var)
             in_lanes.update(
-                a.buffer for a in accesses if (a.indices, shapes.get(a.buffer)) == whole
+                access.buffer
+                for access in accesses_in(stmt.body)
+                if access.buffer in found and _is_part(access, shapes[access.buffer], stmt)
+            )
+        elif lanes.isdisjoint(loop.var for loop in scope.loops):
+            in_lanes.update(
+                access.buffer
+                for access in accesses_of(stmt)
+                if access.buffer in found and _is_of_one_lane(access, shapes[access.buffer])
             )
     return {name for name in found if in_lanes[name] == touched[name]}
+
+
+def _is_part(access: Load | Store, shape: tuple[int, ...], lanes: For) -> bool:
+    """Returns whether a loop over lanes touches a whole vector, or reads a half or a quarter."""
+    (index,), (size,), trips = access.indices, shape, fixed_trips(lanes)
+    if trips == size:
+        return index == Var(lanes.var)
+    first = offset(index, lanes.var)
+    assert trips is not None
+    is_inside = first is not None and first % trips == 0 and 0 <= first <= size - trips
+    return is_inside and isinstance(access, Load)
+
+
+def _is_of_one_lane(access: Load | Store, shape: tuple[int, ...]) -> bool:
+    """Returns whether an access reads one lane of a vector."""
+    (index,), (size,) = access.indices, shape
+    return isinstance(access, Load) and isinstance(index, Const) and 0 <= index.value < size
 
 
 def _is_vector(local: Local) -> bool:
@@ -89,7 +129,7 @@ def _is_vector(local: Local) -> bool:
     return not local.storage and dtype in _DTYPES and len(shape) == 1 and _fill(shape[0], dtype)
 
 
-def _is_over_lanes(loop: For) -> bool:
+def is_over_lanes(loop: For) -> bool:
     """Returns whether a loop does one operation to all lanes of vectors of contiguous elements."""
     if loop.kind != "parallel" or not is_innermost(loop) or loop.begin != integer(0):
         return False

@@ -50,7 +50,7 @@ def mark_vectors(kernel: Kernel) -> Kernel:
         form: VectorForm = "simd" if _is_peeled(loop) else "ivdep"
         if loop.kind == "reduction":
             variables = {name for name in scope.depths if not scope.buffers[name].shape}
-            form = _form_of_reduction(loop, scope.ranges, buffers(), variables)
+            form = form_of_reduction(loop, scope.ranges, buffers(), variables)
         return (with_parts(loop, vector=form),)
 
     return rewrite_loops(kernel, change)
@@ -67,7 +67,7 @@ def _is_peeled(loop: For) -> bool:
     return trips is not None and trips <= _PEELED_TRIPS
 
 
-def _form_of_reduction(
+def form_of_reduction(
     loop: For, ranges: Ranges, buffers: Mapping[str, Buffer], variables: Collection[str]
 ) -> VectorForm:
     """Returns the form of an innermost reduction; it runs in vectors if its sums are variables.

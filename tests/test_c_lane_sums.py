@@ -1,0 +1,199 @@
+"""Sums with a sum for each lane of a few vectors: by text, and by what their C computes."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loop_ir import (
+    PASSES_TO_C,
+    Kernel,
+    interpret,
+    kernel_text,
+    parse_kernel,
+    run_passes,
+    sum_in_lanes,
+)
+from loop_native import build_together, call, printed
+from random_examples import examples
+from test_c_arrangement import arranged_apart, body_of
+
+from msops._base import processor
+
+pytestmark = pytest.mark.usefixtures("avx")
+
+# Rows of sums, in variables.
+ROWS = """kernel rows(a: {dtype}[7, {columns}], b: {dtype}[{columns}], n: int32[7]) -> (c, d) {{
+  buffer c: {dtype}[7, 2]
+  buffer d: {dtype}[7, {columns}]
+  parallel i in 0 .. 7 {{
+    local sum: {dtype}[] {{ local more: {dtype}[] {{
+      sum[] = a[i, 0]
+      reduction j in {begin} .. {end} {{
+        {update}
+      }}
+      c[i, 0] = sum[]
+      c[i, 1] = more[]
+    }} }}
+  }}
+}}"""
+PARTS = {
+    "dtype": "float32", "columns": "80", "begin": "0", "end": "64",
+    "update": "sum[] = sum[] + (a[i, j] * b[j])",
+}  # fmt: skip
+
+
+def rows(**parts: Any) -> Kernel:
+    return parse_kernel(ROWS.format(**{**PARTS, **parts}))
+
+
+@pytest.fixture(params=[16, 32, 64])
+def vector_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The bytes of a vector of three kinds of processors."""
+    monkeypatch.setattr(processor, "vector_bytes", lambda: request.param)
+    return int(request.param)
+
+
+def lanes_of(kernel: Kernel) -> str:
+    """Returns the text of what replaces the reduction."""
+    body = body_of(arranged_apart(sum_in_lanes, kernel))
+    inside = body.split("sum[] = a[i, 0]\n")[1].split("      c[i, 0]")[0]
+    return textwrap.dedent(inside)
+
+
+def test_a_sum_has_several_vectors_and_then_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "vector_bytes", lambda: 32)
+    assert lanes_of(rows(end="23")) == textwrap.dedent("""\
+        local part_2: float32[4] {
+          local part_1: float32[8] {
+            local part: float32[8] {
+              parallel lane in 0 .. 8 {
+                part[lane] = part[lane] + (a[i, lane] * b[lane])
+              }
+              parallel lane_1 in 0 .. 8 {
+                part_1[lane_1] = part_1[lane_1] + (a[i, lane_1 + 8] * b[lane_1 + 8])
+              }
+              parallel lane_3 in 0 .. 8 {
+                part[lane_3] = part[lane_3] + part_1[lane_3]
+              }
+              parallel lane_4 in 0 .. 4 {
+                part_2[lane_4] = part[lane_4] + part[lane_4 + 4]
+              }
+              parallel lane_5 in 0 .. 4 {
+                part_2[lane_5] = part_2[lane_5] + (a[i, lane_5 + 16] * b[lane_5 + 16])
+              }
+              sum[] = sum[] + ((part_2[0] + part_2[2]) + (part_2[1] + part_2[3]))
+              serial j in 20 .. 23 {
+                sum[] = sum[] + (a[i, j] * b[j])
+              }
+            }
+          }
+        }
+        """)
+
+
+def test_other_terms_are_computed_for_all_lanes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "vector_bytes", lambda: 16)
+    assert lanes_of(rows(end="8", update="sum[] = sum[] - abs(a[i, j])")) == textwrap.dedent("""\
+        local part_1: float32[4] {
+          local part: float32[4] {
+            local term: float32[4] {
+              parallel lane in 0 .. 4 {
+                term[lane] = abs(a[i, lane])
+              }
+              parallel lane_1 in 0 .. 4 {
+                part[lane_1] = part[lane_1] - term[lane_1]
+              }
+            }
+            local term_1: float32[4] {
+              parallel lane_2 in 0 .. 4 {
+                term_1[lane_2] = abs(a[i, lane_2 + 4])
+              }
+              parallel lane_3 in 0 .. 4 {
+                part_1[lane_3] = part_1[lane_3] - term_1[lane_3]
+              }
+            }
+            parallel lane_6 in 0 .. 4 {
+              part[lane_6] = part[lane_6] + part_1[lane_6]
+            }
+            sum[] = sum[] + ((part[0] + part[2]) + (part[1] + part[3]))
+          }
+        }
+        """)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"end": "7"},
+        {"dtype": "int32"},
+        {"update": "sum[] = max(sum[], a[i, j])"},
+        {"update": "sum[] = sum[] * a[i, j]"},
+        {"update": "sum[] = sum[] + a[i, j] sum[] = sum[] + b[j]"},
+        {"update": "if ((b[j] < a[i, 0])) { sum[] = sum[] + a[i, j] }"},
+    ],
+    ids=["few terms", "integers", "an extreme", "a product", "two terms", "a condition"],
+)
+def test_other_reductions_stay(parts: dict[str, str]) -> None:
+    kernel = rows(**parts)
+    assert sum_in_lanes(kernel) is kernel
+
+
+UPDATES = (
+    "sum[] = sum[] + (a[i, j] * b[j])",
+    "sum[] = sum[] - (a[i, j] * b[j])",
+    "sum[] = (sum[] + a[i, j]) - b[j]",
+    "sum[] = sum[] + {dtype}(j)",
+    "sum[] = sum[] + abs(a[i, j])",
+    "sum[] = sum[] + a[n[i], j]",
+    "sum[] = sum[] + b[min(j + n[i], 79)]",
+    "sum[] = sum[] + ((a[i, j] < b[j]) ? a[i, j] : b[j])",
+    "sum[] = sum[] + a[i, j] more[] = more[] - b[j]",
+    "d[i, j] = a[i, j] sum[] = sum[] + (a[i, j] * b[j])",
+    "local t: {dtype}[] {{ t[] = a[i, j] - b[j] sum[] = sum[] + (t[] * t[]) d[i, j] = t[] }}",
+    "local t: {dtype}[] {{ t[] = floor(b[j]) sum[] = sum[] + t[] more[] = more[] + a[i, j] }}",
+)
+BOUNDS = [("0", "64"), ("3", "80"), ("1", "9"), ("0", "n[i]"), ("i", "(70 - i)"), ("n[i]", "i")]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    begin=st.integers(0, 12),
+    end=st.one_of(st.integers(20, 80).map(str), st.sampled_from(["(i + 50)", "n[i]", "(60 - i)"])),
+    update=st.sampled_from(UPDATES),
+    dtype=st.sampled_from(["float32", "float64"]),
+    vector=st.sampled_from([16, 32, 64]),
+)
+def test_sums_in_lanes_mean_the_same(vector: int, update: str, dtype: str, **parts: Any) -> None:
+    kernel = rows(update=update.format(dtype=dtype), dtype=dtype, **parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processor, "vector_bytes", lambda: vector)
+        assert arranged_apart(sum_in_lanes, kernel) is not kernel
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_c_adds_up_what_the_interpreter_does(tmp_path: Path, dtype: str, vector_bytes: int) -> None:
+    kernels = [
+        rows(update=update.format(dtype=dtype), dtype=dtype, begin=begin, end=end)
+        for update in UPDATES
+        for begin, end in BOUNDS
+    ]
+    arranged = [run_passes(kernel, PASSES_TO_C) for kernel in kernels]
+    sources = [printed(kernel, number) for number, kernel in enumerate(arranged)]
+    library = build_together(tmp_path, sources)
+    rng = np.random.default_rng(0)
+    inputs = [
+        rng.integers(-50, 50, (7, 80)).astype(dtype),
+        rng.integers(-50, 50, 80).astype(dtype),
+        np.array([0, 5, 16, 33, 64, 80, 1], np.int32),
+    ]
+    for kernel, after, source in zip(kernels, arranged, sources, strict=True):
+        for got, want in zip(
+            call(library, after, source, inputs), interpret(kernel, inputs), strict=True
+        ):
+            np.testing.assert_array_equal(got, want, err_msg=kernel_text(kernel))
