@@ -28,7 +28,7 @@ from msops._base import processor
 pytestmark = pytest.mark.usefixtures("avx")
 
 # Rows of sums, in variables.
-ROWS = """kernel rows(a: {dtype}[7, {columns}], b: {dtype}[{columns}], n: int32[7]) -> (c, d) {{
+ROWS = """kernel rows(a: {dtype}[7, {columns}], b: {dtype}[{columns}], n: {counts}[7]) -> (c, d) {{
   buffer c: {dtype}[7, 2]
   buffer d: {dtype}[7, {columns}]
   parallel i in 0 .. 7 {{
@@ -43,7 +43,7 @@ ROWS = """kernel rows(a: {dtype}[7, {columns}], b: {dtype}[{columns}], n: int32[
   }}
 }}"""
 PARTS = {
-    "dtype": "float32", "columns": "80", "begin": "0", "end": "64",
+    "dtype": "float32", "counts": "int32", "columns": "80", "begin": "0", "end": "64",
     "update": "sum[] = sum[] + (a[i, j] * b[j])",
 }  # fmt: skip
 
@@ -144,6 +144,36 @@ def test_other_reductions_stay(parts: dict[str, str]) -> None:
     assert sum_in_lanes(kernel) is kernel
 
 
+def long_update(differences: int) -> str:
+    """Returns an update with two operations for each difference, and one more."""
+    term = "b[j]"
+    for _ in range(differences):
+        term = f"(({term} - a[i, j]) * b[j])"
+    return f"sum[] = sum[] + {term}"
+
+
+def test_long_terms_stay() -> None:
+    assert sum_in_lanes(kernel := rows(update=long_update(4))) is kernel
+    assert sum_in_lanes(kernel := rows(update=long_update(3))) is not kernel
+
+
+def test_sums_of_two_dtypes_stay() -> None:
+    kernel = parse_kernel("""kernel two(a: float32[80], b: float64[80]) -> (c) {
+      buffer c: float64[2]
+      local s: float32[] { local t: float64[] {
+        reduction j in 0 .. 80 { s[] = s[] + a[j] t[] = t[] + b[j] }
+        c[0] = float64(s[])
+        c[1] = t[]
+      } }
+    }""")
+    assert sum_in_lanes(kernel) is kernel
+
+
+def test_short_rows_have_short_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "vector_bytes", lambda: 64)
+    assert "local part: float32[8]" in lanes_of(rows(end="15"))
+
+
 UPDATES = (
     "sum[] = sum[] + (a[i, j] * b[j])",
     "sum[] = sum[] - (a[i, j] * b[j])",
@@ -158,13 +188,21 @@ UPDATES = (
     "local t: {dtype}[] {{ t[] = a[i, j] - b[j] sum[] = sum[] + (t[] * t[]) d[i, j] = t[] }}",
     "local t: {dtype}[] {{ t[] = floor(b[j]) sum[] = sum[] + t[] more[] = more[] + a[i, j] }}",
 )
-BOUNDS = [("0", "64"), ("3", "80"), ("1", "9"), ("0", "n[i]"), ("i", "(70 - i)"), ("n[i]", "i")]
+BOUNDS = [
+    ("0", "64"),
+    ("3", "80"),
+    ("1", "9"),
+    ("0", "n[i]"),
+    ("i", "(70 - i)"),
+    ("(int32(n[i]) // 2)", "80"),
+]
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(
     begin=st.integers(0, 12),
     end=st.one_of(st.integers(20, 80).map(str), st.sampled_from(["(i + 50)", "n[i]", "(60 - i)"])),
+    counts=st.just("uint8"),
     update=st.sampled_from(UPDATES),
     dtype=st.sampled_from(["float32", "float64"]),
     vector=st.sampled_from([16, 32, 64]),
@@ -176,11 +214,18 @@ def test_sums_in_lanes_mean_the_same(vector: int, update: str, dtype: str, **par
         assert arranged_apart(sum_in_lanes, kernel) is not kernel
 
 
+def test_a_row_may_end_before_it_begins() -> None:
+    kernel = rows(begin="(int32(n[i]) // 4)", end="61", counts="uint8")
+    # 255 is among the numbers.
+    assert arranged_apart(sum_in_lanes, kernel) is not kernel
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_c_adds_up_what_the_interpreter_does(tmp_path: Path, dtype: str, vector_bytes: int) -> None:
     kernels = [
-        rows(update=update.format(dtype=dtype), dtype=dtype, begin=begin, end=end)
-        for update in UPDATES
+        rows(update=update.format(dtype=dtype), dtype=dtype, begin=begin, end=end, counts="uint8")
+        # A compiler is asked for the last one.
+        for update in (*UPDATES, long_update(4))
         for begin, end in BOUNDS
     ]
     arranged = [run_passes(kernel, PASSES_TO_C) for kernel in kernels]
@@ -188,9 +233,9 @@ def test_c_adds_up_what_the_interpreter_does(tmp_path: Path, dtype: str, vector_
     library = build_together(tmp_path, sources)
     rng = np.random.default_rng(0)
     inputs = [
-        rng.integers(-50, 50, (7, 80)).astype(dtype),
-        rng.integers(-50, 50, 80).astype(dtype),
-        np.array([0, 5, 16, 33, 64, 80, 1], np.int32),
+        rng.integers(-2, 3, (7, 80)).astype(dtype),
+        rng.integers(-2, 3, 80).astype(dtype),
+        np.array([0, 5, 16, 33, 64, 80, 200], np.uint8),
     ]
     for kernel, after, source in zip(kernels, arranged, sources, strict=True):
         for got, want in zip(

@@ -92,6 +92,42 @@ def test_other_arrays_stay(parts: dict[str, str]) -> None:
     assert not is_left or changed is kernel
 
 
+HALVES = """kernel halves(b: float32[8]) -> (c) {{
+  buffer c: float32[4]
+  local tile: float32[8] {{ local half: float32[4] {{
+    parallel lane in 0 .. 8 {{ tile[lane] = tile[lane] + b[lane] }}
+    parallel lane_1 in 0 .. 4 {{ {half} }}
+    c[0] = {one}
+  }} }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "kept"),
+    [
+        ({}, {"tile", "half"}),
+        ({"half": "half[lane_1] = tile[lane_1] + tile[lane_1 + 2]"}, {"half"}),
+        ({"half": "half[lane_1] = tile[lane_1] + tile[lane_1 + 8]"}, {"half"}),
+        ({"half": "tile[lane_1 + 4] = half[lane_1] + b[lane_1]"}, {"half"}),
+        ({"one": "half[0] + tile[8]"}, {"half"}),
+        ({"one": "half[0] + half[int64(b[0])]"}, {"tile"}),
+    ],
+    ids=[
+        "halves",
+        "between halves",
+        "behind it",
+        "a half is stored",
+        "a lane behind it",
+        "any lane",
+    ],
+)
+def test_parts_of_a_vector_may_be_read(parts: dict[str, str], kept: set[str]) -> None:
+    whole = {"half": "half[lane_1] = tile[lane_1] + tile[lane_1 + 4]", "one": "half[1] + half[3]"}
+    kernel = mark_vectors(parse_kernel(HALVES.format(**{**whole, **parts})))
+    lines = kernel_text(keep_vectors_in_registers(kernel)).splitlines()
+    assert {line.split()[1].strip(":") for line in lines if "@register {" in line} == kept
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("registers")

@@ -61,7 +61,7 @@ class CPrinter(Statements):
             return self._lanes(stmt)
         if stmt.vector == "registers" and self.values.are_inside(stmt):
             return self._in_registers(stmt)
-        return [*self._pragmas(stmt), *super().loop(stmt)]
+        return self.marked_loop(stmt, self._pragmas(stmt))
 
     def loop_body(self, stmt: For) -> list[str]:
         """Returns the lines inside a loop."""
