@@ -129,6 +129,7 @@ from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
+from msops._loops.to_c.padding import partition_windows
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.partitioning import partition_loops, partition_rows
 from msops._loops.to_c.products import tile_products
@@ -301,6 +302,7 @@ __all__ = [
     "parse_kernel",
     "partition_loops",
     "partition_rows",
+    "partition_windows",
     "pipeline",
     "place_locals",
     "privatise",

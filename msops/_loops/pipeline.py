@@ -56,6 +56,7 @@ from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
+from msops._loops.to_c.padding import partition_windows
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.partitioning import partition_loops, partition_rows
 from msops._loops.to_c.products import tile_products
@@ -128,6 +129,7 @@ PASSES_IN_PLACE: Passes = (
     ("enter serial loops", enter_serial_loops),
     ("sum ahead", sum_ahead),
     ("defer sums", defer_sums),
+    ("partition windows", partition_windows),
     ("widen sums", widen_sums),
     ("block rows", block_rows),
     ("write out windows", write_out_windows),

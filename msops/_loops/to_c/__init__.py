@@ -11,6 +11,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     row_blocks.py    rows that take each step, and each product, together
     ahead.py         sums that a serial loop begins with, before the loop
     deferring.py     sums that a loop only adds to, after it
+    padding.py       loops around padded windows, split where parts lie outside
     widening.py      sums in variables, with an element for each position
     windows.py       loops over small windows, written out as statements
     unrolling.py     short inner loops, written out as statements

@@ -111,7 +111,7 @@ def _steady(loop: For, span: Span) -> Span:
     begin, end = span
     ranges = {loop.var: (begin, end - 1)}
     conditions = {condition for part in parts for condition in _conditions(part, ranges)}
-    points = {point for condition in conditions for point in _ends(condition, loop.var, ranges)}
+    points = {point for condition in conditions for point in ends_of(condition, loop.var, ranges)}
     return max(itertools.pairwise(sorted({begin, end, *points})), key=lambda run: run[1] - run[0])
 
 
@@ -136,7 +136,13 @@ def _conditions(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
                     yield binary("ge", left, dataclasses.replace(by, value=quotient * divisor))
 
 
-def _ends(condition: Expr, var: str, ranges: Ranges) -> Span:
-    """Returns the first iteration in which a condition may hold, and the one after the last."""
+def ends_of(condition: Expr, var: str, ranges: Ranges) -> Span:
+    """Returns the first iteration in which a condition may hold, and the one after the last.
+
+    Args:
+      condition: a comparison of integers.
+      var: the variable of the loop.
+      ranges: the ranges of all variables of the condition.
+    """
     first, last = narrowed(ranges, inequalities(condition, {var}, ranges) or ())[var]
     return (first, last + 1)
