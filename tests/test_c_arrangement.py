@@ -2112,6 +2112,12 @@ def test_searches_that_stay(kernel: Kernel) -> None:
     assert split_searches(kernel) is kernel
 
 
+def test_a_search_that_compares_elements_of_its_own_array_stays() -> None:
+    own = "local kept: float32[2] { if (a[i, j] > kept[0]) { best[] = a[i, j] } }"
+    kernel = search(own)
+    assert split_searches(kernel) is kernel
+
+
 @settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from([">", ">=", "<", "<="]),

@@ -96,7 +96,7 @@ def _is_worth_it(loop: For, scope: Scope) -> bool:
     ]
     is_quick = sum(map(effort, parts)) <= _MOST_EFFORT
     return is_quick and all(
-        stride(access, loop.var, scope.buffers) in (0, 1)
+        access.buffer in scope.buffers and stride(access, loop.var, scope.buffers) in (0, 1)
         for access in accesses_in(loop.body)
         if isinstance(access, Load)
     )
