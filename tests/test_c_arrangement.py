@@ -854,12 +854,12 @@ def test_conditions_in_rows_become_choices_in_lanes() -> None:
 local chosen: bool[] {
   chosen[] = z[lane] <= 9.0:float32
   local last: float32[] {
-    last[] = chosen[] ? z[lane] : last[]
+    last[] = z[lane]
     z[lane] = chosen[] ? (((z[lane] * z[lane]) * a[row]) + b[row]) : z[lane]
     steps[lane] = chosen[] ? ((steps[lane] + 1.0:float32) + last[]) : steps[lane]
   }
 }"""
-    found = textwrap.indent(choices, " " * 10).replace("row]", "(i_block * 16) + lane]")
+    found = textwrap.indent(choices, " " * 14).replace("row]", "(i_block * 16) + lane]")
     assert found in lanes
     assert "if (" in left_over
 

@@ -89,7 +89,7 @@ _THREADS = 2
 _LINES = 256
 _LINE_BYTES = 64
 # The processor also prefetches as few lines as these; a loop over lanes touches no more.
-_FEW_LINES = 16
+_FEW_LINES = 32
 
 
 def native_seconds(kernel: Kernel) -> float:

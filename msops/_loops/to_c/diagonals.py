@@ -53,12 +53,13 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.blocks import can_swap, in_groups, index
-from msops._loops.to_c.lanes import LANES
 from msops._loops.to_c.reductions import Element
 from msops._loops.to_c.skewing import Skew, before, find_lag
 from msops._loops.to_c.strides import stride
 from msops._loops.to_c.work import LEAST_WORK, work
 
+LANES = 16
+"""Rows that take a step together: the float32 elements of a vector of 512 bits."""
 _FEWEST_TRIPS = 2 * LANES
 """Iterations of a row for each iteration of its lag: some of them do not run in vectors."""
 

@@ -17,12 +17,12 @@ def mark_early_ends(kernel: Kernel) -> Kernel:
     """Returns the kernel with a mark on each loop that may be left once its condition is false."""
 
     def change(loop: For) -> tuple[Stmt, ...]:
-        return (with_parts(loop, ends_early=True) if _ends_early(loop) else loop,)
+        return (with_parts(loop, ends_early=True) if ends_early(loop) else loop,)
 
     return with_parts(kernel, body=rewrite_statements(kernel.body, change, For))
 
 
-def _ends_early(loop: For) -> bool:
+def ends_early(loop: For) -> bool:
     """Returns whether a loop does nothing more once its condition is false.
 
     This holds if only the branch changes what the condition reads, and the loop's variable is not
