@@ -975,7 +975,7 @@ def test_what_each_row_keeps_has_an_element_for_each_lane() -> None:
     "text",
     [
         RUNNING.format(n=31, m=8, element="a[i, j]"),
-        RUNNING.format(n=48, m=7, element="a[i, j]"),
+        RUNNING.format(n=48, m=7, element="a[i, j]").replace("b[i, j_1]", "b[47 - i, j_1]"),
         RUNNING.format(n=48, m=8, element="a[i, j]").replace("parallel i in", "serial i in"),
         RUNNING.format(n=48, m=8, element="a[i, j]").replace("j in 0 .. 8", "j in (i % 2) .. 8"),
         RUNNING.format(n=48, m=8, element="a[int32(a[i, j]) % 2, j]"),

@@ -1,4 +1,4 @@
-"""Rows in lanes that branch or end early: by text, and by what their C computes."""
+"""Rows in lanes that branch, end early or work on arrays: by text, and by what their C computes."""
 
 from __future__ import annotations
 
@@ -152,6 +152,147 @@ def test_rows_of_which_every_step_picks_an_element_stay() -> None:
     assert put_rows_in_lanes(many) is many
 
 
+# Small systems, one for each iteration.
+SYSTEMS = """kernel systems(
+  a: {dtype}[{n}, {m}, {m}], x: {dtype}[{n}, {m}], p: int32[{m}]
+) -> ({results}) {{
+  buffer d: {dtype}[{n}]
+  buffer e: {dtype}[{n}, {m}]
+  {around}
+  parallel i in 0 .. {n} {{
+    {order} k in 0 .. {m} {{
+      {first}
+      {kind} j in {begin} .. {m} {{
+        reduction l in 0 .. k {{
+          a[i, j, k] = a[i, j, k] - (a[i, j, l] * a[i, k, l])
+        }}
+        {more}
+      }}
+      x[i, k] = x[i, k] {last}
+    }}
+    d[i] = x[i, 0]
+  }}
+  {after}
+}}"""
+SYSTEM = {
+    "dtype": "float64", "n": 64, "m": 8, "results": "x, d", "around": "", "first": "",
+    "order": "serial", "kind": "parallel", "begin": "(k + 1)", "last": "- a[i, k, k]", "after": "",
+    "more": "a[i, j, k] = ((a[i, j, k] / sqrt(abs(a[i, k, k]) + 1.0:float64)) / 3.0:float64) / 7.0:float64",  # noqa: E501
+}  # fmt: skip
+
+
+def systems(**parts: object) -> Kernel:
+    return parse_kernel(SYSTEMS.format(**{**SYSTEM, **parts}))
+
+
+def test_systems_in_lanes_work_on_copies() -> None:
+    assert body_of(arranged_apart(put_rows_in_lanes, systems())) == textwrap.dedent("""\
+        buffer d: float64[64]
+        buffer e: float64[64, 8]
+        parallel i_block in 0 .. 2 {
+          local own_1: float64[8, 32] {
+            local own: float64[8, 8, 32] {
+              parallel lane in 0 .. 32 {
+                parallel e_1 in 0 .. 8 {
+                  parallel e_2 in 0 .. 8 {
+                    own[e_1, e_2, lane] = a[(i_block * 32) + lane, e_1, e_2]
+                  }
+                }
+                parallel e_3 in 0 .. 8 {
+                  own_1[e_3, lane] = x[(i_block * 32) + lane, e_3]
+                }
+              }
+              serial k in 0 .. 8 {
+                parallel j in (k + 1) .. 8 {
+                  reduction l in 0 .. k {
+                    parallel lane_1 in 0 .. 32 {
+                      own[j, k, lane_1] = own[j, k, lane_1] - (own[j, l, lane_1] * own[k, l, lane_1])
+                    }
+                  }
+                  parallel lane_2 in 0 .. 32 {
+                    own[j, k, lane_2] = ((own[j, k, lane_2] / sqrt(abs(own[k, k, lane_2]) + 1.0:float64)) / 3.0:float64) / 7.0:float64
+                  }
+                }
+                parallel lane_3 in 0 .. 32 {
+                  own_1[k, lane_3] = own_1[k, lane_3] - own[k, k, lane_3]
+                }
+              }
+              parallel lane_4 in 0 .. 32 {
+                d[(i_block * 32) + lane_4] = own_1[0, lane_4]
+                parallel e_4 in 0 .. 8 {
+                  x[(i_block * 32) + lane_4, e_4] = own_1[e_4, lane_4]
+                }
+              }
+            }
+          }
+        }""")  # noqa: E501
+
+
+def copied_back(kernel: Kernel, name: str) -> bool:
+    """Returns whether rows of an array are copied back from the lanes."""
+    text = body_of(arranged_apart(put_rows_in_lanes, kernel))
+    assert "local own" in text
+    return re.search(rf" {name}\[.*, e_\d\w*\] = own", text) is not None
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_back"),
+    [
+        ({}, False),
+        ({"results": "x, d, a"}, True),
+        ({"after": "parallel q in 0 .. 8 { e[0, q] = a[1, q, q] }"}, True),
+        ({"around": "serial q in 0 .. 2 {", "after": "}"}, True),
+    ],
+    ids=["nobody reads it", "a result", "read after", "read in the next iteration"],
+)
+def test_rows_are_copied_back_for_who_reads_them(parts: dict[str, str], is_back: bool) -> None:
+    assert copied_back(systems(**parts), "x")
+    assert copied_back(systems(**parts), "a") == is_back
+
+
+def test_rows_that_nobody_reads_are_cheaper_as_they_are_not_copied_back() -> None:
+    more = "a[i, j, k] = (a[i, j, k] / 3.0:float64) / 7.0:float64"
+    kernel, result = systems(more=more), systems(more=more, results="x, d, a")
+    assert put_rows_in_lanes(kernel) is not kernel
+    assert put_rows_in_lanes(result) is result
+
+
+def test_systems_left_over_have_a_group_too_as_nothing_may_store_to_their_array() -> None:
+    text = body_of(arranged_apart(put_rows_in_lanes, systems(n=67)))
+    assert "own_2[e_4, e_5, lane_5] = a[lane_5 + 64, e_4, e_5]" in text or "+ 64, e_" in text
+    assert not re.search(r"^ *a\[.*\] = ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"n": 31},
+        {"kind": "serial", "begin": "0", "more": "", "m": 3},
+        {"more": "a[i, j, k] = a[i, j, k] * 2.0:float64"},
+        {"order": "parallel"},
+        {"m": 12},
+        {"first": "local t: float64[200] { t[k] = x[i, k] x[i, k] = t[0] }"},
+        {"first": "parallel q in 0 .. 8 { a[i, k, q] = a[i, k, q] / 3.0:float64 }"},
+        {"last": "* e[i, k]", "first": "e[63 - i, k] = x[i, k]"},
+        {"last": "* a[i, p[k], k]"},
+        {"last": "* a[(i + 1) % 64, k, k]"},
+        {"dtype": "bfloat16", "more": str(SYSTEM["more"]).replace("float64", "bfloat16")},
+        {"begin": "(i % 2)"},
+        {"first": "local t: float64[2] { if (x[i, k] > 0.0:float64) { t[k] = x[i, k] } }"},
+        {"first": "if (x[i, k] < 0.0:float64) { serial q in 0 .. 2 { x[i, q] = d[i] } }"},
+    ],
+    ids=[
+        "few systems", "few rows", "little work", "no order", "large", "large locals",
+        "loops that fill vectors",
+        "another's row", "an element that data name", "the next", "summed in float32",
+        "other bounds", "a branch that may store nothing", "branches with loops",
+    ],
+)  # fmt: skip
+def test_systems_that_gain_nothing_in_lanes_stay(parts: dict[str, object]) -> None:
+    kernel = systems(**parts)
+    assert put_rows_in_lanes(kernel) is kernel
+
+
 STEPS = (
     GENERATOR,
     "s[] = (s[] * 7) ^ (k << 3)",
@@ -183,11 +324,36 @@ def test_rows_in_lanes_do_what_they_did(steps: list[str], stops: str, n: int) ->
     arranged_apart(put_rows_in_lanes, kernel)
 
 
+NEGATIVE = (
+    "if (a[i, j, k] < 0.0:float64) { x[i, j] = -(a[i, j, k]) } else { x[i, k] = 1.0:float64 }"
+)
+PARTS = [
+    {"last": last, "more": f"{SYSTEM['more']} {more}", "first": first, "n": n, "results": results}
+    for last in ("- a[i, k, k]", "/ (a[i, k, k] + 2.5:float64)")
+    for more in ("", NEGATIVE.split(" else")[0])
+    for first in (
+        "",
+        "local t: float64[2] { t[k % 2] = x[i, k] x[i, k] = t[0] - t[1] }",
+        NEGATIVE.replace("j", "0"),
+        "local t: float64[2] { if (x[i, k] > 0.0:float64) { t[0] = x[i, k] } x[i, k] = t[0] }",
+        "if (k > 2) { a[i, k, k] = x[i, k] }",
+    )
+    for n, results in ((64, "x, d"), (67, "a, d, x"), (33, "x"))
+]
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_systems_in_lanes_do_what_they_did(parts: dict[str, object]) -> None:
+    kernel = systems(**parts)
+    assert arranged_apart(put_rows_in_lanes, kernel) is not kernel
+
+
 def test_c_of_rows_in_lanes_computes_what_the_interpreter_does(tmp_path: Path) -> None:
     stops = ("!(stopped[])", "s[] > -9")
     plain = [step for step in STEPS if "serial" not in step]
     steps = (*STEPS, *(f"if ({stop}) {{ {step} }}" for stop in stops for step in plain))
     kernels = [rows(step, n, 40) for step in steps for n in (32, 75)]
+    kernels += [systems(**parts) for parts in PARTS]
     arranged = [run_passes(kernel, PASSES_TO_C) for kernel in kernels]
     sources = [printed(kernel, number) for number, kernel in enumerate(arranged)]
     assert all("lane < " in source.text for source in sources)

@@ -50,6 +50,7 @@ What the passes share:
     packing.py          factors of products in the order of their tiles (products)
     choosing.py         choices of values instead of conditions (lanes)
     copying.py          local copies of elements that are read often (lanes)
+    owning.py           local copies of rows that only one iteration touches (lanes)
     lane_groups.py      groups of rows, one in each lane of a vector (lanes)
     work.py             the amount of arithmetic in a row (lanes, diagonals)
     skewing.py          rows that run side by side with a lag (diagonals, jamming)

@@ -49,6 +49,11 @@ def with_choices(loop: For, scope: Scope, buffers: Mapping[str, Buffer], names: 
     return with_parts(loop, body=rewrite_statements(loop.body, without_branches, For))
 
 
+def with_all_choices(loop: For, scope: Scope, buffers: Mapping[str, Buffer], names: Names) -> For:
+    """Returns a loop with choices in place of all conditions inside; see `with_choices`."""
+    return _Choices(loop, scope, buffers, names).within(loop)
+
+
 def is_alike(expr: Expr, loop: For) -> bool:
     """Returns whether a value is surely the same in all iterations of a loop.
 

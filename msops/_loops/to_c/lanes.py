@@ -12,7 +12,8 @@
 Each row keeps its order; 32 of them take a step at once. An element of each row is fetched by
 itself, so this is for rows that compute more than they fetch. Values that every step would fetch
 again are copied once before the row: for example the coordinates of a point that is compared with
-many others. This is the outer-loop vectorisation of D. Nuzman and
+many others. Rows that work on small arrays, such as systems of few equations, have copies of them
+with the lanes as the last axis. This is the outer-loop vectorisation of D. Nuzman and
 A. Zaks, "Outer-Loop Vectorization - Revisited for Short SIMD Architectures", PACT 2008.
 """
 
@@ -40,6 +41,7 @@ from msops._loops.to_c.blocks import can_swap
 from msops._loops.to_c.choosing import is_alike, with_choices
 from msops._loops.to_c.copying import may_be_copied, with_copies
 from msops._loops.to_c.lane_groups import FEWEST_LANES, in_lanes
+from msops._loops.to_c.owning import with_arrays_of_own
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.strides import stride
 from msops._loops.to_c.work import LEAST_WORK, work
@@ -61,6 +63,7 @@ def put_rows_in_lanes(kernel: Kernel) -> Kernel:
 
 class _Lanes:
     def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
         self._names = Names(kernel)
         self._buffers = buffers_of(kernel)
 
@@ -73,9 +76,13 @@ class _Lanes:
         around: list[For | If] = []
         (inside,) = scope.inside(chosen)
         body = self._prepared(chosen.body, chosen, inside, around)
-        if not around:
+        if around:
+            return in_lanes(loop, body, around, scope, self._names, _FEWEST_LEFT)
+        ordered = with_arrays_of_own(loop, scope, self._kernel, self._names)
+        if ordered is None:
             return None
-        return in_lanes(loop, body, around, scope, self._names, _FEWEST_LEFT)
+        # A row of arrays that are not copied back would have the whole arrays copied.
+        return in_lanes(loop, *ordered, scope, self._names, fewest_left=1)
 
     def _prepared(
         self, body: tuple[Stmt, ...], loop: For, scope: Scope, around: list[For | If]

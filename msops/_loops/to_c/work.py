@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from msops._loops.analysis.costs import computed, effort
-from msops._loops.ir.nodes import Load, Stmt, Store
+from msops._loops.analysis.costs import computed, effort, mean_trips
+from msops._loops.ir.nodes import For, Load, Stmt, Store
+from msops._loops.ir.ranges import Ranges
+from msops._loops.ir.walk import bodies
 
 LEAST_WORK = 4
 """Operations for each element that a row fetches; with fewer, vectors do not pay."""
@@ -15,3 +17,17 @@ def work(inside: Iterable[Stmt]) -> int:
     """Returns about how many operations the statements of a row take; loads are none."""
     parts = [part for s in inside if isinstance(s, Store) for part in computed(s.value)]
     return sum(effort(part) for part in parts if not isinstance(part, Load))
+
+
+def work_in_loops(body: Sequence[Stmt], ranges: Ranges) -> float:
+    """Returns about how many operations statements take, with the loops in them.
+
+    Args:
+      body: the statements.
+      ranges: of the variables of the loops around them and in them.
+    """
+    total = 0.0
+    for stmt in body:
+        inner = sum(work_in_loops(part, ranges) for part in bodies(stmt))
+        total += mean_trips(stmt, ranges) * inner if isinstance(stmt, For) else inner
+    return total + work(stmt for stmt in body if isinstance(stmt, Store))
