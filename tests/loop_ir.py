@@ -110,10 +110,12 @@ from msops._loops.pipeline import (
 from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation, Stages
 from msops._loops.to_c import CSource, alternating, c_source, fusing
+from msops._loops.to_c import columns as c_columns
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.columns import sum_columns
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
@@ -242,6 +244,7 @@ __all__ = [
     "body_text",
     "build_generated",
     "build_jax",
+    "c_columns",
     "c_cost",
     "c_source",
     "carry_elements",
@@ -334,6 +337,7 @@ __all__ = [
     "statements",
     "steps_text",
     "sum_ahead",
+    "sum_columns",
     "sum_in_lanes",
     "sum_in_variables",
     "tile_crossing_loops",

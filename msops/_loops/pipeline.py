@@ -40,6 +40,7 @@ from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
+from msops._loops.to_c.columns import sum_columns
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
@@ -126,6 +127,7 @@ PASSES_IN_PLACE: Passes = (
     ("split updates", split_updates),
     ("compute invariants once", compute_invariants_once),
     ("forward terms", forward_terms),
+    ("sum columns", sum_columns),
     ("enter serial loops", enter_serial_loops),
     ("sum ahead", sum_ahead),
     ("defer sums", defer_sums),

@@ -8,6 +8,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     neighbours.py    sums of terms from neighbours, gathered element by element
     scattering.py    loops that add to neighbours, split for vectors
     invariants.py    what a loop does not change, computed once for all its iterations
+    columns.py       sums over windows, from the sums of their columns
     row_blocks.py    rows that take each step, and each product, together
     ahead.py         sums that a serial loop begins with, before the loop
     deferring.py     sums that a loop only adds to, after it
@@ -45,6 +46,9 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
 What the passes share:
 
     neighbour_terms.py  terms that a nest adds to neighbours (neighbours)
+    window_columns.py   windows whose terms depend on a column (columns)
+    column_places.py    the columns of positions and of windows (columns)
+    column_loops.py     loops that sum columns (columns)
     sums.py             sums that fit tiles, and the sizes of tiles (products)
     tiles.py            statements of one sum in a tile (products)
     packing.py          factors of products in the order of their tiles (products)
