@@ -155,6 +155,7 @@ from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
 from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_jax.passes.conditional_reductions import rewrite_conditional_reductions
 from msops._loops.to_jax.passes.contract import contract
+from msops._loops.to_jax.passes.count_windows import count_windows
 from msops._loops.to_jax.passes.distribute import distribute
 from msops._loops.to_jax.passes.drop_starts import drop_starts
 from msops._loops.to_jax.passes.expand_carried import expand_carried
@@ -254,6 +255,7 @@ __all__ = [
     "compute_invariants_once",
     "contract",
     "count_operations",
+    "count_windows",
     "counts",
     "cuda_source",
     "defer_nan_tests",

@@ -83,6 +83,7 @@ from msops._loops.to_cuda.thread_code import THREAD_BYTES
 from msops._loops.to_cuda.turning import turn_reductions
 from msops._loops.to_jax.passes.conditional_reductions import rewrite_conditional_reductions
 from msops._loops.to_jax.passes.contract import contract
+from msops._loops.to_jax.passes.count_windows import count_windows
 from msops._loops.to_jax.passes.distribute import distribute
 from msops._loops.to_jax.passes.drop_starts import drop_starts
 from msops._loops.to_jax.passes.expand_carried import expand_carried
@@ -107,6 +108,7 @@ PASSES_COMMON: Passes = (
 
 PASSES_TO_JAX: Passes = (
     ("split running maxima", split_running_maxima),
+    ("count windows", count_windows),
     ("forward locals", forward_locals),
     ("rewrite conditional reductions", rewrite_conditional_reductions),
     ("materialise guards", materialise_guards),
