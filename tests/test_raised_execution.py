@@ -364,6 +364,25 @@ def test_conditions_on_floats_are_computed_anew_under_other_conditions() -> None
     assert_agree(kernel, inputs, interpret(kernel, inputs), run(to_raised(kernel), inputs))
 
 
+def test_positions_under_conditions_on_them_are_computed_once() -> None:
+    at = "int32(x[i] / z[i])"
+    text = f"""kernel k(x: float32[64], z: float32[64], table: float32[5]) -> (y) {{
+      buffer y: float32[64]
+      serial i in 0 .. 64 {{
+        if ({at} >= 0) {{ if ({at} < 5) {{ y[i] = table[{at}] }} }}
+      }}
+    }}"""
+    kernel = parse_kernel(text)
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=size).astype("float32") * 9 for size in (64, 64, 5)]
+    inputs[1][::7] = 0
+    function = jax.jit(build(to_raised(kernel)))
+    assert_agree(kernel, inputs, interpret(kernel, inputs), function(*inputs))
+    assert function.lower(*inputs).compile().as_text().count(" divide(") == 1
+    gradient = jax.grad(lambda table: function(*inputs[:2], table)[0].sum())(inputs[2])
+    assert np.isfinite(gradient).all()
+
+
 # Indices that are scalars, of every width.
 
 WIDE_SCALARS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -36,6 +37,10 @@ _SHARED = (INDEX_DTYPE, "bool")
 
 def evaluate(expr: Expr, env: Environment) -> Value:
     """Returns an expression's value for all values of the axes."""
+    if env.masks and not is_float(expr.dtype):
+        # No derivative passes through integers and conditions, so nothing needs to be kept harmless
+        # for it. XLA sees that they are the same wherever they are needed.
+        env = dataclasses.replace(env, masks=())
     if not isinstance(expr, Binary | Select | Unary) or expr.dtype not in _SHARED:
         return _evaluate(expr, env)
     # Every operation that JAX traces is one to lower and to compile, and indices repeat. Values of
@@ -139,7 +144,6 @@ def _power(base: Expr, exponent: int, env: Environment) -> Value:
 
 
 def _logical(expr: Binary, env: Environment) -> Value:
-    # No derivative passes through a condition, so nothing needs to be kept harmless for it.
     left = evaluate(expr.left, env)
     right = evaluate(expr.right, env.knowing(expr.left, expr.op == "land"))
     return env.apply(operations.binary(expr.op, "bool"), left, right)
